@@ -37,9 +37,9 @@ class AddressPolicy:
     networks: tuple[str, ...] = ()
     inside: bool = False
 
-    def refuses(self, address: Address, *, stated: bool = False) -> str | None:
+    def is_refused(self, address: Address, *, stated: bool = False) -> str | None:
         """Why not there, or None. `stated`: the configuration has this very address."""
-        forms = (address, *_embedded(address))
+        forms = (address, *_embedded_addresses(address))
         if any(form in ip_network(net) for form in forms for net in self.networks):
             return None
         for form in forms:
@@ -57,7 +57,7 @@ PUBLIC = AddressPolicy()
 INSIDE = AddressPolicy(inside=True)
 
 
-def stated(host: str) -> Address | None:
+def parse_address(host: str) -> Address | None:
     """The address that a host is, if it is one in plain digits."""
     try:
         return ip_address(host)
@@ -65,12 +65,12 @@ def stated(host: str) -> Address | None:
         return None
 
 
-async def resolved(host: str, port: int, reach: AddressPolicy) -> list[str]:
+async def resolve_addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
     """The addresses to connect to, each allowed.
 
     Raises `AddressNotAllowed` if a single one is not, and `OSError` or `UnicodeError` without any.
     """
-    literal = stated(host)
+    literal = parse_address(host)
     if literal is not None:
         _judge(host, literal, reach, literal=True)
         return [str(literal)]
@@ -84,14 +84,14 @@ async def resolved(host: str, port: int, reach: AddressPolicy) -> list[str]:
 
 
 def _judge(host: str, address: Address, reach: AddressPolicy, *, literal: bool) -> None:
-    why = reach.refuses(address, stated=literal)
+    why = reach.is_refused(address, stated=literal)
     if why is not None:
         raise AddressNotAllowed(
             f"{host} leads to {address}, {why}; `networks` of its provider would allow it"
         )
 
 
-def _embedded(address: Address) -> Iterator[IPv4Address]:
+def _embedded_addresses(address: Address) -> Iterator[IPv4Address]:
     """What an IPv6 address carries: where a translator on the way would send it."""
     if isinstance(address, IPv4Address):
         return

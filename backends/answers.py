@@ -31,7 +31,7 @@ def media_type(headers: Mapping[str, str]) -> str:
 
 def read_ranking(body: bytes) -> AnswerUsage:
     """Usage, or what Cohere says it bills; raises `InvalidResponse` for what ranks nothing."""
-    members = _opened(body)
+    members = _decode_members(body)
     if not any(bytes(members.get(name, b"null"))[:1] == b"[" for name in ("results", "data")):
         raise error_in(body) or InvalidResponse("the answer has no results")
     usage = _object(members.get("usage"))
@@ -43,7 +43,7 @@ def read_transcript(body: bytes, media: str) -> AnswerUsage:
     """A target that says what kind of text it sends is believed; anything else must be JSON."""
     if media in TEXTS:
         return AnswerUsage(None, len(body))
-    members = _opened(body)
+    members = _decode_members(body)
     text = _value(members.get("text"))
     if not isinstance(text, str):
         raise error_in(body) or InvalidResponse("the answer has no text")
@@ -53,7 +53,7 @@ def read_transcript(body: bytes, media: str) -> AnswerUsage:
     return AnswerUsage(usage or None, text_bytes(text))
 
 
-def _opened(body: bytes) -> dict[str, msgspec.Raw]:
+def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
     try:
         body.decode()  # the decoder does not look into values
         members = _decode(body)

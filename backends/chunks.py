@@ -12,7 +12,13 @@ import msgspec
 
 from backends.errors import BackendError, InvalidResponse, StreamError, UpstreamBroken
 from backends.reported import error_in, read_error
-from backends.text_length import ENCODED_FROM, holds_encoded, said_bytes, said_in, text_bytes
+from backends.text_length import (
+    ENCODED_FROM,
+    content_bytes,
+    encoded_content_bytes,
+    has_base64,
+    text_bytes,
+)
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
@@ -80,11 +86,11 @@ class ChunkChoice(msgspec.Struct, gc=False):
         if delta is None:
             return False
         content = delta.content
-        if content is not None and len(content) > ENCODED_FROM and holds_encoded(content):
+        if content is not None and len(content) > ENCODED_FROM and has_base64(content):
             return True
         return delta.images is not _NULL and bytes(delta.images) not in _EMPTY
 
-    def said_bytes(self) -> int:
+    def content_bytes(self) -> int:
         """How much it said, in bytes of text."""
         said = text_bytes(self.text) if self.text else 0
         delta = self.delta
@@ -96,7 +102,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
                 said += text_bytes(text)
         for raw in (delta.tool_calls, delta.function_call, delta.audio):
             if raw is not _NULL:
-                said += said_in(bytes(raw))
+                said += encoded_content_bytes(bytes(raw))
         return said
 
 
@@ -150,7 +156,7 @@ def unknown_bytes(payload: bytes) -> int:
     for choice in choices if isinstance(choices, list) else ():
         delta = choice.get("delta") if isinstance(choice, dict) else None
         if isinstance(delta, dict):
-            said += sum(said_bytes(words) for name, words in delta.items() if name not in _KNOWN)
+            said += sum(content_bytes(words) for name, words in delta.items() if name not in _KNOWN)
     return said
 
 
@@ -194,7 +200,7 @@ def _read_odd(payload: bytes) -> Chunk | None:
         choices=choices,
         usage=msgspec.Raw(msgspec.json.encode(value.get("usage"))),
         error=msgspec.Raw(msgspec.json.encode(value.get("error"))),
-        service_tier=_word(value.get("service_tier")),
+        service_tier=_text_or_none(value.get("service_tier")),
     )
 
 
@@ -206,7 +212,7 @@ def _odd_choice(choice: dict[str, Any]) -> ChunkChoice:
     return ChunkChoice(
         index=index if isinstance(index, int) else 0,
         finish_reason=str(finish) if finish else None,
-        text="?" * max(1, said_bytes(said)) if any(said) else None,
+        text="?" * max(1, content_bytes(said)) if any(said) else None,
         delta=Delta(images=_SHOWN) if _has_picture(delta) else None,
         error=msgspec.Raw(msgspec.json.encode(choice.get("error"))),
     )
@@ -218,7 +224,7 @@ def _has_picture(delta: Any) -> bool:
         return False
     content = delta.get("content")
     parts = content if isinstance(content, list) else ()
-    kinds = [_word(part.get("type")) or "" for part in parts if isinstance(part, dict)]
+    kinds = [_text_or_none(part.get("type")) or "" for part in parts if isinstance(part, dict)]
     return bool(delta.get("images")) or any("image" in kind for kind in kinds)
 
 
@@ -275,7 +281,9 @@ def parse_answer(body: bytes) -> AnswerSummary:
     if answer.choices and all(choice.is_failed() for choice in answer.choices):
         raise _failed_choices(body)
     finish_reason = answer.choices[0].finish_reason if answer.choices else None
-    return AnswerSummary(answer.usage, plain_word(finish_reason), plain_word(answer.service_tier))
+    return AnswerSummary(
+        answer.usage, printable_text(finish_reason), printable_text(answer.service_tier)
+    )
 
 
 def _parse_odd(body: bytes) -> AnswerSummary:
@@ -292,8 +300,8 @@ def _parse_odd(body: bytes) -> AnswerSummary:
     if error_in(body) is not None:
         raise _failed_choices(body)
     usage = value.get("usage")
-    tier = _word(value.get("service_tier"))
-    return AnswerSummary(usage if isinstance(usage, dict) else None, tier=plain_word(tier))
+    tier = _text_or_none(value.get("service_tier"))
+    return AnswerSummary(usage if isinstance(usage, dict) else None, tier=printable_text(tier))
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -332,14 +340,14 @@ def _says(choice: Any) -> bool:
     return any(said) or (isinstance(choice, dict) and bool(choice.get("text")))
 
 
-def plain_word(text: str | None) -> str | None:
+def printable_text(text: str | None) -> str | None:
     """A target's word as records keep it: no database and no log takes every text."""
     if text is None or (len(text) <= WORD_LIMIT and text.isprintable()):
         return text
     return "".join(name if name.isprintable() else "?" for name in text[:WORD_LIMIT])
 
 
-def _word(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 

@@ -66,7 +66,7 @@ def _no_profile(_model: str | None) -> EnginePreset | None:
     return None
 
 
-def _simulated(launch: ChildLaunch) -> list[str]:
+def _simulator_command(launch: ChildLaunch) -> list[str]:
     return [
         *(sys.executable, "-m", "backends.simulator.server"),
         *("--profile", launch.model, "--model", launch.served_name),
@@ -75,7 +75,7 @@ def _simulated(launch: ChildLaunch) -> list[str]:
     ]
 
 
-def _attached(dialect: MetricsDialect) -> EngineKind:
+def _attached_kind(dialect: MetricsDialect) -> EngineKind:
     """Return the entry of an engine that is only attached and known by its metrics page."""
     return EngineKind(
         dialect=dialect,
@@ -102,17 +102,17 @@ ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
     SIMULATED: EngineKind(
         dialect=None,
         program=None,
-        child=_simulated,
+        child=_simulator_command,
         simulated=True,
         takes_profile=False,
         tells_cache=False,
         profile=profile_of,
     ),
-    "sglang": _attached(SGLANG),
-    "tgi": _attached(TGI),
-    "tensorrt-llm": _attached(TENSORRT_LLM),
-    "triton": _attached(TRITON),
-    "llama.cpp": _attached(LLAMA_CPP),
+    "sglang": _attached_kind(SGLANG),
+    "tgi": _attached_kind(TGI),
+    "tensorrt-llm": _attached_kind(TENSORRT_LLM),
+    "triton": _attached_kind(TRITON),
+    "llama.cpp": _attached_kind(LLAMA_CPP),
 }
 STARTED: Final = tuple(name for name, kind in ENGINE_KINDS.items() if kind.starts)
 METERED: Final = tuple(name for name, kind in ENGINE_KINDS.items() if kind.dialect is not None)

@@ -24,7 +24,7 @@ _FAMILIES = (
 _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH", re.IGNORECASE)
 
 
-def plain(base: Mapping[str, str]) -> dict[str, str]:
+def plain_environ(base: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that holds no secret."""
     return {
         name: value

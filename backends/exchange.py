@@ -12,7 +12,7 @@ from backends.errors import BackendError, IdleTimeout, UpstreamBroken
 from backends.http_connection import HttpExchange
 
 
-async def pour(exchange: Exchange, sink: Sink) -> bool:
+async def pour_exchange(exchange: Exchange, sink: Sink) -> bool:
     """Hand each piece to `sink` as it comes. True at the end, False once `sink` takes no more."""
     if isinstance(exchange, HttpExchange):
         return await exchange.pour(sink)
@@ -33,21 +33,21 @@ async def read_all(
 
     `check` is called with the size so far and may raise a `BackendError`.
     """
-    whole = exchange.whole() if isinstance(exchange, HttpExchange) else None
+    whole = exchange.take_whole() if isinstance(exchange, HttpExchange) else None
     if whole is not None and len(whole) <= limit_bytes:  # as usual, it came with its head
         return whole
     try:
         if timeout_s is None:  # the exchange has deadlines of its own; another one costs
-            return await _joined(exchange, limit_bytes, check)
+            return await _join_parts(exchange, limit_bytes, check)
         async with asyncio.timeout(timeout_s):
-            return await _joined(exchange, limit_bytes, check)
+            return await _join_parts(exchange, limit_bytes, check)
     except TimeoutError:
         raise IdleTimeout(f"the answer took longer than {timeout_s} s") from None
     finally:
         await exchange.aclose()
 
 
-async def _joined(
+async def _join_parts(
     exchange: Exchange, limit_bytes: int, check: Callable[[int], None] | None
 ) -> bytes:
     parts, size = [], 0
@@ -61,7 +61,9 @@ async def _joined(
     return b"".join(parts)
 
 
-async def drain(exchange: Exchange, *, grace_s: float = 0.05, limit_bytes: int = 65536) -> None:
+async def drain_exchange(
+    exchange: Exchange, *, grace_s: float = 0.05, limit_bytes: int = 65536
+) -> None:
     """Let an answer that has said all end by itself; after the grace it is closed."""
     size = 0
     try:

@@ -51,17 +51,17 @@ class EngineHealth:
     reason: str = ""
 
 
-def starting(now_s: float) -> EngineHealth:
+def starting_health(now_s: float) -> EngineHealth:
     """An engine that we start: refusals are expected until it listens."""
     return EngineHealth(HealthState.LOADING, now_s, reason="starting")
 
 
-def attached(now_s: float) -> EngineHealth:
+def attached_health(now_s: float) -> EngineHealth:
     """An engine that somebody else runs, not looked at so far."""
     return EngineHealth(HealthState.UNKNOWN, now_s, reason="not probed so far")
 
 
-def observe(
+def observe_probe(
     health: EngineHealth,
     probe: ProbeResult,
     now_s: float,
@@ -76,10 +76,12 @@ def observe(
     health = replace(health, last=probe, streak=streak, seen_at_s=seen)
     state, reason = _next(health, probe, limits)
     moved = _move(health, state, f"{reason}: {detail}" if detail else reason, now_s)
-    return at(moved, now_s, limits=limits)
+    return health_at(moved, now_s, limits=limits)
 
 
-def at(health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None) -> EngineHealth:
+def health_at(
+    health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None
+) -> EngineHealth:
     """The health as of now: what has not been seen for too long is unknown."""
     limits = limits or HealthLimits()
     if health.state is not HealthState.HEALTHY or health.seen_at_s is None:
@@ -90,7 +92,7 @@ def at(health: EngineHealth, now_s: float, *, limits: HealthLimits | None = None
     return _move(health, HealthState.UNKNOWN, f"not seen for {age_s:.1f} s", now_s)
 
 
-def drain(health: EngineHealth, now_s: float) -> EngineHealth:
+def drain_health(health: EngineHealth, now_s: float) -> EngineHealth:
     """No further requests; what runs may end."""
     return _move(health, HealthState.DRAINING, "asked to drain", now_s)
 

@@ -20,7 +20,13 @@ from functools import partial
 from typing import Self
 from urllib.parse import urlsplit
 
-from backends.address_policy import PUBLIC, AddressNotAllowed, AddressPolicy, resolved, stated
+from backends.address_policy import (
+    PUBLIC,
+    AddressNotAllowed,
+    AddressPolicy,
+    parse_address,
+    resolve_addresses,
+)
 from backends.base import Deadlines
 from backends.dialing import dial
 from backends.errors import (
@@ -136,14 +142,14 @@ class HttpClient:
     def _add(self, origin: Origin) -> "_Pool":
         tls = None
         if origin.scheme == "https":
-            tls = self._tls = self._tls or _verified()
+            tls = self._tls = self._tls or _make_ssl_context()
         # The running loop is asked for once: on Python 3.11 every question is a system call.
         loop = asyncio.get_running_loop()
         pool = self._pools[origin] = _Pool(loop, origin, self._limits, tls)
         return pool
 
 
-def _verified() -> ssl.SSLContext:
+def _make_ssl_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -196,7 +202,7 @@ class _Pool:
                 return await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._pass_on(waiter.result())
+                self._return_connection(waiter.result())
             with suppress(ValueError):
                 self._waiters.remove(waiter)
             if isinstance(error, TimeoutError):
@@ -205,15 +211,15 @@ class _Pool:
                 ) from None
             raise
 
-    def _pass_on(self, handed: UpstreamConnection | None) -> None:
+    def _return_connection(self, handed: UpstreamConnection | None) -> None:
         if handed is None:
             self._free_slot()
         else:
-            self._freed(handed, reusable=True)
+            self._free_connection(handed, reusable=True)
 
     async def _connect(self, timeout_s: float) -> UpstreamConnection:
         """Open a socket on the slot that the caller holds."""
-        connection = UpstreamConnection(self._loop, self._freed, self._room)
+        connection = UpstreamConnection(self._loop, self._free_connection, self._room)
         self._all.add(connection)
         origin = self._origin
         name = origin.host if self._tls is not None else None
@@ -255,15 +261,15 @@ class _Pool:
         called back: many look-ups of a name whose server is silent would keep all others waiting.
         """
         origin = self._origin
-        if stated(origin.host) is not None:
-            return await resolved(origin.host, origin.port, origin.reach)
+        if parse_address(origin.host) is not None:
+            return await resolve_addresses(origin.host, origin.port, origin.reach)
         if self._looking_up is None or self._looking_up.done():
-            asked = resolved(origin.host, origin.port, origin.reach)
+            asked = resolve_addresses(origin.host, origin.port, origin.reach)
             self._looking_up = self._loop.create_task(asked)
-            self._looking_up.add_done_callback(_heard)
+            self._looking_up.add_done_callback(_discard_error)
         return list(await asyncio.shield(self._looking_up))
 
-    def _freed(self, connection: UpstreamConnection, reusable: bool) -> None:
+    def _free_connection(self, connection: UpstreamConnection, reusable: bool) -> None:
         if not reusable:
             self._all.discard(connection)
             with suppress(ValueError):
@@ -311,7 +317,7 @@ class _Pool:
             self._reaper = None
 
 
-def _heard(looked_up: asyncio.Task[list[str]]) -> None:
+def _discard_error(looked_up: asyncio.Task[list[str]]) -> None:
     """Whoever waited for it may have given up by then: that it failed is no news."""
     if not looked_up.cancelled():
         looked_up.exception()

@@ -66,9 +66,9 @@ class HttpExchange:
             if self._connection is None:
                 raise StopAsyncIteration
             await self._wait(self._connection, self._idle_s)
-        return self._taken()
+        return self._take_parts()
 
-    def whole(self) -> bytes | None:
+    def take_whole(self) -> bytes | None:
         """What was not read yet of an answer that has come to its end; `None`: more will come."""
         if self._connection is not None or self._error is not None or not self._parts:
             return None
@@ -81,7 +81,7 @@ class HttpExchange:
         """
         self._sink = sink
         try:
-            self._hand_on()
+            self._forward_parts()
             while self._sink is not None:
                 if self._connection is None:
                     if self._error is not None:
@@ -118,20 +118,20 @@ class HttpExchange:
         finally:
             self._waiter = None
 
-    def _taken(self) -> bytes:
+    def _take_parts(self) -> bytes:
         parts, self._parts, self._size = self._parts, [], 0
         if self._connection is not None:
             self._connection.resume()
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _hand_on(self) -> None:
-        if self._parts and self._sink is not None and not self._sink(self._taken()):
+    def _forward_parts(self) -> None:
+        if self._parts and self._sink is not None and not self._sink(self._take_parts()):
             self._sink = None
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """There is news: for the sink as long as it takes more, else for the task that waits."""
         if self._sink is not None:
-            self._hand_on()
+            self._forward_parts()
             if self._sink is not None and self._connection is not None:
                 self._connection.arm(self._idle_s)
                 return
@@ -149,7 +149,7 @@ class HttpExchange:
         self._connection = None
         if self._error is None:
             self._error = error
-        self.wake()
+        self.notify()
 
 
 class UpstreamConnection(asyncio.BufferedProtocol):
@@ -215,7 +215,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if timer is None or timer.when() > deadline:
             if timer is not None:
                 timer.cancel()
-            self._timer = self.loop.call_at(deadline, self._ring)
+            self._timer = self.loop.call_at(deadline, self._check_deadline)
 
     def resume(self) -> None:
         if self._paused and self._transport is not None:
@@ -228,12 +228,12 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._transport.abort()
         self._close(error)
 
-    def _ring(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._deadline == math.inf:
             return
         if self.loop.time() + 0.001 < self._deadline:
-            self._timer = self.loop.call_at(self._deadline, self._ring)
+            self._timer = self.loop.call_at(self._deadline, self._check_deadline)
         elif self._head_done:
             self.abort(IdleTimeout("the answer went silent"))
         else:
@@ -273,13 +273,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._silent_bytes > HEAD_LIMIT_BYTES and not self._complete:
             self._fault = self._fault or "head or trailers over the limit"
         if self._fault is not None and not self._complete:
-            self.abort(self._broken(self._fault))
+            self.abort(self._broken_error(self._fault))
         elif self._complete:
             self._finish()
         elif self._news:
             self._news = False
             self._deadline = math.inf
-            exchange.wake()
+            exchange.notify()
 
     def eof_received(self) -> None:
         if self._exchange is not None and self._until_close and self._fault is None:
@@ -375,13 +375,13 @@ class UpstreamConnection(asyncio.BufferedProtocol):
             self._timer.cancel()
         self._parser = None  # the parser holds our methods: a cycle
         if exchange is not None:
-            exchange.end(error or self._lost())
+            exchange.end(error or self._lost_error())
         self._on_free(self, False)
 
-    def _lost(self) -> BackendError | StaleConnection:
+    def _lost_error(self) -> BackendError | StaleConnection:
         if not self._received and self.used and self.loop.time() - self._sent_s < STALE_S:
             return StaleConnection()
-        return self._broken("the connection closed before the answer's end")
+        return self._broken_error("the connection closed before the answer's end")
 
-    def _broken(self, reason: str) -> BackendError:
+    def _broken_error(self, reason: str) -> BackendError:
         return UpstreamBroken(reason) if self._head_done else InvalidResponse(reason)

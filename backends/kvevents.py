@@ -70,7 +70,7 @@ class PrefixMemory:
         """How many are known to be in the cache."""
         return len(self._stored_s)
 
-    def lost(self, now_s: float) -> None:
+    def clear(self, now_s: float) -> None:
         """The cache is empty, as after a start."""
         self._stored_s.clear()
         self.forgotten_s = now_s
@@ -86,16 +86,18 @@ class PrefixMemory:
         number = int.from_bytes(frames[1], "big")
         if self._next is not None:
             if number < self._next:  # another life counts anew
-                self.lost(now_s)
+                self.clear(now_s)
             else:
                 self.missed += number - self._next
         self._next = number + 1
         for event in batch.events:
-            self._take(event, now_s)
+            self._apply_event(event, now_s)
 
-    def _take(self, event: BlockStored | BlockRemoved | AllBlocksCleared, now_s: float) -> None:
+    def _apply_event(
+        self, event: BlockStored | BlockRemoved | AllBlocksCleared, now_s: float
+    ) -> None:
         if isinstance(event, AllBlocksCleared):
-            self.lost(now_s)
+            self.clear(now_s)
             return
         if event.medium not in _HERE:
             return

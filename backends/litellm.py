@@ -166,7 +166,7 @@ class LiteLLMBackend:
             raise
         except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
             await tap.abort()
-            return self._refused(error, tap)
+            return self._refusal_exchange(error, tap)
         limits = rate_limit_headers(tap.headers)
         if call.stream:
             chunks = self._events(result, first, tap, call.deadlines)
@@ -225,7 +225,7 @@ class LiteLLMBackend:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         return functions[call.path], arguments
 
-    def _refused(self, error: Exception, tap: Tap) -> LiteLLMExchange:
+    def _refusal_exchange(self, error: Exception, tap: Tap) -> LiteLLMExchange:
         translated = translate_error(
             error,
             tap.status,

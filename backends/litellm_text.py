@@ -24,7 +24,7 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.ratelimit import parse_rate_limit, parse_retry_after
-from backends.secret import HIDDEN, Secret, struck_out
+from backends.secret import HIDDEN, Secret, strike_out
 
 DONE = b"data: [DONE]\n\n"
 
@@ -58,7 +58,7 @@ class StreamWriter:
         self._usage = _plain_usage(value.pop("usage", None)) or self._usage
         self._named = {key: value[key] for key in _NAMES if key in value}
         choices = value.get("choices") or []
-        if not any(choice.get("finish_reason") or _says(choice) for choice in choices):
+        if not any(choice.get("finish_reason") or _has_content(choice) for choice in choices):
             return b""
         for choice in choices:
             choice.setdefault("finish_reason", None)
@@ -73,7 +73,7 @@ class StreamWriter:
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 
-def _says(choice: dict[str, Any]) -> bool:
+def _has_content(choice: dict[str, Any]) -> bool:
     return bool(choice.get("delta")) or bool(choice.get("text"))
 
 
@@ -179,7 +179,7 @@ def redact(text: str, secrets: Iterable[Secret]) -> str:
     found = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
     if found is not None:
         text = found[1]
-    return _SECRET.sub(HIDDEN, struck_out(text, secrets))[:_MESSAGE_LIMIT]
+    return _SECRET.sub(HIDDEN, strike_out(text, secrets))[:_MESSAGE_LIMIT]
 
 
 def refusal_body(status: int, message: str) -> bytes:

@@ -39,7 +39,7 @@ def parse(page: str, dialect: str | None = None) -> EngineSample:
     `dialect` names an engine kind that has one; without it the page's names tell.
     """
     try:
-        sample = _DIALECTS[dialect or _spoken(page)].read(page)
+        sample = _DIALECTS[dialect or _dialect_of(page)].read(page)
         _judge(sample)
     except (OverflowError, ValueError) as error:
         raise ProbeFailed(f"the metrics page has figures that cannot be: {error}") from error
@@ -67,6 +67,6 @@ def is_json(page: str) -> bool:
     return page.lstrip()[:1] in ("[", "{")
 
 
-def _spoken(page: str) -> str:
+def _dialect_of(page: str) -> str:
     """VLLM's also where nothing is known, and where Triton passes vLLM's gauges on."""
     return next((name for name, known in _DIALECTS.items() if known.mark.search(page)), VLLM)

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from backends.address_policy import AddressPolicy, resolved
+from backends.address_policy import AddressPolicy, resolve_addresses
 from backends.sending import EXTENSION, Transmission
 
 CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0
@@ -57,7 +57,7 @@ class _JudgedAddress(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         try:
-            *others, last = await resolved(host, port, self._reach)
+            *others, last = await resolve_addresses(host, port, self._reach)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(str(error)) from error
         for address in others:

@@ -92,7 +92,7 @@ def _load_litellm() -> object:
     return importlib.import_module("backends.litellm").load()
 
 
-def _marks_none(_prefix: str) -> bool:
+def _is_never_marked(_prefix: str) -> bool:
     return False
 
 
@@ -122,7 +122,7 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         serves=None,
         takes_batches=True,
         fetches_media=True,
-        marks_cache=_marks_none,
+        marks_cache=_is_never_marked,
     ),
     LITELLM: ProviderKind(
         title="LiteLLM's adapter",

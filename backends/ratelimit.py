@@ -107,11 +107,11 @@ def _anthropic(headers: Mapping[str, str], kind: str, wall_s: float) -> Allowanc
     return Allowance(
         _count(headers.get(f"anthropic-ratelimit-{kind}-limit")),
         _count(headers.get(f"anthropic-ratelimit-{kind}-remaining")),
-        _until(headers.get(f"anthropic-ratelimit-{kind}-reset"), wall_s),
+        _seconds_until(headers.get(f"anthropic-ratelimit-{kind}-reset"), wall_s),
     )
 
 
-def _until(text: str | None, wall_s: float) -> float | None:
+def _seconds_until(text: str | None, wall_s: float) -> float | None:
     """Seconds to a time of day that names its zone."""
     try:
         at = datetime.fromisoformat(text or "")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from backends.secret import HIDDEN, Secret, struck_out
+from backends.secret import HIDDEN, Secret, strike_out
 
 INVALID = "invalid_request_error"
 CONTEXT_LENGTH = "context_length_exceeded"
@@ -49,21 +49,21 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
     text = found.get("message")
     if not isinstance(text, str) or not text.strip():
         text = _details(found.get("detail")) or f"The target refused the request with {status}."
-    text, known = struck_out(text, secrets), [secret.reveal() for secret in secrets]
+    text, known = strike_out(text, secrets), [secret.reveal() for secret in secrets]
     found = {name: value for name, value in found.items() if value not in known}
-    code = _word(found.get("code"), _CODE)
+    code = _plain_code(found.get("code"), _CODE)
     if code is None and TOO_LONG in text:
         code = CONTEXT_LENGTH
     error = {
         "message": _struck(text[: 2 * MESSAGE_LIMIT])[:MESSAGE_LIMIT],
-        "type": _word(found.get("type"), _TYPE) or INVALID,
-        "param": _word(found.get("param"), _PARAM),
+        "type": _plain_code(found.get("type"), _TYPE) or INVALID,
+        "param": _plain_code(found.get("param"), _PARAM),
         "code": code,
     }
     return msgspec.json.encode({"error": error})
 
 
-def names_model(body: bytes) -> bool:
+def is_about_model(body: bytes) -> bool:
     """Whether a 404 speaks of the model; else it is the path that is not there."""
     found = _members(body)
     said = (found.get("message"), found.get("detail"), found.get("code"))
@@ -103,7 +103,7 @@ def _details(detail: Any) -> str:
     return "; ".join(told)
 
 
-def _word(value: Any, form: re.Pattern[str]) -> str | None:
+def _plain_code(value: Any, form: re.Pattern[str]) -> str | None:
     """A plain word of that form; numbers repeat the status and say nothing."""
     plain = isinstance(value, str) and form.fullmatch(value) and not KEY_LIKE.search(value)
     return value if plain else None

@@ -53,7 +53,7 @@ class Secret:
         raise TypeError("a secret is not written down")
 
 
-def struck_out(text: str, secrets: Iterable[Secret]) -> str:
+def strike_out(text: str, secrets: Iterable[Secret]) -> str:
     """The text without any of them; the longest first, for one may be a part of another."""
     found = {secret.reveal() for secret in secrets}
     for finding in sorted(found, key=len, reverse=True):

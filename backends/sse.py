@@ -56,7 +56,7 @@ class EventSplitter:
             rest += chunk
             data = rest
         self._has_cr = self._has_cr or b"\r" in chunk
-        ends = _ends_any(data, position) if self._has_cr else _ends_lf(data, position)
+        ends = _find_ends_any(data, position) if self._has_cr else _find_ends_lf(data, position)
         events, start = [], 0
         for end in ends:
             whole = end - start == len(data)
@@ -82,7 +82,7 @@ def _is_no_event(rest: bytearray) -> bool:
     return len(rest) > PLAIN_LIMIT_BYTES and b"data:" not in rest[:_HEAD_BYTES]
 
 
-def _ends_any(data: bytes | bytearray, position: int) -> list[int]:
+def _find_ends_any(data: bytes | bytearray, position: int) -> list[int]:
     if data.find(b"\n", position) < 0 > data.find(b"\r", position):
         return []  # the middle of a picture, say: an expression takes ten times as long
     ends = [match.end() for match in _BLANK_LINE.finditer(data, position)]
@@ -92,7 +92,7 @@ def _ends_any(data: bytes | bytearray, position: int) -> list[int]:
     return ends
 
 
-def _ends_lf(data: bytes | bytearray, position: int) -> list[int]:
+def _find_ends_lf(data: bytes | bytearray, position: int) -> list[int]:
     ends = []
     while (position := data.find(b"\n\n", position) + 2) > 1:
         ends.append(position)

@@ -19,7 +19,7 @@ ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it m
 _decode = msgspec.json.Decoder().decode
 
 
-def said_bytes(value: Any) -> int:
+def content_bytes(value: Any) -> int:
     """UTF-8 bytes of all that is said in a decoded value."""
     total, left = 0, [value]
     while left:
@@ -35,32 +35,32 @@ def said_bytes(value: Any) -> int:
 
 def text_bytes(text: str) -> int:
     """Without what stands in it as `data:` addresses: some write pictures so, as Markdown."""
-    if len(text) > ENCODED_FROM and holds_encoded(text):
+    if len(text) > ENCODED_FROM and has_base64(text):
         text = _ENCODED.sub("", text)
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def holds_encoded(text: str) -> bool:
+def has_base64(text: str) -> bool:
     return ";base64," in text
 
 
-def shows_pictures(answer: bytes) -> bool:
+def has_pictures(answer: bytes) -> bool:
     """Whether pictures are in a whole answer, by the names that vendors give them."""
     return any(mark in answer for mark in _PICTURES)
 
 
-def said_in(raw: bytes) -> int:
+def encoded_content_bytes(raw: bytes) -> int:
     """The same of encoded JSON; what cannot be read may be said from end to end."""
     try:
-        return said_bytes(_decode(raw))
+        return content_bytes(_decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return len(raw)
 
 
-def said_in_answer(body: bytes) -> int:
+def answer_content_bytes(body: bytes) -> int:
     """What the choices of a whole answer say; 0 where it has none, as embeddings."""
     try:
         answer = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return len(body)
-    return said_bytes(answer.get("choices")) if isinstance(answer, dict) else len(body)
+    return content_bytes(answer.get("choices")) if isinstance(answer, dict) else len(body)

@@ -34,7 +34,7 @@ def read_vllm(page: str) -> EngineSample:
     return EngineSample(
         running=int(sums["vllm:num_requests_running"]),
         waiting=int(sums["vllm:num_requests_waiting"]),
-        kv_usage_ratio=_weighted(usage, blocks),
+        kv_usage_ratio=_weighted_usage(usage, blocks),
         kv_capacity_tokens=sum(blocks.values()) * block_tokens if block_tokens else None,
         kv_block_tokens=block_tokens,
         preemptions_total=int(sums["vllm:num_preemptions_total"]),
@@ -121,7 +121,7 @@ def _blocks(cache: dict[str, dict[str, str]]) -> tuple[dict[str, int], int | Non
     return blocks, block_tokens
 
 
-def _weighted(usage: dict[str, float], blocks: dict[str, int]) -> float:
+def _weighted_usage(usage: dict[str, float], blocks: dict[str, int]) -> float:
     weights = {engine: float(blocks.get(engine, 0)) for engine in usage}
     total = sum(weights.values())
     if total == 0.0:

@@ -61,24 +61,26 @@ class AdminClient:
 
     def get(self, path: str, *, within_s: float = TIMEOUT_S, **query: str | int) -> dict[str, Any]:
         """Raises `AdminRefused`, `AdminUnavailable`, or `NotAllowed` where nobody looks."""
-        return self._ask(
+        return self._send_request(
             self._client.build_request("GET", PREFIX + path, params=query, timeout=within_s), b""
         )
 
     def delete(self, path: str, **query: str | int) -> dict[str, Any]:
         """The same."""
-        return self._ask(self._client.build_request("DELETE", PREFIX + path, params=query), b"")
+        return self._send_request(
+            self._client.build_request("DELETE", PREFIX + path, params=query), b""
+        )
 
     def post(self, path: str, **given: Any) -> dict[str, Any]:
         """The same; members that are None are left out."""
         said = {name: value for name, value in given.items() if value is not None}
         body = json.dumps(said).encode()
         headers = {"content-type": "application/json"}
-        return self._ask(
+        return self._send_request(
             self._client.build_request("POST", PREFIX + path, content=body, headers=headers), body
         )
 
-    def _ask(self, request: httpx.Request, body: bytes) -> dict[str, Any]:
+    def _send_request(self, request: httpx.Request, body: bytes) -> dict[str, Any]:
         name, key = self._who().name, read_secret(self._key_file)
         if key is None:
             raise AdminUnavailable(f"{self._key_file} cannot be read or is no key.")
@@ -94,7 +96,7 @@ class AdminClient:
             heard = not isinstance(error, UNHEARD)
             words = f"{self._client.base_url} cannot be asked: {why}."
             raise AdminUnavailable(words, heard=heard) from error
-        return _told(answer)
+        return _parse_answer(answer)
 
 
 def desk(who: Who, environ: Mapping[str, str] = os.environ) -> AdminClient | None:
@@ -119,7 +121,7 @@ def _client(url: str) -> httpx.Client:
     return httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=outside, limits=none_kept)
 
 
-def _told(answer: httpx.Response) -> dict[str, Any]:
+def _parse_answer(answer: httpx.Response) -> dict[str, Any]:
     try:
         document: dict[str, Any] = answer.json()
         if answer.is_success:

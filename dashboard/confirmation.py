@@ -31,36 +31,36 @@ def desk_for(view: DashboardView, roles: Container[DashboardRole] = MAY) -> Admi
     return admin_client.desk(view.who)
 
 
-def ask(name: str, about: object = True) -> None:
+def request_confirmation(name: str, about: object = True) -> None:
     """From now on yes and no are shown."""
     _hush(name)
     st.session_state[f"{name}-sure"] = about
 
 
-def asked(name: str) -> object | None:
+def pending_change(name: str) -> object | None:
     """What it was asked about; None where nothing was, or all is said."""
     found: object | None = st.session_state.get(f"{name}-sure")
     return found
 
 
-def forget(name: str) -> None:
+def forget_change(name: str) -> None:
     _hush(name)
     st.session_state.pop(f"{name}-sure", None)
 
 
-def confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
+def is_confirmed(name: str, yes: str, *, ready: bool = True) -> bool:
     """Whether somebody says yes at this moment; `yes` is the button's label. No forgets it."""
     _draw(name)
     agreed, left = st.columns(2)
     with left:
         if st.button("Leave it", key=f"{name}-no"):
-            forget(name)
+            forget_change(name)
             st.rerun()
     with agreed:
         return st.button(yes, type="primary", key=f"{name}-yes", disabled=not ready)
 
 
-def done(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any]:
+def send_change(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any]:
     """The gateway's answer; where there is none the page is drawn anew and says why."""
     _hush(name)
     try:
@@ -69,11 +69,11 @@ def done(name: str, desk: AdminClient, path: str, /, **given: Any) -> dict[str, 
         text, icon = _why(error)
         if isinstance(error, AdminRefused):
             fail(name, f"Nothing was changed: {text}", icon)
-        reads.forget()
+        reads.forget_reads()
         fail(name, f"{text} {MAYBE if error.heard else NOT}", icon)
 
 
-def looked(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
+def preview_change(desk: AdminClient, path: str, /, **given: Any) -> dict[str, Any] | None:
     """What the gateway says of a change before anybody makes it, asked at every drawing."""
     try:
         return desk.post(path, **given)
@@ -92,40 +92,40 @@ def _why(error: AdminUnavailable | AdminRefused) -> tuple[str, str]:
 
 def fail(name: str, text: str, icon: str = ":material/edit_note:") -> NoReturn:
     """Draw the page once more: what was asked stays, and these words are there why it is not."""
-    _said()[name] = text, icon
+    _outcomes()[name] = text, icon
     st.rerun()
 
 
-def tell(name: str, words: str) -> NoReturn:
+def report_done(name: str, words: str) -> NoReturn:
     """Draw the page once more from the top, of the books as they are now, with these words."""
-    forget(name)
-    _said()[name] = words, DONE
-    reads.forget()
+    forget_change(name)
+    _outcomes()[name] = words, DONE
+    reads.forget_reads()
     st.rerun()
 
 
-def told(name: str) -> None:
-    """What `tell` or `fail` was given. Pages refresh by themselves: it stays, for who reads it."""
-    if asked(name) is None:  # else it stands beside yes and no
+def show_outcome(name: str) -> None:
+    """Show what `report_done` or `fail` was given. It stays when the page refreshes."""
+    if pending_change(name) is None:  # else it stands beside yes and no
         _draw(name)
 
 
-def leave() -> None:
+def clear_outcomes() -> None:
     """Another page is shown: what was said is read."""
-    _said().clear()
+    _outcomes().clear()
 
 
 def _draw(name: str) -> None:
-    text, icon = _said().get(name, ("", ""))
+    text, icon = _outcomes().get(name, ("", ""))
     if text:
         DRAWN.get(icon, st.error)(text, icon=icon)
 
 
 def _hush(name: str) -> None:
-    _said().pop(name, None)
+    _outcomes().pop(name, None)
 
 
-def _said() -> dict[str, tuple[str, str]]:
+def _outcomes() -> dict[str, tuple[str, str]]:
     """Of each change the last words, and their icon."""
     kept: dict[str, tuple[str, str]] = st.session_state.setdefault("said-of-changes", {})
     return kept

@@ -51,7 +51,7 @@ class DisplaySettings:
         amount = round(Fraction(pusd) * self.per_usd)
         return usd_text(amount, sign=sign).replace("$", f"{self.code}\u00a0", 1)
 
-    def named(self, unit: str) -> str:
+    def unit_of(self, unit: str) -> str:
         """`dollars a month` in the money that is read."""
         return unit if self.money is None else unit.replace("dollars", self.code)
 

@@ -59,7 +59,7 @@ def offer(view: DashboardView, survey: Survey) -> None:
             width="stretch",
         )
     st.caption(
-        f"Of this period{'' if view.team is None else f' and team {formatting.plain(view.team)}'}: "
+        f"Of this period{'' if view.team is None else f' and team {formatting.quote(view.team)}'}: "
         f"{formatting.plural(count, 'attempt')}. FOCUS has full hours, of own "
         f"{own_hardware(survey)} closed ones; what was not settled or has no price is not in it."
     )

@@ -17,7 +17,7 @@ FACETS: dict[str, Callable[[AttemptCell], str | None]] = {
 }
 
 
-def offered(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> dict[str, list[str]]:
+def offered_values(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> dict[str, list[str]]:
     """By facet; what is chosen stays on offer, also where nothing has it any more."""
     found: dict[str, set[str]] = {
         name: {chosen[name]} if name in chosen else set() for name in FACETS
@@ -31,6 +31,6 @@ def offered(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> dict[str
     return {name: sorted(values) for name, values in found.items()}
 
 
-def occurs(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> bool:
+def is_present(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> bool:
     """Whether any attempt has all that is chosen."""
     return any(all(FACETS[name](cell) == value for name, value in chosen.items()) for cell in cells)

@@ -34,7 +34,7 @@ def number(
     return value
 
 
-def following(key: str, now: T) -> T:
+def default_following(key: str, now: T) -> T:
     """What a field begins with now: one that nobody turned goes with it, one that is turned stays.
 
     By itself a field keeps what it began with: another pool's scenario had the rate, the GPUs and

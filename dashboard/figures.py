@@ -25,7 +25,7 @@ def dollars(pusd: float) -> float:
     return float(pusd) / PUSD_PER_USD
 
 
-def shown(pusd: float) -> float:
+def shown_amount(pusd: float) -> float:
     """For a table: in the money that is read."""
     return dollars(pusd) * float(display.now().per_usd)
 
@@ -58,7 +58,7 @@ def own_rows(survey: Survey, *parts: tuple[str, int, str]) -> list[tuple[str, st
     Where it has some and no rate is known, a row asks for the rate: $0 would be a figure.
     """
     bills, own = survey.standing.bills, f"Own {own_hardware(survey)}"
-    rated = any(bill.rated for bill in bills)
+    rated = any(bill.is_rated for bill in bills)
     has_own = bool(bills) or any(cell.backend == "own" for cell in survey.cells)
     return [
         (f"{own}, {what}", formatting.money(pusd) if rated else "enter the rate", ink)
@@ -81,7 +81,7 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
     ]
 
 
-def over_time(
+def records_over_time(
     survey: Survey, key: Callable[[BucketSums], str], value: Callable[[BucketSums], float]
 ) -> list[dict[str, Any]]:
     """One record per bucket and key."""
@@ -119,7 +119,7 @@ def slo_share(
     """
     met, missed = 0, refused
     for cell in cells:
-        if cell.answered and backend in (None, cell.backend):
+        if cell.is_answered and backend in (None, cell.backend):
             met += cell.attempts if cell.slo_met else 0
             missed += cell.attempts if cell.slo_met is False else 0
     return met / (met + missed) if met + missed else None
@@ -180,12 +180,12 @@ __all__ = [
     "money_columns",
     "money_format",
     "money_over_time",
-    "over_time",
     "own_cost_by_team",
     "own_hardware",
     "own_rows",
+    "records_over_time",
     "refused_rows",
-    "shown",
+    "shown_amount",
     "slo_share",
     "spent_over_time",
     "time_column",

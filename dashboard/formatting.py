@@ -95,7 +95,7 @@ def tokens(count: Exact) -> str:
     return f"{float(count):.0f}"
 
 
-def plain(text: str) -> str:
+def quote(text: str) -> str:
     """A name within markdown, and nothing but a name: no link, no picture, no formula.
 
     Names come from addresses and files that somebody else may have made.
@@ -122,7 +122,7 @@ def percent(share: Exact | float | None, *, digits: int = 0) -> str:
     return f"{shown} %"
 
 
-def times(ratio: Exact | float) -> str:
+def factor_text(ratio: Exact | float) -> str:
     value = float(ratio)
     return f"{value:.2f}x" if value < 10 else f"{value:.0f}x"
 
@@ -151,7 +151,7 @@ def zoned(what: str) -> str:
     return f"{what} ({display.now().zone})"
 
 
-def held(override: Override) -> str:
+def override_text(override: Override) -> str:
     """What an operator holds over the policies, in a sentence with who, until when and why."""
     kind, _, name = override.subject.partition(":")
     whose = "All models go" if name == EVERY else f"{name} goes"

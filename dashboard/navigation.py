@@ -20,9 +20,9 @@ from dashboard.page import (
     spend,
     terms,
 )
-from dashboard.page_frame import PageSpec, page, refused
+from dashboard.page_frame import PageSpec, page, refused_page
 from dashboard.viewer import NotAllowed, ViewerScope
-from dashboard.viewer_identity import SignInNeeded, enter
+from dashboard.viewer_identity import SignInNeeded, identify_viewer
 
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
@@ -64,19 +64,19 @@ def run() -> None:
         )
         return
     try:
-        who = enter()
+        who = identify_viewer()
         viewer = who()
     except (SignInNeeded, NotAllowed):
         st.title("Breakeven", anchor=False)
-        with sign_in.kept():
+        with sign_in.guard_page():
             raise
         return
     team = viewer.teams[0] if viewer.teams else None
     pages = [
-        page(spec, url, who) if viewer.sees(spec.reach, team) else refused(spec, viewer)
+        page(spec, url, who) if viewer.can_see(spec.reach, team) else refused_page(spec, viewer)
         for spec in PLACES
     ]
     chosen = st.navigation(pages, expanded=True)
     with st.sidebar:
-        sign_in.who_looks(viewer)
+        sign_in.show_viewer(viewer)
     chosen.run()

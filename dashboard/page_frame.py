@@ -40,17 +40,17 @@ class PageSpec:
 def page(place: PageSpec, url: str, who: Who) -> Any:
     def run() -> None:
         base = DashboardView(url, USUAL, None, reads.rounded_now_us(0), who=who)
-        with sign_in.kept():
+        with sign_in.guard_page():
             title = f"Are the {_own(base)} worth it?" if place.default else place.title
             st.title(title, anchor=False)
-            _framed(place, base)
+            _show_frame(place, base)
 
     return st.Page(
         run, title=place.title, icon=place.icon, url_path=_path(place), default=place.default
     )
 
 
-def refused(place: PageSpec, viewer: Viewer) -> Any:
+def refused_page(place: PageSpec, viewer: Viewer) -> Any:
     """What stands at a page's address for whom it is not; no menu names it."""
 
     def run() -> None:
@@ -75,7 +75,7 @@ def _own(view: DashboardView) -> str:
         return formatting.GPU.many
 
 
-def _framed(place: PageSpec, base: DashboardView) -> None:
+def _show_frame(place: PageSpec, base: DashboardView) -> None:
     module, fleet, url = place.module, place.fleet, base.url
     with st.sidebar:
         period = st.segmented_control(
@@ -91,15 +91,15 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
         try:
             options = _teams(replace(base, period=period, now_us=now_us))
         except reads.AWAY as error:
-            _away(url, error)
+            _show_unavailable(url, error)
             return
         team = st.selectbox("Team", options, key="team", bind="query-params") or options[0]
-        how = sidebar.reading_of(replace(base, period=period, now_us=now_us))
+        how = sidebar.display_settings(replace(base, period=period, now_us=now_us))
         live = st.toggle("Refresh by itself", value=True, key="live", bind="query-params")
 
     @st.fragment(run_every=REFRESH_S if live else None)
     def body() -> None:
-        with sign_in.kept(), display.read_as(how):
+        with sign_in.guard_page(), display.read_as(how):
             drawn()
 
     def drawn() -> None:
@@ -110,18 +110,18 @@ def _framed(place: PageSpec, base: DashboardView) -> None:
         shown = (module.__name__, period, team)
         first = st.session_state.get("shown") != shown
         if first:
-            confirmation.leave()
+            confirmation.clear_outcomes()
         try:
             if fleet and whole and team != EVERYONE:
                 st.caption(
-                    f"Of all teams: {fleet.format(own=_own(base), team=formatting.plain(team))}."
+                    f"Of all teams: {fleet.format(own=_own(base), team=formatting.quote(team))}."
                 )
             with st.spinner("Reading the ledger ...") if first else nullcontext():
                 module.show(view)
             _as_of(view)
             st.session_state["shown"] = shown
         except reads.AWAY as error:
-            _away(url, error)
+            _show_unavailable(url, error)
 
     body()
 
@@ -141,15 +141,15 @@ def _teams(view: DashboardView) -> Sequence[str]:
 
 def _as_of(view: DashboardView) -> None:
     fresh = reads.freshness(view)
-    applied = standing_of_books(fresh, reads.lag(), view.now_us)
+    applied = books_status(fresh, reads.lag(), view.now_us)
     held = f"; {fresh.quarantined} records quarantined" if fresh.quarantined else ""
     st.caption(
         f"As of {formatting.moment(view.now_us)}; {applied}{held}. The ledger is only read here."
-        + "".join(f" {line}" for line in sidebar.said(view))
+        + "".join(f" {line}" for line in sidebar.display_notes(view))
     )
 
 
-def standing_of_books(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
+def books_status(fresh: Freshness, lag: WriterLag | None, now_us: int) -> str:
     """How complete the books are; hours without a request are not hours behind."""
     if lag is None:  # the writer is on another host: only what it left in the books is known
         if fresh.applied_us is None:
@@ -163,7 +163,7 @@ def standing_of_books(fresh: Freshness, lag: WriterLag | None, now_us: int) -> s
     return text + (", the ledger cannot be written" if lag.away else "")
 
 
-def _away(url: str, error: BaseException) -> None:
+def _show_unavailable(url: str, error: BaseException) -> None:
     kind = "file" if url.startswith("sqlite") else "server"
     st.warning(
         f"The ledger cannot be read: its {kind} is not there, not reachable, or was never filled. "

@@ -159,7 +159,7 @@ def plan(traffic: PlanTraffic, figures: PlanInputs) -> PurchasePlan:
     return PurchasePlan(traffic, figures, tuple(judged))
 
 
-def even(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None:
+def break_even_of(traffic: PlanTraffic, figures: PlanInputs) -> BreakEven | None:
     """One rented GPU against the API, per month; `None` without a rate or a throughput."""
     if not figures.pusd_per_hour or not figures.tokens_per_s:
         return None

@@ -18,10 +18,10 @@ from dashboard.data import entries
 from dashboard.data.reads import DashboardView
 from dashboard.display import USD, UTC_NAME, DisplaySettings
 from ledger.currencies import Currency, currencies
-from ledger.manual_entries import seen_us
+from ledger.manual_entries import latest_us
 
 
-def reading_of(view: DashboardView) -> DisplaySettings:
+def display_settings(view: DashboardView) -> DisplaySettings:
     """What the sidebar says."""
     left, right = st.columns([1.6, 1])
     with left:
@@ -30,7 +30,7 @@ def reading_of(view: DashboardView) -> DisplaySettings:
             help="The browser's zone, unless chosen. Days and months are cut in UTC, as the books'"
             " are.",
         )  # fmt: skip
-    known = {currency.code: currency for currency in quoted(view)}
+    known = {currency.code: currency for currency in quoted_currencies(view)}
     with right:
         code = st.selectbox(
             "Money in", [USD, *known], key="money", bind="query-params",
@@ -39,13 +39,13 @@ def reading_of(view: DashboardView) -> DisplaySettings:
     return DisplaySettings(zone or UTC_NAME, known.get(code))
 
 
-def quoted(view: DashboardView) -> list[Currency]:
+def quoted_currencies(view: DashboardView) -> list[Currency]:
     """The currencies whose rate somebody entered."""
     found = entries.quotes(view)
-    return currencies(found, seen_us(found, view.now_us))
+    return currencies(found, latest_us(found, view.now_us))
 
 
-def said(view: DashboardView) -> list[str]:
+def display_notes(view: DashboardView) -> list[str]:
     """What must be known to whoever reads a page otherwise than the books have it."""
     how = display.now()
     lines = []
@@ -53,7 +53,7 @@ def said(view: DashboardView) -> list[str]:
         lines.append(f"Times are those of {how.zone}; days and months are cut in UTC.")
     if how.money is not None:
         today = formatting.instant(view.now_us).date()
-        rate = replace(how.money, source=formatting.plain(how.money.source))  # lines are markdown
+        rate = replace(how.money, source=formatting.quote(how.money.source))  # lines are markdown
         lines.append(f"Amounts are in {how.code}: {of_rate(rate, today)}. {_DOLLARS}")
     return lines
 

@@ -28,7 +28,7 @@ def sign_in() -> None:
 
 
 @contextmanager
-def kept() -> Iterator[None]:
+def guard_page() -> Iterator[None]:
     """Who may not see what is drawn in here is told so instead."""
     try:
         yield
@@ -55,7 +55,7 @@ def refuse(text: str) -> None:
         st.button("Sign out", on_click=st.logout, icon=":material/logout:", key="sign-out-here")
 
 
-def who_looks(viewer: Viewer) -> None:
+def show_viewer(viewer: Viewer) -> None:
     """In the sidebar."""
     if viewer.name is None:
         st.caption(OPEN)

@@ -24,7 +24,7 @@ LATER = (
 )
 
 
-def warm() -> None:
+def import_ahead() -> None:
     """All imports, none of which is garbage: each run of a page would look for some in them."""
     for name in LATER:
         import_module(name)
@@ -32,7 +32,7 @@ def warm() -> None:
 
 
 def main() -> None:
-    warm()
+    import_ahead()
     sys.exit(streamlit())
 
 

@@ -135,7 +135,7 @@ def answer(question: str, text: str, more: str, colour: str) -> None:
 def card(title: str, *parts: str, about: str = "") -> None:
     """`parts` are HTML made by the functions below; `about`: the term that defines its figures."""
     with st.container(border=True, height="stretch"):
-        head = f"<h4>{_defined(escape(title), about)}</h4>"
+        head = f"<h4>{_title_with_link(escape(title), about)}</h4>"
         st.html(f'<div class="be-card">{head}{"".join(parts)}</div>')
 
 
@@ -169,7 +169,7 @@ def table(rows: Any, *, about: str, **how: Any) -> Any:
     return found
 
 
-def _defined(title: str, about: str) -> str:
+def _title_with_link(title: str, about: str) -> str:
     """A title that leads to what its figures mean, and to the rows behind them."""
     if not about:
         return title

@@ -24,10 +24,10 @@ class UnitCost:
 def unit_costs(survey: Survey) -> list[UnitCost]:
     """Chats and completions; own ones inside their SLO."""
     own = [cell for cell in survey.cells if cell.avoids and cell.kind in CONVERSATION]
-    api = [cell for cell in survey.cells if cell.backend == "api" and cell.answered
+    api = [cell for cell in survey.cells if cell.backend == "api" and cell.is_answered
            and cell.kind in CONVERSATION]  # fmt: skip
     standing = survey.standing
-    rated = any(bill.rated for bill in standing.bills)
+    rated = any(bill.is_rated for bill in standing.bills)
     found = []
     if own and survey.scope.team is None:
         whole = Fraction(standing.fixed.total_pusd) if rated else None
@@ -43,10 +43,12 @@ def unit_costs(survey: Survey) -> list[UnitCost]:
 
 
 def _both(cells: list[AttemptCell], pusd: Fraction | None) -> dict[TokenBasis, Fraction | None]:
-    return {basis: _each(cells, pusd, basis) for basis in TokenBasis}
+    return {basis: _unit_cost_of(cells, pusd, basis) for basis in TokenBasis}
 
 
-def _each(cells: list[AttemptCell], pusd: Fraction | None, basis: TokenBasis) -> Fraction | None:
+def _unit_cost_of(
+    cells: list[AttemptCell], pusd: Fraction | None, basis: TokenBasis
+) -> Fraction | None:
     output = basis is TokenBasis.OUTPUT
     served = Volume(sum(cell.output_tokens if output else cell.tokens for cell in cells), basis)
     cost = None if pusd is None else allocation_unit_cost(fixed_pusd=pusd, served=served)

@@ -37,7 +37,7 @@ class Viewer:
     def sees_house(self) -> bool:
         return self.teams is None
 
-    def sees(self, reach: ViewerScope, team: str | None) -> bool:
+    def can_see(self, reach: ViewerScope, team: str | None) -> bool:
         if reach is ViewerScope.NAMES:
             return True
         if self.teams is not None:
@@ -52,6 +52,6 @@ def viewer_of(person: Person) -> Viewer:
     return Viewer(person.name, person.role, person.teams)
 
 
-def nobody() -> NoReturn:
+def refuse_unnamed() -> NoReturn:
     """Of a view that was made without saying for whom."""
     raise NotAllowed("Nobody said for whom this is read.")

@@ -49,16 +49,16 @@ def _file(path: str) -> AccessFile:
     return AccessFile(Path(path))
 
 
-def enter() -> Who:
+def identify_viewer() -> Who:
     """Of this session. Raises `SignInNeeded`, or `NotAllowed` with what to tell the person."""
     file = access_file(sys.argv[1:], os.environ)
     if file is None:
         return _open()
     access = _read(file)
     if access.proxy is not None:
-        name, since_s = _proxied(file, access), None
+        name, since_s = _proxied_name(file, access), None
     else:
-        name, since_s = signed_in(st.user.to_dict(), access)
+        name, since_s = signed_in_name(st.user.to_dict(), access)
     who = partial(who_is, file, name, since_s)
     who()
     return who
@@ -79,31 +79,31 @@ def who_is(
     return viewer_of(person)
 
 
-def signed_in(user: Mapping[str, Any], access: AccessDocument) -> tuple[str, float]:
+def signed_in_name(user: Mapping[str, Any], access: AccessDocument) -> tuple[str, float]:
     """The name that the house's sign-in vouches for, and since when."""
     if not user.get("is_logged_in"):
         raise SignInNeeded
     try:
-        return access.named(user)
+        return access.name_of_sign_in(user)
     except UnnamedPerson as error:
         raise NotAllowed(str(error)) from error
 
 
-def _proxied(file: AccessFile, access: AccessDocument) -> str:
+def _proxied_name(file: AccessFile, access: AccessDocument) -> str:
     assert access.proxy is not None
     headers = st.context.headers
     try:
         secret = file.secret(access.proxy.secret_file)
     except AccessFileError as error:
         raise NotAllowed(f"Nobody is let in: {error}.") from error
-    return proxied(
+    return proxied_name(
         headers.get_all(access.proxy.secret_header),
         headers.get_all(access.proxy.user_header),
         secret,
     )
 
 
-def proxied(given: Sequence[str], users: Sequence[str], secret: bytes) -> str:
+def proxied_name(given: Sequence[str], users: Sequence[str], secret: bytes) -> str:
     """The name in the header; without the secret it is anybody's word, and is not heard."""
     known = len(given) == 1 and hmac.compare_digest(given[0].encode("latin-1", "replace"), secret)
     if not known:

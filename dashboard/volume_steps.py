@@ -22,7 +22,7 @@ from ledger.economics.step_cost import (
     best,
     break_even,
     load_curve,
-    windowed,
+    sum_windows,
 )
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import PoolCapability
@@ -117,7 +117,7 @@ def ladder(survey: Survey, pool: str, bought_at: str, *, spares: int) -> VolumeS
     (bill,) = look.standing.bills
     price = next((named for named in look.overflow if named.name == bought_at), None)
     able = look.capability
-    if price is None or not bill.rated or not bill.hours or able is None or not any(look.load):
+    if price is None or not bill.is_rated or not bill.hours or able is None or not any(look.load):
         return None
     steps = _staircase(look.load, bill, able, price, spares)
     volume = Volume(steps.load.total, price.average.basis)
@@ -154,7 +154,7 @@ def _staircase(
         spares=spares,
         capacity_per_minute=able.per_minute / bill.replicas * window,
         api=price.average,
-        load=load_curve(windowed(load, window)),
+        load=load_curve(sum_windows(load, window)),
     )
     room = bill.replicas * steps.capacity_per_minute
     explained = steps.load.overflow(room, volume=steps.load.total) * price.average.pusd_per_token

@@ -48,9 +48,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("deploy.bootstrap", description=__doc__, formatter_class=style)
     parser.add_argument("verb", choices=VERBS)
     options, rest = parser.parse_known_args(arguments)
-    stages = StartStages(clock=time.monotonic, say=say)
+    stages = StartStages(clock=time.monotonic, say=print_line)
     try:
-        return perform(options.verb, [word for word in rest if word != "--"], stages)
+        return perform_verb(options.verb, [word for word in rest if word != "--"], stages)
     except InstallError as error:
         print(f"breakeven: {error}", file=sys.stderr)
         return 1
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def perform(verb: str, rest: list[str], stages: StartStages) -> int:
+def perform_verb(verb: str, rest: list[str], stages: StartStages) -> int:
     testing = verb in {"tools", "test", "near"}
     installer = install(stages, testing=testing)
     unavailable: list[str] = []
@@ -67,26 +67,26 @@ def perform(verb: str, rest: list[str], stages: StartStages) -> int:
         unavailable = install_parts(names, PYTHON, stages, installer)
     if verb in {"run", "demo"}:
         command = "up" if verb == "run" else "demo"
-        become([str(PYTHON.parent / "breakeven"), command, *rest], stages)
+        exec_product([str(PYTHON.parent / "breakeven"), command, *rest], stages)
     for line in stages.table():
-        say(line)
+        print_line(line)
     if verb == "test":
         os.environ[UNAVAILABLE] = " ".join(unavailable)
-        become([str(PYTHON), "-m", "pytest", *rest], stages)
+        exec_product([str(PYTHON), "-m", "pytest", *rest], stages)
     if verb == "near":
-        become([str(PYTHON), "-m", "deploy.near", *rest], stages)
+        exec_product([str(PYTHON), "-m", "deploy.near", *rest], stages)
     if verb == "install":
-        say("installed: .venv/bin/breakeven --help")
+        print_line("installed: .venv/bin/breakeven --help")
     return 0
 
 
 def install(stages: StartStages, *, testing: bool) -> Installer | None:
     """Bring `.venv` to what the lock files say; None when it is there already."""
     locks = [*PRODUCT, *(TESTS if testing else ())]
-    if not is_asked_for(PYTHON, os.environ):
+    if not is_requested_python(PYTHON, os.environ):
         shutil.rmtree(PYTHON.parent.parent)
-    if all(stamped(lock) for lock in [*locks, ROOT / "pyproject.toml"]):
-        say("everything is installed")
+    if all(is_stamped(lock) for lock in [*locks, ROOT / "pyproject.toml"]):
+        print_line("everything is installed")
         return None
     with stages.stage("virtual environment"):
         make_environment(PYTHON)
@@ -103,7 +103,7 @@ def install(stages: StartStages, *, testing: bool) -> Installer | None:
     return installer
 
 
-def is_asked_for(python: Path, environ: Mapping[str, str]) -> bool:
+def is_requested_python(python: Path, environ: Mapping[str, str]) -> bool:
     """Any Python that is there will do, unless PYTHON= names one, which then runs this."""
     settings = python.parent.parent / "pyvenv.cfg"
     if not environ.get("PYTHON") or not settings.exists():
@@ -112,7 +112,7 @@ def is_asked_for(python: Path, environ: Mapping[str, str]) -> bool:
     return found is not None and (int(found[1]), int(found[2])) == sys.version_info[:2]
 
 
-def stamped(path: Path) -> bool:
+def is_stamped(path: Path) -> bool:
     """Whether `.venv` holds this very version of the file, and still has its command."""
     try:
         record = json.loads(STAMP.read_text(encoding="utf-8"))
@@ -135,11 +135,11 @@ def count(locks: Sequence[Path]) -> int:
     return len({line.partition("==")[0] for line in lines if "==" in line})
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     print(line, flush=True)
 
 
-def become(command: Sequence[str], stages: StartStages) -> None:
+def exec_product(command: Sequence[str], stages: StartStages) -> None:
     """Turn into the product: signals and the exit status are its own."""
     environ = keeping_bytecode({**os.environ, **stages.exported()})
     os.execve(command[0], list(command), environ)

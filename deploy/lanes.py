@@ -61,11 +61,11 @@ class Lane:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        with self.turn(alone=item.get_closest_marker("quiet") is not None):
+        with self.use_machine(alone=item.get_closest_marker("quiet") is not None):
             return (yield)
 
     @contextmanager
-    def turn(self, *, alone: bool) -> Iterator[None]:
+    def use_machine(self, *, alone: bool) -> Iterator[None]:
         """Have the machine, alone or with others.
 
         All pass a gate first, and who wants to be alone keeps it shut until then: else the

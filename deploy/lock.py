@@ -132,12 +132,12 @@ def main(arguments: list[str]) -> int:
         return 1 if changed else 0
     for folder in NODE:
         lock_node(folder)
-    missing = [line for each in SETS for line in without_wheels(each)]
+    missing = [line for each in SETS for line in find_without_wheels(each)]
     print("\n".join(missing) or "every set has wheels for every platform and Python")
     return 1 if missing else 0
 
 
-def without_wheels(set_: Set) -> list[str]:
+def find_without_wheels(set_: Set) -> list[str]:
     """Where a set cannot be installed from wheels alone: users' machines compile nothing."""
     lock, found = ROOT / set_.path, []
     for platform, python in itertools.product(PLATFORMS, set_.pythons):
@@ -189,17 +189,17 @@ def lock_node(folder: Path) -> None:
         cwd=folder, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     path = folder / "package-lock.json"
-    text = json.dumps(without_addresses(json.loads(path.read_text(encoding="utf-8"))), indent=2)
+    text = json.dumps(strip_addresses(json.loads(path.read_text(encoding="utf-8"))), indent=2)
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def without_addresses(value: object) -> object:
+def strip_addresses(value: object) -> object:
     """The record says where a package came from; only its hash is wanted."""
     if isinstance(value, dict):
         kept = {key: item for key, item in value.items() if key not in {"resolved", "funding"}}
-        return {key: without_addresses(item) for key, item in kept.items()}
+        return {key: strip_addresses(item) for key, item in kept.items()}
     if isinstance(value, list):
-        return [without_addresses(item) for item in value]
+        return [strip_addresses(item) for item in value]
     return value
 
 

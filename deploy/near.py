@@ -38,14 +38,14 @@ def importers(root: Path, name: str) -> list[str]:
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
-            if last.search(text) and module in imported(ast.parse(text)):
+            if last.search(text) and module in imported_modules(ast.parse(text)):
                 found.append(path.relative_to(root).as_posix())
     package = name.partition("/")[0]
     found = [each for each in found if each != name]
     return sorted(found, key=lambda each: (each.partition("/")[0] != package, each))
 
 
-def imported(tree: ast.Module) -> set[str]:
+def imported_modules(tree: ast.Module) -> set[str]:
     """Every module that the file's import statements can mean."""
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -78,7 +78,7 @@ def _that_name(root: Path, path: Path) -> list[str]:
     found = [
         each
         for each in sorted((root / path.parent).rglob("test_*.py"))
-        if path.stem in imported(ast.parse(each.read_text(encoding="utf-8")))
+        if path.stem in imported_modules(ast.parse(each.read_text(encoding="utf-8")))
     ]
     return [each.relative_to(root).as_posix() for each in found]
 

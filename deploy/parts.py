@@ -63,7 +63,7 @@ def find_postgres() -> Path | None:
         reverse=True,
     )
     program = on_path("initdb")
-    places = [*system, *([program.resolve().parent] if program else []), *_bundled()]
+    places = [*system, *([program.resolve().parent] if program else []), *_bundled_servers()]
     return next(
         (
             place
@@ -74,7 +74,7 @@ def find_postgres() -> Path | None:
     )
 
 
-def _bundled() -> list[Path]:
+def _bundled_servers() -> list[Path]:
     """A server from a wheel, in `.venv` or wherever this Python has its packages."""
     folders = {Path(sysconfig.get_path("purelib")), *ROOT.glob(".venv/lib/python3*/site-packages")}
     found = [
@@ -144,7 +144,7 @@ def with_apt() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def always() -> bool:
+def is_always() -> bool:
     return True
 
 
@@ -167,7 +167,7 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "postgres", "a PostgreSQL server", find_postgres,
-        "sudo apt-get install postgresql (or without root: make parts)", always,
+        "sudo apt-get install postgresql (or without root: make parts)", is_always,
         apt=("postgresql",),
     ),
     Part(
@@ -177,19 +177,19 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "openai-2", "the openai Python SDK, major 2", find_sdk("openai2"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "openai-3", "the openai Python SDK, major 3", find_sdk("openai3"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "anthropic", "the anthropic Python SDK", find_sdk("anthropic", "anthropic"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "cohere", "the cohere Python SDK", find_sdk("cohere", "cohere"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "openai-node", "the openai and the AI SDK for Node", find_node("node", "openai", "ai"),
@@ -204,15 +204,15 @@ PARTS: tuple[Part, ...] = (
     ),
     Part(
         "frameworks", "LangChain, LlamaIndex and other clients", find_sdk("frameworks", "agents"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "schemathesis", "schemathesis", find_sdk("schemathesis", "schemathesis"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "helm", "Helm, as a library", find_sdk("helm", "helm_python"),
-        "make parts", always,
+        "make parts", is_always,
     ),
     Part(
         "crds", "the schemas of what KEDA, the Prometheus operator and the Gateway API add",

@@ -54,23 +54,23 @@ def install_parts(
     if not missing:
         return []
     installer = installer or find_installer(python)
-    packages = [name for part in missing for name in part.apt if needs(name)]
+    packages = [name for part in missing for name in part.apt if is_needed(name)]
     if packages and parts.with_apt():
         with stages.stage(f"Debian packages: {' '.join(packages)}"):
-            tell(apt_install(packages))
+            print_failure(apt_install(packages))
     unavailable: list[str] = []
     for part in missing:
         if part.find() is None:
             with stages.stage(part.what):
                 try:
-                    tell(install_part(part, python, installer))
+                    print_failure(install_part(part, python, installer))
                 except Unavailable as error:
-                    tell(str(error))
+                    print_failure(str(error))
                     unavailable.append(part.name)
     return unavailable
 
 
-def needs(package: str) -> bool:
+def is_needed(package: str) -> bool:
     """Node may be there from elsewhere than Debian; its package would clash with it."""
     return not (package in {"nodejs", "npm"} and shutil.which(package.removesuffix("js")))
 
@@ -164,6 +164,6 @@ def install_node(name: str) -> str:
     return answer.stderr[-2000:] if answer.returncode else ""
 
 
-def tell(failed: str) -> None:
+def print_failure(failed: str) -> None:
     if failed:
         print(f"   not installed: {failed}", flush=True)

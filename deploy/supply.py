@@ -30,7 +30,7 @@ def packages(site: Path) -> list[Package]:
     return sorted(found, key=lambda package: package.name.lower())
 
 
-def unexpected(site: Path, own: Path) -> Iterator[str]:
+def unexpected_files(site: Path, own: Path) -> Iterator[str]:
     """Files that may run code at every start of Python, or lead out of this environment."""
     for file in sorted(site.glob("*.pth")):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -57,7 +57,7 @@ def main() -> int:
     root = Path(__file__).resolve().parent.parent
     site = next(Path(sys.prefix).glob("lib/python*/site-packages"))
     print(json.dumps([package._asdict() for package in packages(site)], indent=1))
-    faults = list(unexpected(site, root))
+    faults = list(unexpected_files(site, root))
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

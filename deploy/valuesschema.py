@@ -28,7 +28,7 @@ OURS = {
 }
 
 
-def joined() -> dict[str, Any]:
+def join_schemas() -> dict[str, Any]:
     schema: dict[str, Any] = yaml.safe_load(OWN.read_text(encoding="utf-8"))
     config = json_schema()
     definitions = config.pop("$defs")
@@ -40,33 +40,33 @@ def joined() -> dict[str, Any]:
     definitions["PoolSection"]["required"].remove(
         "engine"
     )  # of a pool under `engines` the chart says it
-    require(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
-    schema["properties"]["config"] = without_defaults(config)
-    schema["$defs"] |= without_defaults(definitions)
+    require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")))
+    schema["properties"]["config"] = strip_defaults(config)
+    schema["$defs"] |= strip_defaults(definitions)
     return schema
 
 
-def require(schema: dict[str, Any], values: dict[str, Any]) -> None:
+def require_defaults(schema: dict[str, Any], values: dict[str, Any]) -> None:
     """Of each object of the chart's own that has defaults: all of them."""
     if "properties" not in schema:
         return
     schema["required"] = list(values)
     for name, value in values.items():
         if isinstance(value, dict):
-            require(schema["properties"].get(name, {}), value)
+            require_defaults(schema["properties"].get(name, {}), value)
 
 
-def without_defaults(value: Any) -> Any:
+def strip_defaults(value: Any) -> Any:
     """The defaults are the gateway's affair, and would name what was left out."""
     if isinstance(value, dict):
-        return {key: without_defaults(item) for key, item in value.items() if key != "default"}
+        return {key: strip_defaults(item) for key, item in value.items() if key != "default"}
     if isinstance(value, list):
-        return [without_defaults(item) for item in value]
+        return [strip_defaults(item) for item in value]
     return value
 
 
 def text() -> str:
-    return json.dumps(joined(), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(join_schemas(), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -36,10 +36,10 @@ class KeyLookup(Protocol):
 
 def token_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """The bearer token (or `x-api-key`); raises 401 when there is none."""
-    return sent(read_fields(headers).token)
+    return require_token(read_fields(headers).token)
 
 
-def sent(token: str | None) -> str:
+def require_token(token: str | None) -> str:
     """The token, or 401 when there is none."""
     if token is None:
         raise RequestError(
@@ -52,7 +52,7 @@ def sent(token: str | None) -> str:
 
 async def authenticate(keys: KeyLookup, token: str, *, now_us: int, scope: str) -> Identity:
     """The key's identity, if it may do `scope`."""
-    identity = await identified(keys, token, now_us=now_us)
+    identity = await identify_token(keys, token, now_us=now_us)
     permit(identity, scope, "This key")
     return identity
 
@@ -64,7 +64,7 @@ def permit(identity: Identity, scope: str, who: str) -> None:
         raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
 
 
-async def identified(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
+async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identity:
     """Whose key it is, whatever it may do."""
     try:
         identity = keys.recall(token, now_us) or await keys.lookup(token, now_us)

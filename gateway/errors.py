@@ -112,7 +112,7 @@ def body(error: RequestError) -> bytes:
     )
 
 
-def let_go(error: BaseException | None) -> None:
+def drop_traceback(error: BaseException | None) -> None:
     """Free what an answered error still holds: the frames that raised it, which hold it in turn.
 
     Such rings wait for the collector. An outage leaves one with every refusal, and to collect fifty

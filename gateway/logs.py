@@ -23,7 +23,7 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol, TextIO
 
 from backends.refusal import KEY_LIKE
-from backends.secret import HIDDEN, Secret, struck_out
+from backends.secret import HIDDEN, Secret, strike_out
 
 REQUEST: ContextVar[str | None] = ContextVar("request", default=None)  # whose work this is
 _OURS = ("breakeven", "gateway", "ledger", "backends")  # what libraries say is a warning at least
@@ -90,7 +90,7 @@ class LogSink(logging.StreamHandler[Any]):
     def _struck(self, text: str) -> str:
         # Half a character (a file's name can hold one) is no JSON to many who read it.
         whole = text.encode("utf-8", "backslashreplace").decode()
-        return KEY_LIKE.sub(HIDDEN, struck_out(whole, self._secrets))
+        return KEY_LIKE.sub(HIDDEN, strike_out(whole, self._secrets))
 
 
 def _line(said: dict[str, str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from backends.engine.tuned import number, read, without
+from backends.engine.tuned import number, read, remove_flags
 from backends.engines import ENGINE_KINDS
 from gateway.config.kv_event_address import kv_events_address
 from gateway.config.settings import EngineSection, Settings
@@ -93,7 +93,7 @@ class RuntimePorts:
     providers: dict[str, int]
 
 
-def resolve(
+def resolve_runtime(
     settings: Settings,
     ports: RuntimePorts,
     *,
@@ -156,7 +156,7 @@ def tuned_flags(engine: EngineSection) -> tuple[str, ...]:
     stated = [*engine.flags]
     stated += [SEQUENCES] if engine.max_num_seqs else []
     stated += [BUDGET] if engine.prefill_budget_tokens else []
-    return without(read(Path(engine.profile)).flags, stated)
+    return remove_flags(read(Path(engine.profile)).flags, stated)
 
 
 def batch_limits(engine: EngineSection, tuned: tuple[str, ...] = ()) -> tuple[int, int]:

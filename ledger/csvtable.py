@@ -38,7 +38,7 @@ class CsvTable:
 
 def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
     """The table; faults of its form go to `faults`. Raises `CsvTableError` for what is no table."""
-    text = _decoded(data, name)
+    text = _decode_table(data, name)
     records = _records(text, name)
     if not records:
         raise CsvTableError(f"{name}: the file is empty")
@@ -61,7 +61,7 @@ def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
     return CsvTable(header, tuple(columns), tuple(lines))
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode_table(data: bytes, name: str) -> str:
     if len(data) > SIZE_LIMIT:
         raise CsvTableError(f"{name}: larger than {SIZE_LIMIT >> 20} MiB")
     if data.startswith(_MARKS_16):

@@ -61,7 +61,7 @@ def unknown(code: str) -> str | None:
     return None
 
 
-def standing(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
+def current_quotes(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
     """By code, the rate of the newest day, whenever it was entered; of one day, the last entered.
 
     `found`: entries of currencies, the newest first. What takes one back ends all before it.
@@ -85,7 +85,7 @@ def standing(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]
 def currencies(found: Sequence[ManualEntry], at_us: int) -> list[Currency]:
     """Those that stand, by their codes. `found`: entries of currencies, the newest first."""
     made = []
-    for code, entry in standing(found, at_us).items():
+    for code, entry in current_quotes(found, at_us).items():
         said = msgspec.convert(entry.says, ExchangeRate)
         day = date.fromisoformat(said.day)
         made.append(Currency(code, Fraction(said.per_usd), day, said.source, entry.actor))

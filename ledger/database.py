@@ -31,7 +31,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from ledger.write_lock import turn, turns_of
+from ledger.write_lock import acquire_turn, turns_of
 
 URL_VARIABLE = "BREAKEVEN_LEDGER_URL"  # where processes of a host are told the address
 BUSY_TIMEOUT_MS = 10_000
@@ -223,7 +223,7 @@ def schema_of(url: str) -> str | None:
         engine.dispose()
 
 
-def is_away(error: DBAPIError) -> bool:
+def is_unavailable(error: DBAPIError) -> bool:
     """Whether the statement failed because the database was not there, not because it was wrong.
 
     A locked SQLite file and a full disk count as away: the same statement may succeed later.
@@ -293,5 +293,5 @@ def _begin_sqlite(connection: Connection) -> None:
         return
     name = connection.engine.url.database
     alone = not name or name == ":memory:"
-    with nullcontext() if alone else turn(turns_of(Path(name or "")), TURN_LIMIT_S):
+    with nullcontext() if alone else acquire_turn(turns_of(Path(name or "")), TURN_LIMIT_S):
         connection.exec_driver_sql("BEGIN IMMEDIATE")

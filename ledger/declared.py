@@ -13,12 +13,12 @@ from typing import NamedTuple, cast
 
 from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
-from ledger.budgets.backfill import book, book_each
+from ledger.budgets.backfill import backfill_budget, backfill_default
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.versions import say_budgets
+from ledger.budgets.versions import record_versions
 from ledger.budgets.windows import CalendarWindow, Period, window_at
-from ledger.fleet.paidrates import carried, standing_rates
+from ledger.fleet.paidrates import apply_rate, standing_rates
 from ledger.manual_entries import ManualEntry
 from ledger.orm.books import ConfigVersionRow
 from ledger.orm.budgets import BudgetRow
@@ -84,7 +84,7 @@ def declare(
         for contract in contracts:
             _contract(connection, contract, entered.get(contract.pool), at_us)
         _budgets(connection, budgets, at_us)
-        say_budgets(connection, at_us)
+        record_versions(connection, at_us)
         digest, text = config
         known = select(ConfigVersionRow.hash).where(ConfigVersionRow.hash == digest)
         if connection.execute(known).first() is None:
@@ -93,7 +93,7 @@ def declare(
             )
 
 
-def billed_besides(connection: Connection, pools: Collection[str], at_us: int) -> list[str]:
+def other_billed_pools(connection: Connection, pools: Collection[str], at_us: int) -> list[str]:
     """Pools whose contract goes on at that moment's UTC day, and which are none of these.
 
     A pool that is taken out of the file or renamed has its GPUs still: nobody said that their
@@ -114,7 +114,7 @@ def billed_besides(connection: Connection, pools: Collection[str], at_us: int) -
 def _contract(
     connection: Connection, contract: DeclaredContract, entered: ManualEntry | None, at_us: int
 ) -> None:
-    wanted = carried(asdict(contract), entered)
+    wanted = apply_rate(asdict(contract), entered)
     columns = [GpuContractRow.__table__.c[name] for name in wanted]
     query = (
         select(*columns)
@@ -148,7 +148,7 @@ def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) 
             zones = {
                 contract.timezone for contract in (known, _bound_by(stored, budget_id)) if contract
             }
-            book(
+            backfill_budget(
                 connection,
                 spec.scope,
                 budget_id,
@@ -188,12 +188,12 @@ def _default(
             for name, row in stored.items()
             if default_id in (name, default_of(name))
         )
-        book_each(connection, line, window, own=own, moved=moved)
+        backfill_default(connection, line, window, own=own, moved=moved)
         return
     for budget_id, row in stored.items():
         left = row.retired_us is None and budget_id not in wanted
         if left and default_of(budget_id) == default_id:
-            book(
+            backfill_budget(
                 connection,
                 scope_of(budget_id),
                 budget_id,

@@ -49,11 +49,13 @@ def gpu_bill_pusd(contract: GpuContract, from_us: int, until_us: int) -> int:
     term = (contract.since_us or 0, contract.until_us)
     rate = contract.pusd_per_hour * contract.gpus
     if contract.billing == "on_demand":
-        return sum(_accrued(rate, piece, span) for piece in _within(contract.running_us, term))
-    bill = _accrued(rate, term, span)
+        return sum(_accrued_pusd(rate, piece, span) for piece in _within(contract.running_us, term))
+    bill = _accrued_pusd(rate, term, span)
     power = contract.power_pusd_per_hour * contract.gpus
     if contract.billing == "owned" and power:
-        bill += sum(_accrued(power, piece, span) for piece in _within(contract.running_us, term))
+        bill += sum(
+            _accrued_pusd(power, piece, span) for piece in _within(contract.running_us, term)
+        )
     return bill
 
 
@@ -72,7 +74,7 @@ def _within(
         reached = max(reached, end)
 
 
-def _accrued(rate_pusd: int, piece: tuple[int, int | None], span: tuple[int, int]) -> int:
+def _accrued_pusd(rate_pusd: int, piece: tuple[int, int | None], span: tuple[int, int]) -> int:
     """The cumulative bill of `piece` at the span's end, less what it was at its start."""
     start, stop = piece
     upto, before = (

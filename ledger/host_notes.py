@@ -11,14 +11,14 @@ import msgspec
 T = TypeVar("T")
 
 
-def leave(path: Path, note: object) -> None:
+def write_note(path: Path, note: object) -> None:
     """At once for every reader: never half of it."""
     draft = path.with_name(f"{path.name}.new")
     draft.write_bytes(msgspec.json.encode(note))
     draft.replace(path)
 
 
-def find(path: Path, kind: type[T]) -> T | None:
+def read_note(path: Path, kind: type[T]) -> T | None:
     """What was left last; `None` where none ever was."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)

@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from ledger.budgets.rate_shares import database_us
-from ledger.identity.secretfile import kept_secret, read_secret
+from ledger.identity.secretfile import read_or_create_secret, read_secret
 from ledger.orm.books import HostNameRow
 
 ID_FILE = "host"
@@ -45,7 +45,7 @@ class HostClaim(NamedTuple):
 def claim_of(state: Path) -> HostClaim:
     """The state directory's; its id is made at first use. Raises `HostConflict` on a spoilt one."""
     path = state / ID_FILE
-    kept_secret(path)
+    read_or_create_secret(path)
     secret = read_secret(path)
     if secret is None:
         raise HostConflict(
@@ -56,7 +56,7 @@ def claim_of(state: Path) -> HostClaim:
     return HostClaim(secret.hex()[:ID_DIGITS], f"{boot}:{known.st_dev}:{known.st_ino}")
 
 
-def take(
+def claim_name(
     engine: Engine, claim: HostClaim, machine: str, *, wait: Callable[[float], None] = time.sleep
 ) -> str:
     """The host's name. `machine`: what a new one is called, where nobody is called so.
@@ -64,15 +64,15 @@ def take(
     Raises `HostConflict` while somebody elsewhere writes under the same id.
     """
     with engine.begin() as connection:
-        name = _named(connection, claim.holder, machine)
+        name = _claim_free_name(connection, claim.holder, machine)
     if engine.dialect.name == "sqlite":
         return name  # a file: who copies a state directory has another one
     for _ in range(round(LEASE_S / LOOK_S)):
-        place, said_us = _said(engine, claim.holder)
+        place, said_us = _read_statement(engine, claim.holder)
         if place in (None, claim.place):
             break
         wait(LOOK_S)
-        if _said(engine, claim.holder).said_us != said_us:
+        if _read_statement(engine, claim.holder).said_us != said_us:
             raise HostConflict(
                 f"`{name}` already writes to this ledger, from a copy of this state directory: "
                 f"stop that one, or delete the copy's journals and its file `{ID_FILE}`"
@@ -85,7 +85,7 @@ def take(
     return name
 
 
-def say(engine: Engine, claim: HostClaim) -> None:
+def renew_claim(engine: Engine, claim: HostClaim) -> None:
     """Still here. Raises `HostConflict` when somebody else took over."""
     with engine.begin() as connection:
         row = update(HostNameRow).where(_is(claim)).values(said_us=database_us(connection))
@@ -93,12 +93,12 @@ def say(engine: Engine, claim: HostClaim) -> None:
             raise HostConflict("somebody else writes for this state directory's id: a copy of it?")
 
 
-async def keep(engine: Engine, claim: HostClaim) -> None:
+async def keep_claim(engine: Engine, claim: HostClaim) -> None:
     """Until cancelled; raises `HostConflict`. While the database is away nobody can take over."""
     while engine.dialect.name != "sqlite":
         await asyncio.sleep(SAID_EACH_S)
         with suppress(DBAPIError):
-            await asyncio.to_thread(say, engine, claim)
+            await asyncio.to_thread(renew_claim, engine, claim)
 
 
 class _HostStatement(NamedTuple):
@@ -106,7 +106,7 @@ class _HostStatement(NamedTuple):
     said_us: int
 
 
-def _named(connection: Connection, holder: str, machine: str) -> str:
+def _claim_free_name(connection: Connection, holder: str, machine: str) -> str:
     """Who has a name already keeps it, whatever the machine is called by now."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     for name in (machine or "host", f"{machine}~{holder[:NAME_DIGITS]}", f"{machine}~{holder}"):
@@ -118,7 +118,7 @@ def _named(connection: Connection, holder: str, machine: str) -> str:
     raise AssertionError("an id of 32 random digits is nobody else's name")
 
 
-def _said(engine: Engine, holder: str) -> _HostStatement:
+def _read_statement(engine: Engine, holder: str) -> _HostStatement:
     query = select(HostNameRow.place, HostNameRow.said_us).where(HostNameRow.holder == holder)
     with engine.begin() as connection:
         return _HostStatement(*connection.execute(query).one())

@@ -27,22 +27,22 @@ class IdempotencyRecord:
     request_id: str
 
 
-def take(
+def claim_key(
     engine: Engine, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord:
     """Whose the row is: `asking` itself if nobody had it, else the request that took it."""
     for _ in range(TRIES):
         with engine.begin() as connection:
-            first = claimed(connection, asking, now_us=now_us, expires_us=expires_us)
+            first = try_claim(connection, asking, now_us=now_us, expires_us=expires_us)
         if first is not None:
             return first
     raise TimeoutError("an idempotency key is taken and freed again and again")
 
 
-def claimed(
+def try_claim(
     connection: Connection, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord | None:
-    """As `take`, as a part of what else is done; `None` where it was freed between two looks."""
+    """As `claim_key`, within a transaction; `None` where it was freed between two looks."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {
         "digest": asking.digest,
@@ -59,16 +59,16 @@ def claimed(
     )
     if connection.execute(claim).one_or_none() is not None:
         return asking
-    return _taken(connection, asking.key_id, asking.name)
+    return _find_claim(connection, asking.key_id, asking.name)
 
 
-def taken(engine: Engine, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
+def find_claim(engine: Engine, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
     """Who came with this key before, if anybody did and it still stands for them."""
     with reading(engine) as connection:
-        return _taken(connection, key_id, name, now_us)
+        return _find_claim(connection, key_id, name, now_us)
 
 
-def _taken(
+def _find_claim(
     connection: Connection, key_id: str, name: str, now_us: int = 0
 ) -> IdempotencyRecord | None:
     query = select(SubmissionRow.digest, SubmissionRow.request_id).where(
@@ -80,7 +80,7 @@ def _taken(
     return None if first is None else IdempotencyRecord(key_id, name, first[0], first[1])
 
 
-def free(engine: Engine, asking: IdempotencyRecord) -> None:
+def free_key(engine: Engine, asking: IdempotencyRecord) -> None:
     """Give the row back, if it is this request's."""
     mine = and_(
         SubmissionRow.key_id == asking.key_id,
@@ -90,7 +90,7 @@ def free(engine: Engine, asking: IdempotencyRecord) -> None:
     write_alone(engine, delete(SubmissionRow).where(mine))
 
 
-def forget(engine: Engine, now_us: int) -> bool:
+def forget_keys(engine: Engine, now_us: int) -> bool:
     """Delete some that expired; whether there may be more."""
     return forget_expired(engine, SubmissionRow, FORGOTTEN_AT_ONCE, now_us)
 

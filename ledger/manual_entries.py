@@ -40,7 +40,7 @@ def enter(connection: Connection, given: ManualEntry) -> ManualEntry:
     it is no second one.
     """
     last = next(iter(_of(connection, orm.ManualEntryRow.subject == given.subject, most=1)), None)
-    if last is not None and _again(last, given):
+    if last is not None and _is_repeated(last, given):
         return last
     values = msgspec.structs.asdict(given)
     del values["number"]
@@ -55,7 +55,7 @@ def entries(connection: Connection, kind: str) -> Sequence[ManualEntry]:
     return _of(connection, orm.ManualEntryRow.subject.startswith(kind, autoescape=True))
 
 
-def in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
+def entries_in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]:
     """By name, what counts at an instant, also what takes back. `found`: the newest first."""
     counting: dict[str, ManualEntry] = {}
     taken_back: set[str] = set()
@@ -71,12 +71,12 @@ def in_force(found: Sequence[ManualEntry], at_us: int) -> dict[str, ManualEntry]
     return counting
 
 
-def seen_us(found: Sequence[ManualEntry], at_us: int) -> int:
+def latest_us(found: Sequence[ManualEntry], at_us: int) -> int:
     """`at_us`, or when the newest was entered: a reader's rounded clock may be behind it."""
     return max([at_us, *(entry.recorded_us for entry in found)])
 
 
-def to_come(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
+def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
     """Those that begin later and that no later entry makes void, the first to begin first."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
     taken_back: set[str] = set()
@@ -90,7 +90,7 @@ def to_come(found: Sequence[ManualEntry], at_us: int) -> list[ManualEntry]:
 
 def project_teams(connection: Connection, provider: str, at_us: int) -> dict[str, str]:
     """Whose the projects on a provider's bills are, by the projects' names."""
-    found = in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
+    found = entries_in_force(entries(connection, f"{PROJECT}{provider}/"), at_us)
     mine = f"{provider}/"
     return {
         name.removeprefix(mine): entry.says["team"]
@@ -108,7 +108,7 @@ def _of(
     return [ManualEntry(*row) for row in connection.execute(query)]
 
 
-def _again(last: ManualEntry, given: ManualEntry) -> bool:
+def _is_repeated(last: ManualEntry, given: ManualEntry) -> bool:
     """Whether it says the same, by the same person and from the same instant: a day, or at once."""
     at_once = last.from_us == last.recorded_us and given.from_us == given.recorded_us
     told = [(entry.says, entry.actor, entry.note) for entry in (last, given)]

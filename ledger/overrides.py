@@ -31,7 +31,7 @@ class Override(msgspec.Struct, frozen=True):
     actor: str
     note: str | None = None
 
-    def stands(self, now_us: int) -> bool:
+    def is_standing(self, now_us: int) -> bool:
         return self.says != NOTHING and (self.until_us is None or now_us < self.until_us)
 
 

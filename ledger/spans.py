@@ -63,7 +63,7 @@ class Scope:
 EVER = Scope(0, 2**62)
 
 
-def held(connection: Connection, scope: Scope) -> Scope:
+def held_scope(connection: Connection, scope: Scope) -> Scope:
     """The part of the scope of which the books hold anything, in whole days."""
     times = (AttemptRow.opened_us, GpuHourRow.hour_us, PostingRow.at_us)
     ends = [connection.execute(select(func.min(time), func.max(time))).one() for time in times]

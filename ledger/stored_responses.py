@@ -14,7 +14,9 @@ from ledger.orm.identity import KeptAnswerRow
 FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
 
 
-def keep(engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int) -> None:
+def store_response(
+    engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int
+) -> None:
     """In place of what an earlier request of the same name left."""
     insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
     row = {
@@ -31,7 +33,7 @@ def keep(engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us
     write_alone(engine, kept)
 
 
-def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
+def find_response(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | None:
     """Return the stored part of this request's answer."""
     query = select(KeptAnswerRow.sealed).where(
         and_(
@@ -44,7 +46,7 @@ def find(engine: Engine, first: IdempotencyRecord, *, now_us: int) -> bytes | No
     return read_value(engine, query)
 
 
-def kept_bytes(engine: Engine) -> int:
+def stored_bytes(engine: Engine) -> int:
     """Return the size of all stored answers together."""
     with reading(engine) as connection:
         total = connection.execute(select(func.sum(KeptAnswerRow.size))).scalar_one_or_none()

@@ -76,7 +76,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
     output, reasoning, audio_output = _output(counts, prompt)
-    return _limited(
+    return _check_limit(
         TokenCounts(
             input=fresh - audio + counts.get(UsageCount.CITED, 0),
             cached=cached,
@@ -128,7 +128,7 @@ def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
         usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
         said.setdefault(meaning, []).append(value if usual else _whole(name, value))
     return {
-        meaning: _agreed(_WORDS[meaning], numbers) if meaning in AGREED else numbers[0]
+        meaning: _agree_on_count(_WORDS[meaning], numbers) if meaning in AGREED else numbers[0]
         for meaning, numbers in said.items()
     }
 
@@ -249,7 +249,7 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
     found = TokenCounts(
         input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0
     )
-    return _limited(found)
+    return _check_limit(found)
 
 
 def _sound_ms(usage: Mapping[str, object]) -> int | None:
@@ -314,7 +314,7 @@ def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, in
     return output, reasoning, audio
 
 
-def _agreed(what: str, counts: Iterable[int]) -> int:
+def _agree_on_count(what: str, counts: Iterable[int]) -> int:
     """One number under several names: a zero beside a count is a name that is not in use."""
     said = {count for count in counts if count}
     if len(said) > 1:
@@ -352,7 +352,7 @@ def _whole(name: str, value: object) -> int:
     return value
 
 
-def _limited(tokens: TokenCounts) -> TokenCounts:
+def _check_limit(tokens: TokenCounts) -> TokenCounts:
     if prompt_tokens(tokens) > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
         raise UsageError(f"more than {TOKENS_LIMIT} tokens in one request")
     return tokens

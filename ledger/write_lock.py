@@ -24,7 +24,7 @@ def turns_of(database: Path) -> Path:
 
 
 @contextlib.contextmanager
-def turn(path: Path, limit_s: float) -> Iterator[bool]:
+def acquire_turn(path: Path, limit_s: float) -> Iterator[bool]:
     """Whether it was got, and for how long the block takes."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -32,12 +32,12 @@ def turn(path: Path, limit_s: float) -> Iterator[bool]:
         yield False  # the database itself will say what is wrong
         return
     try:
-        yield _taken(file, limit_s)
+        yield _try_lock(file, limit_s)
     finally:
         os.close(file)
 
 
-def _taken(file: int, limit_s: float) -> bool:
+def _try_lock(file: int, limit_s: float) -> bool:
     for look in range(int(limit_s / LOOK_S) + 1):
         if look:
             time.sleep(LOOK_S)

@@ -26,11 +26,11 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
 from ledger.budgets.broker import BudgetBroker, BudgetSnapshot
-from ledger.budgets.grants import leave
+from ledger.budgets.grants import release_idle
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
-from ledger.idempotency import forget
+from ledger.idempotency import forget_keys
 from ledger.identity.keyring import KeyGeneration
 from ledger.identity.tokens import GENERATION
 from ledger.journals.reader import JournalReader
@@ -48,7 +48,7 @@ from ledger.spans import DAY_US
 from ledger.stored_responses import forget_answers
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
-from ledger.writing.heap import one_heap
+from ledger.writing.heap import limit_heaps
 from ledger.writing.lag import WriterLag, write_lag
 from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 from ledger.writing.tail import JournalTailer, TailResult
@@ -146,10 +146,10 @@ class LedgerWriter:
                     tasks.create_task(self._every(FORGET_S, self._forget)),
                     tasks.create_task(self._every(RETIRE_S, self._retire)),
                 ]
-                await self._tail_until(stop)
+                await self._run_tail(stop)
                 for chore in chores:
                     chore.cancel()
-            await self._leave()
+            await self._release_money()
         finally:
             await self._desk.stop()
             self._generation.close()
@@ -164,7 +164,7 @@ class LedgerWriter:
             self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined
         )
 
-    async def _tail_until(self, stop: asyncio.Event) -> None:
+    async def _run_tail(self, stop: asyncio.Event) -> None:
         retry_s = RETRY_FIRST_S
         while True:
             stopping, began_us = stop.is_set(), self._now_us()
@@ -188,17 +188,17 @@ class LedgerWriter:
 
     def _note(self, step: TailResult) -> None:
         self._quarantined += step.applied.quarantined
-        self._desk.applied(step.applied.spent)
+        self._desk.apply_spent(step.applied.spent)
         for journal in step.buried:
-            self._desk.bury(journal)
+            self._desk.close_journal(journal)
 
-    async def _leave(self) -> None:
+    async def _release_money(self) -> None:
         """A host that ends may not come back: others have its idle money, if no worker has it."""
         await self._desk.stop()
         if not self._tail.journals():
             with contextlib.suppress(DBAPIError):
-                seen = await asyncio.to_thread(self._desk.look, self._now_us())
-                await asyncio.to_thread(leave, self._engine, self._host, seen.standings)
+                seen = await asyncio.to_thread(self._desk.read_snapshot, self._now_us())
+                await asyncio.to_thread(release_idle, self._engine, self._host, seen.standings)
 
     async def _restore(self, stop: asyncio.Event) -> None:
         """Read the grants before anything is applied, however long the database is away."""
@@ -214,7 +214,7 @@ class LedgerWriter:
                 return
 
     async def _news(self) -> None:
-        news = await asyncio.to_thread(self._look)
+        news = await asyncio.to_thread(self._read_versions)
         self._generation.publish(news.keys)
         self._newest_price.publish(news.price)
         self._newest_policies.publish(news.policies)
@@ -223,13 +223,13 @@ class LedgerWriter:
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
 
-    def _look(self) -> LedgerVersions:
+    def _read_versions(self) -> LedgerVersions:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
         with reading(self._engine) as connection:
             found = connection.execute(_NEWEST).one()
         generation, price, policies, override, contract = (number or 0 for number in found)
-        seen = self._desk.look(self._now_us())
+        seen = self._desk.read_snapshot(self._now_us())
         return LedgerVersions(generation, price, policies, override, contract, seen)
 
     async def _close_hours(self) -> None:
@@ -256,7 +256,7 @@ class LedgerWriter:
             pass
 
     async def _forget(self) -> None:
-        for forgotten in (forget, forget_answers):
+        for forgotten in (forget_keys, forget_answers):
             while await asyncio.to_thread(forgotten, self._engine, self._now_us()):
                 pass
 
@@ -313,14 +313,14 @@ def _own(path: Path) -> int:
 
 
 async def _main(given: argparse.Namespace) -> None:
-    one_heap()
+    limit_heaps()
     engine = make_engine(given.url, keep_open=True)
     if not given.allow_unsafe_database:
         await asyncio.to_thread(check_durable, engine)
     gc.freeze()  # a batch has many rows that live shortly: a collection would walk them in vain
     gc.set_threshold(50_000, 50, 1000)  # `_collect_garbage` does more often
     claim = hosts.claim_of(given.state_dir)
-    host = await asyncio.to_thread(hosts.take, engine, claim, socket.gethostname())
+    host = await asyncio.to_thread(hosts.claim_name, engine, claim, socket.gethostname())
     writer = LedgerWriter(
         engine,
         journals=given.journals,
@@ -333,7 +333,7 @@ async def _main(given: argparse.Namespace) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with asyncio.TaskGroup() as tasks:
         beside = [
-            tasks.create_task(hosts.keep(engine, claim)),
+            tasks.create_task(hosts.keep_claim(engine, claim)),
             tasks.create_task(_collect_garbage()),
         ]
         await writer.run(stop)

@@ -46,14 +46,14 @@ class BoundedLoader(Composer, yaml.CSafeLoader):
         self._depth -= 1
         if isinstance(event, yaml.AliasEvent):
             if id(node) not in self._sizes:
-                raise _refused("an alias must not stand for what it is in", event)
+                raise _composer_error("an alias must not stand for what it is in", event)
         else:
             self._written += 1
             self._sizes[id(node)] = self._size(node)
         values, depth = self._sizes[id(node)]
         self._bounded(self._depth + depth, event)
         if values > self._written + MOST_REPEATED:
-            raise _refused(f"aliases repeat more than {MOST_REPEATED:,} values", event)
+            raise _composer_error(f"aliases repeat more than {MOST_REPEATED:,} values", event)
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -82,8 +82,8 @@ class BoundedLoader(Composer, yaml.CSafeLoader):
     @staticmethod
     def _bounded(depth: int, event: Any) -> None:
         if depth > DEEPEST:
-            raise _refused(f"nested more than {DEEPEST} deep", event)
+            raise _composer_error(f"nested more than {DEEPEST} deep", event)
 
 
-def _refused(words: str, event: Any) -> ComposerError:
+def _composer_error(words: str, event: Any) -> ComposerError:
     return ComposerError(None, None, words, event.start_mark)

@@ -20,7 +20,7 @@ from operator import itemgetter
 from router.filters import FILTERS, first_rejection, forecast_rejection
 from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api, prefill_saved
-from router.price_curve import bend
+from router.price_curve import bend_price
 from router.reasons import PERMANENT, REASONS, Reason, Rejection
 from router.types import (
     Candidate,
@@ -69,7 +69,7 @@ def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candida
         if rejection is not None:
             overfull.append((candidate, forecast, rejection))
         elif engine is not None:
-            place = _place(forecast, engine, policy.slo)
+            place = _order_key(forecast, engine, policy.slo)
             own.append((place, candidate.name, candidate, forecast))
         else:
             dollars = api_objective(candidate, penalty, forecast)
@@ -88,7 +88,7 @@ def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candida
     return _new(Decision, (policy.name, order, verdicts, order[0].reason, policy.otherwise))
 
 
-def _place(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
+def _order_key(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
     """By which own engines are put in order."""
     load = forecast.load or 0.0
     return load - prefill_saved(engine, slo) if engine.prefix_hit_tokens > 0 else load
@@ -104,8 +104,8 @@ def _rank(own: list[Row], apis: list[Row], penalty: int, ttft_ms: float | None) 
         pool = candidate.pool or name
         price = prices.get(pool)
         if price is None:
-            price = prices[pool] = bend(
-                candidate.bid_price_pusd_per_s, _least_load(own, place, candidate, forecast),
+            price = prices[pool] = bend_price(
+                candidate.bid_price_pusd_per_s, _min_load(own, place, candidate, forecast),
                 top_density=candidate.top_density_pusd_per_s,
                 density_spread=inf if _is_looser(ttft_ms, candidate) else candidate.density_spread,
             )  # fmt: skip
@@ -139,7 +139,7 @@ def _is_looser(ttft_ms: float | None, candidate: Candidate) -> bool:
     return tightest is not None and (ttft_ms is None or tightest < ttft_ms)
 
 
-def _least_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:
+def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast) -> float:
     """Of a pool whose first this is: its own load, unless a saved prefill put it there."""
     load = forecast.load or 0.0
     if place == load:
@@ -182,7 +182,7 @@ def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, .
     """The chosen first, the others in their rank; each loser with what it lost by."""
     place, reason = 0, _CHEAPEST if len(ranked) > 1 else _ONLY
     if request.sticky_target is not None or request.preferred is not None:
-        place, reason = _preferred(ranked, request, reason)
+        place, reason = _preferred_place(ranked, request, reason)
     held = reason
     chosen, forecast, dense, least, _ = ranked[place]
     order = [_verdict(chosen, forecast, reason, dense, least)]
@@ -201,7 +201,9 @@ def _verdicts(ranked: list[Ranked], request: RoutingRequest) -> tuple[Verdict, .
     return tuple(order)
 
 
-def _preferred(ranked: list[Ranked], request: RoutingRequest, reason: Reason) -> tuple[int, Reason]:
+def _preferred_place(
+    ranked: list[Ranked], request: RoutingRequest, reason: Reason
+) -> tuple[int, Reason]:
     """Whose place goes first, and why; the first where nobody preferred is feasible."""
     for index, row in enumerate(ranked):
         if row[0].name == request.sticky_target:
@@ -246,11 +248,11 @@ def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]
         reason = Reason.BEST_EFFORT
     else:
         rest = rejected
-        reason = most_hopeful(rejected)
+        reason = main_reason(rejected)
     return Decision(policy.name, tuple(order), (*order, *rest), reason, policy.otherwise)
 
 
-def most_hopeful(rejected: list[Verdict]) -> Reason:
+def main_reason(rejected: list[Verdict]) -> Reason:
     """The commonest reason of those who may soon serve it; else a budget; else what stays so."""
     counts = Counter(verdict.reason for verdict in rejected)
     passing = counts.keys() - PERMANENT - {Reason.BUDGET}

@@ -6,10 +6,10 @@
 from math import isfinite
 from typing import Any
 
-from router.packed import NUMBERS, pack, packed_within, unpack
+from router.packed import NUMBERS, pack, pack_bounded, unpack
 from router.types import Decision, Verdict
 
-__all__ = ["as_dict", "as_lines", "pack", "packed_within", "short", "unpack"]
+__all__ = ["as_dict", "as_lines", "pack", "pack_bounded", "short", "unpack"]
 
 PUSD_PER_MICRO_USD = 10**6
 PUSD_PER_USD = 10**12
@@ -21,7 +21,7 @@ TITLES = (
 
 def short(decision: Decision) -> str:
     """For the response header: what kind of target, why, and the numbers that decided."""
-    chosen = decision.chosen
+    chosen = decision.first_choice
     if chosen is None:
         return f"none:{decision.reason} otherwise={decision.otherwise}"
     own = chosen.candidate.engine is not None
@@ -39,7 +39,7 @@ def short(decision: Decision) -> str:
 
 def as_dict(decision: Decision) -> dict[str, Any]:
     """For JSON: every candidate with its reason and numbers; what is not finite is `None`."""
-    chosen = decision.chosen
+    chosen = decision.first_choice
     return {
         "policy": decision.policy,
         "chosen": None if chosen is None else chosen.candidate.name,

@@ -52,7 +52,7 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._length
 
-    def join(self, waiter: QueuedRequest[T]) -> bool:
+    def add(self, waiter: QueuedRequest[T]) -> bool:
         """False: all places are taken."""
         if self._length >= self._most:
             return False
@@ -67,7 +67,7 @@ class FairQueue(Generic[T]):
         self._length += 1
         return True
 
-    def leave(self, waiter: QueuedRequest[T]) -> None:
+    def remove(self, waiter: QueuedRequest[T]) -> None:
         """Without having been served; does nothing when it is not here."""
         tenant = self._tenants.get(waiter.tenant)
         if tenant is None or waiter not in tenant.waiting:
@@ -81,7 +81,7 @@ class FairQueue(Generic[T]):
         tenant = self._tenants[waiter.tenant]
         self._clock = max(self._clock, tenant.clock)
         tenant.clock += waiter.tokens / tenant.weight
-        self.leave(waiter)
+        self.remove(waiter)
 
     def heads(self) -> list[QueuedRequest[T]]:
         """Each tenant's first, the tenant that is furthest behind first."""

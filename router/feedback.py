@@ -138,7 +138,7 @@ class FeedbackLoops:
         elif now_s - self._judged_s > FORGET_S:
             self._forget(elapsed_s)
 
-    def rest(self, folds: int, period_s: float) -> None:
+    def skip_folds(self, folds: int, period_s: float) -> None:
         """As so many folds of the sums that were folded last, each a period after the one before.
 
         The period is at most `SLOW_FORGET_S`: nobody looks away for longer.

@@ -56,15 +56,15 @@ def health(request: RoutingRequest, policy: Policy, candidate: Candidate) -> Rej
             return Reason.UNKNOWN_STATE, "no state"
         return None if api.health is _HEALTHY else (_HEALTH_REASONS[api.health], "")
     if engine.health is not _HEALTHY:
-        return _HEALTH_REASONS[engine.health], _seen(engine)
-    if engine.step is None and _promised(policy, engine):
+        return _HEALTH_REASONS[engine.health], _age_text(engine)
+    if engine.step is None and _is_promised(policy, engine):
         return Reason.UNKNOWN_STATE, "no step model to predict the SLO with"
     if engine.kv_capacity_tokens <= 0 and KIND_TRAITS[request.kind].decoded:
         return Reason.UNKNOWN_STATE, "the size of its KV cache is not known"
     return None if engine.sane else (Reason.UNKNOWN_STATE, "metrics missing or absurd")
 
 
-def _seen(engine: EngineState) -> str:
+def _age_text(engine: EngineState) -> str:
     return "never seen" if isinf(engine.age_s) else f"last seen {_seconds(engine.age_s)} ago"
 
 
@@ -286,7 +286,7 @@ def _likely_miss(
     return (reason, f"misses with probability {missed:.2f}") if 2.0 * share >= missed else None
 
 
-def _promised(policy: Policy, engine: EngineState) -> bool:
+def _is_promised(policy: Policy, engine: EngineState) -> bool:
     """Whether a latency depends on this admission: the request's, or a resident's."""
     slo = policy.slo
     return not (

@@ -104,12 +104,12 @@ def kv_promise_tokens(work: RequestWork, candidate: Candidate, engine: EngineSta
     """
     longest, block = work.promise, engine.kv_block_tokens
     if longest is None:
-        longest = kv_longest_tokens(work, candidate)
+        longest = max_kv_tokens(work, candidate)
     promise = (longest + block - 1) // block * block
     return promise * work.choices
 
 
-def kv_longest_tokens(work: RequestWork, candidate: Candidate) -> int:
+def max_kv_tokens(work: RequestWork, candidate: Candidate) -> int:
     """The context of one choice at its longest."""
     if work.promise is None:
         return max(work.prompt, candidate.context_tokens)
@@ -129,7 +129,7 @@ def kv_free_tokens(
         return engine.kv_capacity_tokens - taken - promise
     block = engine.kv_block_tokens
     followed = sum(kv_rounded(final, block) for _, final, _ in engine.residents)
-    newcomer = (float(work.prompt), float(kv_longest_tokens(work, candidate)), 0.0)
+    newcomer = (float(work.prompt), float(max_kv_tokens(work, candidate)), 0.0)
     peak = kv_peak_tokens((*engine.residents, newcomer), block)
     return engine.kv_capacity_tokens - max(0.0, taken - followed) - peak
 

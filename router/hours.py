@@ -26,7 +26,7 @@ class WeeklyHours:
     zone: tzinfo = UTC
     days: frozenset[int] = frozenset()
 
-    def hold(self, wall_us: int) -> bool:
+    def is_active(self, wall_us: int) -> bool:
         """Whether the local clock stands inside; microseconds since the epoch."""
         local = datetime.fromtimestamp(wall_us // 1_000_000, UTC).astimezone(self.zone)
         minute = 60 * local.hour + local.minute
@@ -50,11 +50,11 @@ class RuleCalendar:
         self._minute = -1
         self._holds = False
 
-    def holds(self, wall_us: int) -> bool:
+    def is_active(self, wall_us: int) -> bool:
         """Whether any of them does; without windows always."""
         minute = wall_us // 60_000_000
         if minute != self._minute:
-            self._holds = not self._hours or any(hour.hold(wall_us) for hour in self._hours)
+            self._holds = not self._hours or any(hour.is_active(wall_us) for hour in self._hours)
             self._minute = minute
         return self._holds
 

@@ -1,8 +1,9 @@
 """Whether an own engine has time to give away: a line of a batch must never be noticed.
 
-`spare` narrows a decision: own engines stay only while they are so idle that live requests would
+`spare_decision` narrows a decision: own engines stay only while they are so idle that live
+requests would
 still keep their promises with the line in the batch; APIs stay once the line may spill, or when no
-own engine could ever take it. `strained` says when lines that run there have to make room.
+own engine could ever take it. `reason_to_preempt` says when lines that run there have to make room.
 Half of every limit is left to live traffic: what arrives while a line runs finds the other half.
 """
 
@@ -23,7 +24,9 @@ class TightestSlo(NamedTuple):
     tpot_ms: float = 60.0
 
 
-def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: bool) -> Decision:
+def spare_decision(
+    decision: Decision, promises: Mapping[str, TightestSlo], *, spill: bool
+) -> Decision:
     """The decision with idle engines first and nothing else that must wait; the order may be empty.
 
     `promises` is by pool.
@@ -37,7 +40,7 @@ def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: boo
     waits: list[Verdict] = []
     for verdict in decision.order:
         if verdict.candidate.internal:
-            why = taken(verdict, promises.get(verdict.candidate.pool or "", TightestSlo()))
+            why = reason_against(verdict, promises.get(verdict.candidate.pool or "", TightestSlo()))
         else:
             why = None if spill else "its batch has time"
         if why is not None:
@@ -46,7 +49,7 @@ def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: boo
             idle.append(verdict)
         else:
             apis.append(verdict)
-    order = _explained(idle or apis)
+    order = _explain_order(idle or apis)
     if idle:
         waits += [
             each_verdict._replace(feasible=False, reason=Reason.COSTLIER) for each_verdict in apis
@@ -63,7 +66,7 @@ def spare(decision: Decision, promises: Mapping[str, TightestSlo], *, spill: boo
     )
 
 
-def taken(verdict: Verdict, promised: TightestSlo) -> str | None:
+def reason_against(verdict: Verdict, promised: TightestSlo) -> str | None:
     """Why a line must wait at this own engine; `None`: nobody there would notice it."""
     engine = verdict.candidate.engine
     assert engine is not None, "asked of own engines only"
@@ -82,7 +85,7 @@ def taken(verdict: Verdict, promised: TightestSlo) -> str | None:
     return None
 
 
-def strained(engine: EngineState, promised: TightestSlo) -> str | None:
+def reason_to_preempt(engine: EngineState, promised: TightestSlo) -> str | None:
     """Why lines that run on an engine have to end before they are done; `None`: they may go on."""
     running, most = engine.running + engine.waiting, engine.max_num_seqs
     if most > 0 and running > STRAINED * most:
@@ -104,7 +107,7 @@ def strained(engine: EngineState, promised: TightestSlo) -> str | None:
     return None
 
 
-def _explained(order: list[Verdict]) -> tuple[Verdict, ...]:
+def _explain_order(order: list[Verdict]) -> tuple[Verdict, ...]:
     """The first is chosen: as the cheapest of several, or the only one."""
     if not order:
         return ()

@@ -72,7 +72,7 @@ _WIDEST_FLOAT = 3.4e38
 _WIDEST_INTEGER = 2.0**63
 
 
-def packed_within(
+def pack_bounded(
     limit_bytes: int,
     encode: Callable[[tuple[Any, ...]], bytes],
     asked: tuple[RoutingRequest, Policy, Decision],
@@ -140,7 +140,7 @@ def _terms(request: RoutingRequest, policy: Policy) -> bytes:
     try:
         return _TERMS_FORM.pack(*terms)
     except OverflowError:
-        return _written(_TERMS_FORM, terms)
+        return _pack_figures(_TERMS_FORM, terms)
 
 
 def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
@@ -187,19 +187,19 @@ def _known_of(verdict: Verdict) -> bytes:
     engine = verdict.candidate.engine
     if engine is None:
         told = [getattr(verdict, name) for name in _OF_APIS]
-        return b"" if verdict.miss_probability is None else _written(_API_FORM, told)
+        return b"" if verdict.miss_probability is None else _pack_figures(_API_FORM, told)
     state = [getattr(engine, name) for name in _STATE]
     if verdict.load is None:
-        return _written(_STATE_FORM, state)
+        return _pack_figures(_STATE_FORM, state)
     told = [getattr(verdict, name) for name in _OF_ENGINES[len(_STATE) :]]
-    return _written(_ENGINE_FORM, [*state, *told])
+    return _pack_figures(_ENGINE_FORM, [*state, *told])
 
 
-def _written(form: Struct, figures: Sequence[float | None]) -> bytes:
-    return form.pack(*map(_fitting, figures))
+def _pack_figures(form: Struct, figures: Sequence[float | None]) -> bytes:
+    return form.pack(*map(_fit_number, figures))
 
 
-def _fitting(number: float | None) -> float:
+def _fit_number(number: float | None) -> float:
     return number if number is not None and -_WIDEST_FLOAT < number < _WIDEST_FLOAT else nan
 
 

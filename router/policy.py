@@ -2,7 +2,7 @@
 
 A rule narrows by logical model and by team; an empty list matches all. Model names that end in
 `*` match by their beginning, so that pass-through providers can have a policy. What else a rule may
-ask (hours, a condition on the request) is asked of each request, by who can: `rule_upon`.
+ask (hours, a condition on the request) is asked of each request, by who can: `match_rule`.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,13 +38,13 @@ class MatchInput:
     team: str
 
 
-def matches(rule: RoutingRule, facts: MatchInput) -> bool:
+def is_match(rule: RoutingRule, facts: MatchInput) -> bool:
     if rule.teams and facts.team not in rule.teams:
         return False
     return not rule.models or any(_names(pattern, facts.model) for pattern in rule.models)
 
 
-def covers(upper: RoutingRule, lower: RoutingRule) -> bool:
+def is_covering(upper: RoutingRule, lower: RoutingRule) -> bool:
     """Whether all that falls under `lower` ends at `upper`, standing above it.
 
     What is asked of each request may say no, and below a shadow other rules act on.
@@ -61,14 +61,14 @@ def covers(upper: RoutingRule, lower: RoutingRule) -> bool:
     )
 
 
-def within(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
+def rules_for(rules: Sequence[RoutingRule], facts: MatchInput) -> tuple[RoutingRule, ...]:
     """The rules that requests of this model and team can fall under, the last of them for certain.
 
     What remains to be asked of each request is `when` and `calendar`; a shadow never ends it.
     """
     found: list[RoutingRule] = []
     for rule in rules:
-        if matches(rule, facts):
+        if is_match(rule, facts):
             found.append(rule)
             if not rule.is_conditional and not rule.shadow:
                 break
@@ -83,10 +83,13 @@ class RuleMatch(NamedTuple):
     unknown: tuple[RoutingRule, ...] = ()
 
 
-def rule_upon(rules: Sequence[RoutingRule], ask: Callable[[RoutingRule], bool | None]) -> RuleMatch:
+def match_rule(
+    rules: Sequence[RoutingRule], ask: Callable[[RoutingRule], bool | None]
+) -> RuleMatch:
     """`ask` says whether a conditional rule holds, `None` that it could not be told.
 
-    Such a rule is passed over, but what it would have closed has to stay closed: `closed` has that.
+    Such a rule is passed over, but what it would have closed has to stay closed: `tighten_policy`
+    has that.
     A shadow closes nothing: it never acts, told or not. The last rule of `rules` acts where no
     other does.
     """
@@ -103,7 +106,7 @@ def rule_upon(rules: Sequence[RoutingRule], ask: Callable[[RoutingRule], bool | 
     return RuleMatch(rules[-1], shadow, tuple(unknown))
 
 
-def closed(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
+def tighten_policy(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
     """Tightened by what rules would close that may have been meant: residency and the cap."""
     caps = [
         cap

@@ -17,7 +17,7 @@ CURVE_EXPONENT = 0.5
 SPREAD_SWITCH = 2.5  # D90/D10 of trailing arrivals from which the curve is used
 
 
-def bend(
+def bend_price(
     bid_price: float, load: float, *, top_density: float = 0.0, density_spread: float = 1.0
 ) -> float:
     """The least density (pico-USD per engine-second) that is admitted at this load.
@@ -26,11 +26,11 @@ def bend(
     bid price) the gate is used.
     """
     if density_spread < SPREAD_SWITCH:
-        return gate(bid_price, load)
+        return gate_price(bid_price, load)
     return curve(bid_price, load, top_density)
 
 
-def gate(bid_price: float, load: float) -> float:
+def gate_price(bid_price: float, load: float) -> float:
     """Linear from nothing at `GATE_FROM` to the bid price at `GATE_FULL`."""
     if load <= GATE_FROM:
         return 0.0

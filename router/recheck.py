@@ -26,7 +26,7 @@ class PeerLoad(NamedTuple):
         return PeerLoad(*(now - then for now, then in zip(self, known, strict=True)))
 
 
-def stands(
+def is_still_first(
     request: RoutingRequest,
     policy: Policy,
     candidates: Sequence[Candidate],

@@ -17,7 +17,7 @@ _WHOLE = 2.0**64
 NOBODY: Mapping[str, Rejection] = MappingProxyType({})
 
 
-def place_of(salt: str, key: str) -> float:
+def position_of(salt: str, key: str) -> float:
     """In [0, 1); `salt` keeps the shares of different rules independent of each other."""
     digest = blake2b(f"{salt}\x00{key}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     # The upper 53 bits: all 64 could round up to 1.
@@ -50,13 +50,13 @@ class TrafficSplit(NamedTuple):
         kept = NOBODY
         canary = self.canary
         if canary is not None:
-            if place_of(f"{self.salt}\x00canary", key) < canary.share:
+            if position_of(f"{self.salt}\x00canary", key) < canary.share:
                 return Preference(canary.names, Reason.CANARY), NOBODY
             detail = f"serves {100.0 * canary.share:g} % of the requests"
             kept = dict.fromkeys(canary.names, (Reason.CANARY, detail))
         if not self.parts:
             return None, kept
-        left = place_of(self.salt, key) * sum(part.weight for part in self.parts)
+        left = position_of(self.salt, key) * sum(part.weight for part in self.parts)
         for part in self.parts:
             left -= part.weight
             if left < 0.0:

@@ -1,6 +1,7 @@
 """The frozen inputs of a decision as plain values, exact, so that it can be made again.
 
-`freeze` gives tuples of words, numbers and `None` (the gateway writes them as msgpack), `thaw` the
+`encode` gives tuples of words, numbers and `None` (the gateway writes them as msgpack), `decode`
+the
 same request, policy and candidates. Numbers are whole or 64-bit floats, as they were. `packed` is
 the short form for people and queries; this one is for `decide`, whatever it reads.
 
@@ -80,7 +81,7 @@ class SnapshotParts:
 PLAIN = SnapshotParts()
 
 
-def freeze(
+def encode(
     request: RoutingRequest,
     policy: Policy,
     candidates: Sequence[Candidate],
@@ -105,13 +106,17 @@ def _candidate(candidate: Candidate, parts: SnapshotParts) -> list[Any]:
     return frozen
 
 
-def thaw(frozen: Sequence[Any]) -> Inputs:
+def decode(frozen: Sequence[Any]) -> Inputs:
     """The same values again. Raises `ValueError` for those of another version."""
     version, *rest = frozen
     if version != FROZEN_VERSION:
         raise ValueError(f"inputs frozen as version {version} cannot be read")
     asked, rule, candidates = rest
-    return _request(asked), _policy(rule), tuple([_thawed(candidate) for candidate in candidates])
+    return (
+        _request(asked),
+        _policy(rule),
+        tuple([_decode_candidate(candidate) for candidate in candidates]),
+    )
 
 
 def _request(frozen: Sequence[Any]) -> RoutingRequest:
@@ -130,12 +135,12 @@ def _request(frozen: Sequence[Any]) -> RoutingRequest:
             if preferred is None
             else Preference(frozenset(preferred[0]), Reason(preferred[1])),
             "beginning": PromptPrefix(),
-            "barred": None if barred is None else _barred(barred),
+            "barred": None if barred is None else _decode_barred(barred),
         }
     )
 
 
-def _barred(frozen: Mapping[str, Sequence[str]]) -> dict[str, Rejection]:
+def _decode_barred(frozen: Mapping[str, Sequence[str]]) -> dict[str, Rejection]:
     """By name of a candidate."""
     return {name: (Reason(word), detail) for name, (word, detail) in frozen.items()}
 
@@ -152,7 +157,7 @@ def _policy(frozen: Sequence[Any]) -> Policy:
     )
 
 
-def _thawed(frozen: Sequence[Any]) -> Candidate:
+def _decode_candidate(frozen: Sequence[Any]) -> Candidate:
     named = dict(zip(_CANDIDATE, frozen, strict=True))
     engine, api = named["engine"], named["api"]
     return Candidate(

@@ -9,7 +9,7 @@ that nobody ever saw is left alone.
 
 from collections.abc import Sequence
 
-from router.decide import most_hopeful
+from router.decide import main_reason
 from router.filters import FILTERS, health
 from router.reasons import Reason, Rejection
 from router.request_kinds import KIND_TRAITS
@@ -37,7 +37,7 @@ def static_order(
     rejected: list[Verdict] = []
     for candidate in candidates:
         place = places.setdefault(candidate.pool or candidate.name, len(places))
-        kv = _longest_tokens(request, candidate)
+        kv = _max_tokens_of(request, candidate)
         rejection = _rejection(request, policy, candidate, kv)
         if rejection is not None:
             reason, detail = rejection
@@ -54,7 +54,7 @@ def static_order(
             )
         )
     order = tuple([row[-1] for row in sorted(found, key=lambda row: row[:-1])])
-    reason = Reason.STATIC if order else most_hopeful(rejected)
+    reason = Reason.STATIC if order else main_reason(rejected)
     return Decision(policy.name, order, (*order, *rejected), reason, policy.otherwise)
 
 
@@ -70,10 +70,10 @@ def _rejection(
         return health(request, policy, candidate)
     if not engine.sane or not engine.kv_capacity_tokens > 0:
         return Reason.UNKNOWN_STATE, "never seen"
-    return None if _has_room(engine, request.n, kv) else (Reason.UNKNOWN_STATE, _full())
+    return None if _has_capacity(engine, request.n, kv) else (Reason.UNKNOWN_STATE, _full())
 
 
-def _has_room(engine: EngineState, choices: int, kv: int) -> bool:
+def _has_capacity(engine: EngineState, choices: int, kv: int) -> bool:
     taken, capacity, most = (
         engine.kv_taken_tokens + kv,
         engine.kv_capacity_tokens,
@@ -88,7 +88,7 @@ def _full() -> str:
     return f"{SHARE:.0%} of what it was last known to hold is taken"
 
 
-def _longest_tokens(request: RoutingRequest, candidate: Candidate) -> int:
+def _max_tokens_of(request: RoutingRequest, candidate: Candidate) -> int:
     """KV tokens that it may come to hold there, in whole blocks; nothing learned is asked."""
     engine = candidate.engine
     if engine is None:

@@ -331,5 +331,5 @@ class Decision(NamedTuple):
     otherwise: InfeasibleAction
 
     @property
-    def chosen(self) -> Verdict | None:
+    def first_choice(self) -> Verdict | None:
         return self.order[0] if self.order else None

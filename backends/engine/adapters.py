@@ -46,7 +46,9 @@ def check_fits(folder: Path, model: Path | None) -> None:
         raise BadAdapter(told) from error
 
 
-def fitting(adapters: Mapping[str, Path], model: Path) -> tuple[dict[str, Path], dict[str, str]]:
+def split_fitting(
+    adapters: Mapping[str, Path], model: Path
+) -> tuple[dict[str, Path], dict[str, str]]:
     """Those that fit, and of the others why not."""
     good: dict[str, Path] = {}
     bad: dict[str, str] = {}
@@ -59,7 +61,7 @@ def fitting(adapters: Mapping[str, Path], model: Path) -> tuple[dict[str, Path],
     return good, bad
 
 
-def refused_in(said: str, names: Iterable[str]) -> str | None:
+def find_refused(said: str, names: Iterable[str]) -> str | None:
     """Which of those adapters ended a start, by what vLLM wrote; `None`: none of them did.
 
     They are loaded one after the other, and each that is loaded is said to be.
@@ -88,14 +90,14 @@ def _read(folder: Path) -> tuple[Mapping[str, Any], int]:
     if kind != "LORA":
         raise BadAdapter(f"`{folder}/{CONFIG}`: peft_type is {kind!r}; only LORA can be served")
     most = _largest(document, f"`{folder}/{CONFIG}`")
-    if words := _unserved(document):
+    if words := _unserved_reason(document):
         raise BadAdapter(f"`{folder}/{CONFIG}`: {words}")
     if not any((folder / name).is_file() for name in WEIGHTS):
         raise BadAdapter(f"`{folder}` has no weights: {' or '.join(WEIGHTS)}")
     return document, most
 
 
-def _unserved(document: Mapping[str, Any]) -> str:
+def _unserved_reason(document: Mapping[str, Any]) -> str:
     """What it asks for that vLLM does not serve, or lacks that vLLM needs."""
     asks = [field for field in _UNSERVED if document.get(field)]
     asks += ["bias"] if document.get("bias", "none") != "none" else []

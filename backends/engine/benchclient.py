@@ -15,7 +15,7 @@ from typing import Any
 
 from backends.base import Call, Deadlines
 from backends.engine.benchfigures import RequestSample
-from backends.engine.benchload import BenchPrompts, BenchRequest, LoadProfile, words
+from backends.engine.benchload import BenchPrompts, BenchRequest, LoadProfile, random_words
 from backends.errors import BackendError
 from backends.openai import OpenAIBackend
 
@@ -55,7 +55,7 @@ class BenchClient:
 
     async def _counted(self, count: int, rng: random.Random) -> tuple[int, int]:
         """Words, and their tokens."""
-        sample = await self.ask(words(count, rng), 4, began=time.monotonic())
+        sample = await self.send_request(random_words(count, rng), 4, began=time.monotonic())
         if sample.error is not None:
             raise BackendError(sample.error)
         if not sample.input_tokens:
@@ -71,12 +71,12 @@ class BenchClient:
         """Every request of a loop, in the order in which they were sent."""
         began = time.monotonic()
         if loop.at_once:
-            found = await self._closed(loop, prompts, began, done)
+            found = await self._run_closed(loop, prompts, began, done)
         else:
-            found = await self._open(loop, prompts, began, done)
+            found = await self._run_open(loop, prompts, began, done)
         return sorted(found, key=lambda sample: sample.start_s)
 
-    async def _closed(
+    async def _run_closed(
         self,
         loop: LoadProfile,
         prompts: BenchPrompts,
@@ -86,18 +86,20 @@ class BenchClient:
         asks, found = iter(loop.asks), list[RequestSample]()
         streams = loop.at_once or 1
 
-        async def one(place: int) -> None:
+        async def run_stream(place: int) -> None:
             await asyncio.sleep(loop.spread_s * place / streams)
             for ask in asks:
-                found.append(await self.ask(prompts.text(ask.prompt), ask.output, began=began))
+                found.append(
+                    await self.send_request(prompts.text(ask.prompt), ask.output, began=began)
+                )
                 done(found[-1])
 
         async with asyncio.TaskGroup() as group:
             for place in range(streams):
-                group.create_task(one(place))
+                group.create_task(run_stream(place))
         return found
 
-    async def _open(
+    async def _run_open(
         self,
         loop: LoadProfile,
         prompts: BenchPrompts,
@@ -106,18 +108,18 @@ class BenchClient:
     ) -> list[RequestSample]:
         found: list[RequestSample] = []
 
-        async def one(ask: BenchRequest, text: str) -> None:
-            found.append(await self.ask(text, ask.output, began=began))
+        async def send_one(ask: BenchRequest, text: str) -> None:
+            found.append(await self.send_request(text, ask.output, began=began))
             done(found[-1])
 
         async with asyncio.TaskGroup() as group:
             for ask in loop.asks:
                 text = prompts.text(ask.prompt)  # made before its time, not in it
                 await asyncio.sleep(began + ask.at_s - time.monotonic())
-                group.create_task(one(ask, text))
+                group.create_task(send_one(ask, text))
         return found
 
-    async def ask(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
+    async def send_request(self, prompt: str, tokens: int, *, began: float) -> RequestSample:
         """One stream; a failure is a sample, too, with its reason."""
         call = self._call(prompt, tokens)
         reader = _Reader(_HEAD_BYTES + tokens * _TOKEN_BYTES)
@@ -149,7 +151,7 @@ class BenchClient:
             ttft_s=first - sent,
             e2e_s=(reader.last_s or first) - sent,
             gaps_s=tuple(reader.gaps_s),
-            cached_tokens=_cached(usage.get("prompt_tokens_details")),
+            cached_tokens=_cached_tokens(usage.get("prompt_tokens_details")),
             error=error,
         )
 
@@ -201,7 +203,7 @@ class _Reader:
 
     def usage(self) -> dict[str, Any]:
         for line in reversed(self.tail.split(b"\n")):
-            if b'"usage"' in line and (document := _decoded(line)):
+            if b'"usage"' in line and (document := _decode_event(line)):
                 found = document.get("usage")
                 if isinstance(found, dict):
                     return found
@@ -210,7 +212,7 @@ class _Reader:
     def fault(self) -> str | None:
         """An error in place of further tokens: the status was sent long before."""
         for line in reversed(self.tail.split(b"\n")):
-            if b'"error"' in line and (said := (_decoded(line) or {}).get("error")):
+            if b'"error"' in line and (said := (_decode_event(line) or {}).get("error")):
                 words = said.get("message") if isinstance(said, dict) else said
                 return f"its stream ends with an error: {words!s:.300}"
         return None
@@ -230,12 +232,12 @@ def _count(value: Any) -> int | None:
     return value if counted and 0 <= value <= _MOST_TOKENS else None
 
 
-def _cached(details: Any) -> int:
+def _cached_tokens(details: Any) -> int:
     return (_count(details.get("cached_tokens")) or 0) if isinstance(details, dict) else 0
 
 
 def _has_token(line: bytes) -> bool:
-    document = _decoded(line)
+    document = _decode_event(line)
     choices = (document or {}).get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
@@ -249,7 +251,7 @@ def _has_token(line: bytes) -> bool:
     return False
 
 
-def _decoded(line: bytes) -> dict[str, Any] | None:
+def _decode_event(line: bytes) -> dict[str, Any] | None:
     if not line.startswith(b"data: {"):
         return None
     try:

@@ -55,7 +55,7 @@ class BenchSlo:
     tpot_s: float | None = None
     e2e_s: float | None = None
 
-    def kept(self, request_sample: RequestSample) -> bool:
+    def is_met(self, request_sample: RequestSample) -> bool:
         pairs = (
             (request_sample.ttft_s, self.ttft_s),
             (request_sample.tpot_s, self.tpot_s),
@@ -113,7 +113,7 @@ def point(samples: Sequence[RequestSample], promise: BenchSlo) -> RunSummary | N
         return None
     start, end = min(sample.start_s for sample in samples), max(sample.end_s for sample in samples)
     seconds = max(end - start, 1e-9)
-    good = sum(promise.kept(sample) for sample in done)
+    good = sum(promise.is_met(sample) for sample in done)
     streamed = [sample for sample in done if sample.output_tokens > 1]
     return RunSummary(
         requests=len(samples),

@@ -56,7 +56,7 @@ class LoadProfile:
         return f"{self.at_once} at once" if self.at_once else "recorded"
 
 
-def poisson(rate: float, count: int, shape: PromptShape, rng: random.Random) -> LoadProfile:
+def poisson_load(rate: float, count: int, shape: PromptShape, rng: random.Random) -> LoadProfile:
     """Independent arrivals at a mean rate."""
     at_s, asks = 0.0, []
     for _ in range(count):
@@ -65,18 +65,20 @@ def poisson(rate: float, count: int, shape: PromptShape, rng: random.Random) -> 
     return LoadProfile(tuple(asks), rate=rate)
 
 
-def even(rate: float, count: int, shape: PromptShape) -> LoadProfile:
+def even_load(rate: float, count: int, shape: PromptShape) -> LoadProfile:
     """Arrivals at one distance from each other."""
     asks = (BenchRequest(number / rate, shape.prompt, shape.output) for number in range(count))
     return LoadProfile(tuple(asks), rate=rate)
 
 
-def closed(at_once: int, count: int, shape: PromptShape, *, spread_s: float = 0.0) -> LoadProfile:
+def closed_load(
+    at_once: int, count: int, shape: PromptShape, *, spread_s: float = 0.0
+) -> LoadProfile:
     asks = (BenchRequest(0.0, shape.prompt, shape.output),) * count
     return LoadProfile(asks, at_once=at_once, spread_s=spread_s)
 
 
-def recorded(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
+def recorded_load(requests: Sequence[MeasuredRequest], *, speed: float = 1.0) -> LoadProfile:
     """Arrivals and lengths of a file; `speed` 2 brings them twice as fast."""
     start_s = min(request.start_s for request in requests)
     asks = [
@@ -113,5 +115,5 @@ class BenchPrompts:
         return " ".join([*self._shared[:words], *own])
 
 
-def words(count: int, rng: random.Random) -> str:
+def random_words(count: int, rng: random.Random) -> str:
     return " ".join(rng.choices(WORDS, k=count))

@@ -17,7 +17,7 @@ def svg(bench: BenchReport) -> str:
         if run.point is not None
     ]
     loads = [load for load, _ in found]
-    unit = "requests/s offered" if bench.offered else "requests at once"
+    unit = "requests/s offered" if bench.is_open_loop else "requests at once"
     panels = (
         ("output tokens/s", [summary.rates.output_tokens for _, summary in found]),
         ("TTFT p99, ms", [1e3 * summary.ttft[-1].value_s for _, summary in found]),

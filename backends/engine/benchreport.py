@@ -41,7 +41,7 @@ class BenchReport:
     usd_per_hour: Decimal | None = None
 
     @property
-    def offered(self) -> bool:
+    def is_open_loop(self) -> bool:
         return all(run.loop.rate is not None for run in self.runs)
 
     @property
@@ -54,7 +54,7 @@ class BenchReport:
         ]
         if any(load == 0 for load, _ in loads):
             return None
-        return saturation(loads, offered=self.offered)
+        return saturation(loads, offered=self.is_open_loop)
 
     @property
     def best(self) -> BenchRun | None:
@@ -86,7 +86,7 @@ def document(bench: BenchReport) -> dict[str, Any]:
         "usd_per_hour": None if bench.usd_per_hour is None else str(bench.usd_per_hour),
         "saturation": {
             "at": bench.saturation,
-            "unit": "requests/s" if bench.offered else "at once",
+            "unit": "requests/s" if bench.is_open_loop else "at once",
         },
         "runs": [_run(bench, run) for run in bench.runs],
     }

@@ -28,7 +28,7 @@ class FetchedPage(NamedTuple):
     location: str | None
     body: bytes
 
-    def decoded(self) -> Any:
+    def decode_json(self) -> Any:
         """The JSON in it. Raises `NoPage`."""
         try:
             return json.loads(self.body)
@@ -40,7 +40,7 @@ class FetchedPage(NamedTuple):
         return f" and sends on to {to!r}: give the address that answers itself" if to else ""
 
 
-async def fetched(
+async def fetch_page(
     client: httpx.AsyncClient,
     url: str,
     *,
@@ -80,11 +80,11 @@ async def fetched(
 
 def models_of(page: FetchedPage) -> list[str]:
     """The names in a list of models. Raises `NoPage`."""
-    document = page.decoded()
+    document = page.decode_json()
     if page.status != 200:
         raise NoPage(f"it answers {page.status}")
     rows = document.get("data") if isinstance(document, dict) else None
-    found = [row.get("id") for row in rows if isinstance(row, dict)] if _listed(rows) else []
+    found = [row.get("id") for row in rows if isinstance(row, dict)] if _is_list(rows) else []
     names = [name for name in found if isinstance(name, str)]
     if not names or len(names) < len(found):
         raise NoPage("it lists no models")
@@ -94,5 +94,5 @@ def models_of(page: FetchedPage) -> list[str]:
     return names
 
 
-def _listed(rows: Any) -> TypeGuard[list[Any]]:
+def _is_list(rows: Any) -> TypeGuard[list[Any]]:
     return isinstance(rows, list)

@@ -82,7 +82,7 @@ class UnknownGpu(LookupError):
     """No such name in the catalogue."""
 
 
-def find(name: str) -> GpuSpec:
+def find_gpu(name: str) -> GpuSpec:
     """By name, whatever the case, blanks and dashes, or as a driver writes it out.
 
     `NVIDIA H100 80GB HBM3` holds all words of `H100`; of several the one with most words counts.
@@ -91,10 +91,10 @@ def find(name: str) -> GpuSpec:
     for gpu in GPUS:
         if _plain(gpu.name) == wanted:
             return gpu
-    said = _words(name)
-    held = [gpu for gpu in GPUS if _words(gpu.name) <= said]
+    said = _words_of(name)
+    held = [gpu for gpu in GPUS if _words_of(gpu.name) <= said]
     if held:
-        return max(held, key=lambda gpu: len(_words(gpu.name)))
+        return max(held, key=lambda gpu: len(_words_of(gpu.name)))
     near = [gpu.name for gpu in GPUS if wanted and wanted in _plain(gpu.name)]
     names = ", ".join(near or [gpu.name for gpu in GPUS])
     raise UnknownGpu(f"no GPU named {name!r}; there are: {names}")
@@ -104,7 +104,7 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def _words(name: str) -> frozenset[str]:
+def _words_of(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]+", name.lower()))
 
 

@@ -39,7 +39,7 @@ class DecayEstimate:
     moments: int
     agreeing: float  # share of them at loads with less than half the loss that is asked for
 
-    def lost(self, share: float) -> bool:
+    def is_lost(self, share: float) -> bool:
         return self.ratio <= 1.0 - share and self.agreeing >= AGREEING
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from backends.environ import plain
+from backends.environ import plain_environ
 
 Flavour = Literal["cpu", "cuda"]
 
@@ -122,7 +122,9 @@ def variables(
 
     Only what `backends.environ` allows: an engine needs no provider's key and no ledger.
     """
-    kept = {name: value for name, value in plain(base).items() if name not in _NOT_PASSED_ON}
+    kept = {
+        name: value for name, value in plain_environ(base).items() if name not in _NOT_PASSED_ON
+    }
     kept |= {
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",

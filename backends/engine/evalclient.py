@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from backends.engine.bounded import NoPage, fetched, models_of
+from backends.engine.bounded import NoPage, fetch_page, models_of
 from backends.engine.evalfigures import TokenLogprob
 
 LIKELIEST = 20
@@ -67,7 +67,7 @@ class EvalModel:
                 break
         raise NoAnswer(f"{self.base_url} said {status}: {str(document)[:300]}")
 
-    async def told(
+    async def logprobs_of(
         self, ids: tuple[Sequence[int], Sequence[int]]
     ) -> tuple[TokenLogprob, ...] | None:
         """Of each token of the answer, after the prompt; `None` where it cannot say."""
@@ -84,7 +84,7 @@ class EvalModel:
 
         def read() -> tuple[TokenLogprob, ...] | None:
             found = document["choices"][0].get("prompt_logprobs")
-            return None if not found else told_of(found[len(prompt) :], answer)
+            return None if not found else parse_logprobs(found[len(prompt) :], answer)
 
         return self._read(read)
 
@@ -100,11 +100,11 @@ class EvalModel:
         said = ""
         for _ in range(ATTEMPTS):
             try:
-                page = await fetched(
+                page = await fetch_page(
                     self.client, self.base_url + path, body=body, headers=self.headers,
                     limit_bytes=ANSWER_BYTES, seconds=None,
                 )  # fmt: skip
-                document = page.decoded()
+                document = page.decode_json()
             except NoPage as error:
                 said = str(error)
                 continue
@@ -120,7 +120,7 @@ class EvalModel:
 async def only_model(client: httpx.AsyncClient, base_url: str, headers: Mapping[str, str]) -> str:
     """The name that an address serves. Raises `NoAnswer` when it is not one."""
     try:
-        names = models_of(await fetched(client, f"{base_url}/models", headers=headers))
+        names = models_of(await fetch_page(client, f"{base_url}/models", headers=headers))
     except NoPage as error:
         raise NoAnswer(f"{base_url} does not say what it serves: {error}") from error
     if len(names) != 1:
@@ -146,7 +146,7 @@ def answer_of(document: Mapping[str, Any]) -> ModelAnswer:
     return ModelAnswer(text, told, ids)
 
 
-def told_of(
+def parse_logprobs(
     listed: Sequence[Mapping[str, Mapping[str, Any]]], answer: Sequence[int]
 ) -> tuple[TokenLogprob, ...]:
     """From vLLM's lists: the likeliest tokens by id and, wherever it ranks, the text's own."""

@@ -89,7 +89,9 @@ class EvalConclusion:
     reasons: tuple[str, ...] = ()
 
 
-def forced(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) -> PromptComparison:
+def compare_forced(
+    baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
+) -> PromptComparison:
     """Both on the same text. Raises `ValueError` when the texts differ: other tokenizers."""
     if [logprob.token for logprob in baseline] != [logprob.token for logprob in candidate]:
         raise ValueError("baseline and candidate cut the text into other tokens")
@@ -105,7 +107,9 @@ def forced(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) 
     )
 
 
-def freely(baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]) -> PromptComparison:
+def compare_free(
+    baseline: Sequence[TokenLogprob], candidate: Sequence[TokenLogprob]
+) -> PromptComparison:
     """Each wrote by itself: they are compared up to the first difference, with it.
 
     There the text before is still the same. Log-probabilities count where both tell any.

@@ -55,7 +55,7 @@ def read(path: Path) -> tuple[Prompt, ...]:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise BadPrompts(f"{path}, line {number}: no JSON: {error}") from error
-        if not isinstance(line, dict) or not _asks(line):
+        if not isinstance(line, dict) or not _has_prompt(line):
             raise BadPrompts(f"{path}, line {number}: neither `messages` nor `prompt`")
         key = hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:16]
         found[key] = Prompt(key, line)
@@ -64,7 +64,7 @@ def read(path: Path) -> tuple[Prompt, ...]:
     return tuple(found.values())
 
 
-def _asks(line: dict[str, Any]) -> bool:
+def _has_prompt(line: dict[str, Any]) -> bool:
     messages = line.get("messages")
     if messages is not None:
         return isinstance(messages, list) and bool(messages)

@@ -21,10 +21,10 @@ import httpx
 
 from backends.engine.environment import CpuOptions, Environment, Flavour
 from backends.engine.evalclient import EvalModel, ModelAnswer, NoAnswer, only_model
-from backends.engine.evalfigures import PromptComparison, TokenLogprob, forced, freely
+from backends.engine.evalfigures import PromptComparison, TokenLogprob, compare_forced, compare_free
 from backends.engine.evalprompts import Checker, CheckFailed, Prompt
 from backends.engine.flags import BadFlags, EngineLaunch
-from backends.engine.trial import DRAIN_S, DidNotServe, file_name, serving, vllm_trial
+from backends.engine.trial import DRAIN_S, DidNotServe, file_name, make_vllm_trial, serving
 from backends.engine.worklog import WorkLog
 
 BASELINE = "baseline"
@@ -126,11 +126,11 @@ async def evaluate(
         say(f"{candidate.name}: starting")
         try:
             async with _side(asked, candidate) as side:
-                step = _heard(side, asked, log, first)
+                step = _baseline_step(side, asked, log, first)
                 if candidate is not baseline:
-                    step = _compared(side, asked, log, (first, _key(candidate, baseline)))
-                fault = await _each(
-                    todo, step, asked.at_once, partial(_say_of, say, candidate.name)
+                    step = _comparison_step(side, asked, log, (first, _key(candidate, baseline)))
+                fault = await _run_prompts(
+                    todo, step, asked.at_once, partial(_report_named, say, candidate.name)
                 )
         except (DidNotServe, BadFlags, NoAnswer, OSError) as error:
             fault = str(error)
@@ -162,7 +162,7 @@ def items(
     return made, way, len(asked.prompts) - len(made)
 
 
-def _say_of(say: Callable[[str], None], name: str, words: str) -> None:
+def _report_named(say: Callable[[str], None], name: str, words: str) -> None:
     say(f"{name}: {words}")
 
 
@@ -193,12 +193,12 @@ async def _side(asked: EvaluationRun, eval_subject: EvalSubject) -> AsyncIterato
             drain_s=DRAIN_S,
         )
         log = asked.logs / f"{file_name(eval_subject.name)}.log"
-        trial = await vllm_trial(launch, log, asked.start_limit_s, asked.cpu)
+        trial = await make_vllm_trial(launch, log, asked.start_limit_s, asked.cpu)
         async with serving(trial) as server:
             yield EvalModel(client, server.base_url, server.model, asked.tokens)
 
 
-async def _each(
+async def _run_prompts(
     prompts: Sequence[Prompt],
     step: Callable[[Prompt], Awaitable[None]],
     at_once: int,
@@ -207,7 +207,7 @@ async def _each(
     """All prompts, so many at once; a fault leaves its prompt out and is said at the end."""
     waiting, fault, done = iter(prompts), "", 0
 
-    async def one() -> None:
+    async def run_waiting() -> None:
         nonlocal fault, done
         for prompt in waiting:
             try:
@@ -219,29 +219,29 @@ async def _each(
 
     async with asyncio.TaskGroup() as group:
         for _ in range(at_once):
-            group.create_task(one())
+            group.create_task(run_waiting())
     return fault
 
 
-def _heard(
+def _baseline_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, key: str
 ) -> Callable[[Prompt], Awaitable[None]]:
     """The baseline: its answer, what it thinks of it, and its score."""
 
     async def step(prompt: Prompt) -> None:
         answer = await side.answer(prompt.messages)
-        thought = await side.told(answer.ids) if answer.ids else None
+        thought = await side.logprobs_of(answer.ids) if answer.ids else None
         score = await asked.checker.score(prompt, answer.text) if asked.checker else None
         entry = {
-            "text": answer.text, "told": _packed(answer.told), "ids": answer.ids, "score": score,
-            "thought": None if thought is None else _packed(thought),
+            "text": answer.text, "told": _pack(answer.told), "ids": answer.ids, "score": score,
+            "thought": None if thought is None else _pack(thought),
         }  # fmt: skip
         log.add(f"{key}/{prompt.key}", entry)
 
     return step
 
 
-def _compared(
+def _comparison_step(
     side: EvalModel, asked: EvaluationRun, log: WorkLog, keys: tuple[str, str]
 ) -> Callable[[Prompt], Awaitable[None]]:
     """A candidate: both ways to compare where both can be had, so that sums are of one kind."""
@@ -253,20 +253,22 @@ def _compared(
         score = await asked.checker.score(prompt, answer.text) if asked.checker else None
         scores = None if score is None or known["score"] is None else (known["score"], score)
         more = {"scores": scores, "same": answer.text == known["text"]}
-        entry = {"freely": asdict(replace(freely(_unpacked(known["told"]), answer.told), **more))}
+        entry = {
+            "freely": asdict(replace(compare_free(_unpack(known["told"]), answer.told), **more))
+        }
         if known["thought"] is not None and answer.ids:
             if list(answer.ids[0]) != known["ids"][0]:
                 raise ValueError("the prompt is other tokens here: another tokenizer or template")
-            thought = await side.told(known["ids"])
+            thought = await side.logprobs_of(known["ids"])
             if thought is not None:
-                comparison = forced(_unpacked(known["thought"]), thought)
+                comparison = compare_forced(_unpack(known["thought"]), thought)
                 entry["forced"] = asdict(replace(comparison, **more))
         log.add(f"{candidate}/{prompt.key}", entry | {"text": answer.text})
 
     return step
 
 
-def _packed(told: Sequence[TokenLogprob]) -> list[Any]:
+def _pack(told: Sequence[TokenLogprob]) -> list[Any]:
     return [
         [line.token, None if math.isnan(line.logprob) else round(line.logprob, 5),
          {token: round(value, 5) for token, value in line.top.items()}]
@@ -274,7 +276,7 @@ def _packed(told: Sequence[TokenLogprob]) -> list[Any]:
     ]  # fmt: skip
 
 
-def _unpacked(packed: Sequence[Any]) -> list[TokenLogprob]:
+def _unpack(packed: Sequence[Any]) -> list[TokenLogprob]:
     return [
         TokenLogprob(token, float("nan") if value is None else value, top)
         for token, value, top in packed

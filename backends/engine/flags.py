@@ -83,7 +83,7 @@ def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]
     """
     for wrong in unknown_flags(launch.flags, known):
         raise BadFlags(wrong)
-    given = _given(launch.flags)
+    given = _flag_names(launch.flags)
     words = [str(launch.environment.python), "-m", _MODULE]
     for flag, values in _ours(launch, port):
         if flag in known and flag not in given and flag.replace("--", "--no-", 1) not in given:
@@ -94,7 +94,7 @@ def command(launch: EngineLaunch, known: frozenset[str], port: int) -> list[str]
 def unknown_flags(flags: Sequence[str], known: frozenset[str]) -> list[str]:
     """Return a sentence for each flag that is not `known`, with the one that was meant."""
     found: list[str] = []
-    for flag in sorted(_given(flags) - known):
+    for flag in sorted(_flag_names(flags) - known):
         if flag.partition(".")[0] not in known and flag.replace("--no-", "--") not in known:
             near = difflib.get_close_matches(flag, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
@@ -102,7 +102,7 @@ def unknown_flags(flags: Sequence[str], known: frozenset[str]) -> list[str]:
     return found
 
 
-def _given(flags: Sequence[str]) -> set[str]:
+def _flag_names(flags: Sequence[str]) -> set[str]:
     return {word.partition("=")[0].replace("_", "-") for word in flags if word[:2] == "--"}
 
 

@@ -7,24 +7,24 @@ import subprocess
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def visible() -> tuple[str, ...]:
+def gpu_ids() -> tuple[str, ...]:
     """What CUDA_VISIBLE_DEVICES names, else the index of every GPU; none without a driver."""
     named = os.environ.get(_VISIBLE)
     if named is not None:
         return tuple(word.strip() for word in named.split(",") if word.strip())
-    return tuple(line.strip() for line in _asked("index") or () if line.strip().isdecimal())
+    return tuple(line.strip() for line in _query_smi("index") or () if line.strip().isdecimal())
 
 
 def bytes_in_use() -> int | None:
     """On all GPUs that engines may see together; `None` where there is no GPU."""
-    lines = _asked("memory.used")
+    lines = _query_smi("memory.used")
     try:
         return None if lines is None else sum(int(line) for line in lines) << 20
     except ValueError:
         return None
 
 
-def _asked(what: str) -> list[str] | None:
+def _query_smi(what: str) -> list[str] | None:
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None

@@ -81,7 +81,7 @@ def _watch(
     deadline: float | None = None
     record = GuardFile(given.tree)
     while (code := engine.poll()) is None:
-        record.keep()
+        record.update_record()
         ready, _, _ = select.select(sources, [], [], _POLL_S)
         if output in ready:
             chunk = os.read(output, 1 << 16)
@@ -198,7 +198,7 @@ class GuardFile:
         self._written = ""
         self._due_s = 0.0
 
-    def keep(self) -> None:
+    def update_record(self) -> None:
         """Write it when it has changed; looks once in a while."""
         if time.monotonic() < self._due_s:
             return
@@ -233,7 +233,7 @@ class RotatingLog:
             return  # the end of the output: a full file stays, for its last lines tell the cause
         try:
             if self._size + len(chunk) > self._limit and self._size:
-                self._begin_anew()
+                self._rotate()
             self._size += self._file.write(chunk) or 0
         except OSError:
             return  # a full disk ends no engine: what it says meanwhile is lost
@@ -241,7 +241,7 @@ class RotatingLog:
     def close(self) -> None:
         self._file.close()
 
-    def _begin_anew(self) -> None:
+    def _rotate(self) -> None:
         with suppress(FileNotFoundError):  # moved before, when there was no room for the next one
             self._path.replace(self._path.with_name(self._path.name + ".1"))
         fresh = self._path.open("wb", buffering=0)

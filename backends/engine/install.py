@@ -92,7 +92,7 @@ def install(
         return InstallResult(place.directory, stamp.flavour, stamp.version, fresh=False)
     partial = Environment(request.directory.with_name(request.directory.name + ".partial"))
     watch = _Watch(report)
-    with _alone(partial.directory.parent):
+    with _lock_folder(partial.directory.parent):
         shutil.rmtree(partial.directory, ignore_errors=True)
         try:
             with_problem = _build(partial, request, (flavour, locks), watch)
@@ -107,7 +107,7 @@ def install(
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """One installation in a folder at a time: two would build in one place, each removing it first.
 
     The lock is on the folder itself, so that nothing of it is left there.
@@ -150,10 +150,10 @@ def _build(
                 f"nor at {request.torch_index}",
                 "breakeven engine install --find-links FOLDER_OR_URL_WITH_THE_TORCH_WHEEL",
             )
-        installer.install_files([wheel], watch.say)
+        installer.install_files([wheel], watch.report_progress)
         shutil.rmtree(wheel.parent, ignore_errors=True)
     watch.start("packages", "vLLM and what it needs")
-    installer.install_lock(locks / "requirements.lock", watch.say)
+    installer.install_lock(locks / "requirements.lock", watch.report_progress)
     return None
 
 
@@ -188,7 +188,7 @@ def _torch(
         find_links=request.find_links,
         index=request.torch_index,
     )
-    return torchwheel.fetch(search, watch.say)
+    return torchwheel.fetch(search, watch.report_progress)
 
 
 def _digest(locks: Path) -> str:
@@ -210,9 +210,9 @@ class _Watch:
     def start(self, stage: str, message: str) -> None:
         self._close()
         self._stage, self._since = stage, time.monotonic()
-        self.say(message, None)
+        self.report_progress(message, None)
 
-    def say(self, message: str, fraction: float | None) -> None:
+    def report_progress(self, message: str, fraction: float | None) -> None:
         self._report(InstallProgress(self._stage, message, fraction))
 
     def stop(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.engine.benchfigures import BenchSlo
-from backends.engine.benchload import PromptShape, closed
+from backends.engine.benchload import PromptShape, closed_load
 from backends.engine.environment import CpuOptions, Environment, Flavour
 from backends.engine.flags import BadFlags, EngineLaunch
 from backends.engine.ladder import LadderHost, LadderLoad, LadderStep
@@ -19,9 +19,9 @@ from backends.engine.trial import (
     ServerTrial,
     TrialMeter,
     file_name,
+    make_vllm_trial,
     meter,
     serving,
-    vllm_trial,
 )
 from backends.engine.worklog import WorkLog
 from backends.errors import BackendError
@@ -62,27 +62,27 @@ def host_of(model: Path, environment: Environment, flavour: Flavour) -> LadderHo
     )
 
 
-async def climb(
+async def run_steps(
     ladder: LadderRun, wanted: Iterable[LadderStep], log: WorkLog, say: Callable[[str], None]
 ) -> None:
     """Every rung that is wanted; a failure is kept with its reason and ends nothing."""
     for rung in wanted:
         say(rung.name)
         try:
-            async with serving(await _trial(ladder, rung)) as server:
-                log.add(rung.name, await _measured(ladder.climb, server, rung))
+            async with serving(await _server_trial(ladder, rung)) as server:
+                log.add(rung.name, await _measure_step(ladder.climb, server, rung))
         except (DidNotServe, BackendError, BadFlags, OSError) as error:
             log.add(rung.name, {"failed": str(error)[:600], "flags": rung.flags})
 
 
-async def _trial(ladder: LadderRun, rung: LadderStep) -> ServerTrial:
+async def _server_trial(ladder: LadderRun, rung: LadderStep) -> ServerTrial:
     launch = EngineLaunch(
         ladder.environment, ladder.model, NAME, ladder.flavour, flags=rung.flags,
         eager=rung.eager, drain_s=DRAIN_S,
     )  # fmt: skip
     log = ladder.logs / f"{file_name(rung.name).lower()}.log"
     if rung.kind == "vllm":
-        return await vllm_trial(launch, log, ladder.start_limit_s, ladder.cpu)
+        return await make_vllm_trial(launch, log, ladder.start_limit_s, ladder.cpu)
     python = [str(ladder.environment.python), "-P", str(_NAIVE)]
     named = ["--model", str(ladder.model), "--served-model-name", NAME, *rung.flags, "--port"]
     return ServerTrial(
@@ -90,17 +90,19 @@ async def _trial(ladder: LadderRun, rung: LadderStep) -> ServerTrial:
     )
 
 
-async def _measured(asked: LadderLoad, server: RunningServer, rung: LadderStep) -> dict[str, Any]:
+async def _measure_step(
+    asked: LadderLoad, server: RunningServer, rung: LadderStep
+) -> dict[str, Any]:
     """One user, then all of them, after requests that warm everything and are not counted."""
     shape = PromptShape(asked.prompt, asked.output, asked.shared)
     async with meter(server, shape, BenchSlo()) as of:
-        await of.run(closed(1, 2, shape))
-        alone = await of.point(closed(1, ALONE, shape))
+        await of.run(closed_load(1, 2, shape))
+        alone = await of.point(closed_load(1, ALONE, shape))
         users = asked.users
         await _warm(of, users, shape)
         rate = alone.rates.output_tokens
         count = min(max(users, round(ENOUGH_S * rate / asked.output) * 2), 4 * users)
-        together = await of.point(closed(users, count, shape))
+        together = await of.point(closed_load(users, count, shape))
     return {
         "ttft_s": alone.ttft[0].value_s,
         "alone_tokens_s": rate,
@@ -115,4 +117,4 @@ async def _measured(asked: LadderLoad, server: RunningServer, rung: LadderStep) 
 
 async def _warm(of: TrialMeter, users: int, shape: PromptShape) -> None:
     """A batch of this size may be compiled or captured when it first comes."""
-    await of.run(closed(users, users, PromptShape(shape.prompt, 4, shape.shared)))
+    await of.run(closed_load(users, users, PromptShape(shape.prompt, 4, shape.shared)))

@@ -22,7 +22,7 @@ class GuardRecord(NamedTuple):
     session: int
 
 
-def end_left(tree: Path, *, died_now: bool = False) -> list[int]:
+def kill_leftovers(tree: Path, *, died_now: bool = False) -> list[int]:
     """SIGKILL all of it and wait until it is gone; returns what would not go in time.
 
     `died_now`: the guard ended a moment ago, so that the sessions in its record are the engine's
@@ -36,7 +36,7 @@ def end_left(tree: Path, *, died_now: bool = False) -> list[int]:
     outside = next(iter(recorded.values())).session  # the guard's own; its engine has another
     sessions = {record.session for record in recorded.values()} - {outside} if died_now else set()
     deadline_s = time.monotonic() + PATIENCE_S
-    while left := _left(ours, sessions, outside):
+    while left := _surviving_pids(ours, sessions, outside):
         if time.monotonic() > deadline_s:
             return left
         for pid in left:
@@ -49,7 +49,7 @@ def end_left(tree: Path, *, died_now: bool = False) -> list[int]:
     return []
 
 
-def _left(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
+def _surviving_pids(ours: dict[int, int], sessions: set[int], outside: int) -> list[int]:
     """Who of them lives; adds to both what is found to belong to them."""
     seen = processes()
     first = min(ours.values())

@@ -14,7 +14,7 @@ class GpuLoadQueue:
     def __init__(self) -> None:
         self._loading: dict[str, str] = {}  # the engine, by GPU
 
-    def take(self, name: str, gpus: Iterable[str]) -> bool:
+    def acquire(self, name: str, gpus: Iterable[str]) -> bool:
         """All of them, or none and false while another engine loads into one."""
         wanted = dict.fromkeys(gpus, name)
         if any(self._loading.get(gpu, name) != name for gpu in wanted):
@@ -22,7 +22,7 @@ class GpuLoadQueue:
         self._loading |= wanted
         return True
 
-    def leave(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """It has loaded, or it has ended; without a turn nothing happens."""
         self._loading = {
             gpu: each_name for gpu, each_name in self._loading.items() if each_name != name

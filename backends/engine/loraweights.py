@@ -47,7 +47,7 @@ def check(file: Path, config: Mapping[str, Any], model: Path | None) -> None:
     try:
         if file.suffix == torchfile.SUFFIX and torchfile.is_old(file):
             return  # only an engine reads it
-        mine = _stored(file)
+        mine = _read_tensors(file)
         factors = _factors({name: item.tensor for name, item in mine.items()})
         _pairs(factors, config)
         if model is not None and (its := _of_model(model)) is not None:
@@ -65,7 +65,7 @@ class _HeldTensor(NamedTuple):
     pieces: Iterator[bytes]  # its numbers, some at a time
 
 
-def _stored(file: Path) -> Mapping[str, _HeldTensor]:
+def _read_tensors(file: Path) -> Mapping[str, _HeldTensor]:
     if file.suffix == torchfile.SUFFIX:
         found = torchfile.tensors(file)
         return {
@@ -147,7 +147,7 @@ def _fits(factor: _Factor, its: _Model) -> None:
     module = factor.module
     weight = its.weights.get(f"{module}.weight")  # a quantized model's have other names
     if weight is None:
-        if missing := _missing(module, its):
+        if missing := _missing_module(module, its):
             raise BadWeights(f"it is not for the model `{its.path}`, which has no {missing}")
         return
     outer = 1 if factor.is_first else 0
@@ -160,7 +160,7 @@ def _fits(factor: _Factor, its: _Model) -> None:
         raise BadWeights(f"it is not for the model `{its.path}`: {words}")
 
 
-def _missing(module: str, its: _Model) -> str:
+def _missing_module(module: str, its: _Model) -> str:
     """What the model has not: a module of that kind in any layer, or this one of its layers.
 
     Names may differ in what stands before them; where other layers are called alike, they do not.

@@ -135,7 +135,7 @@ _GGUF = (
 
 def _document(directory: Path, path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(_bounded(path).decode("utf-8"))
+        document = json.loads(_read_bounded(path).decode("utf-8"))
     except FileNotFoundError as error:
         if not directory.is_dir():
             raise UnsupportedModel(f"{directory} is not there") from error
@@ -154,7 +154,7 @@ def _document(directory: Path, path: Path) -> dict[str, Any]:
     return document
 
 
-def _bounded(path: Path) -> bytes:
+def _read_bounded(path: Path) -> bytes:
     """What may be named in a config's place are weights of any size."""
     with path.open("rb") as file:
         start = file.read(4)
@@ -295,25 +295,25 @@ def safetensors_bytes(directory: Path) -> int | None:
     Files that the index does not name are no part of the model: vLLM leaves them out, too. While
     one that it names is missing, as before the weights are fetched, its own sum counts.
     """
-    named, total = _indexed(directory)
-    paths = [directory / name for name in named] or _unindexed(directory)
+    named, total = _read_index(directory)
+    paths = [directory / name for name in named] or _weight_files(directory)
     if not all(path.is_file() for path in paths):
         return total
     return sum(map(_tensor_bytes, paths)) or total
 
 
-def _unindexed(directory: Path) -> list[Path]:
+def _weight_files(directory: Path) -> list[Path]:
     found = sorted(directory.glob("*.safetensors"))
     return [path for path in found if not path.name.startswith(_SECOND_COPY)] or found
 
 
-def _indexed(directory: Path) -> tuple[list[str], int | None]:
+def _read_index(directory: Path) -> tuple[list[str], int | None]:
     """The files that an index names, and its sum; nothing where there is none."""
     path = directory / _INDEX
     if not path.is_file():
         return [], None
     try:
-        document = json.loads(_bounded(path).decode("utf-8"))
+        document = json.loads(_read_bounded(path).decode("utf-8"))
         names = sorted({str(name) for name in document["weight_map"].values()})
         total = (document.get("metadata") or {}).get("total_size")
         return names, None if total is None else int(total)

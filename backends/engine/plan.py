@@ -13,12 +13,12 @@ from pathlib import Path
 from backends.engine.catalog import GpuSpec
 from backends.engine.modelconfig import ModelConfig, read_model
 from backends.engine.planning import drafting
-from backends.engine.planning.cautions import cautions, mixed, weakest
+from backends.engine.planning.cautions import cautions, mixed_gpus_note, weakest_gpu
 from backends.engine.planning.memory import memory
 from backends.engine.planning.question import SIZES, Figures, ParallelLayout, PlanRequest, value
 from backends.engine.planning.refusals import refusals
 from backends.engine.planning.scaling import ScaledLayout, scaling
-from backends.engine.planning.speed import ceiling, floor_of, promised, speed
+from backends.engine.planning.speed import ceiling, floor_of, speed, tpot_figures
 from backends.engine.planning.weights import WeightFormat, choices
 
 
@@ -48,10 +48,10 @@ def plan(model_directory: Path, gpu: GpuSpec, question: PlanRequest | None = Non
 
 def plan_model(model: ModelConfig, gpus: Sequence[GpuSpec], question: PlanRequest) -> EnginePlan:
     """On one kind of GPU, or on a mixed set, which counts as its weakest."""
-    gpu = weakest(gpus)
-    layout, fits, figures = _planned(model, gpu, question)
+    gpu = weakest_gpu(gpus)
+    layout, fits, figures = _plan_layout(model, gpu, question)
     refused = refusals(model, layout)
-    warned = (*mixed(gpus), *cautions(model, gpu, layout, question, figures))
+    warned = (*mixed_gpus_note(gpus), *cautions(model, gpu, layout, question, figures))
     if question.draft is not None:
         figures += drafting.drafting(gpu, question.draft, layout, figures)
         refused += drafting.refusals(model, question.draft)
@@ -86,7 +86,7 @@ def _context(model: ModelConfig, question: PlanRequest) -> int:
     return question.context_tokens or model.context_tokens or 4096
 
 
-def _planned(
+def _plan_layout(
     model: ModelConfig, gpu: GpuSpec, question: PlanRequest
 ) -> tuple[ParallelLayout, bool, Figures]:
     """On as many GPUs as are asked for, else on the fewest that hold it and one sequence."""
@@ -106,12 +106,12 @@ def _planned(
         figures += ceiling(model, gpu, layout, context, figures)
         if question.load is not None:
             figures += floor_of(model, gpu, layout, question.load, figures)
-        figures += promised(model, question, gpu, layout, figures)
+        figures += tpot_figures(model, question, gpu, layout, figures)
     return layout, fits, figures
 
 
 def _split(model: ModelConfig, gpu: GpuSpec, question: PlanRequest) -> tuple[bool, Figures]:
-    return _planned(model, gpu, question)[1:]
+    return _plan_layout(model, gpu, question)[1:]
 
 
 def _flags(

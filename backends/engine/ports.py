@@ -30,17 +30,19 @@ def is_free(port: int) -> bool:
     return True
 
 
-def serves(port: int, root: int) -> bool:
+def is_served_by(port: int, root: int) -> bool:
     """Whether someone listens there, and it is nobody but process `root` and those below it."""
-    found = _listening(port)
+    found = _listening_inodes(port)
     return bool(found) and not _others(found, root)
 
 
-def stranger(port: int, root: int | None = None) -> str | None:
+def other_listener(port: int, root: int | None = None) -> str | None:
     """Who else listens there than process `root` and those below it, for people."""
-    others = _listening(port)
+    others = _listening_inodes(port)
     if root is not None:
-        others = _others(others, root) & _listening(port)  # what ended while we looked is nobody
+        others = _others(others, root) & _listening_inodes(
+            port
+        )  # what ended while we looked is nobody
     if others:
         return _owner(others)
     return "another program" if root is None and not is_free(port) else None
@@ -52,7 +54,7 @@ def _others(inodes: frozenset[int], root: int) -> frozenset[int]:
     return left and left - _sockets(tuple(descendants(root)))
 
 
-def _listening(port: int) -> frozenset[int]:
+def _listening_inodes(port: int) -> frozenset[int]:
     """Inodes of the sockets that a connection to 127.0.0.1 may reach: exact addresses first."""
     exact, wild = set(), set()
     for name in ("tcp", "tcp6"):

@@ -105,7 +105,7 @@ async def context_limit(client: httpx.AsyncClient, workload: Workload) -> int | 
         raise ProbeError(f"/models: {type(error).__name__} {error}") from error
 
 
-async def kv_room(client: httpx.AsyncClient, workload: Workload) -> int:
+async def free_kv_tokens(client: httpx.AsyncClient, workload: Workload) -> int:
     """Tokens of KV cache that are free; 0 where the engine does not say or works for others."""
     try:
         answer = await client.get(

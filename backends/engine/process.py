@@ -12,7 +12,7 @@ from pathlib import Path
 
 from backends.engine.environment import CpuOptions, variables
 from backends.engine.flags import EngineLaunch
-from backends.engine.leftovers import end_left
+from backends.engine.leftovers import kill_leftovers
 from backends.engine.sockets import VARIABLE, make_sockets, remove_sockets
 
 _GUARD = Path(__file__).with_name("guard.py")
@@ -41,7 +41,7 @@ class EngineProcess:
     async def start(
         cls, words: Sequence[str], launch: EngineLaunch, *, log: Path, cpu: CpuOptions
     ) -> "EngineProcess":
-        await asyncio.to_thread(end_left, tree_of(log))  # of a life whose end nobody saw
+        await asyncio.to_thread(kill_leftovers, tree_of(log))  # of a life whose end nobody saw
         log_from = await asyncio.to_thread(_size, log)
         options = CpuOptions(cpu.kv_cache_gib, cpu.omp_binding, launch.eager)
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
@@ -56,7 +56,7 @@ class EngineProcess:
             "--parent", str(os.getpid()),
             "--grace", str(launch.drain_s + _GRACE_AFTER_DRAIN_S),
             "--log", str(log), "--tree", str(tree_of(log)), "--", *words,
-            env=environ, stdin=DEVNULL, start_new_session=True, preexec_fn=_hear_hang_ups,
+            env=environ, stdin=DEVNULL, start_new_session=True, preexec_fn=_restore_sighup,
         )  # fmt: skip
         return cls(guard, log, log_from)
 
@@ -68,13 +68,13 @@ class EngineProcess:
     async def wait(self) -> int:
         """The engine's exit code, once every process of it is gone."""
         code = await self._guard.wait()
-        await asyncio.to_thread(end_left, tree_of(self._log), died_now=True)
+        await asyncio.to_thread(kill_leftovers, tree_of(self._log), died_now=True)
         await asyncio.to_thread(remove_sockets, self._log)
         return code
 
-    def said(self) -> str:
+    def log_excerpt(self) -> str:
         """What it wrote into its log in this life, the last of it."""
-        return _written(self._log, self._log_from, _SAID_BYTES)
+        return _read_written(self._log, self._log_from, _SAID_BYTES)
 
     def cause(self, code: int) -> str:
         """How it ended, and what its log says of that."""
@@ -97,7 +97,7 @@ def _size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _hear_hang_ups() -> None:
+def _restore_sighup() -> None:
     """Under `nohup` a hang-up is ignored, and so it would be until the guard is up and listens."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -114,7 +114,7 @@ def tree_of(log: Path) -> Path:
     return log.with_name(log.name + ".tree")
 
 
-def _written(log: Path, since: int, most: int) -> str:
+def _read_written(log: Path, since: int, most: int) -> str:
     with log.open("rb") as file:
         size = log.stat().st_size
         start = since if since <= size else 0  # it was rotated
@@ -125,7 +125,7 @@ def _written(log: Path, since: int, most: int) -> str:
 def log_tail(log: Path, lines: int = 3, *, since: int = 0, errors_only: bool = False) -> str:
     """The last lines that look like a cause, on one line, for a status; `since`: of one life."""
     try:
-        text = _written(log, since, 1 << 16).splitlines()
+        text = _read_written(log, since, 1 << 16).splitlines()
     except OSError:
         return "no log"
     causes = [line for line in text if _CAUSE.search(line) and not _NO_CAUSE.search(line)]

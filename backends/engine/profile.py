@@ -24,7 +24,7 @@ from backends.engine.probes import (
     ProbeStream,
     Workload,
     context_limit,
-    kv_room,
+    free_kv_tokens,
     measure,
 )
 from backends.stepmodel import FittedStepModel
@@ -136,7 +136,7 @@ def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit
             careful[name] = value
             continue
         raised.append(name)
-        most = _most(observations, index)
+        most = _max_parameter(observations, index)
         bound = min(value + deviation, most) if math.isfinite(deviation) else most
         careful[name] = max(value, bound)
     errors = [abs(each.predicted_s(fitted) / each.seconds - 1.0) for each in observations]
@@ -151,7 +151,7 @@ def fit(observations: Sequence[ProfiledRun], *, seconds: float = 0.0) -> StepFit
     )
 
 
-def _most(observations: Sequence[ProfiledRun], index: int) -> float:
+def _max_parameter(observations: Sequence[ProfiledRun], index: int) -> float:
     """The largest value that one parameter could have: all of some observed time due to it."""
     bounds = [each.seconds / each.row()[index] for each in observations if each.row()[index] > 0]
     return min(bounds, default=0.0)
@@ -161,7 +161,9 @@ async def _series(
     client: httpx.AsyncClient, workload: Workload, limits: FitLimits, began: float, spent: ProbeCost
 ) -> list[ProfiledRun]:
     longest = await context_limit(client, workload) or 2048
-    kv_tokens = await kv_room(client, workload)  # before our own streams could look like others'
+    kv_tokens = await free_kv_tokens(
+        client, workload
+    )  # before our own streams could look like others'
     first = spent.add(await measure(client, workload, prompt_words=_FIRST_WORDS, output_tokens=2))
     a_word = _LONGER * first.prompt_tokens / _FIRST_WORDS
     room = longest - limits.output_tokens
@@ -172,7 +174,9 @@ async def _series(
     spent.add(await measure(client, workload, prompt_words=prompts[0], output_tokens=2))  # untimed
     rounds = Rounds(client, workload, limits, spent)
     found = await rounds.run(plan, began + limits.budget_s)
-    more = fuller(found, limits, PromptCapacity(longest, kv_tokens, a_word), short=prompts[0])
+    more = fuller_points(
+        found, limits, PromptCapacity(longest, kv_tokens, a_word), short=prompts[0]
+    )
     until_s = time.monotonic() + limits.fuller_s
     return found + await rounds.run(more, until_s)
 
@@ -194,7 +198,7 @@ class Rounds:
                 if turn and time.monotonic() > until_s:
                     break
                 rounds[place] += observe(await self._together(count, length))
-        return [middle for round_ in rounds for middle in middles(round_)]
+        return [middle for round_ in rounds for middle in median_runs(round_)]
 
     async def _together(self, count: int, length: int) -> list[ProbeStream]:
         tokens = _tokens(count, self.limits)
@@ -212,7 +216,7 @@ def _tokens(streams: int, limits: FitLimits) -> int:
     return limits.output_tokens + 4 * streams
 
 
-def fuller(
+def fuller_points(
     found: Sequence[ProfiledRun], limits: FitLimits, room: PromptCapacity, *, short: int
 ) -> list[tuple[int, int]]:
     """Points that load the engine more, by what was `found` of it, in half of the free KV cache.
@@ -238,7 +242,7 @@ def fuller(
     return points
 
 
-def middles(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
+def median_runs(found: Sequence[ProfiledRun]) -> list[ProfiledRun]:
     """The median first token and the median step of one point: a stall here spoils one round."""
     chosen = []
     for first_token in (True, False):

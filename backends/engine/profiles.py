@@ -30,7 +30,7 @@ class ProfileContext:
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
 
 
-def circumstances(model: Path, *, engine_version: str, flags: Sequence[str]) -> ProfileContext:
+def profile_context(model: Path, *, engine_version: str, flags: Sequence[str]) -> ProfileContext:
     digest = hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
     return ProfileContext(digest, engine_version, tuple(flags), hardware())
 

@@ -23,4 +23,4 @@ class EngineProgram:
     refused_adapter: Callable[[str, Iterable[str]], str | None]
 
 
-VLLM_PROGRAM: Final = EngineProgram(flags.known_flags, flags.command, adapters.refused_in)
+VLLM_PROGRAM: Final = EngineProgram(flags.known_flags, flags.command, adapters.find_refused)

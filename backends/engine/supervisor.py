@@ -68,7 +68,7 @@ class SupervisorLimits:
     settled_s: float = 60.0  # a life that served this long starts a fresh count of crashes
 
 
-def nobody() -> bool:
+def is_anyone_waiting() -> bool:
     return False
 
 
@@ -89,7 +89,7 @@ class EngineSpec:
     limits: SupervisorLimits = field(default_factory=SupervisorLimits)
     gpus: frozenset[str] = frozenset()
     turns: GpuLoadQueue = field(default_factory=GpuLoadQueue)
-    waits: Callable[[], bool] = nobody
+    waits: Callable[[], bool] = is_anyone_waiting
     program: EngineProgram = VLLM_PROGRAM
 
 
@@ -125,7 +125,7 @@ class Supervisor:
                         self._set(EnginePhase.RESTING, reason="", pid=None, base_url=None)
                         await _either(self._stop.wait(), self._awake.wait())
                     else:
-                        await self._turn(known, client)
+                        await self._run_life(known, client)
         except BadFlags as error:
             self._set(EnginePhase.STOPPED, reason=str(error), pid=None, base_url=None)
             raise
@@ -146,12 +146,12 @@ class Supervisor:
         self._refused.clear()
         self._restart.set()
 
-    def rest(self) -> None:
-        """Drain and stay down until `wake`."""
+    def pause(self) -> None:
+        """Drain and stay down until `resume`."""
         self._awake.clear()
         self._restart.set()
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         """Live again, if it rests."""
         if not self._awake.is_set():
             self._restart.clear()
@@ -166,12 +166,12 @@ class Supervisor:
                 await self._changed.wait()
         return self._status
 
-    async def _turn(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
+    async def _run_life(self, known: frozenset[str], client: httpx.AsyncClient) -> None:
         """One life, and the wait after it; no life while somebody else has its port."""
-        taken, reason, served_s = await self._taken(self._spec.port), "", 0.0
+        taken, reason, served_s = await self._port_conflict(self._spec.port), "", 0.0
         if self._stop.is_set():
             return
-        lives = taken is None and await self._alone()
+        lives = taken is None and await self._await_load_turn()
         if lives:
             try:
                 reason, served_s = await self._live(known, client)
@@ -179,7 +179,7 @@ class Supervisor:
                 # A full disk, no process to be had, a folder taken away meanwhile: that may pass.
                 reason = f"could not be started: {error}"
             finally:
-                self._spec.turns.leave(self._spec.name)
+                self._spec.turns.release(self._spec.name)
         crashed = not (self._stop.is_set() or self._restart.is_set())
         self._restart.clear()
         if self._stop.is_set():
@@ -202,11 +202,11 @@ class Supervisor:
         )  # fmt: skip
         await _either(self._stop.wait(), self._restart.wait(), asyncio.sleep(delay_s))
 
-    async def _alone(self) -> bool:
+    async def _await_load_turn(self) -> bool:
         """Until no other engine loads into its GPUs; false where it is asked to end before."""
         spec, waits = self._spec, False
-        while not self._ending():
-            if spec.turns.take(spec.name, spec.gpus):
+        while not self._is_ending():
+            if spec.turns.acquire(spec.name, spec.gpus):
                 return True
             if not waits:
                 self._set(EnginePhase.STARTING, reason="another engine loads into its GPU first")
@@ -234,9 +234,9 @@ class Supervisor:
             problem = await _first(
                 exited, self._stop.wait(), self._restart.wait(), self._ready(port, client)
             )
-            if problem is None and not exited.done() and not self._ending():
+            if problem is None and not exited.done() and not self._is_ending():
                 served_since = loop.time()
-                spec.turns.leave(spec.name)
+                spec.turns.release(spec.name)
                 self._set(EnginePhase.SERVING, reason=self._without())
                 problem = await _first(
                     exited, self._stop.wait(), self._restart.wait(), self._watch(port, client)
@@ -263,7 +263,7 @@ class Supervisor:
         """Without the adapters that would end its start, or did."""
         launch = self._spec.launch
         fit, self._left_out = await asyncio.to_thread(
-            adapters.fitting, launch.adapters, launch.model
+            adapters.split_fitting, launch.adapters, launch.model
         )
         self._left_out |= {name: why for name, why in self._refused.items() if name in fit}
         kept = {name: folder for name, folder in fit.items() if name not in self._left_out}
@@ -271,7 +271,7 @@ class Supervisor:
 
     def _at_an_adapter(self, process: EngineProcess, launch: EngineLaunch) -> str | None:
         """Why a start ended that ended for an adapter, which the next one leaves out."""
-        name = self._spec.program.refused_adapter(process.said(), launch.adapters)
+        name = self._spec.program.refused_adapter(process.log_excerpt(), launch.adapters)
         if name is None:
             return None
         why = log_tail(self._spec.log, lines=1)
@@ -282,7 +282,7 @@ class Supervisor:
         told = (f"without the adapter `{name}`: {why}" for name, why in self._left_out.items())
         return " | ".join(told)
 
-    def _ending(self) -> bool:
+    def _is_ending(self) -> bool:
         return self._stop.is_set() or self._restart.is_set()
 
     async def _ready(self, port: int, client: httpx.AsyncClient) -> str | None:
@@ -293,10 +293,10 @@ class Supervisor:
         try:
             async with asyncio.timeout(limits.start_s):
                 while not (
-                    await asyncio.to_thread(ports.serves, port, pid)
+                    await asyncio.to_thread(ports.is_served_by, port, pid)
                     and await answers_health(client, base_url)
                 ):
-                    if taken := await self._taken(port):
+                    if taken := await self._port_conflict(port):
                         return taken
                     await asyncio.sleep(limits.poll_s)
                 self._set(EnginePhase.WARMING)
@@ -305,7 +305,7 @@ class Supervisor:
             return f"not ready after {limits.start_s:.0f} s: {log_tail(self._spec.log)}"
         except WarmUpFailed as error:
             return f"the first request failed: {error}"
-        return await self._taken(port)
+        return await self._port_conflict(port)
 
     async def _watch(self, port: int, client: httpx.AsyncClient) -> str:
         """Ends only when the engine no longer answers, or no longer works, although it runs."""
@@ -332,7 +332,7 @@ class Supervisor:
         seen = loop.time()
         while loop.time() - seen < limits.hung_s:
             await asyncio.sleep(limits.watch_s)
-            taken = await self._taken(port)
+            taken = await self._port_conflict(port)
             if taken or self._status.phase is EnginePhase.BLOCKED:
                 words = taken or self._without()
                 self._set(EnginePhase.BLOCKED if taken else EnginePhase.SERVING, reason=words)
@@ -340,9 +340,11 @@ class Supervisor:
                 seen = loop.time()
         return f"no answer for {limits.hung_s:.0f} s"
 
-    async def _taken(self, port: int) -> str | None:
+    async def _port_conflict(self, port: int) -> str | None:
         """Why the port is not ours alone, in a sentence that says what to do about it."""
-        who = await asyncio.to_thread(ports.stranger, port, self._status.pid) if port else None
+        who = (
+            await asyncio.to_thread(ports.other_listener, port, self._status.pid) if port else None
+        )
         if who is None:
             return None
         return f"port {port} is taken by {who}: end it, or set {self._spec.port_setting}"

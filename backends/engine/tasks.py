@@ -50,12 +50,12 @@ def _rank(model: str, query: str, document: str) -> Question:
     return {"json": {"model": model, "query": query, "documents": [document]}}
 
 
-def _hear(model: str, seconds: float) -> Question:
+def _transcription_question(model: str, seconds: float) -> Question:
     sound = ("silence.wav", silence.wav(seconds), "audio/wav")
     return {"data": {"model": model}, "files": {"file": sound}}
 
 
-def _words(count: int) -> str:
+def _filler_text(count: int) -> str:
     return "token " * count
 
 
@@ -78,7 +78,9 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
         path="/embeddings",
         told="data",
         ready=lambda model: _embed(model, "ready?"),
-        probe=ReadingProbe(_READING_WORDS, False, lambda model, size: _embed(model, _words(size))),
+        probe=ReadingProbe(
+            _READING_WORDS, False, lambda model, size: _embed(model, _filler_text(size))
+        ),
     ),
     "rerank": EngineTask(
         serves=frozenset({"rerank"}),
@@ -88,7 +90,7 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
         told="results",
         ready=lambda model: _rank(model, "ready?", "ready"),
         probe=ReadingProbe(
-            _READING_WORDS, False, lambda model, size: _rank(model, "token", _words(size))
+            _READING_WORDS, False, lambda model, size: _rank(model, "token", _filler_text(size))
         ),
     ),
     "transcription": EngineTask(
@@ -97,8 +99,8 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
         calls_tools=False,
         path="/audio/transcriptions",
         told="text",
-        ready=lambda model: _hear(model, 1.0),
-        probe=ReadingProbe(_HEARING_S, True, _hear),
+        ready=lambda model: _transcription_question(model, 1.0),
+        probe=ReadingProbe(_HEARING_S, True, _transcription_question),
     ),
 }
 

@@ -133,7 +133,7 @@ def tokenizer_files(vocabulary: Vocabulary, context_tokens: int) -> dict[str, di
             "version": "1.0",
             "truncation": None,
             "padding": None,
-            "added_tokens": [_added(vocabulary, token) for token in SPECIAL],
+            "added_tokens": [_added_token(vocabulary, token) for token in SPECIAL],
             "normalizer": None,
             "pre_tokenizer": {**byte_level, "use_regex": True},
             "post_processor": None,
@@ -152,7 +152,7 @@ def tokenizer_files(vocabulary: Vocabulary, context_tokens: int) -> dict[str, di
     }
 
 
-def _added(vocabulary: Vocabulary, token: str) -> dict[str, Any]:
+def _added_token(vocabulary: Vocabulary, token: str) -> dict[str, Any]:
     return {
         "id": vocabulary.id_of(token), "content": token, "single_word": False, "lstrip": False,
         "rstrip": False, "normalized": False, "special": token not in _IN_TEXT,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from backends.engine.catalog import GpuSpec, Number, UnknownGpu, find
+from backends.engine.catalog import GpuSpec, Number, UnknownGpu, find_gpu
 from backends.engine.environment import Environment, Flavour, variables
 from backends.engine.packages import run
 
@@ -51,7 +51,7 @@ class ProbeRequest:
     timeout_s: float = 600.0
 
     @property
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         # -P: nothing that lies beside the script may stand in for a package of that name.
         words = [str(self.environment.python), "-P", str(_SCRIPT)]
         words += ["--only", *self.parts] if self.parts else []
@@ -62,12 +62,12 @@ class ProbeRequest:
 def measure(request: ProbeRequest, on_line: Callable[[str], None] | None = None) -> dict[str, Any]:
     """Runs it to its end. Blocking; raises `ProbeFileError` with what it printed last."""
     environ = variables(os.environ, flavour=request.flavour)
-    code, text = run(request.words, environ, on_line, timeout_s=request.timeout_s)
+    code, text = run(request.arguments, environ, on_line, timeout_s=request.timeout_s)
     lines = text.splitlines()
     found = next((line for line in reversed(lines) if line.startswith('{"breakeven_probe"')), None)
     if code != 0 or found is None:
         raise ProbeFileError("the probe did not end well:\n" + "\n".join(lines[-6:]))
-    return _checked(json.loads(found), "the probe")
+    return _check_document(json.loads(found), "the probe")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -77,10 +77,10 @@ def read(path: Path) -> dict[str, Any]:
         raise ProbeFileError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise ProbeFileError(f"{path} is not JSON: {error}") from error
-    return _checked(document, str(path))
+    return _check_document(document, str(path))
 
 
-def _checked(document: object, where: str) -> dict[str, Any]:
+def _check_document(document: object, where: str) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("breakeven_probe") != FORMAT:
         raise ProbeFileError(f"{where} holds no `engine probe` of format {FORMAT}")
     if not isinstance(document.get("device"), dict):
@@ -94,12 +94,12 @@ def gpu_of(document: Mapping[str, Any]) -> GpuSpec | None:
     if device.get("kind") != "gpu":
         return None
     try:
-        return find(str(device.get("name")))
+        return find_gpu(str(device.get("name")))
     except UnknownGpu:
         return None
 
 
-def compared(document: Mapping[str, Any]) -> list[ComparedRate]:
+def compare_rates(document: Mapping[str, Any]) -> list[ComparedRate]:
     """Rates beside the data sheet's: bytes/s and FLOP/s."""
     gpu = gpu_of(document)
     found = []
@@ -122,7 +122,7 @@ def measured(gpu: GpuSpec, document: Mapping[str, Any]) -> GpuSpec:
     known = gpu_of(document)
     if known is None or known.name != gpu.name:
         raise ProbeFileError(f"that probe is of {name}, and the plan is for {gpu.name}")
-    rates = {rate.name: rate.value for rate in compared(document)}
+    rates = {rate.name: rate.value for rate in compare_rates(document)}
     flops = {number: rates[number] for number in _NUMBERS if number in rates}
     flops = {number: value for number, value in flops.items() if number in gpu.flops}
     return replace(
@@ -144,11 +144,11 @@ def attention_rows(document: Mapping[str, Any]) -> list[tuple[str, int, list[flo
     rows = []
     for (phase, tokens), both in sorted(kept.items(), key=lambda item: (item[0][0], item[0][1])):
         pair = [both.get("plain", "-"), both.get("fused", "-")]
-        rows.append((phase, tokens, pair, _times(pair)))
+        rows.append((phase, tokens, pair, _speedup_of(pair)))
     return rows
 
 
-def _times(pair: Sequence[float | str]) -> float:
+def _speedup_of(pair: Sequence[float | str]) -> float:
     plain, fused = pair
     return plain / fused if isinstance(plain, float) and isinstance(fused, float) else 0.0
 

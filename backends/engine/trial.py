@@ -52,7 +52,7 @@ class ServerTrial:
     cpu: CpuOptions = field(default_factory=CpuOptions)
 
 
-async def vllm_trial(
+async def make_vllm_trial(
     launch: EngineLaunch, log: Path, start_limit_s: float, cpu: CpuOptions
 ) -> ServerTrial:
     """Return a trial of the vLLM in the launch's environment, with the flags that it knows."""
@@ -107,7 +107,7 @@ async def serving(trial: ServerTrial) -> AsyncIterator[RunningServer]:
         await _either(ended, END_S)
         process.send(signal.SIGHUP)
         await asyncio.shield(ended)
-        await _freed(before)
+        await _wait_for_memory(before)
 
 
 async def _ready(base_url: str, trial: ServerTrial) -> None:
@@ -129,7 +129,7 @@ async def _either(ended: asyncio.Future[int], limit_s: float) -> None:
     await asyncio.wait({ended}, timeout=limit_s)
 
 
-async def _freed(before: int) -> None:
+async def _wait_for_memory(before: int) -> None:
     """A driver gives memory back after the process is gone; the next engine needs it."""
     deadline_s = time.monotonic() + FREED_S
     while time.monotonic() < deadline_s:

@@ -117,7 +117,7 @@ def defaults(space: Sequence[FlagDimension]) -> Arm:
     return tuple(dimension.choices[0].name for dimension in space)
 
 
-def chosen(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Arm:
+def choose_arm(space: Sequence[FlagDimension], choices: Mapping[str, str]) -> Arm:
     """The arm with these choices by dimension; raises `ValueError` at one that is not there."""
     names = {dimension.name: [choice.name for choice in dimension.choices] for dimension in space}
     for name, choice in choices.items():
@@ -136,7 +136,7 @@ def is_exact(space: Sequence[FlagDimension], arm: Arm) -> bool:
     return all(choice.exact for choice in _choices(space, arm))
 
 
-def described(space: Sequence[FlagDimension], arm: Arm) -> Mapping[str, str]:
+def describe_arm(space: Sequence[FlagDimension], arm: Arm) -> Mapping[str, str]:
     """What an arm has other than vLLM's defaults."""
     pairs = zip(space, arm, strict=True)
     return {dimension.name: name for dimension, name in pairs if name != dimension.choices[0].name}
@@ -176,7 +176,7 @@ HOPELESS = 0.85  # of the rival's throughput at the same load
 GROWS = 1.02
 
 
-def ascend(
+def search_upwards(
     first: int,
     rival: Sequence[LoadPoint] = (),
     *,
@@ -217,7 +217,7 @@ def ascend(
     return LoadSearch(tuple(seen))
 
 
-def at_each(loads: Sequence[int]) -> Generator[int, LoadPoint, LoadSearch]:
+def search_each(loads: Sequence[int]) -> Generator[int, LoadPoint, LoadSearch]:
     """Yields each load, and lower ones where the promise holds at none of them."""
     seen: list[LoadPoint] = []
     left = list(loads)

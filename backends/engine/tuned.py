@@ -73,7 +73,7 @@ class TunedProfile:
 def write(path: Path, flags: Sequence[str], model: Path, about: Mapping[str, Any]) -> None:
     document = {
         "breakeven_profile": FORMAT,
-        "flags": list(without(flags, tuple(_SETTINGS))),
+        "flags": list(remove_flags(flags, tuple(_SETTINGS))),
         "config_sha256": digest(model),
         "about": dict(about),
     }
@@ -110,7 +110,7 @@ def digest(model: Path) -> str:
     return hashlib.sha256((model / "config.json").read_bytes()).hexdigest()
 
 
-def without(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]:
+def remove_flags(flags: Sequence[str], stated: Sequence[str]) -> tuple[str, ...]:
     """A profile's flags less those that a person states, who wins."""
     names = {_name(word) for word in stated if word.startswith("--")}
     kept: list[str] = []

@@ -19,7 +19,7 @@ from backends.engine.benchfigures import (
     RunSummary,
     cost_pusd_per_million,
 )
-from backends.engine.benchload import PromptShape, closed
+from backends.engine.benchload import PromptShape, closed_load
 from backends.engine.environment import CpuOptions, Environment, Flavour
 from backends.engine.flags import BadFlags, EngineLaunch
 from backends.engine.trial import (
@@ -27,9 +27,9 @@ from backends.engine.trial import (
     DidNotServe,
     RunningServer,
     TrialMeter,
+    make_vllm_trial,
     meter,
     serving,
-    vllm_trial,
 )
 from backends.engine.tune import (
     Arm,
@@ -39,11 +39,11 @@ from backends.engine.tune import (
     LoadSearch,
     TrialRequest,
     TuneEffort,
-    ascend,
-    at_each,
     defaults,
     flags_of,
     search,
+    search_each,
+    search_upwards,
 )
 from backends.engine.worklog import WorkLog
 from backends.errors import BackendError
@@ -74,7 +74,7 @@ class TuneGoal:
         units = {"ttft": "s", "tpot": "s", "throughput": "output tokens/s", "cost": "USD per 1M"}
         return units[self.objective]
 
-    def kept(self, point: RunSummary) -> bool:
+    def is_met(self, point: RunSummary) -> bool:
         pairs = ((point.ttft, self.promise.ttft_s), (point.tpot, self.promise.tpot_s))
         return point.failed == 0 and all(
             most is None or _of(values, 99) <= most for values, most in pairs
@@ -137,7 +137,7 @@ class TuneResult:
     turns: tuple[float, ...] = ()
 
     @property
-    def wins(self) -> bool:
+    def is_better(self) -> bool:
         """Better than the defaults in every turn: one that is lost makes the mean chance."""
         return self.gain > 1 and all(turn > 1 for turn in self.turns)
 
@@ -156,7 +156,7 @@ async def tune(
     again by the next call: what kept them from serving was no flag of the search.
     """
     if arm is not None:
-        return await _compared(tuning, log, say, arm, 0, until_s)
+        return await _compare_arms(tuning, log, say, arm, 0, until_s)
     looking = search(tuning.space, tuning.effort)
     best, ask, trials = defaults(tuning.space), next(looking), 0
     async with _Servers(tuning) as servers:
@@ -166,7 +166,7 @@ async def tune(
                 if time.monotonic() >= until_s:
                     return TuneResult(best, ended=False, trials=trials)
                 say(ask.key)
-                entry = log.add(ask.key, await _tried(tuning, ask, log.done, servers))
+                entry = log.add(ask.key, await _try_arm(tuning, ask, log.done, servers))
             trials += 1
             best = ask.rival or best
             try:
@@ -179,10 +179,10 @@ async def tune(
                 break
     if best == defaults(tuning.space):
         return TuneResult(best, ended=True, trials=trials)
-    return await _compared(tuning, log, say, best, trials, until_s)
+    return await _compare_arms(tuning, log, say, best, trials, until_s)
 
 
-async def _compared(
+async def _compare_arms(
     tuning: TuneRun,
     log: WorkLog,
     say: Callable[[str], None],
@@ -212,7 +212,7 @@ async def _compared(
             say(key)
             loads = sorted({int(log.done[look.key]["at_once"]) for look in looks if is_final})
             async with _Servers(tuning) as fresh:
-                log.add(key, await _tried(tuning, ask, log.done, fresh, loads))
+                log.add(key, await _try_arm(tuning, ask, log.done, fresh, loads))
         entry = log.done[key]
         if "figure" not in entry:
             failed = f"{key}: {entry['failed']}"
@@ -256,7 +256,7 @@ class _Servers:
         if self._arm == arm and self._server is not None:
             return self._server
         await self.end()
-        trial = await vllm_trial(
+        trial = await make_vllm_trial(
             _launch(self._tuning, arm),
             self._tuning.logs / "engine.log",
             self._tuning.start_limit_s,
@@ -274,7 +274,7 @@ def _launch(tuning: TuneRun, arm: Arm) -> EngineLaunch:
     )
 
 
-async def _tried(
+async def _try_arm(
     tuning: TuneRun,
     ask: TrialRequest,
     done: Mapping[str, Mapping[str, Any]],
@@ -287,15 +287,15 @@ async def _tried(
     try:
         server = await servers.of(ask.arm)
         entry["start_s"] = round(server.start_s, 1)
-        steps = at_each(loads) if loads else _steps(tuning, ask, done)
-        entry |= await _measured(tuning, ask.level, server, steps)
+        steps = search_each(loads) if loads else _steps(tuning, ask, done)
+        entry |= await _measure_arm(tuning, ask.level, server, steps)
     except (DidNotServe, BackendError, BadFlags, OSError) as error:
         await servers.end()  # whatever state it is in, the next look gets a fresh one
         entry["failed"] = str(error)[:600]
     return entry | {"seconds": round(time.monotonic() - began, 1)}
 
 
-async def _measured(
+async def _measure_arm(
     tuning: TuneRun, level: int, server: RunningServer, steps: Generator[int, LoadPoint, LoadSearch]
 ) -> dict[str, Any]:
     goal = tuning.goal
@@ -306,7 +306,7 @@ async def _measured(
         while True:
             point = await _at(of, tuning, load, level)
             figures[load] = goal.figure(point)
-            seen = LoadPoint(load, point.rates.output_tokens, goal.kept(point))
+            seen = LoadPoint(load, point.rates.output_tokens, goal.is_met(point))
             try:
                 load = steps.send(seen)
             except StopIteration as end:
@@ -329,21 +329,21 @@ def _steps(
     """The loads of one server: one, or as many as it takes to find the most that it can."""
     if not tuning.goal.by_load:
         return _only(tuning.first)
-    looks = _looks(done, ask.arm)
+    looks = _entries_of(done, ask.arm)
     own: Mapping[str, Any] = next((look for look in reversed(looks) if "at_once" in look), {})
     rival = {} if ask.rival is None else done.get(TrialRequest(ask.rival, ask.level).key, {})
     first = own.get("at_once") or rival.get("at_once") or tuning.first
-    before = [seen for look in looks for seen in _seen(look)] if own else []
-    return ascend(int(first), _seen(rival), before=before)
+    before = [seen for look in looks for seen in _points_of(look)] if own else []
+    return search_upwards(int(first), _points_of(rival), before=before)
 
 
-def _looks(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
+def _entries_of(done: Mapping[str, Mapping[str, Any]], arm: Arm) -> list[Mapping[str, Any]]:
     """All that this arm came to, in the order in which it was looked at."""
     name = " | ".join(arm)
     return [entry for key, entry in done.items() if key.rpartition(" @ ")[0] == name]
 
 
-def _seen(entry: Mapping[str, Any]) -> list[LoadPoint]:
+def _points_of(entry: Mapping[str, Any]) -> list[LoadPoint]:
     return [LoadPoint(*item) for item in entry.get("seen", ())]
 
 
@@ -355,11 +355,11 @@ def _only(load: int) -> Generator[int, LoadPoint, LoadSearch]:
 
 async def _warm(of: TrialMeter, tuning: TuneRun) -> None:
     short = PromptShape(tuning.shape.prompt, min(8, tuning.shape.output), tuning.shape.shared)
-    await of.run(closed(tuning.first, tuning.first, short))
+    await of.run(closed_load(tuning.first, tuning.first, short))
 
 
 async def _at(of: TrialMeter, tuning: TuneRun, load: int, level: int) -> RunSummary:
     times = _OF_LEVEL[min(level, len(_OF_LEVEL) - 1)]
     count = max(_LEAST * (1 + level), round(times * load))
     spread_s = min(_SPREAD_S, load / 64) if load > 1 else 0.0
-    return await of.point(closed(load, count, tuning.shape, spread_s=spread_s))
+    return await of.point(closed_load(load, count, tuning.shape, spread_s=spread_s))

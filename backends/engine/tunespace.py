@@ -14,7 +14,7 @@ from backends.engine.tune import FlagDimension, FlagValue
 DEFAULT = "default"
 
 
-def space(
+def tuning_space(
     host: LadderHost, *, exact: bool = False, names: Iterable[str] = ()
 ) -> tuple[FlagDimension, ...]:
     """`exact` leaves out what changes the model's numbers; `names` picks dimensions."""

@@ -19,7 +19,7 @@ class OtherWork(ValueError):
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def open_log(path: Path) -> Iterator[None]:
     """The log for this process alone; raises `OtherWork` while another one has it.
 
     The lock is the kernel's: it ends with the process that holds it, however that ends.

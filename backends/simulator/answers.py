@@ -32,7 +32,7 @@ class SimulatedAnswer:
             % (encode(self.id), kind.encode(), created, encode(ask.model), encode(fingerprint))
         )
 
-    def opening(self, choice: SimulatedChoice) -> bytes:
+    def opening_event(self, choice: SimulatedChoice) -> bytes:
         """The role event of a chat stream; nothing for completions."""
         if not self._ask.chat:
             return b""
@@ -47,7 +47,7 @@ class SimulatedAnswer:
         """The event with tokens `first` to `end`; it carries the finish when they are the last."""
         script = choice.script
         finish = script.finish_reason if end >= script.tokens else None
-        piece = words.cut(script.text, first, end)
+        piece = words.cut_text(script.text, first, end)
         logprobs = encode(self._logprobs(choice, first, end))
         tail = (
             b'"logprobs":%b,"finish_reason":%b' % (logprobs, encode(finish))
@@ -69,14 +69,14 @@ class SimulatedAnswer:
             body = b'{"index":%d,"delta":%b,%b}' % (choice.index, delta, tail)
         return self._event(body, choice.prompt_tokens, end)
 
-    def closing(self, cached_tokens: int) -> bytes:
+    def closing_events(self, cached_tokens: int) -> bytes:
         """The usage event, when asked for, and the end mark."""
         if not self._ask.include_usage:
             return DONE
         usage = encode(self.usage(cached_tokens))
         return self._head + b',"choices":[],"usage":%b}\n\n' % usage + DONE
 
-    def whole(self, cached_tokens: int) -> bytes:
+    def whole_body(self, cached_tokens: int) -> bytes:
         """The body of an answer that is not streamed."""
         ask = self._ask
         return encode(
@@ -136,7 +136,7 @@ class SimulatedAnswer:
         wanted = self._ask.logprobs
         if wanted is None:
             return None
-        pieces = [words.cut(choice.script.text, i, i + 1) for i in range(first, end)]
+        pieces = [words.cut_text(choice.script.text, i, i + 1) for i in range(first, end)]
         if self._ask.chat:
             return {"content": [_chat_logprob(piece, wanted) for piece in pieces]}
         offsets = [i * words.TOKEN_BYTES for i in range(first, end)]

@@ -80,7 +80,7 @@ class DecodingBatch:
     def members(self) -> Iterator[SequenceJob]:
         return iter(self._members.values())
 
-    def join(self, job: SequenceJob) -> None:
+    def add(self, job: SequenceJob) -> None:
         """Decode from the next step on; `base` already counts the prefill's token."""
         held = job.target
         job.decoding = True
@@ -94,7 +94,7 @@ class DecodingBatch:
         end = self._counter + job.output_tokens - job.base
         heapq.heappush(self._ends, (end, job.ticket, job))
 
-    def leave(self, job: SequenceJob) -> None:
+    def remove(self, job: SequenceJob) -> None:
         """Out of the batch; `blocks` is brought up to date for the release."""
         del self._members[job.id]
         self._fills[job.residue] -= 1
@@ -147,7 +147,7 @@ class DecodingBatch:
         self._reserved = 0
         self.context_tokens += steps * len(self._members)
 
-    def finished(self) -> Iterator[SequenceJob]:
+    def pop_finished(self) -> Iterator[SequenceJob]:
         """Sequences that have generated all; the caller takes each out."""
         while self._ends and self._ends[0][0] <= self._counter:
             _, ticket, job = heapq.heappop(self._ends)
@@ -164,9 +164,9 @@ class DecodingBatch:
         """
         while self._ends and self._ends[0][2].ticket != self._ends[0][1]:
             heapq.heappop(self._ends)
-        count = self._fitting(until_s - start_s, most=self._ends[0][0] - self._counter)
+        count = self._fitting_steps(until_s - start_s, most=self._ends[0][0] - self._counter)
         if horizon_s is not None:
-            count = min(count, self._fitting(horizon_s - start_s, most=count) + 1)
+            count = min(count, self._fitting_steps(horizon_s - start_s, most=count) + 1)
         if limit is not None:
             count = min(count, limit)
         count = max(1, count)
@@ -180,23 +180,23 @@ class DecodingBatch:
                 else:
                     high = middle - 1
             count = low
-        return count, start_s + self._lasting(count)
+        return count, start_s + self._duration_of(count)
 
-    def _lasting(self, steps: int) -> float:
+    def _duration_of(self, steps: int) -> float:
         slope = self._pace.step.c_s * len(self._members)
         return steps * self.step_s(0) + slope * steps * (steps - 1) / 2
 
-    def _fitting(self, span_s: float, *, most: int) -> int:
+    def _fitting_steps(self, span_s: float, *, most: int) -> int:
         """The most steps, up to `most`, that last at most `span_s`."""
         if span_s <= 0:
             return 0
-        if self._lasting(most) <= span_s:
+        if self._duration_of(most) <= span_s:
             return most
         first, slope = self.step_s(0), self._pace.step.c_s * len(self._members)
         if slope <= 0:
             return int(span_s / first)
         half = first - slope / 2
         steps = int((math.sqrt(half * half + 2 * slope * span_s) - half) / slope)
-        while steps and self._lasting(steps) > span_s:
+        while steps and self._duration_of(steps) > span_s:
             steps -= 1
         return steps

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from backends.simulator import words
-from backends.simulator.scripts import Script, scripted
+from backends.simulator.scripts import Script, make_script
 
 IMAGE_TOKENS = 256  # a stand-in's price of a picture; only the simulated providers take any
 COMPLETION_TOKENS = 16  # the default of the completions endpoint
@@ -76,7 +76,7 @@ def parse(body: bytes, *, chat: bool, rules: SimulatedRules) -> CompletionReques
         hashes = words.block_hashes(prompt, block_tokens=rules.block_tokens, salt=salt)
         for _ in range(n):
             seed = words.seed_of(prompt, len(choices))
-            script = scripted(fields, seed, limit, chat=chat)
+            script = make_script(fields, seed, limit, chat=chat)
             choices.append(SimulatedChoice(len(choices), tokens, hashes, script))
     return CompletionRequest(
         chat=chat,
@@ -97,7 +97,7 @@ def parse_embedding(body: bytes, rules: SimulatedRules) -> tuple[str, list[bytes
     """Model, inputs, and whether the vectors go out in base64."""
     fields = decode(body)
     model = model_of(fields, rules)
-    inputs = [_encoded(entry) for entry in _entries(fields, "input")]
+    inputs = [_encode_entry(entry) for entry in _entries(fields, "input")]
     for entry in inputs:
         _fits(words.count(entry), rules)
     return model, inputs, fields.get("encoding_format") == "base64"
@@ -163,7 +163,7 @@ def _content(content: Any, rules: SimulatedRules) -> bytes:
 
 
 def _prompts(fields: Mapping[str, Any]) -> list[bytes]:
-    return [_encoded(entry) for entry in _entries(fields, "prompt")]
+    return [_encode_entry(entry) for entry in _entries(fields, "prompt")]
 
 
 def _entries(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
@@ -176,7 +176,7 @@ def _entries(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
     raise RefusedError("validation", f"Field required: {name}", f"body.{name}")
 
 
-def _encoded(entry: Any) -> bytes:
+def _encode_entry(entry: Any) -> bytes:
     """One token id is one token of the stand-in: its 4 bytes."""
     if isinstance(entry, str):
         return entry.encode()

@@ -38,7 +38,7 @@ def simulate(shape: EngineShape, requests: Sequence[MeasuredRequest]) -> list[Me
     end: dict[str, float] = {}
     ordered = sorted(requests, key=lambda r: r.start_s)
 
-    def pass_time(until_s: float) -> None:
+    def advance_until(until_s: float) -> None:
         for event in engine.advance(until_s):
             if event.what is SequenceEventKind.ADMITTED:
                 admitted.setdefault(event.id, event.at_s)
@@ -48,14 +48,14 @@ def simulate(shape: EngineShape, requests: Sequence[MeasuredRequest]) -> list[Me
                 end[event.id] = event.at_s
 
     for index, request in enumerate(ordered):
-        pass_time(request.start_s)
+        advance_until(request.start_s)
         engine.submit(
             str(index),
             request.start_s,
             prompt_tokens=request.prompt_tokens,
             output_tokens=request.output_tokens,
         )
-    pass_time(math.inf)
+    advance_until(math.inf)
     return [
         replace(
             r,
@@ -102,7 +102,7 @@ def fit(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> FittedStep
     def cost(point: Vector) -> float:
         return loss(replace(shape, step=FittedStepModel(*_values(point)), pace=None), runs)
 
-    return FittedStepModel(*_values(_least(cost, _linear(shape.step), evaluations)))
+    return FittedStepModel(*_values(_minimise(cost, _linear(shape.step), evaluations)))
 
 
 def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepTiming:
@@ -115,17 +115,17 @@ def fit_pace(shape: EngineShape, runs: Runs, *, evaluations: int = 400) -> StepT
     def cost(values: Vector) -> float:
         return loss(replace(shape, pace=_pace(start, values)), runs)
 
-    return _pace(start, _least(cost, point, evaluations))
+    return _pace(start, _minimise(cost, point, evaluations))
 
 
-def believed(pace: StepTiming) -> FittedStepModel:
+def believed_model(pace: StepTiming) -> FittedStepModel:
     """The linear model nearest to a pace on its careful side: launches are spread over prefill."""
     step = pace.step
     spread_s = (pace.eager_s - step.a_s) / pace.captured_tokens
     return replace(step, d_s=max(step.d_s, spread_s))
 
 
-def _least(cost: Cost, start: Vector, evaluations: int) -> Vector:
+def _minimise(cost: Cost, start: Vector, evaluations: int) -> Vector:
     best = tuple(map(math.log, start))
     for spread, share in ROUNDS:
         best = nelder_mead(

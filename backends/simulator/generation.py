@@ -106,7 +106,7 @@ class Generation:
         self, watch: DisconnectWatch, send: Send, headers: Headers, cut_after: int | None
     ) -> bool:
         await asgi.start(send, 200, [asgi.EVENTS, *headers])
-        while not self._done:
+        while not self._is_done:
             await watch.wait()
             if watch.gone:
                 return False
@@ -115,17 +115,17 @@ class Generation:
                 await asgi.more(send, part)
             if cut_after is not None and sum(self._sent) >= cut_after:
                 raise CutError
-        await asgi.end(send, self._answer.closing(self._cached))
+        await asgi.end(send, self._answer.closing_events(self._cached_tokens))
         return True
 
     async def _whole(
         self, watch: DisconnectWatch, send: Send, headers: Headers, cut_after: int | None
     ) -> bool:
-        while not self._done:
+        while not self._is_done:
             await watch.wait()
             if watch.gone:
                 return False
-        body = self._answer.whole(self._cached)
+        body = self._answer.whole_body(self._cached_tokens)
         if cut_after is not None:
             length = (b"content-length", str(len(body)).encode())
             await asgi.start(send, 200, [asgi.JSON, length, *headers])
@@ -136,11 +136,11 @@ class Generation:
         return True
 
     @property
-    def _done(self) -> bool:
+    def _is_done(self) -> bool:
         return all(progress.done for progress in self._running)
 
     @property
-    def _cached(self) -> int:
+    def _cached_tokens(self) -> int:
         """Cached prompt tokens, each prompt counted once however many choices it has."""
         return sum(progress.cached_tokens for progress in self._running[:: self._ask.n])
 
@@ -153,7 +153,7 @@ class Generation:
             first, generated = self._sent[place], progress.generated
             if generated > first:
                 if first == 0:
-                    parts.append(self._answer.opening(choice))
+                    parts.append(self._answer.opening_event(choice))
                 parts.append(self._answer.tokens(choice, first, generated))
                 self._sent[place] = generated
         return b"".join(parts)
@@ -175,14 +175,14 @@ class Generation:
             duration_s=self._setting.epoch_s() - self._started_s,
             ttft_s=min(firsts, default=None),
             prompt_tokens=self._ask.prompt_tokens,
-            cached_tokens=self._cached,
+            cached_tokens=self._cached_tokens,
             completion_tokens=sum(progress.generated for progress in self._running),
             sent_tokens=sum(self._sent),
             finish_reasons=tuple(reasons),
         )
 
 
-def refusal(scope: Scope, status: int, epoch_s: float) -> RequestEntry:
+def refusal_entry(scope: Scope, status: int, epoch_s: float) -> RequestEntry:
     """The entry of a request that was answered with an error."""
     return RequestEntry(
         id="",

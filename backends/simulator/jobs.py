@@ -46,7 +46,7 @@ class _File:
     text: bytes
     made_s: int
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return {
             "id": self.id, "object": "file", "bytes": len(self.text), "created_at": self.made_s,
             "filename": self.name, "purpose": self.purpose, "status": "processed",
@@ -68,7 +68,7 @@ class _Batch:
         default_factory=lambda: {"total": 0, "completed": 0, "failed": 0}
     )
 
-    def shown(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return {
             "id": self.id, "object": "batch", "endpoint": self.endpoint,
             "errors": {"object": "list", "data": self.errors} if self.errors else None,
@@ -113,7 +113,9 @@ class SimulatedBatches:
     async def _answer(self, scope: Scope, body: bytes, send: Send) -> None:
         method, (_, _, kind, *rest) = scope["method"], scope["path"].split("/")
         if method == "POST" and not rest:
-            shown = (self._upload(scope, body) if kind == "files" else self._create(body)).shown()
+            shown = (
+                self._upload(scope, body) if kind == "files" else self._create(body)
+            ).document()
             await asgi.reply_json(send, 200, shown)
         elif method == "GET" and not rest:
             await asgi.reply_json(send, 200, self._page(kind, scope))
@@ -121,10 +123,10 @@ class SimulatedBatches:
             text = self._file(rest[0]).text
             await asgi.reply(send, 200, text, content_type=(b"content-type", b"application/jsonl"))
         elif method == "GET" and not rest[1:]:
-            found = (self._file(rest[0]) if kind == "files" else self._batch(rest[0])).shown()
+            found = (self._file(rest[0]) if kind == "files" else self._batch(rest[0])).document()
             await asgi.reply_json(send, 200, found)
         elif method == "POST" and rest[1:] == ["cancel"] and kind == "batches":
-            await asgi.reply_json(send, 200, self._cancel(rest[0]).shown())
+            await asgi.reply_json(send, 200, self._cancel(rest[0]).document())
         elif method == "DELETE" and kind == "files" and not rest[1:]:
             del self.files[self._file(rest[0]).id]
             await asgi.reply_json(send, 200, {"id": rest[0], "object": "file", "deleted": True})
@@ -182,10 +184,10 @@ class SimulatedBatches:
             custom_id = msgspec.json.decode(asked["custom_id"], type=str)
             if batch.status == "cancelling" or (self.most is not None and place >= self.most):
                 why = "batch_cancelled" if batch.status == "cancelling" else "batch_expired"
-                errors.append(_undone(custom_id, why))
+                errors.append(_undone_line(custom_id, why))
                 continue
             status, answer = await self.ask(batch.endpoint, bytes(asked["body"]), custom_id)
-            (output if status == 200 else errors).append(_done(custom_id, status, answer))
+            (output if status == 200 else errors).append(_done_line(custom_id, status, answer))
             batch.counts["completed" if status == 200 else "failed"] += 1
         self._end(batch, output, errors)
 
@@ -212,9 +214,9 @@ class SimulatedBatches:
     def _page(self, kind: str, scope: Scope) -> dict[str, Any]:
         """The newest first."""
         query = parse_qs(scope.get("query_string", b"").decode())
-        shown = [file.shown() for file in self.files.values()]
+        shown = [file.document() for file in self.files.values()]
         if kind == "batches":
-            shown = [batch.shown() for batch in self.batches.values()]
+            shown = [batch.document() for batch in self.batches.values()]
         shown.reverse()
         if kind == "files" and "purpose" in query:
             shown = [
@@ -243,12 +245,12 @@ class SimulatedBatches:
         return f"{prefix}{time.time_ns():x}{self._number:04x}"
 
 
-def _done(custom_id: str, status: int, answer: bytes) -> bytes:
+def _done_line(custom_id: str, status: int, answer: bytes) -> bytes:
     response = {"status_code": status, "request_id": custom_id, "body": msgspec.Raw(answer)}
     return _line(custom_id, response, None)
 
 
-def _undone(custom_id: str, code: str) -> bytes:
+def _undone_line(custom_id: str, code: str) -> bytes:
     return _line(custom_id, None, {"code": code, "message": "This request was not executed."})
 
 

@@ -85,7 +85,7 @@ def read(path: Path) -> dict[str, list[MeasuredRequest]]:
     except UnicodeDecodeError as error:
         raise MeasurementError(f"{path}: not UTF-8 text") from error
     if path.suffix == ".json":
-        return _benched(path, text)
+        return _read_bench_report(path, text)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     columns = reader.fieldnames or []
     start = next((each_name for each_name in STARTS if each_name in columns), None)
@@ -96,19 +96,21 @@ def read(path: Path) -> dict[str, list[MeasuredRequest]]:
     runs: dict[str, list[MeasuredRequest]] = {}
     for row in reader:
         where = f"{path}:{reader.line_num}"
-        runs.setdefault(row.get("offered_rate") or "run", []).append(_measured(where, row, start))
+        runs.setdefault(row.get("offered_rate") or "run", []).append(
+            _measured_request(where, row, start)
+        )
     if not runs:
         raise MeasurementError(f"{path} has column names and no request")
     return runs
 
 
-def _benched(path: Path, text: str) -> dict[str, list[MeasuredRequest]]:
+def _read_bench_report(path: Path, text: str) -> dict[str, list[MeasuredRequest]]:
     try:
         document = json.loads(text)
         found: list[dict[str, Any]] = document["runs"]
         runs = {
             str(run["name"]): [
-                _measured(f"{path}: run {run['name']}", request, "start_s")
+                _measured_request(f"{path}: run {run['name']}", request, "start_s")
                 for request in run["requests"]
             ]
             for run in found
@@ -121,7 +123,7 @@ def _benched(path: Path, text: str) -> dict[str, list[MeasuredRequest]]:
     return runs
 
 
-def _measured(where: str, row: Mapping[str, Any], start: str) -> MeasuredRequest:
+def _measured_request(where: str, row: Mapping[str, Any], start: str) -> MeasuredRequest:
     names = (start, *NEEDED, *(["queue_s"] if row.get("queue_s") else []))
     values = []
     for name in names:

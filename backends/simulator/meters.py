@@ -70,13 +70,13 @@ class Meters:
     e2e: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_LONG))
     preempted: SimulatedHistogram = field(default_factory=lambda: SimulatedHistogram(_PREEMPTIONS))
 
-    def first_token(self, ttft_s: float) -> None:
+    def record_first_token(self, ttft_s: float) -> None:
         self.ttft.observe(ttft_s)
 
-    def between_tokens(self, seconds: float) -> None:
+    def record_token_gap(self, seconds: float) -> None:
         self.itl.observe(seconds)
 
-    def finished(self, ticket: SequenceTimes, at_s: float) -> None:
+    def record_finished(self, ticket: SequenceTimes, at_s: float) -> None:
         admitted_s = ticket.admitted_s if ticket.admitted_s is not None else ticket.submitted_s
         first_s = ticket.first_s if ticket.first_s is not None else at_s
         self.queue.observe(admitted_s - ticket.submitted_s)
@@ -87,11 +87,11 @@ class Meters:
         if ticket.generated > 1:
             self.tpot.observe((at_s - first_s) / (ticket.generated - 1))
 
-    def ended(self, finish_reason: str) -> None:
+    def record_ended(self, finish_reason: str) -> None:
         """A choice was answered whole; vLLM counts a tool call as a stop."""
         self.ends[finish_reason if finish_reason in self.ends else "stop"] += 1
 
-    def aborted(self) -> None:
+    def record_aborted(self) -> None:
         self.ends["abort"] += 1
 
     def exposition(self, engine: SimulatedEngine) -> bytes:

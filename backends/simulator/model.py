@@ -36,7 +36,7 @@ class SimulatedEngine:
         self._pool = BlockPool(
             blocks=shape.blocks, block_tokens=shape.block_tokens, caching=shape.prefix_caching
         )
-        self._pace = shape.paced
+        self._pace = shape.step_timing
         self._batch = DecodingBatch(self._pace, self._pool)
         self._arriving: list[SequenceJob] = []  # in the order in which they become visible
         self._phase = 0.0
@@ -89,7 +89,7 @@ class SimulatedEngine:
         """Let time pass to `until_s`; events in order of time."""
         events: list[SequenceEvent] = []
         while True:
-            if self._end_s is None and not self._begin(until_s, events):
+            if self._end_s is None and not self._start_step(until_s, events):
                 break
             if self._end_s is not None:
                 if self._end_s > until_s:
@@ -150,7 +150,7 @@ class SimulatedEngine:
 
     # -- one step
 
-    def _begin(self, until_s: float, events: list[SequenceEvent]) -> bool:
+    def _start_step(self, until_s: float, events: list[SequenceEvent]) -> bool:
         """Start the next step, or let many pass; False when nothing can start by `until_s`."""
         if not self._running and not self._waiting:
             if not self._arriving or self._arriving[0].visible_s > until_s:
@@ -159,7 +159,7 @@ class SimulatedEngine:
         if self._boundary_s > until_s:
             return False
         self._arrive()
-        preempted = self._make_room(events)
+        preempted = self._preempt_for_growth(events)
         self._chunks = self._plan(events, admit=not preempted)
         if self._chunks:
             self._batch.reserve(1)
@@ -170,7 +170,7 @@ class SimulatedEngine:
         limit = 1 if self._tokens else None
         steps, end_s = self._batch.steps(self._boundary_s, until_s, horizon_s, limit)
         if steps > 1:
-            self._pass(steps, end_s, events)
+            self._run_steps(steps, end_s, events)
         else:
             self._batch.reserve(1)
             self._end_s = self._boundary_s + self._batch.step_s(0)
@@ -180,7 +180,7 @@ class SimulatedEngine:
         while self._arriving and self._arriving[0].visible_s <= self._boundary_s:
             self._waiting.append(self._arriving.pop(0))
 
-    def _make_room(self, events: list[SequenceEvent]) -> bool:
+    def _preempt_for_growth(self, events: list[SequenceEvent]) -> bool:
         """Preempt the last admitted until every decoding sequence has its next block."""
         preempted = False
         while self._batch.size and self._batch.growth(1) > self._pool.free:
@@ -249,7 +249,7 @@ class SimulatedEngine:
     def _complete(self, end_s: float, events: list[SequenceEvent]) -> None:
         """The step in progress ends: one token each, and the chunks are computed."""
         chunks, self._chunks, self._end_s = self._chunks, [], None
-        self._pass(1, end_s, events, reserved=True)
+        self._run_steps(1, end_s, events, reserved=True)
         for job, tokens in chunks:
             if self._running.get(job.id) is not job:
                 continue  # aborted while its chunk was computed
@@ -266,10 +266,10 @@ class SimulatedEngine:
                 events.append(SequenceEvent(end_s, job.id, SequenceEventKind.FIRST, 1))
             elif self._tokens:
                 events.append(SequenceEvent(end_s, job.id, SequenceEventKind.TOKEN, job.base))
-            self._batch.join(job)
+            self._batch.add(job)
         self._finish(end_s, events)
 
-    def _pass(
+    def _run_steps(
         self, steps: int, end_s: float, events: list[SequenceEvent], *, reserved: bool = False
     ) -> None:
         if not reserved:
@@ -288,7 +288,7 @@ class SimulatedEngine:
             self._finish(end_s, events)
 
     def _finish(self, end_s: float, events: list[SequenceEvent]) -> None:
-        for job in self._batch.finished():
+        for job in self._batch.pop_finished():
             self._drop(job)
             self.totals.finished += 1
             events.append(
@@ -299,7 +299,7 @@ class SimulatedEngine:
         """Take a running request out and give its blocks back."""
         del self._running[job.id]
         if job.decoding:
-            self._batch.leave(job)
+            self._batch.remove(job)
         else:
             self._prefilling.remove(job)
         self._pool.release(job.shared, job.blocks - len(job.shared))

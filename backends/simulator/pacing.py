@@ -100,7 +100,7 @@ class Pacer:
             return  # it finished while catching up
         ticket.generated = self.engine.abort(ticket.id) or 0
         ticket.done = True
-        self._meters.aborted()
+        self._meters.record_aborted()
         self._schedule()
 
     def catch_up(self) -> None:
@@ -108,9 +108,9 @@ class Pacer:
         for event in self.engine.advance(self.now_s + EARLY_S * self._speed):
             ticket = self._tickets.get(event.id)
             if ticket is not None:
-                self._tell(ticket, event)
+                self._apply_event(ticket, event)
 
-    def _tell(self, ticket: PacedSequence, event: SequenceEvent) -> None:
+    def _apply_event(self, ticket: PacedSequence, event: SequenceEvent) -> None:
         if event.what is SequenceEventKind.ADMITTED:
             if ticket.admitted_s is None:
                 ticket.admitted_s = event.at_s
@@ -122,12 +122,12 @@ class Pacer:
         if event.what is SequenceEventKind.FINISHED:
             ticket.done = True
             del self._tickets[ticket.id]
-            self._meters.finished(ticket, event.at_s)
+            self._meters.record_finished(ticket, event.at_s)
         elif event.what is SequenceEventKind.FIRST:
             ticket.first_s = event.at_s
-            self._meters.first_token(event.at_s - ticket.submitted_s)
+            self._meters.record_first_token(event.at_s - ticket.submitted_s)
         elif ticket.last_s is not None:
-            self._meters.between_tokens(event.at_s - ticket.last_s)
+            self._meters.record_token_gap(event.at_s - ticket.last_s)
         ticket.generated = event.generated
         ticket.last_s = event.at_s
         ticket.wake()

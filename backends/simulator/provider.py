@@ -23,7 +23,7 @@ from backends.simulator import asgi, jobs, transcripts
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import RefusedError, SimulatedRules, parse
 from backends.simulator.faults import Fault, Faults
-from backends.simulator.generation import Generation, GenerationContext, Headers, refusal
+from backends.simulator.generation import Generation, GenerationContext, Headers, refusal_entry
 from backends.simulator.jobs import SimulatedBatches
 from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency, LatencySource
@@ -62,7 +62,7 @@ class SimulatedProvider:
     ) -> None:
         self.faults = Faults()
         self.continues = False  # with an answer whose client disconnects, as some providers do
-        self.jobs = SimulatedBatches(self._asked_by_batch)
+        self.jobs = SimulatedBatches(self._answer_batch_line)
         self._name = name
         self._rng = rng
         self._journal = journal
@@ -142,7 +142,9 @@ class SimulatedProvider:
         else:
             await self.jobs(scope, receive, send)
 
-    async def _asked_by_batch(self, path: str, body: bytes, request_id: str) -> tuple[int, bytes]:
+    async def _answer_batch_line(
+        self, path: str, body: bytes, request_id: str
+    ) -> tuple[int, bytes]:
         """One line of a batch, as any request; none of the faults that wait is for it."""
         status, parts = 500, b""
 
@@ -176,7 +178,7 @@ class SimulatedProvider:
         _, scope, receive, send, fault = call
         ask = parse(call.body, chat=chat, rules=self._rules)
         now_s = asyncio.get_running_loop().time()
-        if not self._quota.take(ask.prompt_tokens, now_s):
+        if not self._quota.spend(ask.prompt_tokens, now_s):
             message = f"Rate limit reached for {ask.model}. Please try again later."
             retry = (b"retry-after", str(self._quota.wait_s(now_s)).encode())
             headers = (retry, *self._quota.headers(now_s))
@@ -214,7 +216,7 @@ class SimulatedProvider:
         ttft_s, tpot_s = self._latency.draw(self._rng)
         await asyncio.sleep(ttft_s)
         if not (heard.stream and heard.counts_tokens):
-            answer, kind = transcripts.whole(heard)
+            answer, kind = transcripts.whole_answer(heard)
             await asgi.reply(send, 200, answer, content_type=kind)
             return
         await asgi.start(send, 200, [asgi.EVENTS])
@@ -235,7 +237,7 @@ class SimulatedProvider:
     async def _refuse(
         self, scope: Scope, send: Send, problem: SimulatedError, headers: Headers = ()
     ) -> None:
-        self._journal.append(refusal(scope, problem.status, time.time()))
+        self._journal.append(refusal_entry(scope, problem.status, time.time()))
         error = {
             "message": problem.message,
             "type": TYPES.get(problem.status, "server_error"),

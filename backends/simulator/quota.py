@@ -13,7 +13,7 @@ class Quota:
         self._left = [float(requests_per_minute), float(tokens_per_minute)]
         self._at_s: float | None = None
 
-    def take(self, tokens: int, now_s: float) -> bool:
+    def spend(self, tokens: int, now_s: float) -> bool:
         """Spend one request and its tokens, or nothing."""
         self._refill(now_s)
         if self._left[0] < 1 or self._left[1] < tokens:

@@ -51,7 +51,7 @@ def parse_ranking(body: bytes, rules: SimulatedRules) -> Ranking:
     return Ranking(model_of(fields, rules), query, texts, min(most, len(texts)), returned)
 
 
-def ranked(ranking: Ranking, *, id: str, searches: bool, documents: bool) -> bytes:  # noqa: A002  (as on the wire)
+def rank_documents(ranking: Ranking, *, id: str, searches: bool, documents: bool) -> bytes:  # noqa: A002  (as on the wire)
     """The answer; `searches`: as Cohere bills, `documents`: with their texts, as vLLM answers."""
     scores = [score(ranking.query, document) for document in ranking.documents]
     order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
@@ -73,11 +73,11 @@ def ranked(ranking: Ranking, *, id: str, searches: bool, documents: bool) -> byt
 
 def score(query: str, document: str) -> float:
     """Between 0 and 1: the share of the query's words that the document has, too."""
-    asked = _words(query)
-    return len(asked & _words(document)) / len(asked) if asked else 0.0
+    asked = _words_of(query)
+    return len(asked & _words_of(document)) / len(asked) if asked else 0.0
 
 
-def _words(text: str) -> frozenset[str]:
+def _words_of(text: str) -> frozenset[str]:
     return frozenset(text.lower().split())
 
 

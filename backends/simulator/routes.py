@@ -13,7 +13,7 @@ from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
-from backends.simulator.ranking import parse_ranking, ranked
+from backends.simulator.ranking import parse_ranking, rank_documents
 
 
 class SimulatedRoute(NamedTuple):
@@ -84,7 +84,7 @@ def read_ranking(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequ
 
     def answer() -> bytes:
         number = site.number() if site.api else f"rerank-{site.number()}"
-        return ranked(ranking, id=number, searches=searches, documents=not site.api)
+        return rank_documents(ranking, id=number, searches=searches, documents=not site.api)
 
     return ReadRequest(ranking.tokens, answer)
 

@@ -26,7 +26,7 @@ class Script:
     tool: str | None = None
 
 
-def scripted(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool) -> Script:
+def make_script(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool) -> Script:
     """The answer of at most `limit` tokens that these request fields call for."""
     tool = _forced_tool(fields) if chat else None
     if tool is not None:
@@ -43,7 +43,7 @@ def scripted(fields: Mapping[str, Any], seed: int, limit: int, *, chat: bool) ->
     whole = words.text(seed, length)
     stop = fields.get("stop")
     stops = [stop] if isinstance(stop, str) else stop or []
-    stopped = words.stop_at(whole, stops)
+    stopped = words.find_stop(whole, stops)
     if stopped is not None:
         return Script(stopped[0], stopped[1], "stop", stopped[2])
     return Script(whole, length, reason)
@@ -80,7 +80,7 @@ def _document(schema: Any, limit: int, reason: str, tool: str | None) -> Script:
     whole = encoded.encode("ascii", "backslashreplace").decode()
     tokens = words.count(whole.encode())
     if tokens > limit:
-        return Script(words.cut(whole, 0, limit), limit, "length", None, tool)
+        return Script(words.cut_text(whole, 0, limit), limit, "length", None, tool)
     return Script(whole, tokens, reason, None, tool)
 
 

@@ -18,7 +18,12 @@ from typing import Any, cast
 from backends.simulator import asgi, transcripts, words
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, decode, parse
-from backends.simulator.generation import Generation, GenerationContext, GenerationProgress, refusal
+from backends.simulator.generation import (
+    Generation,
+    GenerationContext,
+    GenerationProgress,
+    refusal_entry,
+)
 from backends.simulator.journal import RequestJournal
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import PacedSequence, Pacer
@@ -98,7 +103,7 @@ class SimulatedEngineApp:
                 return
             except RefusedError as error:
                 status, kind = ERRORS[error.kind]
-                self._journal.append(refusal(scope, status, time.time()))
+                self._journal.append(refusal_entry(scope, status, time.time()))
                 await _error(send, status, kind, error.message, error.param)
         else:
             await asgi.reply_json(send, 405, {"detail": "Method Not Allowed"})
@@ -149,13 +154,13 @@ class SimulatedEngineApp:
         unfinished = self.pacer.engine.unfinished + len(ask.choices)
         if self._max_queued is not None and unfinished > self._max_queued:
             self.meters.rejections += 1
-            self._journal.append(refusal(call.scope, 503, time.time()))
+            self._journal.append(refusal_entry(call.scope, 503, time.time()))
             await _error(call.send, 503, "Service Unavailable", BUSY, None)
             return
         generation = Generation(self._setting, ask, id=self._number(), scope=call.scope)
         if await generation.run(call.receive, call.send):
             for choice in ask.choices:
-                self.meters.ended(choice.script.finish_reason)
+                self.meters.record_ended(choice.script.finish_reason)
 
     def _number(self) -> str:
         self._served += 1
@@ -182,7 +187,7 @@ class SimulatedEngineApp:
         await self._prefill(heard.audio_tokens)
         number = f"trsc-{self._number()}"
         if not heard.stream:
-            answer, kind = transcripts.whole(heard)
+            answer, kind = transcripts.whole_answer(heard)
             await asgi.reply(send, 200, answer, content_type=kind)
             return
         await asgi.start(send, 200, [asgi.EVENTS])

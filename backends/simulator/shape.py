@@ -79,7 +79,7 @@ class EngineShape:
     pace: StepTiming | None = None
 
     @property
-    def paced(self) -> StepTiming:
+    def step_timing(self) -> StepTiming:
         return self.pace or StepTiming(self.step)
 
     @property

@@ -37,6 +37,6 @@ def load(path: Path) -> EngineShape:
         raise ShapeFileError(f"{path}: no engine model: {error}") from error
     if shape.blocks < 2 or shape.block_tokens < 1 or shape.max_num_seqs < 1:
         raise ShapeFileError(f"{path}: no engine has {shape.blocks} blocks of KV cache")
-    if not min(shape.paced.step.a_s, shape.step.a_s) > 0.0:
+    if not min(shape.step_timing.step.a_s, shape.step.a_s) > 0.0:
         raise ShapeFileError(f"{path}: `a_s` is the least duration of a step, and above 0")
     return shape

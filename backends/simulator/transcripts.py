@@ -93,7 +93,7 @@ def seconds_of(sound: bytes) -> float:
         return len(sound) / BYTES_PER_S
 
 
-def whole(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
+def whole_answer(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
     """The answer in one piece and its content type."""
     end = f"{int(heard.seconds // 60):02d}:{heard.seconds % 60:06.3f}"
     if heard.format == "text":
@@ -112,7 +112,7 @@ def whole(heard: TranscriptionForm) -> tuple[bytes, tuple[bytes, bytes]]:
 def events(heard: TranscriptionForm) -> Iterator[bytes]:
     """OpenAI's stream: a word each, then all of it with its usage."""
     for place in range(heard.output_tokens):
-        piece = words.cut(heard.text, place, place + 1)
+        piece = words.cut_text(heard.text, place, place + 1)
         yield _event({"type": "transcript.text.delta", "delta": piece, "logprobs": []})
     yield _event({"type": "transcript.text.done", "text": heard.text, "usage": heard.usage})
     yield b"data: [DONE]\n\n"
@@ -123,7 +123,7 @@ def chunks(heard: TranscriptionForm, id: str, created: int) -> Iterator[bytes]: 
     head = {"id": id, "object": "transcription.chunk", "created": created, "model": heard.model}
     last = heard.output_tokens - 1
     for place in range(heard.output_tokens):
-        delta = {"content": words.cut(heard.text, place, place + 1)}
+        delta = {"content": words.cut_text(heard.text, place, place + 1)}
         choice = {"delta": delta, "finish_reason": "stop" if place == last else None}
         yield _event({**head, "choices": [choice]})
     if heard.told:

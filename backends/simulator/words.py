@@ -66,12 +66,12 @@ def text(seed: int, tokens: int) -> str:
     return LABEL + (_CYCLE * rounds)[start : start + body]
 
 
-def cut(whole: str, first: int, end: int) -> str:
+def cut_text(whole: str, first: int, end: int) -> str:
     """The text of tokens `first` to `end` of an answer in ASCII."""
     return whole[first * TOKEN_BYTES : end * TOKEN_BYTES]
 
 
-def stop_at(whole: str, stops: Sequence[str]) -> tuple[str, int, str] | None:
+def find_stop(whole: str, stops: Sequence[str]) -> tuple[str, int, str] | None:
     """Where the earliest stop string ends generation: text, tokens, and which it was."""
     found = [(whole.find(stop), stop) for stop in stops if stop]
     found = [(place, stop) for place, stop in found if place >= 0]

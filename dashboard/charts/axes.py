@@ -36,9 +36,9 @@ def amount(usd: float) -> float:
     return usd * float(display.now().per_usd)
 
 
-def in_money(unit: str) -> str:
+def money_unit(unit: str) -> str:
     """The unit of an axis: `dollars a month`, or other money a month."""
-    return display.now().named(unit)
+    return display.now().unit_of(unit)
 
 
 def whole_money() -> str:
@@ -80,7 +80,7 @@ def trust_charts() -> None:
     disable_debug_mode()
 
 
-def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+def inline_data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Inline values; instants as the milliseconds at which a UTC axis has their wall time."""
     drawn_s = display.now().drawn_s
     values = [
@@ -93,7 +93,7 @@ def inline(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     return ChartRows(values)
 
 
-def coloured(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
+def colour_encoding(colours: Mapping[str, str], *, columns: int = 2) -> alt.Color:
     """A legend does not wrap by itself: long names stand below each other, or a phone cuts them."""
     columns = _legend_columns(colours, columns)
     return alt.Color(
@@ -158,7 +158,7 @@ def _moment(at_s: float) -> alt.DateTime:
 
 def markers(marks: Records, x: alt.X) -> list[Any]:
     """Dashed rules at the instants of `marks` (`at`), with `label`, and `told` on hover."""
-    base = alt.Chart(inline(marks)).encode(
+    base = alt.Chart(inline_data(marks)).encode(
         x=x,
         tooltip=[
             alt.Tooltip(

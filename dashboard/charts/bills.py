@@ -2,7 +2,16 @@
 
 import altair as alt
 
-from dashboard.charts.axes import Chart, Records, axis_of, clean, coloured, in_money, inline, priced
+from dashboard.charts.axes import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    colour_encoding,
+    inline_data,
+    money_unit,
+    priced,
+)
 from dashboard.theme import API, OWN
 
 INVOICED, BOOKED = "invoiced", "booked"
@@ -10,9 +19,9 @@ DAY = "utcFormat(utcParse(datum.value, '%Y-%m-%d'), '%d %b')"
 COLOURS = {INVOICED: API, BOOKED: OWN}
 
 
-def beside(records: Records) -> Chart:
+def compare_chart(records: Records) -> Chart:
     """`day` (ISO), `kind` (invoiced or booked), `usd`."""
-    data = inline(priced(records))
+    data = inline_data(priced(records))
     chart = (
         alt.Chart(data, height=260)
         .mark_bar(cornerRadius=1)
@@ -21,12 +30,12 @@ def beside(records: Records) -> Chart:
                 "day:O", title=None, axis=alt.Axis(labelAngle=0, labelOverlap=True, labelExpr=DAY)
             ),
             xOffset=alt.XOffset("kind:N", sort=[INVOICED, BOOKED]),
-            y=alt.Y("usd:Q", title=in_money("dollars a day"), axis=axis_of(money=True)),
-            color=coloured(COLOURS),
+            y=alt.Y("usd:Q", title=money_unit("dollars a day"), axis=axis_of(money=True)),
+            color=colour_encoding(COLOURS),
             tooltip=[
                 alt.Tooltip("day:O", title="day (UTC)"),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("shown:N", title=in_money("dollars")),
+                alt.Tooltip("shown:N", title=money_unit("dollars")),
             ],
         )
     )

@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from dashboard.charts.axes import Chart, Records, clean, coloured, in_money, inline
+from dashboard.charts.axes import Chart, Records, clean, colour_encoding, inline_data, money_unit
 from dashboard.theme import API, DOWN, OWN, inks
 
 SPENT, HELD, OVER = "spent", "held", "over the limit"
@@ -14,7 +14,7 @@ def bars(records: Records) -> Chart:
     names = list(dict.fromkeys(record["name"] for record in records))
     end = max([1.05, *(record["high"] for record in records)])
     end = min(MOST, max([end, *(1.05 * (record["forecast"] or 0) for record in records)]))
-    base = alt.Chart(inline(records), height=alt.Step(30))
+    base = alt.Chart(inline_data(records), height=alt.Step(30))
     colours = {SPENT: OWN, HELD: inks().idle, OVER: DOWN}
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=190, ticks=False))
     x = alt.X(
@@ -26,12 +26,12 @@ def bars(records: Records) -> Chart:
     told = [
         alt.Tooltip("name:N", title="budget"),
         alt.Tooltip("kind:N", title="what"),
-        alt.Tooltip("shown:N", title=in_money("dollars")),
+        alt.Tooltip("shown:N", title=money_unit("dollars")),
         alt.Tooltip("limit:N", title="limit"),
         alt.Tooltip("told:N", title="forecast to the window's end"),
     ]
     drawn = base.mark_bar(height=16, cornerRadius=2).encode(
-        x=x, x2=alt.X2("high:Q"), y=y, color=coloured(colours, columns=1), tooltip=told
+        x=x, x2=alt.X2("high:Q"), y=y, color=colour_encoding(colours, columns=1), tooltip=told
     )
     seen = base.transform_filter("isValid(datum.forecast)")
     tick = seen.mark_tick(thickness=3, size=24, color=API).encode(
@@ -39,7 +39,7 @@ def bars(records: Records) -> Chart:
         y=y, tooltip=told,
     )  # fmt: skip
     limit = (
-        alt.Chart(inline([{"at": 1.0}]))
+        alt.Chart(inline_data([{"at": 1.0}]))
         .mark_rule(color=inks().ink, strokeWidth=1.5)
         .encode(x=alt.X("at:Q"))
     )

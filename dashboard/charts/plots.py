@@ -19,12 +19,12 @@ from dashboard.charts.axes import (
     amount,
     axis_of,
     clean,
-    coloured,
+    colour_encoding,
     dollar_text,
-    in_money,
-    inline,
+    inline_data,
     legend_height,
     markers,
+    money_unit,
     priced,
     time_axis,
 )
@@ -53,7 +53,7 @@ def money_colours(own: str = formatting.GPU.many) -> dict[str, str]:
     return {key.value.replace(formatting.GPU.many, own): colour for key, colour in lines.items()}
 
 
-def stacked(
+def stacked_chart(
     records: Records,
     *,
     value: str,
@@ -70,16 +70,16 @@ def stacked(
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     chart = (
         alt.Chart(
-            inline(_piled(records, value, order, money=money)),
+            inline_data(_pile_records(records, value, order, money=money)),
             height=HEIGHT + legend_height(colours),
         )
         .mark_rect(cornerRadius=1)
         .encode(
             x=time_axis("left", ends),
             x2=alt.X2("right:T"),
-            y=alt.Y("low:Q", title=_titled(title, money=money), axis=axis_of(money=money)),
+            y=alt.Y("low:Q", title=_title_of(title, money=money), axis=axis_of(money=money)),
             y2=alt.Y2("high:Q"),
-            color=coloured(colours),
+            color=colour_encoding(colours),
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutes(at):T",
@@ -87,14 +87,14 @@ def stacked(
                     format=TIME,
                 ),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("shown:N", title=_titled(title, money=money)),
+                alt.Tooltip("shown:N", title=_title_of(title, money=money)),
             ],
         )
     )
-    return clean(_marked(chart, marks, ends))
+    return clean(_with_marks(chart, marks, ends))
 
 
-def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
+def _with_marks(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart:
     """With a dashed line and its label where something changed."""
     seen = [mark for mark in marks if min(instants) <= mark["at"] <= max(instants)]
     if not seen:
@@ -102,7 +102,7 @@ def _marked(chart: Chart, marks: Records, instants: Sequence[datetime]) -> Chart
     return alt.layer(chart, *markers(seen, time_axis("at", instants)))
 
 
-def _piled(
+def _pile_records(
     records: Records, value: str, order: Mapping[str, int], *, money: bool
 ) -> list[dict[str, Any]]:
     """Each as a box over its time, on top of those before it: as wide as the plot makes it.
@@ -131,8 +131,8 @@ def _piled(
     return found
 
 
-def _titled(title: str, *, money: bool) -> str:
-    return in_money(title) if money else title
+def _title_of(title: str, *, money: bool) -> str:
+    return money_unit(title) if money else title
 
 
 def lines(
@@ -144,7 +144,7 @@ def lines(
     kinds: Sequence[str] = (),
     marks: Records = (),
 ) -> Chart:
-    """Lines over time, one of each `kind`; `marks` as `stacked` has them.
+    """Lines over time, one of each `kind`; `marks` as `stacked_chart` has them.
 
     Records may have a `style`: the first is drawn through, others of the same kind are dashed.
     """
@@ -159,13 +159,13 @@ def lines(
     names = list(kinds) or sorted({record["kind"] for record in records})
     styles = list(dict.fromkeys(record["style"] for record in records if "style" in record))
     chart = (
-        alt.Chart(inline(records), height=PLOT + legend_height(names) + _styles_height(styles))
+        alt.Chart(inline_data(records), height=PLOT + legend_height(names) + _styles_height(styles))
         .mark_line(strokeWidth=2, interpolate="monotone")
         .encode(
-            strokeDash=dashed(styles),
+            strokeDash=dash_encoding(styles),
             x=time_axis("at", instants),
             y=alt.Y(f"{value}:Q", title=title, axis=axis, scale=scale),
-            color=coloured(dict(zip(names, cycle(PALETTE), strict=False)), columns=2),
+            color=colour_encoding(dict(zip(names, cycle(PALETTE), strict=False)), columns=2),
             tooltip=[
                 alt.Tooltip(
                     "utcyearmonthdatehoursminutesseconds(at):T",
@@ -178,14 +178,14 @@ def lines(
             ],
         )
     )
-    return clean(_marked(chart, marks, instants))
+    return clean(_with_marks(chart, marks, instants))
 
 
 def _styles_height(styles: Sequence[str]) -> int:
     return LEGEND_LINE if styles else 0
 
 
-def dashed(styles: Sequence[str]) -> Any:
+def dash_encoding(styles: Sequence[str]) -> Any:
     """How lines of one colour are told apart; nothing where there is one of each."""
     if not styles:
         return alt.Undefined
@@ -197,9 +197,9 @@ def dashed(styles: Sequence[str]) -> Any:
     )
 
 
-def ranked(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
+def ranked_chart(records: Records, *, value: str, title: str, form: str, colour: str) -> Chart:
     """Horizontal bars, longest first, with their figures: `name` and a value."""
-    base = alt.Chart(inline(records), height=alt.Step(34)).encode(
+    base = alt.Chart(inline_data(records), height=alt.Step(34)).encode(
         y=alt.Y("name:N", sort="-x", title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
         x=alt.X(f"{value}:Q", title=title, axis=alt.Axis(format=form, tickCount=4)),
         tooltip=[
@@ -221,17 +221,17 @@ def predictions(records: Records) -> Chart:
     scale = alt.Scale(type="log", domain=[low / 1.2, top * 1.2], nice=False)
     axis = alt.Axis(format="~g", tickCount=6)
     dots = (
-        alt.Chart(inline(records))
+        alt.Chart(inline_data(records))
         .mark_circle(size=34, opacity=inks().dots)
         .encode(
             x=alt.X("predicted:Q", title="predicted, seconds", scale=scale, axis=axis),
             y=alt.Y("observed:Q", title="observed, seconds", scale=scale, axis=axis),
-            color=coloured({"own engine": OWN, "API": API}),
+            color=colour_encoding({"own engine": OWN, "API": API}),
             tooltip=[alt.Tooltip("target:N"), alt.Tooltip("predicted:Q", format=".3f"),
                      alt.Tooltip("observed:Q", format=".3f")],
         )
     )  # fmt: skip
-    diagonal = inline({"predicted": end, "observed": end} for end in (low, top))
+    diagonal = inline_data({"predicted": end, "observed": end} for end in (low, top))
     line = (
         alt.Chart(diagonal)
         .mark_line(color=inks().muted, strokeDash=[4, 4], strokeWidth=1)
@@ -250,22 +250,22 @@ def break_even(
         axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
         scale=alt.Scale(nice=False),
     )
-    axis_y = alt.Y("usd:Q", title=in_money("dollars a month"), axis=axis_of(money=True))
+    axis_y = alt.Y("usd:Q", title=money_unit("dollars a month"), axis=axis_of(money=True))
     end = max(record["volume"] for record in costs)
     layers: list[Any] = []
     if limit is not None and limit < end:
         layers.append(
-            alt.Chart(inline([{"from": limit, "to": end}]))
+            alt.Chart(inline_data([{"from": limit, "to": end}]))
             .mark_rect(color=DOWN, opacity=0.08)
             .encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"))
         )
     layers.append(
-        alt.Chart(inline(priced(costs)))
+        alt.Chart(inline_data(priced(costs)))
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(
             x=axis_x,
             y=axis_y,
-            color=coloured(colours),
+            color=colour_encoding(colours),
             strokeDash=alt.StrokeDash(
                 "dash:N", legend=None, scale=alt.Scale(domain=["no", "yes"], range=[[1, 0], [6, 4]])
             ),
@@ -277,7 +277,7 @@ def break_even(
         )
     )
     now = inks()
-    points = alt.Chart(inline(priced(marks))).encode(x=axis_x, y=axis_y)
+    points = alt.Chart(inline_data(priced(marks))).encode(x=axis_x, y=axis_y)
     dots = points.mark_point(size=150, filled=True, color=inks().ink, opacity=1).encode(
         shape=alt.Shape(
             "sort:N",

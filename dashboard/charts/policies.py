@@ -15,10 +15,10 @@ from dashboard.charts.axes import (
     amount,
     axis_of,
     clean,
-    coloured,
-    in_money,
-    inline,
+    colour_encoding,
+    inline_data,
     markers,
+    money_unit,
     priced,
     time_axis,
 )
@@ -38,7 +38,9 @@ def of_sets(names: Sequence[str]) -> dict[str, str]:
 
 def dollars(records: Records, names: Sequence[str]) -> Chart:
     """`set`, `kind` (fixed or APIs), `usd`: one bar a set, cut in two."""
-    data = inline({**price, "order": int(price["kind"] == CHARGED)} for price in priced(records))
+    data = inline_data(
+        {**price, "order": int(price["kind"] == CHARGED)} for price in priced(records)
+    )
     totals = {
         name: sum(record["usd"] for record in records if record["set"] == name) for name in names
     }
@@ -51,19 +53,22 @@ def dollars(records: Records, names: Sequence[str]) -> Chart:
         .mark_bar(height=BAR, cornerRadius=2)
         .encode(
             x=alt.X(
-                "usd:Q", title=in_money("dollars in that time"), axis=axis_of(money=True), scale=top
+                "usd:Q",
+                title=money_unit("dollars in that time"),
+                axis=axis_of(money=True),
+                scale=top,
             ),
             y=y,
-            color=coloured({FIXED: OWN, CHARGED: API}),
+            color=colour_encoding({FIXED: OWN, CHARGED: API}),
             order=alt.Order("order:O"),
             tooltip=[
                 alt.Tooltip("set:N", title="policies"),
                 alt.Tooltip("kind:N", title="what"),
-                alt.Tooltip("shown:N", title=in_money("dollars")),
+                alt.Tooltip("shown:N", title=money_unit("dollars")),
             ],
         )
     )
-    ends = inline(
+    ends = inline_data(
         {"set": name, "end": amount(usd), "shown": formatting.money(round(usd * PUSD_PER_USD))}
         for name, usd in totals.items()
     )
@@ -94,7 +99,7 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
     y = alt.Y("row:N", sort=rows, title=None, axis=_names())
     offset = alt.YOffset("kind:N", sort=list(names))
     step = alt.Step((BAR - 4) * len(names) + 18, **{"for": "position"})
-    base = alt.Chart(inline(records), height=step).encode(
+    base = alt.Chart(inline_data(records), height=step).encode(
         x=x, y=y, yOffset=offset,
         tooltip=[
             alt.Tooltip("row:N", title="what"),
@@ -103,13 +108,13 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
             alt.Tooltip("more:N", title="of"),
         ],
     )  # fmt: skip
-    bars = base.mark_bar(cornerRadiusEnd=2).encode(color=coloured(of_sets(names)))
+    bars = base.mark_bar(cornerRadiusEnd=2).encode(color=colour_encoding(of_sets(names)))
     texts = base.mark_text(align="left", dx=6, fontSize=12, color=inks().ink).encode(
         x=alt.X("end:Q", scale=scale), text=alt.Text("share:Q", format=".1%")
     )
     promised = [record for record in records if record.get("promise") is not None]
     marks = (
-        alt.Chart(inline(promised))
+        alt.Chart(inline_data(promised))
         .mark_tick(thickness=3, size=BAR, color=inks().ink)
         .encode(
             x=alt.X("promise:Q", scale=scale), y=y, yOffset=offset,
@@ -119,7 +124,7 @@ def shares(records: Records, names: Sequence[str], title: str, *, whole: bool) -
     return clean(alt.layer(bars, texts, *([marks] if promised else [])))
 
 
-def over_time(
+def over_time_chart(
     records: Records, names: Sequence[str], field: str, titles: tuple[str, str], form: str
 ) -> Chart:
     """`kind` (set), `at` and `field`; `titles` of time and value."""
@@ -130,14 +135,14 @@ def over_time(
     )  # of nothing, an axis all the same
     tops = alt.Scale(domain=[0, 1.05 * max(top, 4 * step)], nice=False)
     chart = (
-        alt.Chart(inline(records), height=230)
+        alt.Chart(inline_data(records), height=230)
         .mark_line(strokeWidth=1.8, clip=True)
         .encode(
             x=alt.X("at:Q", title=titles[0], axis=alt.Axis(grid=False, tickCount=8),
                     scale=alt.Scale(nice=False)),
             y=alt.Y(f"{field}:Q", title=titles[1], scale=tops,
                     axis=alt.Axis(format=form, tickCount=4, tickMinStep=step)),
-            color=coloured(of_sets(names), columns=2),
+            color=colour_encoding(of_sets(names), columns=2),
             strokeDash=alt.StrokeDash("kind:N", legend=None, scale=dashes),
             tooltip=[
                 alt.Tooltip("kind:N", title="policies"),
@@ -149,7 +154,7 @@ def over_time(
     return clean(chart)
 
 
-def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> Chart:
+def marked_chart(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> Chart:
     """`at`, `until`, `kind` and `value` (a share) as lines; `marks`: `at`, `label` and `told`."""
     ends = [record["at"] for record in records] + [record["until"] for record in records]
     names = sorted({record["kind"] for record in records})
@@ -159,13 +164,13 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
     last = max(record["at"] for record in records)
     closed = [{**record, "at": record["until"]} for record in records if record["at"] == last]
     lines = (
-        alt.Chart(inline([*records, *closed]), height=230)
+        alt.Chart(inline_data([*records, *closed]), height=230)
         .mark_line(strokeWidth=2, interpolate="step-after", clip=True)
         .encode(
             x=x,
             y=alt.Y("value:Q", title=title, scale=scale,
                     axis=alt.Axis(format=".1%" if top < 0.04 else ".0%", tickCount=4)),
-            color=coloured(dict(zip(names, (API, *PALETTE[2:]), strict=False))),
+            color=colour_encoding(dict(zip(names, (API, *PALETTE[2:]), strict=False))),
             tooltip=[
                 alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=formatting.zoned("from")),
                 alt.Tooltip("kind:N", title="what"),
@@ -177,11 +182,11 @@ def marked(records: Records, marks: Sequence[Mapping[str, Any]], title: str) -> 
     return clean(alt.layer(lines, *markers(within, x)) if marks else lines)
 
 
-def flows(records: Records) -> Chart:
+def flows_chart(records: Records) -> Chart:
     """`name` (from, to), `requests`, `shown` (dollars): where the same requests went elsewhere."""
     names = [record["name"] for record in records]
     room = alt.Scale(domain=[0, 1.5 * max([record["requests"] for record in records], default=1)])
-    base = alt.Chart(inline(records), height=alt.Step(44)).encode(
+    base = alt.Chart(inline_data(records), height=alt.Step(44)).encode(
         y=alt.Y("name:N", sort=names, title=None,
                 axis=alt.Axis(labelLimit=190, ticks=False, labelExpr="split(datum.label, '|')")),
         x=alt.X("requests:Q", title="requests", scale=room,
@@ -190,7 +195,7 @@ def flows(records: Records) -> Chart:
             alt.Tooltip("from:N", title="went to"),
             alt.Tooltip("to:N", title="would go to"),
             alt.Tooltip("requests:Q", format=",.0f"),
-            alt.Tooltip("shown:N", title=in_money("API dollars")),
+            alt.Tooltip("shown:N", title=money_unit("API dollars")),
         ],
     )  # fmt: skip
     bars = base.mark_bar(color=NEW, cornerRadiusEnd=3, height=BAR)

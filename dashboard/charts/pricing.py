@@ -5,14 +5,14 @@ from typing import Any
 
 import altair as alt
 
-from dashboard.charts.axes import Chart, Records, clean, inline
+from dashboard.charts.axes import Chart, Records, clean, inline_data
 from dashboard.theme import API, OWN, inks
 
 MOST = 16  # bars
 FURTHEST = 200.0  # percent; what moves more is cut there and says so by its figure
 
 
-def moved(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def moved_prices(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The prices that move most: `name` (with its kind), `percent` as drawn, `shown`."""
     found = [
         (f"{entry['name']}, {price['kind']}", float(price["percent"]))
@@ -28,9 +28,9 @@ def moved(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def changes(records: Records) -> Chart:
+def changes_chart(records: Records) -> Chart:
     names = [record["name"] for record in records]
-    base = alt.Chart(inline(records), height=alt.Step(28)).encode(
+    base = alt.Chart(inline_data(records), height=alt.Step(28)).encode(
         y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
         x=alt.X(
             "percent:Q",

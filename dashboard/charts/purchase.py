@@ -4,14 +4,23 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dashboard.charts.axes import Chart, Records, axis_of, clean, coloured, in_money, inline, priced
+from dashboard.charts.axes import (
+    Chart,
+    Records,
+    axis_of,
+    clean,
+    colour_encoding,
+    inline_data,
+    money_unit,
+    priced,
+)
 from dashboard.theme import API, OWN
 
 
 def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
     """`month`, `usd`, `kind`: what was paid until the end of each month."""
     kinds = list(colours)
-    data = inline(
+    data = inline_data(
         {**record, "dash": str(kinds.index(record["kind"]))} for record in priced(records)
     )
     dashes = [[1, 0], [6, 3], [2, 3], [8, 3, 2, 3], [10, 4], [4, 4]]
@@ -25,8 +34,8 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
                 axis=alt.Axis(tickMinStep=1),
                 scale=alt.Scale(nice=False),
             ),
-            y=alt.Y("usd:Q", title=in_money("dollars paid until then"), axis=axis_of(money=True)),
-            color=coloured(colours, columns=2),
+            y=alt.Y("usd:Q", title=money_unit("dollars paid until then"), axis=axis_of(money=True)),
+            color=colour_encoding(colours, columns=2),
             strokeDash=alt.StrokeDash(
                 "dash:N",
                 legend=None,
@@ -47,7 +56,9 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
 def tornado(records: Records, *, share: int) -> Chart:
     """`name`, `end` (`-20 %` or `+20 %`), `usd` (change of the result), `order`: widest first."""
     names = [record["name"] for record in sorted(records, key=lambda entry: entry["order"])]
-    data = inline({**record, "kind": f"{record['end']} of the input"} for record in priced(records))
+    data = inline_data(
+        {**record, "kind": f"{record['end']} of the input"} for record in priced(records)
+    )
     colours = {f"-{share} % of the input": API, f"+{share} % of the input": OWN}
     chart = (
         alt.Chart(data, height=alt.Step(17))
@@ -62,10 +73,10 @@ def tornado(records: Records, *, share: int) -> Chart:
             yOffset=alt.YOffset("kind:N", sort=list(colours)),
             x=alt.X(
                 "usd:Q",
-                title=in_money("change of the result, dollars a month"),
+                title=money_unit("change of the result, dollars a month"),
                 axis=axis_of(money=True),
             ),
-            color=coloured(colours, columns=2),
+            color=colour_encoding(colours, columns=2),
             tooltip=[
                 alt.Tooltip("name:N", title="input"),
                 alt.Tooltip("end:N", title="moved by"),

@@ -10,10 +10,10 @@ from dashboard.charts.axes import (
     Records,
     axis_of,
     clean,
-    coloured,
-    in_money,
-    inline,
+    colour_encoding,
+    inline_data,
     markers,
+    money_unit,
     priced,
     time_axis,
 )
@@ -23,18 +23,18 @@ def steps(records: Records, *, colours: Mapping[str, str], now: object) -> Chart
     """One record at least: `at`, `kind` (the pool), `usd` of one GPU an hour; `now` is a line."""
     records = priced(records)
     instants = [record["at"] for record in records]
-    base = alt.Chart(inline(records), height=240).encode(
+    base = alt.Chart(inline_data(records), height=240).encode(
         x=time_axis("at", instants),
         y=alt.Y(
             "usd:Q",
-            title=in_money("dollars an hour of one GPU"),
+            title=money_unit("dollars an hour of one GPU"),
             axis=axis_of(money=True),
             scale=alt.Scale(domain=[0, 1.2 * max(record["usd"] for record in records)]),
         ),
-        color=coloured(colours),
+        color=colour_encoding(colours),
         tooltip=[
             alt.Tooltip("kind:N", title="pool"),
-            alt.Tooltip("shown:N", title=in_money("dollars an hour of one GPU")),
+            alt.Tooltip("shown:N", title=money_unit("dollars an hour of one GPU")),
             alt.Tooltip("utcyearmonthdatehoursminutes(at):T", title=formatting.zoned("from")),
             alt.Tooltip("by:N", title="entered by"),
         ],

@@ -10,9 +10,9 @@ from dashboard.charts.axes import (
     Records,
     axis_of,
     clean,
-    coloured,
-    in_money,
-    inline,
+    colour_encoding,
+    inline_data,
+    money_unit,
     priced,
     small_money,
 )
@@ -22,9 +22,9 @@ DAYS: Sequence[str] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MORE, LESS = "more than before", "less than before"
 
 
-def changes(records: Records) -> Chart:
+def changes_chart(records: Records) -> Chart:
     """`name`, `usd` (change): bars to both sides of nothing, the longest first."""
-    data = inline(
+    data = inline_data(
         {**record, "kind": MORE if record["usd"] > 0 else LESS} for record in priced(records)
     )
     names = [record["name"] for record in records]
@@ -34,8 +34,8 @@ def changes(records: Records) -> Chart:
         .mark_bar(cornerRadius=2, height=17)
         .encode(
             y=alt.Y("name:N", sort=names, title=None, axis=axis),
-            x=alt.X("usd:Q", title=in_money("change, dollars"), axis=axis_of(money=True)),
-            color=coloured({MORE: API, LESS: OWN}),
+            x=alt.X("usd:Q", title=money_unit("change, dollars"), axis=axis_of(money=True)),
+            color=colour_encoding({MORE: API, LESS: OWN}),
             tooltip=[
                 alt.Tooltip("name:N", title="what"),
                 alt.Tooltip("shown:N", title="change"),
@@ -49,14 +49,14 @@ def groups(records: Records, colours: Mapping[str, str]) -> Chart:
     """`name`, `kind`, `usd`: who spent how much on what, in the order that they come in."""
     names = list(dict.fromkeys(record["name"] for record in records))
     order = {kind: place for place, kind in enumerate(colours)}
-    data = inline({**record, "order": order[record["kind"]]} for record in priced(records))
+    data = inline_data({**record, "order": order[record["kind"]]} for record in priced(records))
     chart = (
         alt.Chart(data, height=alt.Step(28))
         .mark_bar(cornerRadius=1, height=17)
         .encode(
             y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=230, ticks=False)),
-            x=alt.X("usd:Q", title=in_money("dollars"), axis=axis_of(money=True)),
-            color=coloured(colours),
+            x=alt.X("usd:Q", title=money_unit("dollars"), axis=axis_of(money=True)),
+            color=colour_encoding(colours),
             order=alt.Order("order:Q"),
             tooltip=[
                 alt.Tooltip("name:N", title="who"),
@@ -70,7 +70,7 @@ def groups(records: Records, colours: Mapping[str, str]) -> Chart:
 
 def week(records: Records) -> Chart:
     """`day` (0 is Monday), `hour`, `usd`: one square an hour."""
-    data = inline({**record, "name": DAYS[record["day"]]} for record in priced(records))
+    data = inline_data({**record, "name": DAYS[record["day"]]} for record in priced(records))
     chart = (
         alt.Chart(data, height=alt.Step(24))
         .mark_rect(cornerRadius=2)
@@ -80,14 +80,14 @@ def week(records: Records) -> Chart:
             y=alt.Y("name:O", sort=list(DAYS), title=None),
             color=alt.Color(
                 "usd:Q",
-                title=in_money("dollars an hour"),
+                title=money_unit("dollars an hour"),
                 scale=alt.Scale(scheme="viridis", reverse=inks() is LIGHT),  # much stands out
                 legend=alt.Legend(orient="top", gradientLength=180, format=small_money()),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="day"),
                 alt.Tooltip("hour:O", title="hour"),
-                alt.Tooltip("shown:N", title=in_money("dollars an hour")),
+                alt.Tooltip("shown:N", title=money_unit("dollars an hour")),
             ],
         )
     )  # fmt: skip

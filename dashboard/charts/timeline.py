@@ -24,13 +24,13 @@ def show(tries: Sequence[AttemptWaterfall]) -> None:
     kinds = {record["kind"] for record in records}
     used = {what: colour for what, colour in COLOURS.items() if what in kinds}
     chart = (
-        alt.Chart(axes.inline(records), height=alt.Step(26))
+        alt.Chart(axes.inline_data(records), height=alt.Step(26))
         .mark_bar(cornerRadius=1, height=14)
         .encode(
             x=alt.X("from:Q", title="ms", axis=alt.Axis(format=",.0f", tickCount=6)),
             x2="to:Q",
             y=alt.Y("row:N", sort=None, title=None, axis=alt.Axis(labelLimit=320, ticks=False)),
-            color=axes.coloured(used),
+            color=axes.colour_encoding(used),
             tooltip=[
                 alt.Tooltip("kind:N", title="what"),
                 alt.Tooltip("ms:Q", title="ms", format=",.1f"),

@@ -76,5 +76,7 @@ def newest_policy_sets(view: DashboardView, most: int) -> list[PolicySet]:
 def overrides(view: DashboardView) -> list[Override]:
     """Overrides that operators hold over the policies at this moment."""
     return [
-        override for override in read_overrides(engine(view.url)) if override.stands(view.now_us)
+        override
+        for override in read_overrides(engine(view.url))
+        if override.is_standing(view.now_us)
     ]

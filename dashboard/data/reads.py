@@ -22,15 +22,15 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from dashboard import formatting
 from dashboard.data.buckets import bucket_us
-from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, nobody
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, refuse_unnamed
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.invoices import books as invoices
-from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.invoices.files import InvoiceLine
-from ledger.invoices.reconcile import BookedCost, mapped
+from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
@@ -75,7 +75,7 @@ class DashboardView:
     team: str | None
     now_us: int
     basis: TokenBasis = TokenBasis.INPUT_OUTPUT
-    who: Who = field(default=nobody, compare=False)
+    who: Who = field(default=refuse_unnamed, compare=False)
 
     @property
     def viewer(self) -> Viewer:
@@ -101,13 +101,13 @@ def read(
     `teams=False`: of everyone, whichever team is chosen, so that it is read once for all of them.
     """
 
-    def guarded(
+    def decorate(
         work: Callable[Concatenate[DashboardView, P], T],
     ) -> Callable[Concatenate[DashboardView, P], T]:
         kept: Any = work
         if ttl is not None:
             keep = st.cache_resource(  # as it was read: unpickling it took longer than a chart
-                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={DashboardView: _asked}
+                ttl=ttl, max_entries=entries, show_spinner=False, hash_funcs={DashboardView: _key}
             )
             kept = keep(work)
 
@@ -120,7 +120,7 @@ def read(
         answer.reach = reach  # type: ignore[attr-defined]  # told to the test that lists reads
         return answer
 
-    return guarded
+    return decorate
 
 
 def query(
@@ -131,28 +131,28 @@ def query(
 ]:
     """A `read` with a connection that sees one state of the books."""
 
-    def opened(
+    def decorate(
         work: Callable[Concatenate[Connection, DashboardView, P], T],
     ) -> Callable[Concatenate[DashboardView, P], T]:
-        def asked(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        def run_query(view: DashboardView, /, *args: P.args, **kwargs: P.kwargs) -> T:
             with snapshot(engine(view.url)) as connection:
                 return work(connection, view, *args, **kwargs)
 
         # What an answer is remembered by; `wraps` would have arguments taken for others.
-        asked.__module__, asked.__qualname__ = work.__module__, work.__qualname__
-        return read(reach, ttl=ttl, entries=entries, teams=teams)(asked)
+        run_query.__module__, run_query.__qualname__ = work.__module__, work.__qualname__
+        return read(reach, ttl=ttl, entries=entries, teams=teams)(run_query)
 
-    return opened
+    return decorate
 
 
 def _allow(view: DashboardView, reach: ViewerScope) -> None:
-    if not view.viewer.sees(reach, view.team):
+    if not view.viewer.can_see(reach, view.team):
         raise NotAllowed(f"Not for you to see: {reach.value}.")
 
 
-def _asked(view: DashboardView) -> tuple[object, ...]:
+def _key(view: DashboardView) -> tuple[object, ...]:
     """What an answer depends on: those who may see it share it, and none of them changes it."""
-    written = _written().count
+    written = _write_counter().count
     return view.url, view.period, view.team, view.now_us, view.basis, written
 
 
@@ -164,13 +164,13 @@ class WriteCounter:
 
 
 @st.cache_resource
-def _written() -> WriteCounter:
+def _write_counter() -> WriteCounter:
     return WriteCounter()
 
 
-def forget() -> None:
+def forget_reads() -> None:
     """What was read is read anew, by everybody."""
-    _written().count += 1
+    _write_counter().count += 1
 
 
 def ledger_url() -> str | None:
@@ -311,8 +311,10 @@ def refusals(connection: Connection, view: DashboardView) -> list[queries.Refusa
 
 
 @query(ViewerScope.TEAM)
-def kept(connection: Connection, view: DashboardView, limit: int) -> list[queries.SloAttainment]:
-    return queries.kept(connection, view.scope, limit=limit)
+def slo_attainment(
+    connection: Connection, view: DashboardView, limit: int
+) -> list[queries.SloAttainment]:
+    return queries.slo_attainment(connection, view.scope, limit=limit)
 
 
 @query(ViewerScope.TEAM)
@@ -340,16 +342,16 @@ class InvoiceDetail:
 @query(ViewerScope.BOOKS, entries=4)
 def bills(connection: Connection, _view: DashboardView) -> list[invoices.ImportedInvoice]:
     """Every imported invoice, the latest first."""
-    return invoices.stored(connection)
+    return invoices.list_invoices(connection)
 
 
 @query(ViewerScope.BOOKS)
 def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
-    found = invoices.find(connection, number)
+    found = invoices.find_invoice(connection, number)
     provider = found.party.removeprefix(invoices.PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
-    lines = mapped(invoices.lines_of(connection, number), teams)
-    booked = invoices.booked(connection, found.party, found.first_day, found.last_day)
+    lines = map_projects(invoices.lines_of(connection, number), teams)
+    booked = invoices.booked_costs(connection, found.party, found.first_day, found.last_day)
     return InvoiceDetail(found, tuple(lines), tuple(booked))
 
 
@@ -358,7 +360,7 @@ def adjustments(connection: Connection, view: DashboardView) -> list[Adjustment]
     """By day and party; of everyone."""
     end_us = view.now_us - view.now_us % DAY_US + DAY_US  # today's stand at its last instant
     scope = Scope(view.scope.start_us, end_us)
-    return list(adjusted(connection, scope, bucket_us=DAY_US))
+    return list(posted_adjustments(connection, scope, bucket_us=DAY_US))
 
 
 @query(ViewerScope.BOOKS, entries=4)

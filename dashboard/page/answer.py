@@ -24,7 +24,7 @@ from dashboard.figures import (
 )
 from dashboard.page import budgets
 from dashboard.sections import currency, slo_blocks, team
-from dashboard.sections.result_text import capacity, cures, headline, trend
+from dashboard.sections.result_text import break_even_hints, capacity, headline, trend
 from ledger.economics.cost import UnitPrice
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
@@ -46,7 +46,7 @@ def show(view: DashboardView) -> None:
         return
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
-        _spilling(view)
+        _show_spilling(view)
     _headline(view, survey)
     _rates(survey.standing)
     if survey.standing.verdicts:
@@ -58,15 +58,15 @@ def show(view: DashboardView) -> None:
     with first:
         _spend(view, survey)
     with second:
-        _served(view, survey)
+        _show_served(view, survey)
     with third:
         if not alone:
-            _spilling(view)
-        budgets.glance(view)
+            _show_spilling(view)
+        budgets.show_glance(view)
     st.subheader("What was spent, over time", anchor=False)
     records = money_over_time(survey)
     if records:
-        chart = plots.stacked(
+        chart = plots.stacked_chart(
             records,
             value="usd",
             colours=plots.money_colours(own_hardware(survey)),
@@ -88,14 +88,14 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
     if house is not None:
         _headline(view, house)
-        st.caption(team.words_of(survey))
+        st.caption(team.scope_note(survey))
     first, second = st.columns(2)
     with first:
         team.spent(survey)
-        _served(view, survey)
+        _show_served(view, survey)
     with second:
-        team.compared(survey)
-        _spilling(view)
+        team.show_comparators(survey)
+        _show_spilling(view)
     st.subheader("What was spent, over time", anchor=False)
     team.over_the_period(survey)
 
@@ -168,7 +168,7 @@ def _notes(survey: Survey, verdict: ComparatorResult) -> list[str]:
     if verdict.stands.ratio is not None:
         notes.append(f"Volume is **{formatting.percent(verdict.stands.ratio)}** of break-even.")
     notes += capacity(standing)
-    notes += cures(standing, verdict)
+    notes += break_even_hints(standing, verdict)
     notes += trend(survey, verdict)
     return notes
 
@@ -225,14 +225,14 @@ def _spend(view: DashboardView, survey: Survey) -> None:
     theme.card("Spent", *parts, about="spend")
 
 
-def _served(view: DashboardView, survey: Survey) -> None:
+def _show_served(view: DashboardView, survey: Survey) -> None:
     """Of what was answered; what was refused stands beside it, or 100 % would say too much."""
     refused = sum(row.requests for row in reads.refusals(view))
     own, api = (slo_share(survey.cells, backend) for backend in ("own", "api"))
     every = slo_share(survey.cells, None)
     tokens = Counter[str]()
     for cell in survey.cells:
-        if cell.answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
+        if cell.is_answered and cell.kind in CONVERSATION:  # a ranked document is no prompt
             tokens[cell.backend] += cell.tokens
     share = tokens["own"] / (tokens.total() or 1)
     theme.card(
@@ -260,7 +260,7 @@ def _only_apis(view: DashboardView) -> bool:
     )
 
 
-def _spilling(view: DashboardView) -> None:
+def _show_spilling(view: DashboardView) -> None:
     cells = reads.recent(view, SPILL_MINUTES)
     spills = Counter[str | None]()
     own = 0

@@ -17,7 +17,7 @@ from dashboard import formatting, theme
 from dashboard.charts import bills
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView, InvoiceDetail
-from dashboard.figures import dollars, money_columns, shown, time_column
+from dashboard.figures import dollars, money_columns, shown_amount, time_column
 from dashboard.sections import billing
 from ledger.invoices.books import GPU, ImportedInvoice
 from ledger.invoices.files import InvoiceLine
@@ -75,7 +75,7 @@ CHECKS = {
 
 def show(view: DashboardView) -> None:
     st.subheader("Do the books hold?", anchor=False)
-    _verified(view)
+    _show_verified(view)
     st.subheader("Bills beside the books", anchor="bill")
     _bills(view)
     st.subheader("Adjustments", anchor=False)
@@ -84,23 +84,23 @@ def show(view: DashboardView) -> None:
     _changes(view)
 
 
-def _verified(view: DashboardView) -> None:
+def _show_verified(view: DashboardView) -> None:
     runs = reads.verifications(view, RUNS)
     if runs:
         last = runs[0]
-        text = "All checks hold" if last.holds else formatting.plural(last.found, "finding")
+        text = "All checks hold" if last.is_clean else formatting.plural(last.found, "finding")
         when = (
             f"{formatting.moment(last.at_us)} ({formatting.ago(last.at_us, view.now_us)}), "
             f"{last.actor}"
         )
         theme.card(
             "The last ledger verify",
-            theme.big(text, tone="be-gain" if last.holds else "be-loss", size="mid"),
+            theme.big(text, tone="be-gain" if last.is_clean else "be-loss", size="mid"),
             theme.small(
                 f"**{len(last.checks)}** checks, {when}",
                 *(
                     f"Before: {formatting.moment(run.at_us)}, "
-                    + ("all held" if run.holds else formatting.plural(run.found, "finding"))
+                    + ("all held" if run.is_clean else formatting.plural(run.found, "finding"))
                     for run in runs[1:]
                 ),
             ),
@@ -135,7 +135,7 @@ def _checked_here(view: DashboardView) -> None:
     if result is None or url != view.url:
         return
     when = f"{formatting.ago(at_us, view.now_us)}, from here"
-    if result.holds:
+    if result.is_clean:
         st.success(f"{len(result.checks)} checks over all books {when}: all hold.")
         return
     st.error(f"{formatting.plural(len(result.findings), 'finding')} {when}.")
@@ -159,7 +159,9 @@ def _bills(view: DashboardView) -> None:
     known = reads.bills(view)
     survey = reads.spending(view)
     senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
-    billing.bring(view, sorted(senders), [contract.pool for contract in survey.contracts])
+    billing.show_import_form(
+        view, sorted(senders), [contract.pool for contract in survey.contracts]
+    )
     if not known:
         st.info(
             "No bill is imported. `breakeven invoices import FILE --provider openai` reads "
@@ -171,13 +173,13 @@ def _bills(view: DashboardView) -> None:
         return
     numbers = {name.id: name for name in known}
     number = st.selectbox(
-        "Bill", list(numbers), format_func=lambda item: named(numbers[item]), key="bill"
+        "Bill", list(numbers), format_func=lambda item: invoice_name(numbers[item]), key="bill"
     )
     found = at_its_pool(reads.bill(view, number))
     _bill(view, found)
 
 
-def named(invoice: ImportedInvoice) -> str:
+def invoice_name(invoice: ImportedInvoice) -> str:
     state = "posted" if invoice.posted_us is not None else "not posted"
     total = formatting.money(invoice.total_pusd)
     days = f"{invoice.first_day} to {invoice.last_day}"
@@ -211,7 +213,11 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
             theme.big(formatting.money(difference, sign=True), size="mid"),
             about="bill",
         )
-    if difference and found.invoice.posted_us is None and not billing.post(view, found.invoice):
+    if (
+        difference
+        and found.invoice.posted_us is None
+        and not billing.show_posting_form(view, found.invoice)
+    ):
         st.caption(f"To bring the books to it: `breakeven invoices post {found.invoice.id}`.")
     elif found.invoice.posted_us is not None:
         posted = formatting.moment(found.invoice.posted_us)
@@ -225,24 +231,26 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
         )
     ]
     if records:
-        theme.chart(bills.beside(records), about="bill")
+        theme.chart(bills.compare_chart(records), about="bill")
     tabs = st.tabs(["By day and model", "By model", "By project or team"])
     with tabs[0]:
-        _rows([{"day": day, **_told(row, "model")} for day, rows in days.items() for row in rows])
+        _rows(
+            [{"day": day, **_line_row(row, "model")} for day, rows in days.items() for row in rows]
+        )
     for tab, name, keys in (
         (tabs[1], "model", (_model_of_line, _model_of_booked)),
         (tabs[2], "project", (_project_of_line, _project_of_booked)),
     ):
         with tab:
-            _rows(_keyed(found, name, keys))
+            _rows(_keyed_rows(found, name, keys))
 
 
-def _keyed(
+def _keyed_rows(
     found: InvoiceDetail,
     name: str,
     keys: tuple[Callable[[InvoiceLine], str], Callable[[BookedCost], str]],
 ) -> list[dict[str, Any]]:
-    rows = [_told(row, name) for row in by_key(found.lines, found.booked, keys)]
+    rows = [_line_row(row, name) for row in by_key(found.lines, found.booked, keys)]
     return [
         {key: cell for key, cell in row.items() if key != "may be explained by"} for row in rows
     ]
@@ -264,12 +272,12 @@ def _project_of_booked(booked_cost: BookedCost) -> str:
     return booked_cost.project
 
 
-def _told(row: ReconciliationLine, name: str) -> dict[str, Any]:
+def _line_row(row: ReconciliationLine, name: str) -> dict[str, Any]:
     return {
         name: row.key or "(none said)",
-        "invoiced": shown(row.invoiced_pusd),
-        "booked": shown(row.booked_pusd),
-        "difference": shown(row.difference_pusd),
+        "invoiced": shown_amount(row.invoiced_pusd),
+        "booked": shown_amount(row.booked_pusd),
+        "difference": shown_amount(row.difference_pusd),
         "attempts": row.attempts,
         "may be explained by": "; ".join(CAUSES[cause] for cause in row.causes),
     }
@@ -291,7 +299,7 @@ def _adjustments(view: DashboardView) -> None:
         {
             "day (UTC)": formatting.instant(adjustment.start_us).date(),
             "owed to": adjustment.party,
-            "amount": shown(adjustment.pusd),
+            "amount": shown_amount(adjustment.pusd),
         }
         for adjustment in found
     ]
@@ -326,9 +334,9 @@ def _changes(view: DashboardView) -> None:
 
 def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
     told = "; ".join(
-        f"{_named(name)}: {_short(name, new)}"
+        f"{_column_label(name)}: {_short(name, new)}"
         if old is None
-        else f"{_named(name)}: {_short(name, old)} to {_short(name, new)}"
+        else f"{_column_label(name)}: {_short(name, old)} to {_short(name, new)}"
         for name, old, new in audit_entry.fields
         if old is not None or new not in EMPTY
     )
@@ -341,7 +349,7 @@ def change_row(audit_entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _named(name: str) -> str:
+def _column_label(name: str) -> str:
     """A column of the books without its unit, which its value is shown in."""
     name = name.removesuffix("_us").removesuffix("_pusd").removeprefix("pusd_")
     return name.replace("_pusd_", " ").replace("_", " ")

@@ -16,7 +16,7 @@ from dashboard.charts import plots
 from dashboard.data import reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import labels
-from dashboard.sections.result_text import cures
+from dashboard.sections.result_text import break_even_hints
 from dashboard.sections.scenario_form import show_scenario
 from dashboard.volume_steps import ChartReach, LineCrossing, VolumeSteps, curves, ladder, marks
 from ledger.economics.cost import TokenBasis, allocation_unit_cost
@@ -48,20 +48,20 @@ def show(view: DashboardView) -> None:
         and any(verdict.average for verdict in named.standing.verdicts)
     ]
     if not drawn:
-        _nothing(survey)
+        _show_nothing(survey)
         return
     pool = left.selectbox("Pool", drawn, key="pool", bind=BIND)
     prices = {price.name: price for price in survey.pools[pool].overflow}
     bought_at = middle.selectbox(
         "What overflows is bought at",
         list(prices),
-        format_func=lambda name: _named(prices[name], basis),
+        format_func=lambda name: _price_name(prices[name], basis),
         key="against",
     )
     spares = fields.number(right, "Spares (N+1)", (0, 8), 0, key="spares")
     steps = ladder(survey, pool, bought_at, spares=int(spares))
     if steps is None:
-        _nothing(survey)
+        _show_nothing(survey)
         return
     reach = st.segmented_control(
         "Volumes", list(ChartReach), default=ChartReach.TODAY, required=True, key="reach"
@@ -89,26 +89,28 @@ def _chart(steps: VolumeSteps, basis: TokenBasis, reach: ChartReach) -> None:
         f"Token basis: {basis}; volumes are what is asked of the pool. Shaded, where in sight: "
         f"beyond the capacity of {steps.unit(steps.gpus)} inside the SLO. Solid own line: as "
         "configured, overflow bought. Dashed own line: the best number of "
-        f"{steps.hardware.many} at each volume. Diamonds: break-even. {known(steps)}"
+        f"{steps.hardware.many} at each volume. Diamonds: break-even. {capacity_text(steps)}"
         + (f" {steps.share}" if steps.share else "")
     )
 
 
-def known(steps: VolumeSteps) -> str:
+def capacity_text(steps: VolumeSteps) -> str:
     """What the capacity rests on, and what overflows with it."""
     able = steps.capability
     capacity = f"**{formatting.tokens(able.per_minute)} tokens a minute**"
     if able.known is CapabilitySource.SPILLS:
-        text = f"Capacity: {capacity}, as {_spilled(able)} for lack of room show{_alone(able)}"
+        text = (
+            f"Capacity: {capacity}, as {_spills_of(able)} for lack of room show{_step_rate(able)}"
+        )
     elif able.known is CapabilitySource.SERVED:
-        text = f"Capacity: {capacity}, as was served for whole hours{_alone(able)}"
+        text = f"Capacity: {capacity}, as was served for whole hours{_step_rate(able)}"
     else:
         text = f"Capacity: {capacity}, from measured step times at these requests' lengths"
         if able.known is CapabilitySource.FLOOR:
             text = f"Capacity: at least {capacity}, the busiest minutes served; nothing is measured"
         if able.capability.spilled_requests:
             weight = "explained by it" if able.spills_tell else "too few to tell anything"
-            text += f" ({_spilled(able)} for lack of room: {weight})"
+            text += f" ({_spills_of(able)} for lack of room: {weight})"
     share = steps.overflow / steps.volume
     return (
         f"{text}. Overflow is counted in windows of {able.window_minutes} min: "
@@ -116,12 +118,12 @@ def known(steps: VolumeSteps) -> str:
     )
 
 
-def _spilled(able: PoolCapability) -> str:
+def _spills_of(able: PoolCapability) -> str:
     count = able.capability.spilled_requests
     return f"{count:,} {'request that' if count == 1 else 'requests that'} spilled"
 
 
-def _alone(able: PoolCapability) -> str:
+def _step_rate(able: PoolCapability) -> str:
     """What step times would say, where something else is believed."""
     if able.measured_per_minute is None:
         return ""
@@ -198,7 +200,7 @@ def _prices(pool: str, steps: VolumeSteps, basis: TokenBasis) -> None:
         if verdict.average is not None:
             price = formatting.money(Fraction(verdict.average.pusd_per_token) * 10**6)
             rows.append((f"{', '.join(verdict.comparators)}", price, COLOURS[verdict.against]))
-        notes += met(steps, meeting)
+        notes += crossing_lines(steps, meeting)
     theme.card(
         f"Cost per 1M tokens, {basis}, pool {pool}",
         theme.rows(*rows),
@@ -207,12 +209,15 @@ def _prices(pool: str, steps: VolumeSteps, basis: TokenBasis) -> None:
     )
 
 
-def met(steps: VolumeSteps, meeting: LineCrossing) -> list[str]:
+def crossing_lines(steps: VolumeSteps, meeting: LineCrossing) -> list[str]:
     """Break-even as page 1 has it, and where the drawn lines meet, or why they do not."""
     verdict = meeting.verdict
     even = verdict.even
     if even is None or even.volume is None or not even.feasible:
-        return [f"No break-even against the {verdict.against}.", *cures(steps.standing, verdict)]
+        return [
+            f"No break-even against the {verdict.against}.",
+            *break_even_hints(steps.standing, verdict),
+        ]
     served = (
         f"**{formatting.tokens(even.volume.tokens * steps.scale)}** tokens a month on own engines"
         f"{steps.and_spares}"
@@ -225,7 +230,7 @@ def met(steps: VolumeSteps, meeting: LineCrossing) -> list[str]:
     return [f"Break-even against the {verdict.against}: {served}; {where}."]
 
 
-def _named(price: OverflowPrice, basis: TokenBasis) -> str:
+def _price_name(price: OverflowPrice, basis: TokenBasis) -> str:
     each = (
         f"{formatting.money(Fraction(price.average.pusd_per_token) * 10**6)} per 1M tokens, {basis}"
     )
@@ -234,7 +239,7 @@ def _named(price: OverflowPrice, basis: TokenBasis) -> str:
     return f"{', '.join(price.comparators)} ({price.name}): {each}"
 
 
-def _nothing(survey: Survey) -> None:
+def _show_nothing(survey: Survey) -> None:
     if survey.standing.unrated:
         pools = ", ".join(f"`{pool}`" for pool in survey.standing.unrated)
         st.info(

@@ -9,7 +9,7 @@ from dashboard import formatting, theme
 from dashboard.charts import budgets
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
-from dashboard.figures import money_columns, shown, time_column
+from dashboard.figures import money_columns, shown_amount, time_column
 from ledger.budgets.states import BudgetState
 
 DRAWN = 24  # bars that one can still read
@@ -27,7 +27,7 @@ def show(view: DashboardView) -> None:
             icon=":material/account_balance_wallet:",
         )
         return
-    spent = ranked([state for state in found if not state.is_default], view.now_us)
+    spent = rank_budgets([state for state in found if not state.is_default], view.now_us)
     _summary(spent, view.now_us)
     if spent:
         theme.chart(budgets.bars(records(spent[:DRAWN], view.now_us)), about="budget")
@@ -42,15 +42,15 @@ def show(view: DashboardView) -> None:
     _defaults([state for state in found if state.is_default], spent)
 
 
-def glance(view: DashboardView) -> None:
+def show_glance(view: DashboardView) -> None:
     """For the first page: the budgets nearest to their limits, in one card."""
     found = entries.budgets(view)
-    spent = ranked([state for state in found if not state.is_default], view.now_us)
+    spent = rank_budgets([state for state in found if not state.is_default], view.now_us)
     if not spent:
         more = "A budget limits what a team, user, key or model may spend."
         theme.card("Budgets", theme.big("No budget", size="mid"), theme.small(more), about="budget")
         return
-    over, ahead, calm = _grouped(spent, view.now_us)
+    over, ahead, calm = _group_budgets(spent, view.now_us)
     head = f"{len(calm)} of {formatting.plural(len(spent), 'budget')} within limits"
     tone = "be-loss" if over or ahead else ""
     rows = [
@@ -71,7 +71,7 @@ def glance(view: DashboardView) -> None:
     )  # fmt: skip
 
 
-def ranked(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
+def rank_budgets(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
     """Budgets in the order of the largest share of their limit, now or at the end."""
     return sorted(found, key=lambda state: (-_worst(state, at_us), state.account))
 
@@ -100,7 +100,7 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
         for kind, low, high, pusd, tick in (
             (budgets.SPENT, 0.0, min(spent, 1.0), state.spent_pusd, ahead),
             (budgets.HELD, min(spent, 1.0), min(held, 1.0), state.held_pusd, None),
-            (budgets.OVER, 1.0, held, max(0, -state.left_pusd), None),
+            (budgets.OVER, 1.0, held, max(0, -state.remaining_pusd), None),
         ):
             if tick is not None or high > low or kind == budgets.SPENT:
                 made.append(
@@ -111,7 +111,7 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
 
 
 def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
-    over, ahead, calm = _grouped(spent, at_us)
+    over, ahead, calm = _group_budgets(spent, at_us)
     columns = st.columns(3)
     for column, title, group, tone in (
         (columns[0], "Nothing left", over, "be-loss" if over else ""),
@@ -134,14 +134,14 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
         )
 
 
-def _grouped(
+def _group_budgets(
     spent: Sequence[BudgetState], at_us: int
 ) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
     """With nothing left, forecast over their limits, and the others."""
     groups: tuple[list[BudgetState], ...] = ([], [], [])
     for amount in spent:
         ahead = (amount.forecast_pusd(at_us) or 0) > amount.line.limit_pusd
-        groups[0 if amount.left_pusd <= 0 else 1 if ahead else 2].append(amount)
+        groups[0 if amount.remaining_pusd <= 0 else 1 if ahead else 2].append(amount)
     over, coming, calm = groups
     return over, coming, calm
 
@@ -160,11 +160,11 @@ def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
     return {
         "budget": budget_state.scope,
         "window": budget_state.line.period,
-        "limit": shown(budget_state.line.limit_pusd),
-        "spent": shown(budget_state.spent_pusd),
-        "held": shown(budget_state.held_pusd),
-        "left": shown(budget_state.left_pusd),
-        "forecast": None if forecast is None else shown(forecast),
+        "limit": shown_amount(budget_state.line.limit_pusd),
+        "spent": shown_amount(budget_state.spent_pusd),
+        "held": shown_amount(budget_state.held_pusd),
+        "left": shown_amount(budget_state.remaining_pusd),
+        "forecast": None if forecast is None else shown_amount(forecast),
         formatting.zoned("window ends"): formatting.instant(budget_state.window.end_s * 10**6),
         "at the limit": "refuses" if budget_state.line.hard else "tells",
         "alerts": ", ".join(formatting.percent(ppm / PPM) for ppm in budget_state.alerts),

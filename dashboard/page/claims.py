@@ -20,7 +20,7 @@ from ledger.economics.claims import (
     compute,
     compute_with,
     inputs_of,
-    within_reach,
+    is_within_reach,
 )
 from ledger.economics.cost import TokenBasis
 
@@ -30,8 +30,8 @@ NO_TOKENS = "no tokens in it"
 
 def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
     every = claims()
-    stated = [claim for claim in every if claim.stated]
-    wrong = [claim for claim in stated if not claim.holds]
+    stated = [claim for claim in every if claim.is_stated]
+    wrong = [claim for claim in stated if not claim.is_confirmed]
     theme.answer(
         "Published figures, recomputed from their own inputs",
         f"{len(wrong)} of {len(stated)} stated figures do not follow from their own inputs.",
@@ -41,7 +41,7 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
     only = st.segmented_control(
         "Claims that", [EVERY, WRONG, RIGHT], default=EVERY, required=True, key="claims-only"
     )
-    shown = [claim for claim in every if only == EVERY or claim.holds == (only == RIGHT)]
+    shown = [claim for claim in every if only == EVERY or claim.is_confirmed == (only == RIGHT)]
     event = theme.table(
         rows(shown),
         about="claim",
@@ -61,7 +61,7 @@ def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
     return [
         {
             "claim": claim.claim,
-            "stated": stated(claim.claimed),
+            "stated": stated_text(claim.claimed),
             "follows from its inputs": figures(claim, compute(claim)),
             "unit, token basis": f"{claim.unit}, {claim.basis}" if claim.basis else claim.unit,
             "verdict": claim.verdict,
@@ -70,7 +70,7 @@ def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
     ]
 
 
-def stated(text: str) -> str:
+def stated_text(text: str) -> str:
     """As the article has it; plain numbers get their thousands, `5e9` stays."""
     return f"{int(text):,}" if text.isascii() and text.isdecimal() else text
 
@@ -120,7 +120,7 @@ def _detail(published_claim: PublishedClaim) -> None:
 def _reach(published_claim: PublishedClaim) -> list[str]:
     said = []
     for basis in TokenBasis:
-        reach = within_reach(published_claim, basis)
+        reach = is_within_reach(published_claim, basis)
         if reach is not None:
             word = "within reach" if reach else "cannot break even"
             said.append(f"At the article's own speed, counted as {basis}: {word}.")

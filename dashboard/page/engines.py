@@ -13,7 +13,7 @@ from dashboard import display, formatting, theme
 from dashboard.charts import plots
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
-from dashboard.figures import labels, shown, time_column
+from dashboard.figures import labels, shown_amount, time_column
 from dashboard.sections import rightsize, streams
 from dashboard.sections.enginelines import (
     gauge,
@@ -27,7 +27,7 @@ from ledger.economics.cost import SECONDS_PER_HOUR
 from ledger.fleet.driftnotes import DriftNote
 from ledger.fleet.upkeepnotes import UpkeepNote
 from ledger.queries.reads import EngineRow
-from ledger.reports.waterfall import far
+from ledger.reports.waterfall import is_far
 
 Drawn = tuple[Any, ...]  # what `_chart` takes
 STALE_US = 60 * 10**6
@@ -43,7 +43,7 @@ def show(view: DashboardView) -> None:
     survey = reads.survey(view)
     theme.label(*labels(survey))
     for override in fleet.overrides(view):
-        theme.label(formatting.held(override))
+        theme.label(formatting.override_text(override))
     now, history, bucket_us = fleet.engines(view)
     if not now:
         st.info(
@@ -80,7 +80,7 @@ def _cards(view: DashboardView, now: Sequence[EngineRow], history: Sequence[Engi
             with column:
                 pool = row.engine.removeprefix("pool:").rpartition("/")[0]
                 seen = ("Restarts seen in this period", formatting.count(begun[row.engine]), None)
-                more = [seen, *kept(notes.get(row.engine)), *judged(drift.get(pool))]
+                more = [seen, *upkeep_rows(notes.get(row.engine)), *drift_rows(drift.get(pool))]
                 _engine(row, view.now_us, more, trips.get(row.engine))
 
 
@@ -119,7 +119,7 @@ def _samples(history: Sequence[EngineRow]) -> None:
                 "output tokens": row.output_tokens_total,
                 "preemptions": row.preemptions_total,
                 "step time": None if row.step_feedback_ppm is None else row.step_feedback_ppm / 1e6,
-                f"bid price, {display.now().named('dollars')}/h": _an_hour(row),
+                f"bid price, {display.now().unit_of('dollars')}/h": _an_hour(row),
             }
             for row in latest
         ],
@@ -144,7 +144,7 @@ def _share(ppm: int | None) -> float | None:
 
 def _an_hour(row: EngineRow) -> float | None:
     bid = row.bid_price_pusd_per_s
-    return None if bid is None else shown(bid * SECONDS_PER_HOUR)
+    return None if bid is None else shown_amount(bid * SECONDS_PER_HOUR)
 
 
 def _engine(
@@ -165,7 +165,7 @@ def _engine(
             ("Preemptions since its start", _number(row.preemptions_total), None),
             ("Prefix cache hits", formatting.percent(hits), None),
             ("Sampled", formatting.ago(row.at_us, now_us), None),
-            ("Round trip", _way(rtt_us), theme.LOSS if far(rtt_us, PROMISED_US) else None),
+            ("Round trip", _way(rtt_us), theme.LOSS if is_far(rtt_us, PROMISED_US) else None),
             *more,
         ),
         about="engine",
@@ -175,10 +175,12 @@ def _engine(
 def _way(rtt_us: int | None) -> str:
     if rtt_us is None:
         return "unknown"
-    return f"{rtt_us / 1e3:.2f} ms{', much of a first token' if far(rtt_us, PROMISED_US) else ''}"
+    return (
+        f"{rtt_us / 1e3:.2f} ms{', much of a first token' if is_far(rtt_us, PROMISED_US) else ''}"
+    )
 
 
-def kept(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
+def upkeep_rows(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
     """What its pool's upkeep is about to do, found and did."""
     if note is None:
         return []
@@ -195,7 +197,7 @@ def kept(note: UpkeepNote | None) -> list[tuple[str, str, str | None]]:
     return [*times, *said]
 
 
-def judged(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
+def drift_rows(note: DriftNote | None) -> list[tuple[str, str, str | None]]:
     """What its pool's live questions, asked again of the baseline, say of it."""
     if note is None:
         return []

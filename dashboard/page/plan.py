@@ -21,8 +21,8 @@ from dashboard.planning import (
     PlanInputs,
     PlanTraffic,
     PurchasePlan,
+    break_even_of,
     cumulative_records,
-    even,
     number_of,
     of_file,
     of_ledger,
@@ -49,7 +49,7 @@ def show(view: DashboardView) -> None:
     traffic = _traffic(view, survey)
     if traffic is None:
         return
-    _asked(traffic)
+    _show_figures(traffic)
     st.subheader("The GPU", anchor=False)
     chosen = pick_gpu(view, survey, traffic)
     st.subheader("The plan", anchor=False)
@@ -98,7 +98,7 @@ def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
         key="traffic",
     )
     if first == UPLOAD:
-        return _uploaded(view)
+        return _upload_traffic(view)
     if not known:
         st.info(
             "No request in this period has a price that a GPU could save. Choose a longer period, "
@@ -110,7 +110,7 @@ def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
     return names[st.selectbox("Which of it", list(names), key="plan-traffic")]
 
 
-def _uploaded(view: DashboardView) -> PlanTraffic | None:
+def _upload_traffic(view: DashboardView) -> PlanTraffic | None:
     given = st.file_uploader(
         "OpenAI's or Anthropic's usage (CSV or JSON), or `breakeven ledger export` (CSV)",
         type=["csv", "json"],
@@ -144,7 +144,7 @@ def _uploaded(view: DashboardView) -> PlanTraffic | None:
     return found
 
 
-def _asked(traffic: PlanTraffic) -> None:
+def _show_figures(traffic: PlanTraffic) -> None:
     each = formatting.money(Fraction(traffic.average.pusd_per_token) * 10**6)
     month = formatting.money(traffic.per_month * Fraction(traffic.average.pusd_per_token))
     columns = st.columns(3)
@@ -183,7 +183,7 @@ def _months(found: PurchasePlan) -> None:
     table = list(rows.values())
     theme.table(table, about="npv", height=240, column_config=money_columns(table, colours))
     st.caption(
-        f"Paid until the end of each month, in {display.now().named('dollars')}, not discounted."
+        f"Paid until the end of each month, in {display.now().unit_of('dollars')}, not discounted."
     )
 
 
@@ -213,7 +213,7 @@ def _paid_back(result: OptionResult) -> str:
 
 
 def _break_even(traffic: PlanTraffic, figures: PlanInputs, gpu: str) -> None:
-    found = even(traffic, figures)
+    found = break_even_of(traffic, figures)
     if found is None:
         theme.card(
             "Break-even of one GPU", theme.big("Enter your GPU rate", size="mid"), about="breakeven"

@@ -35,15 +35,15 @@ def show(view: DashboardView) -> None:
         )
     else:
         try:
-            _asked(desk)
+            _show_policies(desk)
         except AdminUnavailable as error:
             st.warning(f"The gateway does not answer. {error}", icon=":material/cloud_off:")
         except AdminRefused as refused:
-            _refused(refused)
+            _show_refusal(refused)
     _past(view)
 
 
-def _asked(desk: AdminClient) -> None:
+def _show_policies(desk: AdminClient) -> None:
     shown = desk.get("/policies")
     past = desk.get("/policies/history", limit=LISTED)["data"]
     _in_force(desk, shown)
@@ -54,7 +54,7 @@ def _asked(desk: AdminClient) -> None:
     with right:
         policyeditor.play(desk, draft)
         policychange.change(desk, draft, shown, past)
-    if not policyeditor.shown(desk):
+    if not policyeditor.show_job(desk):
         st.info(
             "Change the set, choose whose traffic, and play it: dollars, promises kept, spill and "
             "load of both sets appear here. Nothing is sent and nothing changes.",
@@ -77,7 +77,7 @@ def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
             about="policies",
         )
     with right:
-        said = _in_words(desk, shown)
+        said = _rule_texts(desk, shown)
         theme.card(
             formatting.plural(len(said), "policy").replace("policys", "policies"),
             theme.small(*(f"**{name}**: {text}" for name, text in said or BUILT_IN)),
@@ -85,7 +85,7 @@ def _in_force(desk: AdminClient, shown: Mapping[str, Any]) -> None:
         )
 
 
-def _in_words(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _rule_texts(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(name, what it says), asked once for each version."""
     known = st.session_state.get("policies-words")
     if known is None or known[0] != shown["version"]:
@@ -94,7 +94,7 @@ def _in_words(desk: AdminClient, shown: Mapping[str, Any]) -> list[tuple[str, st
     return [(name, text) for name, _, text in (line.partition(": ") for line in known[1])]
 
 
-def _refused(refused: AdminRefused) -> None:
+def _show_refusal(refused: AdminRefused) -> None:
     if refused.status == 401:
         st.warning(
             f"The gateway does not know this dashboard. {refused} {admin_client.HOW}",
@@ -116,7 +116,7 @@ def _past(view: DashboardView) -> None:
     records = spill_over_time(survey)
     marks = markers(sets, view)
     if records:
-        chart = policies.marked(records, marks, "of requests for own models")
+        chart = policies.marked_chart(records, marks, "of requests for own models")
         theme.chart(chart, about="routing")
     else:
         st.caption("No request in this period that own engines serve.")

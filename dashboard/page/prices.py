@@ -15,7 +15,7 @@ from dashboard.admin_client import AdminClient
 from dashboard.charts import pricing
 from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
-from dashboard.figures import shown
+from dashboard.figures import shown_amount
 from ledger.prices.rates import Price
 from ledger.prices.unread_terms import doubtful_terms
 
@@ -30,13 +30,13 @@ SHOWN = 200  # names of a table
 
 
 def show(view: DashboardView) -> None:
-    confirmation.told(PRICES)
+    confirmation.show_outcome(PRICES)
     desk = confirmation.desk_for(view)
     if desk is None:
         _commands(named=view.viewer.name is not None)
     else:
         st.subheader("What a source states beside the price book", anchor=False)
-        _compared(desk)
+        _show_comparison(desk)
     st.subheader("Prices in force", anchor=False)
     _in_force(view)
 
@@ -76,7 +76,7 @@ def _in_force(view: DashboardView) -> None:
     }
     prices |= by_another
     found = [
-        in_force(name, price)
+        price_row(name, price)
         | {"not in it": "" if price is None else _unread(book.unread_terms(price, view.now_us))}
         for name, price in prices.items()
     ]
@@ -88,7 +88,7 @@ def _in_force(view: DashboardView) -> None:
             "What may be charged one is refused where a hard budget applies, and flagged "
             "`partly_priced` elsewhere, until a price file states it or says `complete: true`."
         )
-    unknown = [formatting.plain(row["name"]) for row in found if row["version"] is None]
+    unknown = [formatting.quote(row["name"]) for row in found if row["version"] is None]
     if unknown:
         st.warning(
             f"No price in the book for {', '.join(unknown)}: answers from there are flagged "
@@ -109,14 +109,14 @@ def _in_force(view: DashboardView) -> None:
 KINDS = ("input", "cached", "output")
 
 
-def in_force(name: str, price: Price | None) -> dict[str, Any]:
+def price_row(name: str, price: Price | None) -> dict[str, Any]:
     """A row: what 1M tokens of each kind cost, and who says so; nothing where no price is known.
 
     `since` is empty for a price that no earlier one was known before.
     """
     if price is None:
         return {"name": name, **dict.fromkeys(KINDS), "since": None, "version": None, "source": ""}
-    rates = {kind: shown(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
+    rates = {kind: shown_amount(getattr(price.terms.rates, kind) * 10**6) for kind in KINDS}
     from_us = price.effective_from_us
     since = formatting.instant(from_us).date() if from_us > 0 else None
     source = price.source or price.book
@@ -136,23 +136,23 @@ def price_format(found: Sequence[Mapping[str, Any]]) -> str:
     return f"{'$' if code == display.USD else f'{code} '}%.{places}f"
 
 
-def _compared(desk: AdminClient) -> None:
-    given = _given()
+def _show_comparison(desk: AdminClient) -> None:
+    given = _source_form()
     if st.button("Look what would change", key="prices-look", disabled=given is None,
                  icon=":material/difference:") and given is not None:  # fmt: skip
-        confirmation.forget(PRICES)
+        confirmation.forget_change(PRICES)
         st.session_state.pop(SEEN, None)
         with st.spinner("Comparing with the price book ..."):
-            found = confirmation.done(PRICES, desk, "/prices/diff", **given)
+            found = confirmation.send_change(PRICES, desk, "/prices/diff", **given)
         st.session_state[SEEN] = given, found
     seen = st.session_state.get(SEEN)
     if seen is None:
         st.caption("Nothing is stored by looking. Prices in force stay until somebody says yes.")
         return
-    _seen(desk, *seen)
+    _show_plan(desk, *seen)
 
 
-def _given() -> dict[str, Any] | None:
+def _source_form() -> dict[str, Any] | None:
     """What the gateway is asked; None while a file is missing."""
     left, right = st.columns(2)
     source = left.selectbox(
@@ -173,7 +173,7 @@ def _given() -> dict[str, Any] | None:
     return {"source": file.name, "content": content, "only": patterns}
 
 
-def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _show_plan(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     entries = found["entries"]
     if not found["new_versions"]:
         st.success(
@@ -184,12 +184,12 @@ def _seen(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any])
         )
         return
     _summary(found)
-    moved = pricing.moved(entries)
+    moved = pricing.moved_prices(entries)
     if moved:
-        theme.chart(pricing.changes(moved), about="price")
+        theme.chart(pricing.changes_chart(moved), about="price")
         st.caption("By how much the most changed prices move, in percent; amber: dearer.")
     for item in found["implausible"]:
-        doubt = f"{formatting.plain(item['name'])}: {formatting.plain(item['detail'])}"
+        doubt = f"{formatting.quote(item['name'])}: {formatting.quote(item['detail'])}"
         st.warning(doubt, icon=":material/report:")
     theme.table(rows(entries)[:SHOWN], about="price")
     if len(rows(entries)) > SHOWN:
@@ -243,8 +243,8 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _approve(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     if st.button("Approve these prices", key="prices-approve", icon=":material/verified:"):
-        confirmation.ask(PRICES)
-    if not confirmation.asked(PRICES):
+        confirmation.request_confirmation(PRICES)
+    if not confirmation.pending_change(PRICES):
         return
     count = formatting.plural(found["new_versions"], "version")
     st.warning(
@@ -252,10 +252,12 @@ def _approve(desk: AdminClient, given: Mapping[str, Any], found: Mapping[str, An
         "priced by them, within 2 seconds; what was booked stays as it was.",
         icon=":material/warning:",
     )
-    if confirmation.confirmed(PRICES, "Yes, approve them"):
-        done = confirmation.done(
+    if confirmation.is_confirmed(PRICES, "Yes, approve them"):
+        done = confirmation.send_change(
             PRICES, desk, "/prices/import", approves=found["approves"], **given
         )
         st.session_state.pop(SEEN, None)
         stored = formatting.plural(done["stored"], "version")
-        confirmation.tell(PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}.")
+        confirmation.report_done(
+            PRICES, f"Stored: {stored} of {done['book']}, approved by {done['by']}."
+        )

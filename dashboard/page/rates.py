@@ -20,7 +20,7 @@ from dashboard.figures import dollars
 from dashboard.sections import currency, projects
 from ledger.fleet.paidrates import rate_of
 from ledger.fleet.pool_records import ContractVersion
-from ledger.manual_entries import ManualEntry, in_force, seen_us, to_come
+from ledger.manual_entries import ManualEntry, entries_in_force, latest_us, upcoming_entries
 
 RATES = "rates"  # the change's name
 SECONDS = 3_600
@@ -30,7 +30,7 @@ NO_RATE = "Enter your GPU rate"
 
 
 def show(view: DashboardView) -> None:
-    confirmation.told(RATES)
+    confirmation.show_outcome(RATES)
     versions, entered = entries.rates(view)
     latest = {version.pool: version for version in versions}
     if not latest:
@@ -42,9 +42,9 @@ def show(view: DashboardView) -> None:
         projects.show(view)
         currency.show(view)
         return
-    now_us = seen_us(entered, view.now_us)
+    now_us = latest_us(entered, view.now_us)
     _picture(versions, entered, now_us)
-    standing, later = in_force(entered, now_us), to_come(entered, now_us)
+    standing, later = entries_in_force(entered, now_us), upcoming_entries(entered, now_us)
     columns = st.columns(min(3, len(latest)))
     for place, (pool, version) in enumerate(latest.items()):
         with columns[place % len(columns)]:
@@ -65,7 +65,7 @@ def show(view: DashboardView) -> None:
 def _picture(
     versions: Sequence[ContractVersion], entered: Sequence[ManualEntry], now_us: int
 ) -> None:
-    records = records_of(versions, to_come(entered, now_us), now_us)
+    records = records_of(versions, upcoming_entries(entered, now_us), now_us)
     if not records:
         unknown = ", ".join(f"`{name}`" for name in sorted({version.pool for version in versions}))
         st.warning(
@@ -138,12 +138,12 @@ def _card(terms: ContractVersion, entry: ManualEntry | None, later: Sequence[Man
             ),
             ("People who run it", ops, None),
         ),
-        theme.small(said, *(_coming(each) for each in later)),
+        theme.small(said, *(_coming_text(each) for each in later)),
         about="rate",
     )
 
 
-def _coming(entry: ManualEntry) -> str:
+def _coming_text(entry: ManualEntry) -> str:
     rate = rate_of(entry)
     what = "as configured"
     if rate is not None and rate.pusd_per_hour is not None:
@@ -160,7 +160,7 @@ def _form(
     with st.container(border=True):
         st.markdown("**Enter a rate**")
         pool = st.selectbox("Pool", list(latest), key="rates-pool")
-        given = _given(latest[pool], now_us)
+        given = _rate_form(latest[pool], now_us)
         wrong = faults(given)
         for text in wrong:
             st.error(text, icon=":material/edit_note:")
@@ -170,20 +170,20 @@ def _form(
             "Enter it", key="rates-enter", icon=":material/price_change:", disabled=not ready,
             help=None if ready else "It needs a rate and where it comes from.",
         ):  # fmt: skip
-            confirmation.ask(RATES, "enter")
+            confirmation.request_confirmation(RATES, "enter")
         entry = standing.get(pool)
         if entry is not None and entry.says is not None and right.button(
             "Back to the configuration's", key="rates-withdraw", icon=":material/undo:"
         ):  # fmt: skip
-            confirmation.ask(RATES, "withdraw")
-        wanted = confirmation.asked(RATES)
+            confirmation.request_confirmation(RATES, "withdraw")
+        wanted = confirmation.pending_change(RATES)
         if wanted == "enter" and ready:
             _enter(desk, latest[pool], given)
         elif wanted == "withdraw":
             _withdraw(desk, pool, given["note"])
 
 
-def _given(terms: ContractVersion, now_us: int) -> dict[str, Any]:
+def _rate_form(terms: ContractVersion, now_us: int) -> dict[str, Any]:
     """What is in the form; it begins with what counts now."""
     first, second, third = st.columns(3, vertical_alignment="bottom")
     now = None if terms.pusd_per_hour is None else dollars(terms.pusd_per_hour)
@@ -276,10 +276,12 @@ def _enter(desk: AdminClient, terms: ContractVersion, given: dict[str, Any]) -> 
         st.code("\n".join(changes), language="diff")
     else:
         st.caption("Nothing but the day and the note: it says what counts already.")
-    if confirmation.confirmed(RATES, "Yes, enter it"):
-        done = confirmation.done(RATES, desk, "/rates", **given)
+    if confirmation.is_confirmed(RATES, "Yes, enter it"):
+        done = confirmation.send_change(RATES, desk, "/rates", **given)
         pools = ", ".join(each["pool"] for each in done["entered"])
-        confirmation.tell(RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}.")
+        confirmation.report_done(
+            RATES, f"The rate of {pools} is entered, {begins}, by {done['by']}."
+        )
 
 
 def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
@@ -288,7 +290,7 @@ def _withdraw(desk: AdminClient, pool: str, note: str | None) -> None:
         "rate counts again from now on.",
         icon=":material/warning:",
     )
-    if confirmation.confirmed(RATES, "Yes, take it back"):
-        done = confirmation.done(RATES, desk, "/rates/withdraw", pool=pool, note=note)
+    if confirmation.is_confirmed(RATES, "Yes, take it back"):
+        done = confirmation.send_change(RATES, desk, "/rates/withdraw", pool=pool, note=note)
         said = f"The configuration's rate of {pool} counts again, by {done['by']}."
-        confirmation.tell(RATES, said)
+        confirmation.report_done(RATES, said)

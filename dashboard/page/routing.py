@@ -13,7 +13,7 @@ from dashboard import formatting, theme
 from dashboard.charts import axes, plots
 from dashboard.data import fleet, reads
 from dashboard.data.reads import DashboardView
-from dashboard.figures import labels, over_time, slo_share
+from dashboard.figures import labels, records_over_time, slo_share
 from dashboard.sections.enginelines import gauge
 from ledger.money import PUSD_PER_USD
 from ledger.reports.survey import Survey
@@ -26,7 +26,7 @@ def show(view: DashboardView) -> None:
     survey = reads.spending(view)
     theme.label(*labels(survey))
     for override in fleet.overrides(view) if view.viewer.sees_house else ():
-        theme.label(formatting.held(override))
+        theme.label(formatting.override_text(override))
     if not survey.cells:
         st.info(
             "No requests in this period, so nothing was routed. Choose a longer one, or send a "
@@ -37,14 +37,14 @@ def show(view: DashboardView) -> None:
     _totals(survey, sum(row.requests for row in reads.refusals(view)))
     st.subheader("Who answered, over time", anchor=False)
     colours = {"own engines": theme.OWN, "APIs, spilled": theme.API, "APIs, by choice": "#F3D3A6"}
-    records = over_time(
+    records = records_over_time(
         survey,
         lambda sums: _destination(sums.backend, spilled=sums.spilled),
         lambda sums: sums.attempts,
     )
     marks = _policies(view) if view.viewer.sees_house else []
     theme.chart(
-        plots.stacked(
+        plots.stacked_chart(
             records, value="value", colours=colours, title="requests", money=False, marks=marks
         ),
         about="routing",
@@ -59,7 +59,7 @@ def show(view: DashboardView) -> None:
         st.subheader("Time to first token: predicted and observed", anchor=False)
         _predictions(view)
     if view.viewer.sees_house:
-        _room(view, marks)
+        _show_market(view, marks)
     _refusals(view)
 
 
@@ -76,7 +76,7 @@ def _policies(view: DashboardView) -> list[dict[str, Any]]:
     ]
 
 
-def _room(view: DashboardView, marks: list[dict[str, Any]]) -> None:
+def _show_market(view: DashboardView, marks: list[dict[str, Any]]) -> None:
     """What a place on the own engines was worth, and how much of their memory was free."""
     _, history, _ = fleet.engines(view)
     an_hour = axes.amount(SECONDS_OF_AN_HOUR / PUSD_PER_USD)
@@ -84,7 +84,7 @@ def _room(view: DashboardView, marks: list[dict[str, Any]]) -> None:
     free = gauge(history, "kv_usage_ppm", -1e-6, offset=1.0)
     left, right = st.columns(2)
     for column, title, records, unit, form in (
-        (left, "Bid price of an engine's time", prices, axes.in_money("dollars an hour"), "~g"),
+        (left, "Bid price of an engine's time", prices, axes.money_unit("dollars an hour"), "~g"),
         (right, "KV cache headroom, at its lowest", free, "share that is free", plots.SHARE),
     ):
         with column:
@@ -160,7 +160,7 @@ def _spills(survey: Survey) -> None:
         return
     records = [{"name": formatting.reason(code), "value": n} for code, n in counts.most_common()]
     theme.chart(
-        plots.ranked(records, value="value", title="requests", form=",.0f", colour=theme.API),
+        plots.ranked_chart(records, value="value", title="requests", form=",.0f", colour=theme.API),
         about="routing",
     )
     paid = formatting.money(sum(money.values())).replace("$", "\\$")

@@ -22,7 +22,7 @@ from dashboard.figures import (
     money_over_time,
     own_cost_by_team,
     own_hardware,
-    shown,
+    shown_amount,
     spent_over_time,
     time_column,
 )
@@ -80,9 +80,9 @@ def _movement(view: DashboardView) -> None:
     by = st.segmented_control("Of", BY, default="team", required=True, key="moved-by")
     left, right = st.columns(2)
     with left:
-        movement.moved(view, by)
+        movement.show_movers(view, by)
     with right:
-        movement.unusual(view, by)
+        movement.show_anomalies(view, by)
     st.subheader("By hour and by tag", anchor=False)
     movement.by_hour(view)
     movement.by_tag(view)
@@ -106,7 +106,7 @@ def _totals(survey: Survey) -> None:
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             theme.card(name, theme.big(figure, size="mid"), about="spend")
-    missing = [bill.pool for bill in bills if not bill.rated]
+    missing = [bill.pool for bill in bills if not bill.is_rated]
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
 
@@ -120,7 +120,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         if not records:
             st.caption("Nothing has a known cost: it takes a rate, a price and an answer.")
             return
-        chart = plots.stacked(
+        chart = plots.stacked_chart(
             records,
             value="usd",
             colours=plots.money_colours(own_hardware(survey)),
@@ -130,7 +130,7 @@ def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
         records = spent_over_time(survey, movement.spent(view, by, survey.bucket_us))
         names = sorted({record["kind"] for record in records})
         colours = dict(zip(names, plots.PALETTE * (1 + len(names) // 8), strict=False))
-        chart = plots.stacked(records, value="value", colours=colours, title="dollars")
+        chart = plots.stacked_chart(records, value="value", colours=colours, title="dollars")
     theme.chart(chart, about="spend")
     if by != "kind of cost":
         st.caption("Own engines at their provisional charge (engine seconds); idle is not in here.")
@@ -153,7 +153,7 @@ def _by(survey: Survey, name: str) -> Sums:
     sums: Sums = defaultdict(lambda: defaultdict(int))
     for cell in survey.cells:
         row = sums[GROUPS[name](cell)]
-        row["requests"] += cell.attempts if cell.answered else 0
+        row["requests"] += cell.attempts if cell.is_answered else 0
         row["input"] += cell.input_tokens
         row["output"] += cell.output_tokens
         row["api"] += cell.cost_pusd if cell.backend == "api" else 0
@@ -176,9 +176,9 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
         (
             {
                 name: group,
-                "spend": shown(row["api"] + row["own"]),
-                "APIs": shown(row["api"]),
-                own: shown(row["own"]),
+                "spend": shown_amount(row["api"] + row["own"]),
+                "APIs": shown_amount(row["api"]),
+                own: shown_amount(row["own"]),
                 counted: row["requests"],
                 "input tokens": row["input"],
                 "output tokens": row["output"],
@@ -195,7 +195,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
         for each_name in (counted, "input tokens", "output tokens")
     }
     theme.table(table, about="spend", column_config={**money, **counts})
-    st.caption(f"O{own[1:]}: {_charged(survey, name)}. Input tokens include cached ones.")
+    st.caption(f"O{own[1:]}: {_charge_basis(survey, name)}. Input tokens include cached ones.")
 
 
 def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
@@ -214,7 +214,7 @@ def _drawn(sums: Mapping[str, Mapping[str, int]], own: str) -> None:
         theme.chart(spend.groups(records, colours), about="spend")
 
 
-def _charged(survey: Survey, name: str) -> str:
+def _charge_basis(survey: Survey, name: str) -> str:
     """What the column of own hardware rests on."""
     if name != "team":
         return "the provisional charge, engine seconds"
@@ -231,7 +231,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         placeholder="x-request-id of an answer, or choose below",
     )
     if asked:
-        _one(view, asked.strip())
+        _show_request(view, asked.strip())
         return
     marks = reads.flagged(view)
     chosen = {
@@ -239,7 +239,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         for name in facets.FACETS
         if (value := st.session_state.get(f"only-{name}", ANY)) != ANY
     }
-    choices = facets.offered(survey.cells, chosen)
+    choices = facets.offered_values(survey.cells, chosen)
     choices["flag"] = sorted({mark.flag for mark in marks})
     choices["key"] = _keys(view, chosen.get("team"))
     labels = tags.labels(view)
@@ -258,7 +258,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
     key = where.pop("key", None)
     found: list[AttemptDetail] = []
-    if facets.occurs(survey.cells, chosen):
+    if facets.is_present(survey.cells, chosen):
         which = tuple(where.items())
         found = (
             reads.attempts(view, which, ROWS)
@@ -298,12 +298,12 @@ def _keys(view: DashboardView, team: str | None) -> list[str]:
     return sorted((asked | {kept}) - {ANY})
 
 
-def _one(view: DashboardView, request_id: str) -> None:
+def _show_request(view: DashboardView, request_id: str) -> None:
     """A single request with all its tries; the address links to it and so to its decisions."""
     found = reads.attempts_of(view, request_id)
     if not found:
         st.info(
-            f"No attempt of {formatting.plain(request_id)} is in this period and team. Choose a "
+            f"No attempt of {formatting.quote(request_id)} is in this period and team. Choose a "
             "longer "
             "period; single attempts that were retired are gone.",
             icon=":material/search_off:",
@@ -323,8 +323,10 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
             "went to": row.target,
             "input": row.input_tokens,
             "output": row.output_tokens,
-            "cost": None if row.cost_pusd is None else shown(row.cost_pusd),
-            "at the comparator": None if row.compared_pusd is None else shown(row.compared_pusd),
+            "cost": None if row.cost_pusd is None else shown_amount(row.cost_pusd),
+            "at the comparator": None
+            if row.compared_pusd is None
+            else shown_amount(row.compared_pusd),
             "why": formatting.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",

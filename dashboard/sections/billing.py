@@ -21,9 +21,9 @@ MANNERS = {
 BILLS = "bills"  # the change's name
 
 
-def bring(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -> None:
+def show_import_form(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -> None:
     """A form for a file; `providers` and `pools`: who a bill may be of."""
-    confirmation.told(BILLS)
+    confirmation.show_outcome(BILLS)
     desk = confirmation.desk_for(view)
     senders = {f"provider {name}": {"provider": name} for name in providers}
     senders |= {f"GPUs of {name}": {"pool": name} for name in pools}
@@ -43,28 +43,28 @@ def bring(view: DashboardView, providers: Sequence[str], pools: Sequence[str]) -
         except UnicodeDecodeError:
             confirmation.fail(BILLS, f"{file.name} is no text in UTF-8: export it as CSV or JSON.")
         given = {"content": content, "name": file.name, **senders[sender]}
-        found = confirmation.done(BILLS, desk, "/invoices/import", **given)
+        found = confirmation.send_change(BILLS, desk, "/invoices/import", **given)
         lines = formatting.plural(found["lines"], "line")
         total = usd_text(found["total_pusd"])
         said = f"Bill {found['invoice']} is read: {lines}, {total}. Nothing is posted yet."
-        confirmation.tell(BILLS, said)
+        confirmation.report_done(BILLS, said)
 
 
-def post(view: DashboardView, invoice: ImportedInvoice) -> bool:
+def show_posting_form(view: DashboardView, invoice: ImportedInvoice) -> bool:
     """Whether this viewer is shown how; the bill differs from the books and is not posted."""
     desk = confirmation.desk_for(view)
     if desk is None:
         return False
     if st.button("Bring the books to it", key="bills-post", icon=":material/balance:"):
-        confirmation.ask(BILLS, invoice.id)
-    if confirmation.asked(BILLS) != invoice.id:
+        confirmation.request_confirmation(BILLS, invoice.id)
+    if confirmation.pending_change(BILLS) != invoice.id:
         return True
     manner = st.radio(
         "How it stands to the books", list(PostingMode), format_func=MANNERS.__getitem__,
         key="bills-manner",
     )  # fmt: skip
     given = {"invoice": invoice.id, "manner": str(manner)}
-    seen = confirmation.looked(desk, "/invoices/post", look=True, **given)
+    seen = confirmation.preview_change(desk, "/invoices/post", look=True, **given)
     if seen is None:
         return True
     if waits := seen.get("waits"):
@@ -80,9 +80,9 @@ def post(view: DashboardView, invoice: ImportedInvoice) -> bool:
         icon=":material/warning:",
     )
     st.code("\n".join(f"{day}  {usd_text(pusd, sign=True)}" for day, pusd in days.items()), None)
-    if confirmation.confirmed(BILLS, "Yes, post it", ready=bool(days)):
-        done = confirmation.done(BILLS, desk, "/invoices/post", **given)
+    if confirmation.is_confirmed(BILLS, "Yes, post it", ready=bool(days)):
+        done = confirmation.send_change(BILLS, desk, "/invoices/post", **given)
         total = usd_text(sum(done["posted_pusd"].values()), sign=True)
         said = f"Bill {invoice.id} is posted: {total} of adjustments, by {desk.viewer.name}."
-        confirmation.tell(BILLS, said)
+        confirmation.report_done(BILLS, said)
     return True

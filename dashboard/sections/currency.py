@@ -20,7 +20,7 @@ CURRENCIES = "currencies"  # the change's name
 def lines(view: DashboardView, pusd: Exact) -> list[str]:
     """The amount in each currency that has a rate."""
     today = formatting.instant(view.now_us).date()
-    return [line(currency, pusd, today) for currency in sidebar.quoted(view)]
+    return [line(currency, pusd, today) for currency in sidebar.quoted_currencies(view)]
 
 
 def line(currency: Currency, pusd: Exact, today: date) -> str:
@@ -31,8 +31,8 @@ def line(currency: Currency, pusd: Exact, today: date) -> str:
 def show(view: DashboardView) -> None:
     """The rates, and how to enter one."""
     st.subheader("Other currencies", anchor=False)
-    confirmation.told(CURRENCIES)
-    known, today = sidebar.quoted(view), formatting.instant(view.now_us).date()
+    confirmation.show_outcome(CURRENCIES)
+    known, today = sidebar.quoted_currencies(view), formatting.instant(view.now_us).date()
     if known:
         theme.table(rows(known, today), about="currency")
     else:
@@ -53,17 +53,19 @@ def show(view: DashboardView) -> None:
         if not pressed:
             return
         quoted = {name.code for name in known}
-        if missing := lacking(code, rate, source, quoted):
+        if missing := missing_text(code, rate, source, quoted):
             confirmation.fail(CURRENCIES, f"Nothing is entered: {missing}.")
         given = {"currency": code.strip().upper(), "per_usd": f"{rate:.6f}", "day": str(day)}
-        done = confirmation.done(CURRENCIES, desk, "/currencies", **given, source=source.strip())
+        done = confirmation.send_change(
+            CURRENCIES, desk, "/currencies", **given, source=source.strip()
+        )
         said = f"One dollar is {done['says']['per_usd']} {done['name']}, by {done['by']}."
         if (stands := done["in_force"])["day"] > str(day):
             said += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
-        confirmation.tell(CURRENCIES, said)
+        confirmation.report_done(CURRENCIES, said)
 
 
-def lacking(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
+def missing_text(code: str, rate: float | None, source: str, quoted: Container[str] = ()) -> str:
     """What the form still needs, in words; nothing where it is whole. `quoted` have a rate."""
     named = code.strip().upper()
     fault = None if named in quoted else unknown(named)

@@ -55,7 +55,7 @@ def restarts(history: Sequence[EngineRow]) -> Counter[str]:
     return found
 
 
-def typical(
+def typical_series(
     streams: Sequence[StreamedAnswer], value: Callable[[StreamedAnswer], int | None]
 ) -> list[dict[str, Any]]:
     """The middle and the slow end of each engine's streams, in seconds, as many at each point."""

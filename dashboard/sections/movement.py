@@ -10,7 +10,7 @@ from dashboard import display, formatting, theme
 from dashboard.charts import spend
 from dashboard.data import reads, tags
 from dashboard.data.reads import DashboardView
-from dashboard.figures import dollars, money_columns, shown
+from dashboard.figures import dollars, money_columns, shown_amount
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
 from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
@@ -49,7 +49,7 @@ def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
     return reads.spent(view, by, width_us)
 
 
-def moved(view: DashboardView, by: str) -> None:
+def show_movers(view: DashboardView, by: str) -> None:
     """The period beside the one of the same length before it."""
     span = reads.PERIOD_WORDS[view.period]
     if by == "key" and _earlier(view).scope.start_us < tags.whole_from_us(view):
@@ -67,13 +67,13 @@ def moved(view: DashboardView, by: str) -> None:
         st.caption("Nothing moved.")
         return
     records = [{"name": change.name, "usd": dollars(change.change_pusd)} for change in found]
-    theme.chart(spend.changes(records), about="spend")
+    theme.chart(spend.changes_chart(records), about="spend")
     top = found[0]
     st.caption(
         f"Change of spending against the {span} before, by {by}; own engines at their provisional "
-        f"charge. The most: {formatting.plain(top.name)}, from "
-        f"{formatting.plain(formatting.money(top.before_pusd))} to "
-        f"{formatting.plain(formatting.money(top.now_pusd))}."
+        f"charge. The most: {formatting.quote(top.name)}, from "
+        f"{formatting.quote(formatting.money(top.before_pusd))} to "
+        f"{formatting.quote(formatting.money(top.now_pusd))}."
     )
 
 
@@ -88,7 +88,7 @@ def _sums(view: DashboardView, by: str) -> dict[str, int]:
     return sums
 
 
-def unusual(view: DashboardView, by: str) -> None:
+def show_anomalies(view: DashboardView, by: str) -> None:
     """Days, or hours of a short period, far above what is usual for each."""
     width = DAY_US if view.span_us > SHORT_DAYS * DAY_US else HOUR_US
     scope, name = view.scope, "day" if width == DAY_US else "hour"
@@ -103,7 +103,10 @@ def unusual(view: DashboardView, by: str) -> None:
         theme.card(
             f"Far above their usual {name}",
             theme.rows(
-                *((_named(anomaly, width), _compared(anomaly), None) for anomaly in found[:SHOWN])
+                *(
+                    (_anomaly_name(anomaly, width), _anomaly_text(anomaly), None)
+                    for anomaly in found[:SHOWN]
+                )
             ),
             about="anomaly",
         )
@@ -112,11 +115,11 @@ def unusual(view: DashboardView, by: str) -> None:
     )
 
 
-def _named(anomaly: Anomaly, width: int) -> str:
+def _anomaly_name(anomaly: Anomaly, width: int) -> str:
     return f"{anomaly.name}, {_when(anomaly.start_us, width)}"
 
 
-def _compared(anomaly: Anomaly) -> str:
+def _anomaly_text(anomaly: Anomaly) -> str:
     """Its money beside its usual one."""
     usual = formatting.money(anomaly.usual_pusd)
     return f"{formatting.money(anomaly.pusd)} (usual {usual})"
@@ -171,7 +174,7 @@ def by_tag(view: DashboardView) -> None:
     table = [
         {
             "tag": use.tag,
-            "spend": shown(use.cost_pusd),
+            "spend": shown_amount(use.cost_pusd),
             "attempts": use.attempts,
             "input tokens": use.input_tokens,
             "output tokens": use.output_tokens,

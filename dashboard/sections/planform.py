@@ -52,7 +52,7 @@ def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanF
     name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
     listed = next((gpu for gpu in known if gpu.name == name), None)
     contract = own.get(name)
-    served = _served(view, survey, contract, traffic)
+    served = _served_speed(view, survey, contract, traffic)
     # What is known of this GPU first: an empty field is nobody's first view.
     measured = sorted(
         models(known), key=lambda each_model: _speed(known, listed, each_model)[0] is None
@@ -72,7 +72,7 @@ def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanF
     return PlanForm(name, model, rate, source, speed, why)
 
 
-def _served(
+def _served_speed(
     view: DashboardView, survey: Survey, contract: ContractVersion | None, traffic: PlanTraffic
 ) -> tuple[float, str] | None:
     """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""

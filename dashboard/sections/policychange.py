@@ -25,7 +25,7 @@ def change(
     past: Sequence[Mapping[str, Any]],
 ) -> None:
     """`shown`: the set in force; `past`: the history, the newest first."""
-    confirmation.told(POLICIES)
+    confirmation.show_outcome(POLICIES)
     viewer = desk.viewer
     if viewer.name is None:
         st.caption(
@@ -48,8 +48,8 @@ def _apply(desk: AdminClient, draft: PolicyDraft, shown: Mapping[str, Any]) -> N
         "Put this set in force", key="policies-apply", icon=":material/publish:",
         disabled=not ready, help=None if ready else "It is in force, or it has faults.",
     ):  # fmt: skip
-        confirmation.ask(POLICIES, "apply")
-    if confirmation.asked(POLICIES) == "apply" and ready:
+        confirmation.request_confirmation(POLICIES, "apply")
+    if confirmation.pending_change(POLICIES) == "apply" and ready:
         note = _sure(
             "Every gateway of this ledger follows within 2 seconds. It changes:", draft.changes
         )
@@ -66,11 +66,11 @@ def _go_back(
         return
     choice = st.selectbox(
         "An earlier set", [0, *earlier], key="policies-earlier",
-        format_func=lambda number: _called(number, past),
+        format_func=lambda number: _set_name(number, past),
     )  # fmt: skip
     if st.button("Go back to it", key="policies-back", icon=":material/undo:"):
-        confirmation.ask(POLICIES, "back")
-    if confirmation.asked(POLICIES) != "back":
+        confirmation.request_confirmation(POLICIES, "back")
+    if confirmation.pending_change(POLICIES) != "back":
         return
     wanted: dict[str, Any] = {"set": choice} if choice else {"to_file": True}
     changes = desk.post("/policies/rollback", look=True, **wanted)["changes"]
@@ -87,17 +87,17 @@ def _sure(words: str, changes: Sequence[str]) -> str | None:
     st.warning(words, icon=":material/warning:")
     st.code("\n".join(changes), language="diff")
     note = st.text_input("Why, for whoever reads it later", key="policies-note", max_chars=500)
-    return note if confirmation.confirmed(POLICIES, "Yes, put it in force") else None
+    return note if confirmation.is_confirmed(POLICIES, "Yes, put it in force") else None
 
 
 def _do(desk: AdminClient, path: str, given: Mapping[str, Any]) -> None:
-    confirmation.forget(POLICIES)
-    done = confirmation.done(POLICIES, desk, path, **given)
+    confirmation.forget_change(POLICIES)
+    done = confirmation.send_change(POLICIES, desk, path, **given)
     st.session_state.pop("policies-draft", None)
-    confirmation.tell(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
+    confirmation.report_done(POLICIES, f"Set {done['set']} is in force, by {done['by']}.")
 
 
-def _called(number: int, past: Sequence[Mapping[str, Any]]) -> str:
+def _set_name(number: int, past: Sequence[Mapping[str, Any]]) -> str:
     found = next((entry for entry in past if entry["set"] == number), None)
     if found is None:
         return FILE

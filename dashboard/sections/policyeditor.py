@@ -42,7 +42,7 @@ def edit(desk: AdminClient, shown: Mapping[str, Any]) -> PolicyDraft:
         help="As in the configuration file's `policies`. Nothing is put in force by editing.",
     )  # fmt: skip
     st.session_state[_DRAFT] = text
-    judged, changes = _judged(desk, text, shown)
+    judged, changes = _judge_policies(desk, text, shown)
     for fault in judged["faults"]:
         where = f"Line {fault['line']}, " if fault["line"] is not None else ""
         told = f"{where}`{fault['path'] or 'the set'}`: {fault['message']}"
@@ -59,18 +59,18 @@ def edit(desk: AdminClient, shown: Mapping[str, Any]) -> PolicyDraft:
 
 
 def play(desk: AdminClient, draft: PolicyDraft) -> None:
-    """Ask for a what-if: `shown` shows the one that was asked for."""
+    """Ask for a what-if: `show_job` shows the one that was asked for."""
     asked = _options()
     if st.button(
         "What would it have done?", type="primary", icon=":material/play_arrow:",
         key="policies-play", disabled=not draft.valid,
         help="Plays recorded traffic through both sets in virtual time; nothing is sent.",
     ):  # fmt: skip
-        _begin(desk, draft, asked)
-    confirmation.told(PLAY)
+        _start_job(desk, draft, asked)
+    confirmation.show_outcome(PLAY)
 
 
-def shown(desk: AdminClient) -> bool:
+def show_job(desk: AdminClient) -> bool:
     """The what-if that was asked for, or is in the address. Whether there is one."""
     job = st.session_state.get(_JOB) or st.query_params.get("whatif")
     if not job:
@@ -90,7 +90,7 @@ def shown(desk: AdminClient) -> bool:
         st.info(f"No figures: {found['fault']}.", icon=":material/cancel:")
         return True
     if found["state"] == "failed":
-        st.error(_in_the_pages_words(found["fault"]), icon=":material/error:")
+        st.error(_page_wording(found["fault"]), icon=":material/error:")
         return True
     if found["result"]["traffic"].get("cut"):
         st.warning(
@@ -99,7 +99,7 @@ def shown(desk: AdminClient) -> bool:
             icon=":material/content_cut:",
         )
     _offer(found["asked"]["sets"][0])
-    whatifresult.draw(found["result"])
+    whatifresult.draw_result(found["result"])
     return True
 
 
@@ -129,7 +129,7 @@ def _reset() -> None:
     st.session_state[_TEXT] = st.session_state[_DRAFT] = st.session_state[_BASE]
 
 
-def _judged(
+def _judge_policies(
     desk: AdminClient, text: str, shown: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
     """Asked once for each text; pages refresh by themselves."""
@@ -167,15 +167,15 @@ def _options() -> dict[str, Any]:
             help="How fast a pool is whose engine nobody measured.",
         )  # fmt: skip
     return {
-        "ledger": SPANS[span], "most": most, "times": times, "model": _listed(model),
-        "engine": _listed(engine),
+        "ledger": SPANS[span], "most": most, "times": times, "model": _split_list(model),
+        "engine": _split_list(engine),
     }  # fmt: skip
 
 
-def _begin(desk: AdminClient, draft: PolicyDraft, asked: Mapping[str, Any]) -> None:
+def _start_job(desk: AdminClient, draft: PolicyDraft, asked: Mapping[str, Any]) -> None:
     other = {"against": "in-force", "against_name": OLD} if draft.changes else {}
     name = NEW if draft.changes else OLD
-    confirmation.forget(PLAY)
+    confirmation.forget_change(PLAY)
     try:
         job = desk.post(SIMULATE, policies=draft.text, name=name, **other, **asked)["job"]
     except AdminRefused as refused:
@@ -189,17 +189,19 @@ def _watch(desk: AdminClient, job: str) -> None:
     """How far it is, and a way out: drawn by itself, or a press would wait for the end, too."""
     try:
         found = desk.get(SIMULATE, job=job)
-        if found["state"] == "running" and not _left(desk, job, found["progress"]):
+        if found["state"] == "running" and not _is_cancelled(desk, job, found["progress"]):
             return
     except (AdminRefused, AdminUnavailable):  # drawn anew, the page says which
         pass
     st.rerun()
 
 
-def _left(desk: AdminClient, job: str, now: Mapping[str, Any]) -> bool:
+def _is_cancelled(desk: AdminClient, job: str, now: Mapping[str, Any]) -> bool:
     """Whether somebody cancelled it at this moment."""
     of = now["of"]
-    text = f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else _doing(now["doing"])
+    text = (
+        f"{now['done']:,} of {of:,} requests: {now['doing']}" if of else _stage_text(now["doing"])
+    )
     st.progress(now["done"] / of if of else 0.0, text=f"{text} ...")
     if not st.button("Cancel it", key="policies-cancel", icon=":material/cancel:"):
         return False
@@ -207,11 +209,11 @@ def _left(desk: AdminClient, job: str, now: Mapping[str, Any]) -> bool:
     return True
 
 
-def _doing(text: str) -> str:
+def _stage_text(text: str) -> str:
     return {"starts": "The gateway starts a process of its own for it"}.get(text, text)
 
 
-def _in_the_pages_words(fault: str) -> str:
+def _page_wording(fault: str) -> str:
     """The gateway speaks of its command's options, which are fields here."""
     for option, field in (
         ("--ledger", "traffic of"),
@@ -222,5 +224,5 @@ def _in_the_pages_words(fault: str) -> str:
     return fault
 
 
-def _listed(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]

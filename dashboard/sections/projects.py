@@ -7,16 +7,16 @@ from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
 from ledger.invoices.books import PROVIDER
-from ledger.manual_entries import in_force, seen_us
+from ledger.manual_entries import entries_in_force, latest_us
 
 PROJECTS = "projects"  # the change's name
 
 
 def show(view: DashboardView) -> None:
     st.subheader("Whose projects on bills are", anchor=False)
-    confirmation.told(PROJECTS)
+    confirmation.show_outcome(PROJECTS)
     entered = entries.projects(view)
-    found = in_force(entered, seen_us(entered, view.now_us))
+    found = entries_in_force(entered, latest_us(entered, view.now_us))
     standing = [entry for _, entry in sorted(found.items()) if entry.says is not None]
     if standing:
         theme.table(
@@ -62,6 +62,6 @@ def show(view: DashboardView) -> None:
                 )
             given = {"provider": provider, "project": project.strip()}
             said = {"team": team.strip() or None, "note": note.strip() or None}
-            done = confirmation.done(PROJECTS, desk, "/projects", **given, **said)
+            done = confirmation.send_change(PROJECTS, desk, "/projects", **given, **said)
             whose = "nobody's" if done["says"] is None else f"{done['says']['team']}'s"
-            confirmation.tell(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")
+            confirmation.report_done(PROJECTS, f"{done['name']} is {whose}, says {done['by']}.")

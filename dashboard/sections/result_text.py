@@ -52,7 +52,7 @@ def headline(standing: FleetEconomics, period: str) -> Headline:
     question = f"Last {period}, own {own} against buying the same answers"
     known = [verdict for verdict in standing.verdicts if verdict.stands is not None]
     if not known:
-        return _unknown(standing, question)
+        return _unknown_headline(standing, question)
     winners = [name for name in known if _result(name) >= 0]
     losers = [name for name in known if _result(name) < 0]
     parts = [_part(winner) for winner in (*winners, *losers)]
@@ -65,7 +65,7 @@ def headline(standing: FleetEconomics, period: str) -> Headline:
     return Headline(question, text, more, MIXED)
 
 
-def cures(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
+def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
     """Whether break-even is within reach of the engines, and if not, what could change that."""
     even = verdict.even
     if even is None:
@@ -81,12 +81,12 @@ def cures(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
     limit = "the most they were seen to serve" if floor else "what these engines can serve"
     ways = [
         _LEVERS[cure.lever].format(
-            _needed(cure.lever, cure.needed), **_hardware(standing)._asdict()
+            _needed_text(cure.lever, cure.needed), **_hardware(standing)._asdict()
         )
         for cure in even.cures
         if cure.needed
     ]
-    takes = f"it takes {formatting.times(share)} {limit}"
+    takes = f"it takes {formatting.factor_text(share)} {limit}"
     return [
         f"**Cannot break even against this API as configured:** {takes}.",
         f"What could: {'; '.join(ways)}.",
@@ -130,7 +130,7 @@ def _hardware(standing: FleetEconomics) -> formatting.Hardware:
     return formatting.hardware(bill.gpu_type for bill in standing.bills)
 
 
-def _unknown(standing: FleetEconomics, question: str) -> Headline:
+def _unknown_headline(standing: FleetEconomics, question: str) -> Headline:
     own = _hardware(standing).many
     if standing.unrated:
         text = "Enter your GPU rate to see the answer."
@@ -167,7 +167,7 @@ def _result(verdict: ComparatorResult) -> Fraction:
     return Fraction(verdict.result_pusd or 0)
 
 
-def _needed(lever: CostDriver, value: int | Fraction) -> str:
+def _needed_text(lever: CostDriver, value: int | Fraction) -> str:
     if lever is CostDriver.API_PRICE:
         return formatting.money(Fraction(value) * 10**6)
     if lever is CostDriver.CAPACITY:

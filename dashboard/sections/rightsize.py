@@ -12,9 +12,9 @@ import streamlit as st
 
 from dashboard import formatting, theme
 from dashboard.charts import axes, plots
-from dashboard.figures import shown
+from dashboard.figures import shown_amount
 from ledger.economics.cost import HOURS_OF_A_MONTH
-from ledger.economics.step_cost import load_curve, windowed
+from ledger.economics.step_cost import load_curve, sum_windows
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.rightsizing import GpuOption, GpuOptionCost, sizes
@@ -28,13 +28,13 @@ def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
     for pool, each_pool in survey.pools.items():
         (bill,) = each_pool.standing.bills
         name = f": {pool}" if len(survey.pools) > 1 else ""
-        found = others(each_pool, bill, known)
+        found = other_options(each_pool, bill, known)
         if found is None:
             continue
         st.subheader(f"Would other GPUs carry this load for less?{name}", anchor=False)
         theme.chart(
-            plots.ranked(
-                _bars(bill, found), value="value", title=axes.in_money("dollars a month"),
+            plots.ranked_chart(
+                _bars(bill, found), value="value", title=axes.money_unit("dollars a month"),
                 form=axes.whole_money(),
                 colour=theme.OWN,
             ),
@@ -43,13 +43,19 @@ def show(survey: Survey, known: Sequence[GpuOffer]) -> None:
         st.caption(sentence(bill, found))
 
 
-def others(
+def other_options(
     pool_survey: PoolSurvey, bill: PoolBill, known: Sequence[GpuOffer]
 ) -> list[GpuOptionCost] | None:
     """Other kinds with a rate, the cheapest first; `None` where too little is known to say."""
     gpu = next((gpu for gpu in known if gpu.name == bill.gpu_type), None)
     able = pool_survey.capability
-    if gpu is None or able is None or not bill.rated or not bill.hours or not any(pool_survey.load):
+    if (
+        gpu is None
+        or able is None
+        or not bill.is_rated
+        or not bill.hours
+        or not any(pool_survey.load)
+    ):
         return None
     if bill.share < 1:  # of a machine that it shares, nobody knows what it could do alone
         return None
@@ -60,7 +66,7 @@ def others(
         bill.replicas,
         able.per_minute / bill.replicas * window,
     )
-    found = sizes(today, load_curve(windowed(pool_survey.load, window)), known)
+    found = sizes(today, load_curve(sum_windows(pool_survey.load, window)), known)
     return [size for size in found if size.pusd_per_month is not None][:MOST]
 
 
@@ -71,9 +77,9 @@ def monthly_pusd(bill: PoolBill) -> int:
 
 def _bars(bill: PoolBill, found: Sequence[GpuOptionCost]) -> list[dict[str, Any]]:
     now = f"{bill.gpus} x {bill.gpu_type} (now)"
-    bars = [{"name": now, "value": shown(monthly_pusd(bill))}]
+    bars = [{"name": now, "value": shown_amount(monthly_pusd(bill))}]
     return bars + [
-        {"name": f"{cost.gpus} x {cost.gpu.name}", "value": shown(month)}
+        {"name": f"{cost.gpus} x {cost.gpu.name}", "value": shown_amount(month)}
         for cost in found
         if (month := cost.pusd_per_month) is not None
     ]

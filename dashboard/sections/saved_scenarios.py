@@ -14,27 +14,28 @@ from dashboard import confirmation, formatting
 from dashboard.admin_client import AdminClient
 from dashboard.data import entries
 from dashboard.data.reads import DashboardView
-from ledger.manual_entries import ManualEntry, in_force, seen_us
+from ledger.manual_entries import ManualEntry, entries_in_force, latest_us
 
 MOST_CHARACTERS = 60
 
 
 def scenarios(view: DashboardView, page: str, of_page: Callable[[str], bool]) -> None:
     """`of_page`: whether a name in the address is one of the page's fields."""
-    confirmation.told(_named(page))
+    confirmation.show_outcome(_session_key(page))
     found = entries.scenarios(view)
-    standing = in_force(found, seen_us(found, view.now_us))
+    standing = entries_in_force(found, latest_us(found, view.now_us))
     mine = [
         entry for _, entry in sorted(standing.items()) if (entry.says or {}).get("page") == page
     ]
     with st.expander(
-        f"Saved scenarios ({len(mine)})", expanded=bool(confirmation.asked(_named(page)))
+        f"Saved scenarios ({len(mine)})",
+        expanded=bool(confirmation.pending_change(_session_key(page))),
     ):
         for entry in mine:
-            why = f": {formatting.plain(entry.note)}" if entry.note else ""
+            why = f": {formatting.quote(entry.note)}" if entry.note else ""
             st.markdown(
-                f"* [{formatting.plain(entry.name)}]({link(page, entry)}), "
-                f"{len((entry.says or {})['turned'])} turned, by {formatting.plain(entry.actor)}, "
+                f"* [{formatting.quote(entry.name)}]({link(page, entry)}), "
+                f"{len((entry.says or {})['turned'])} turned, by {formatting.quote(entry.actor)}, "
                 f"{formatting.moment(entry.recorded_us)}{why}"
             )
         if not mine:
@@ -54,7 +55,7 @@ def link(page: str, manual_entry: ManualEntry) -> str:
 def _save(
     desk: AdminClient, page: str, turned: dict[str, str], mine: Sequence[ManualEntry]
 ) -> None:
-    change = _named(page)
+    change = _session_key(page)
     first, second = st.columns(2, vertical_alignment="bottom")
     name = first.text_input(
         "Save what is turned under a name", max_chars=MOST_CHARACTERS, key=f"{change}-name"
@@ -65,7 +66,7 @@ def _save(
         disabled=not (name and turned),
         help=None if turned else "Nothing is turned: it is as the books have it.",
     ):  # fmt: skip
-        confirmation.ask(change, "save")
+        confirmation.request_confirmation(change, "save")
     gone = None
     if mine:
         gone = st.selectbox(
@@ -75,25 +76,25 @@ def _save(
             key=f"{change}-gone",
         )
         if gone and st.button("Take it off", key=f"{change}-drop", icon=":material/delete:"):
-            confirmation.ask(change, "drop")
-    wanted = confirmation.asked(change)
+            confirmation.request_confirmation(change, "drop")
+    wanted = confirmation.pending_change(change)
     if wanted == "save" and name and turned:
         before = next((entry for entry in mine if entry.name == name), None)
-        if before is None or confirmation.confirmed(
+        if before is None or confirmation.is_confirmed(
             change, f"Yes, in the place of {before.actor}'s"
         ):
             given = {"name": name, "page": page, "turned": turned, "note": note.strip() or None}
             _do(desk, change, "/scenarios", given, f"{name} is saved")
-    elif wanted == "drop" and gone and confirmation.confirmed(change, "Yes, take it off"):
+    elif wanted == "drop" and gone and confirmation.is_confirmed(change, "Yes, take it off"):
         given = {"name": gone, "note": note.strip() or None}
         _do(desk, change, "/scenarios/drop", given, f"{gone} is off the list")
 
 
 def _do(desk: AdminClient, change: str, path: str, given: dict[str, Any], said: str) -> None:
-    confirmation.forget(change)
-    done = confirmation.done(change, desk, path, **given)
-    confirmation.tell(change, f"{said}, by {done['by']}.")
+    confirmation.forget_change(change)
+    done = confirmation.send_change(change, desk, path, **given)
+    confirmation.report_done(change, f"{said}, by {done['by']}.")
 
 
-def _named(page: str) -> str:
+def _session_key(page: str) -> str:
     return f"scenario-{page}"

@@ -48,7 +48,7 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
     book = reads.price_book(view)
     price = next((find for it in verdict.comparators if (find := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
-    case = _turned(base.case)
+    case = _edited_case(base.case)
     scenarios(view, "breakeven", lambda each_name: each_name.startswith("x-") or each_name in WHOSE)
     _answers(base, case, name)
     records, marks, capacity = lines(case)
@@ -80,20 +80,20 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
         _would_have_to_be(case)
 
 
-def _turned(case: BreakEvenCase) -> BreakEvenCase:
+def _edited_case(case: BreakEvenCase) -> BreakEvenCase:
     """The case as the sliders have it; each begins where the books are."""
     item = st.columns(4, vertical_alignment="bottom")
     rate = fields.number(
         item[0], "GPU rate, USD an hour", (0.0, 1e6),
-        fields.following("x-rate", _usd(case.gpu_pusd_per_hour)), step=0.05, format="%.3f",
+        fields.default_following("x-rate", _usd(case.gpu_pusd_per_hour)), step=0.05, format="%.3f",
         key="x-rate", bind=BIND,
     )  # fmt: skip
-    now = fields.following("x-gpus", case.gpus)
+    now = fields.default_following("x-gpus", case.gpus)
     gpus = fields.number(item[1], "GPUs", (1, 512), now, key="x-gpus", bind=BIND)
     spares = fields.number(item[2], "Redundancy (spares)", (0, 64), 0, key="x-spares", bind=BIND)
     ops = fields.number(
         item[3], "Ops, hours a week", (0.0, 500.0),
-        fields.following("x-ops", float(case.ops_hours_per_week)), step=0.5,
+        fields.default_following("x-ops", float(case.ops_hours_per_week)), step=0.5,
         key="x-ops", bind=BIND,
     )  # fmt: skip
     two = st.columns(4, vertical_alignment="bottom")
@@ -105,7 +105,7 @@ def _turned(case: BreakEvenCase) -> BreakEvenCase:
     factor = Fraction(level, 100)
     return replace(
         case,
-        gpu_pusd_per_hour=_kept(case.gpu_pusd_per_hour, rate),
+        gpu_pusd_per_hour=_book_value(case.gpu_pusd_per_hour, rate),
         gpus=int(gpus),
         spares=int(spares),
         ops_hours_per_week=Fraction(str(ops)),
@@ -120,7 +120,7 @@ def _turned(case: BreakEvenCase) -> BreakEvenCase:
 
 
 def _slider(place: DeltaGenerator, label: str, least: int, share: Any, key: str) -> int:
-    now = fields.following(key, _percent(share))
+    now = fields.default_following(key, _percent(share))
     return int(place.slider(label, least, 100, now, key=key, bind=BIND))
 
 
@@ -132,7 +132,7 @@ def _percent(share: Fraction | Any) -> int:
     return round(100 * float(share))
 
 
-def _kept(now: Any, usd: float) -> Any:
+def _book_value(now: Any, usd: float) -> Any:
     """The books' own figure while nobody turned it: what is shown is rounded."""
     return now if usd == _usd(now) else Fraction(str(usd)) * 10**12
 
@@ -192,13 +192,13 @@ def _would_have_to_be(case: BreakEvenCase) -> None:
         "How far each may move until it no longer pays" if pays else "What would have to be true"
     )
     rows = [
-        (_said(threshold), _needed(threshold, case, pays=pays), None)
+        (_threshold_name(threshold), _needed_text(threshold, case, pays=pays), None)
         for threshold in thresholds(case)
     ]
     theme.card(f"{title}, each alone", theme.rows(*rows), about="breakeven")
 
 
-def _said(threshold: Threshold) -> str:
+def _threshold_name(threshold: Threshold) -> str:
     return {
         ThresholdInput.GPU_RATE: "GPU rate an hour",
         ThresholdInput.API_PRICE: "API price per 1M tokens",
@@ -209,7 +209,7 @@ def _said(threshold: Threshold) -> str:
     }[threshold.name]
 
 
-def _needed(threshold: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
+def _needed_text(threshold: Threshold, case: BreakEvenCase, *, pays: bool) -> str:
     if threshold.needed is None:
         return "moves, but never so far" if pays else "no value is enough"
     bound = "at most" if threshold.at_most else "at least"

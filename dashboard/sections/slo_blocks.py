@@ -26,10 +26,10 @@ Row = tuple[str, str, str | None]
 
 def blocks(view: DashboardView) -> list[str]:
     """What was kept of each policy's promise, as HTML of a card."""
-    kept = reads.kept(view, LATEST)
+    kept = reads.slo_attainment(view, LATEST)
     if not kept:
         return [theme.small("Nothing was promised to these answers: a policy promises by its slo.")]
-    promised = _promised(view)
+    promised = _promises_by_policy(view)
     total = sum(kept_value.answers for kept_value in kept)
     of = f"Kept of the latest {formatting.plural(total, 'answer')} to which something was promised"
     told = f"{of}; by how much that is above what is promised, or short of it."
@@ -47,10 +47,10 @@ def row(slo_attainment: SloAttainment, promise: Promise | None) -> Row:
     over = 100 * (share - promise["attainment"])
     points = "just so" if abs(over) < JUST else f"{over:+.1f} points".replace("-", "\N{MINUS SIGN}")
     colour = theme.LOSS if over <= -JUST else theme.GAIN
-    return f"{slo_attainment.policy}: {in_words(promise)}", f"{kept}, {points}", colour
+    return f"{slo_attainment.policy}: {promise_text(promise)}", f"{kept}, {points}", colour
 
 
-def in_words(promise: Promise) -> str:
+def promise_text(promise: Promise) -> str:
     """`95 % within 0.5 s, then 40 ms a token`: a first token, then each further one."""
     first, each = promise["ttft_ms"], promise["tpot_ms"]
     parts = [] if first is None else [f"within {first / 1000:g} s"]
@@ -59,20 +59,20 @@ def in_words(promise: Promise) -> str:
     return f"{100 * promise['attainment']:g} % {', '.join(parts)}"
 
 
-def _promised(view: DashboardView) -> Mapping[str, Promise]:
+def _promises_by_policy(view: DashboardView) -> Mapping[str, Promise]:
     """By policy; nothing where the gateway says nothing."""
     now = view.now_us // ASKED_EVERY_US
     known = st.session_state.get(_KNOWN)
     if known is None or known[0] != now:
         known = st.session_state[_KNOWN] = (
             now,
-            {request["policy"]: request for request in asked(view)},
+            {request["policy"]: request for request in stated_promises(view)},
         )
     found: Mapping[str, Promise] = known[1]
     return found
 
 
-def asked(view: DashboardView) -> Sequence[Promise]:
+def stated_promises(view: DashboardView) -> Sequence[Promise]:
     """What the gateway says is promised at this moment; nothing where it does not answer."""
     desk = admin_client.desk(view.who)
     if desk is None:

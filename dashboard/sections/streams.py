@@ -10,7 +10,7 @@ from dashboard import formatting, theme
 from dashboard.charts import plots
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
-from dashboard.sections.enginelines import typical
+from dashboard.sections.enginelines import typical_series
 from ledger.queries.reads import StreamedAnswer
 
 EACH = 600  # of each engine
@@ -29,7 +29,7 @@ def lines(found: Sequence[StreamedAnswer]) -> None:
     ):
         with column:
             st.subheader(title, anchor=False)
-            records = typical(found, attrgetter(name))
+            records = typical_series(found, attrgetter(name))
             if not records:
                 st.caption("No stream finished in this period.")
                 continue

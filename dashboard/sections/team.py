@@ -9,15 +9,15 @@ import streamlit as st
 
 from dashboard import formatting, theme
 from dashboard.charts import plots
-from dashboard.figures import dollars, over_time, own_cost_by_team, own_hardware, own_rows
+from dashboard.figures import dollars, own_cost_by_team, own_hardware, own_rows, records_over_time
 from ledger.reports.survey import Survey
 
 
-def words_of(survey: Survey) -> str:
+def scope_note(survey: Survey) -> str:
     """Plain words under a verdict that is not the team's."""
     return (
         f"The verdict, break-even and idle time are of all teams. Below: team "
-        f"{formatting.plain(survey.scope.team or '')} alone, its share of own "
+        f"{formatting.quote(survey.scope.team or '')} alone, its share of own "
         f"{own_hardware(survey)} "
         "and its API spend."
     )
@@ -46,7 +46,7 @@ def spent(survey: Survey) -> None:
     theme.card(f"Spent by {survey.scope.team}", *parts, about="used")
 
 
-def compared(survey: Survey) -> None:
+def show_comparators(survey: Survey) -> None:
     """What the comparators would have charged for what own engines answered."""
     rows = [
         (f"{', '.join(verdict.comparators)}", formatting.money(verdict.avoided_pusd), None)
@@ -72,7 +72,7 @@ def compared(survey: Survey) -> None:
 def over_the_period(survey: Survey) -> None:
     """By who answered; own engines at the provisional charge, for bills have no team."""
     own = f"own {own_hardware(survey)}, used"
-    records = over_time(
+    records = records_over_time(
         survey,
         lambda sums: own if sums.backend == "own" else "APIs",
         lambda sums: dollars(sums.cost_pusd),
@@ -80,6 +80,6 @@ def over_the_period(survey: Survey) -> None:
     if not records:
         return
     colours = {own: theme.OWN, "APIs": theme.API}
-    chart = plots.stacked(records, value="value", colours=colours, title="dollars")
+    chart = plots.stacked_chart(records, value="value", colours=colours, title="dollars")
     theme.chart(chart, about="used")
     st.caption("Own engines at their provisional charge (engine seconds).")

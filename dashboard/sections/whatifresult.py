@@ -23,7 +23,7 @@ AXES = (
 )
 
 
-def draw(document: Document) -> None:
+def draw_result(document: Document) -> None:
     results = document["results"]
     names = [result["policy"] for result in results]
     _cards(document)
@@ -31,15 +31,15 @@ def draw(document: Document) -> None:
     with left:
         st.subheader("Cost", anchor=False)
         theme.chart(policies.dollars(dollars(results), names), about="whatif")
-        _lacking(results)
+        _show_lacking(results)
     with right:
         st.subheader("Spilled to APIs, of what own engines could serve", anchor=False)
-        chart = policies.shares(spilled(results), names, "share spilled", whole=False)
+        chart = policies.shares(spill_rows(results), names, "share spilled", whole=False)
         theme.chart(chart, about="whatif")
     st.subheader("Promises kept, by class", anchor=False)
-    chart = policies.shares(kept(results), names, "share of requests", whole=True)
+    chart = policies.shares(attainment_rows(results), names, "share of requests", whole=True)
     theme.chart(chart, about="whatif")
-    if any(kept_value["promise"] is not None for kept_value in kept(results)):
+    if any(kept_value["promise"] is not None for kept_value in attainment_rows(results)):
         st.caption("The upright mark is what the policy promises.")
     _load(document, names)
     _differences(document)
@@ -56,7 +56,7 @@ def dollars(results: Sequence[Document]) -> list[dict[str, Any]]:
     ]
 
 
-def kept(results: Sequence[Document]) -> list[dict[str, Any]]:
+def attainment_rows(results: Sequence[Document]) -> list[dict[str, Any]]:
     """A class without a request has no share."""
     return [
         {
@@ -72,7 +72,7 @@ def kept(results: Sequence[Document]) -> list[dict[str, Any]]:
     ]
 
 
-def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
+def spill_rows(results: Sequence[Document]) -> list[dict[str, Any]]:
     found = []
     for result in results:
         spill = result["spill"]
@@ -91,7 +91,7 @@ def spilled(results: Sequence[Document]) -> list[dict[str, Any]]:
     return found
 
 
-def attained(result: Document) -> float | None:
+def attainment_of(result: Document) -> float | None:
     """Of all requests of all classes; a refused one keeps no promise."""
     asked = sum(class_name["requests"] for class_name in result["classes"])
     good = sum(
@@ -117,7 +117,7 @@ def time_title(document: Document) -> str:
     return f"{unit} from the first request"
 
 
-def flows(document: Document) -> list[dict[str, Any]]:
+def flow_rows(document: Document) -> list[dict[str, Any]]:
     return [
         {
             **flow,
@@ -155,7 +155,9 @@ def notes(document: Document) -> list[str]:
 def _cards(document: Document) -> None:
     new, *rest = document["results"]
     old = rest[0] if rest else None
-    for column, draw_one in zip(st.columns(4), (_total, _promise, _spill, _moved), strict=True):
+    for column, draw_one in zip(
+        st.columns(4), (_total, _promise, _spill, _show_moved), strict=True
+    ):
         with column:
             draw_one(document, new, old)
 
@@ -174,14 +176,14 @@ def _total(_: Document, new: Document, old: Document | None) -> None:
 
 
 def _promise(_: Document, new: Document, old: Document | None) -> None:
-    _compared("Promises kept", attained, new, old, better_is_more=True)
+    _show_comparison("Promises kept", attainment_of, new, old, better_is_more=True)
 
 
 def _spill(_: Document, new: Document, old: Document | None) -> None:
-    _compared("Spilled to APIs", lambda entry: entry["spill"]["share_by_count"], new, old)
+    _show_comparison("Spilled to APIs", lambda entry: entry["spill"]["share_by_count"], new, old)
 
 
-def _compared(
+def _show_comparison(
     title: str,
     share: Callable[[Document], float | None],
     new: Document,
@@ -199,7 +201,7 @@ def _compared(
     theme.card(title, theme.big(text, tone=tone, size="mid"), theme.small(*lines), about="whatif")
 
 
-def _moved(document: Document, _new: Document, old: Document | None) -> None:
+def _show_moved(document: Document, _new: Document, old: Document | None) -> None:
     found = document.get("disagreement")
     if old is None or found is None:
         played = formatting.count(document["traffic"]["requests"])
@@ -210,7 +212,7 @@ def _moved(document: Document, _new: Document, old: Document | None) -> None:
     theme.card("Decided otherwise", theme.big(text, size="mid"), theme.small(more), about="whatif")
 
 
-def _lacking(results: Sequence[Document]) -> None:
+def _show_lacking(results: Sequence[Document]) -> None:
     lacks = sorted(
         {pool for result in results for pool in result["dollars"]["fixed_unknown_pools"]}
     )
@@ -233,7 +235,7 @@ def _load(document: Document, names: Sequence[str]) -> None:
     for title, field, unit, form in AXES:
         st.subheader(f"{title}, {pool}" if len(pools) > 1 else title, anchor=False)
         titles = time_title(document), unit
-        chart = policies.over_time(records, names, field, titles, form)
+        chart = policies.over_time_chart(records, names, field, titles, form)
         theme.chart(chart, about="whatif")
 
 
@@ -246,7 +248,7 @@ def _differences(document: Document) -> None:
         st.info("Both sent every request to the same place.", icon=":material/check_circle:")
         return
     st.caption("Requests that would have gone elsewhere, and by how much APIs would charge more.")
-    theme.chart(policies.flows(flows(document)), about="whatif")
+    theme.chart(policies.flows_chart(flow_rows(document)), about="whatif")
     with st.expander("Single requests"):
         theme.table(examples(document), about="whatif")
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from gateway.errors import RequestError
 from ledger.batches.files import FileStore
 from ledger.batches.store import BatchStore
-from ledger.idempotency import IdempotencyRecord, free, take, taken
+from ledger.idempotency import IdempotencyRecord, claim_key, find_claim, free_key
 
 THREADS = 4
 P = ParamSpec("P")
@@ -42,18 +42,18 @@ class BatchDatabase:
                 retry_after_s=1.0,
             ) from error  # fmt: skip
 
-    def first(
+    def claim_key(
         self, asking: IdempotencyRecord, *, now_us: int, expires_us: int
     ) -> IdempotencyRecord:
         """Whose this `Idempotency-Key` is: `asking`, or who came with it before."""
-        return take(self._engine, asking, now_us=now_us, expires_us=expires_us)
+        return claim_key(self._engine, asking, now_us=now_us, expires_us=expires_us)
 
-    def taken(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
+    def find_claim(self, key_id: str, name: str, *, now_us: int) -> IdempotencyRecord | None:
         """Who came with this key before."""
-        return taken(self._engine, key_id, name, now_us=now_us)
+        return find_claim(self._engine, key_id, name, now_us=now_us)
 
-    def free(self, asking: IdempotencyRecord) -> None:
-        free(self._engine, asking)
+    def free_key(self, asking: IdempotencyRecord) -> None:
+        free_key(self._engine, asking)
 
     async def aclose(self) -> None:
         """Once what is under way has given its connection back."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.batches.shapes import CANCELLED, EXPIRED, unanswered
+from gateway.batches.shapes import CANCELLED, EXPIRED, unanswered_line
 from ledger.batches.files import CHUNK_BYTES, FileRecord, FileStore
 from ledger.batches.lines import LineStore
 from ledger.batches.store import CANCELLING, FINALIZING, BatchRecord, BatchStore
@@ -30,7 +30,7 @@ class BatchFinalizer:
     new_id: Callable[[str], str]
     keep_us: int  # output files are kept for so long
 
-    def begin(self, record: BatchRecord) -> bool:
+    def start_finalizing(self, record: BatchRecord) -> bool:
         """Move it to `finalizing` once no line of it can be answered any more."""
         now_us = self.now_us()
         over = record.status == CANCELLING or now_us >= record.expires_us
@@ -68,7 +68,7 @@ class BatchFinalizer:
         while undone := self.lines.undone(record.id, CLOSED):
             hold()
             answers = [
-                (number, unanswered(record.id, number, custom_id, code=code))
+                (number, unanswered_line(record.id, number, custom_id, code=code))
                 for number, custom_id in undone
             ]
             self.lines.close(record.id, answers)
@@ -81,19 +81,19 @@ class BatchFinalizer:
         for number, chunk in enumerate(_chunks(self.lines.answers(record.id, ok=ok))):
             hold()
             if not file_id:
-                file_id = self._begin(record, name)
+                file_id = self._create_output_file(record, name)
             self.files.append(file_id, number, chunk)
             size += len(chunk)
         return (file_id, size) if file_id else None
 
-    def _begin(self, record: BatchRecord, name: str) -> str:
+    def _create_output_file(self, record: BatchRecord, name: str) -> str:
         file_id, now_us = self.new_id("file-"), self.now_us()
         kept_us = self.keep_us if record.output_seconds is None else record.output_seconds * _US
         record_of = FileRecord(
             file_id, record.team_id, record.key_id, "batch_output", name,
             created_us=now_us, expires_us=now_us + kept_us,
         )  # fmt: skip
-        self.files.begin(record_of)
+        self.files.create(record_of)
         return file_id
 
 

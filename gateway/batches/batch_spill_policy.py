@@ -30,12 +30,12 @@ class BatchSpillPolicy:
     own: bool
 
     @property
-    def leaves(self) -> bool:
+    def is_provider_only(self) -> bool:
         """Its lines have nothing to wait for here."""
         return self.onward and not self.own
 
 
-def onward_of(settings: Settings, asked: str) -> BatchSpillPolicy:
+def spill_policy_of(settings: Settings, asked: str) -> BatchSpillPolicy:
     """By the configuration alone; what a policy or a key says is found line by line."""
     found = resolve_model(settings, asked)
     if found is None:
@@ -55,7 +55,7 @@ class CompletionRate:
 
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def saw(self, done: int, now_s: float) -> None:
+    def observe(self, done: int, now_s: float) -> None:
         self._seen.append((now_s, done))
         while len(self._seen) > 2 and self._seen[1][0] <= now_s - REMEMBERED_S:
             self._seen.popleft()
@@ -77,7 +77,7 @@ class BatchBacklog:
     left_s: float
 
 
-def surplus(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> dict[str, int]:
+def surplus_of(queues: Iterable[BatchBacklog], per_s: float, hand_on_s: float) -> dict[str, int]:
     """How many lines of each batch own engines will not have done.
 
     What ends first comes first. `hand_on_s` counts from where lines may spill, too.

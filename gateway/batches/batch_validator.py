@@ -47,7 +47,7 @@ class BatchValidator:
         self, record: BatchRecord, owner: str, *, known: Callable[[str], bool],
         hold: Callable[[], None], now_us: Callable[[], int],
     ) -> None:  # fmt: skip
-        self._lines.forget(record.id)  # of a validation that was interrupted
+        self._lines.delete_lines(record.id)  # of a validation that was interrupted
         try:
             total, faults = self._read(record, InputLines(record.endpoint, known), hold)
         except _FileGone:
@@ -55,14 +55,14 @@ class BatchValidator:
             total, faults = 0, [InputFault("file_not_found", message)]
         if faults or not total:
             faults = faults or [InputFault("empty_file", "The input file holds no request.")]
-            self._lines.forget(record.id)
-            told = [fault.told() for fault in faults[:FAULTS]]
+            self._lines.delete_lines(record.id)
+            told = [fault.document() for fault in faults[:FAULTS]]
             values = {"status": "failed", "failed_us": now_us(), "errors": told}
             self._batches.move(record.id, owner, (VALIDATING,), **values)
             return
         values = {"status": "in_progress", "in_progress_us": now_us(), "total": total}
         if not self._batches.move(record.id, owner, (VALIDATING,), **values):
-            self._lines.forget(record.id)  # it was cancelled meanwhile
+            self._lines.delete_lines(record.id)  # it was cancelled meanwhile
 
     def _read(
         self, record: BatchRecord, reader: InputLines, hold: Callable[[], None]

@@ -17,12 +17,12 @@ from gateway.batches.shapes import batch_object, page
 from gateway.batches.uploads import LIFE_S, PURPOSE
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection
-from gateway.control.access import caller
-from gateway.control.storable_text import Text, storable
+from gateway.control.access import caller_of
+from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.http.body import EMPTY
 from gateway.ids import BatchIds
-from gateway.request.idempotency.idempotency_store import name_of, reused
+from gateway.request.idempotency.idempotency_store import name_of, reused_key_error
 from ledger.batches.store import BatchRecord
 from ledger.idempotency import IdempotencyRecord
 from ledger.identity.keys import Identity
@@ -96,23 +96,23 @@ def batches_router(
 
     @router.post("", summary="Make a batch of an uploaded file", openapi_extra=_BODY)
     async def create(request: Request, response: Response) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         text = await _text(request, server.timeouts.receive_s)
         asked = _read(text)
         record = await file_of(stored, asked.input_file_id, identity.team_id, "input_file_id")
         if record.purpose != PURPOSE:
             message = f"The file's purpose is `{record.purpose}`; `{PURPOSE}` is needed."
             raise RequestError("bad_request", message, param="input_file_id")
-        made = _made(asked, identity, new_id("batch_"), clock.wall_us())
-        asking = _asking(request, made, text)
+        made = _make_batch(asked, identity, new_id("batch_"), clock.wall_us())
+        asking = _idempotency_record_of(request, made, text)
         if asking is not None:
             until_us = made.created_us + round(server.idempotency.hours * HOUR_US)
-            made = await _named(stored, made, asking, until_us)
+            made = await _claimed_batch(stored, made, asking, until_us)
             earlier = await stored.call(stored.batches.find, made.id, made.team_id)
             if earlier is not None:
                 response.headers["idempotent-replayed"] = "true"
                 return batch_object(earlier)
-        await _kept(stored, made, asking, most)
+        await _store_batch(stored, made, asking, most)
         on_made()
         return batch_object(made)
 
@@ -122,20 +122,23 @@ def batches_router(
         after: Text = None,
         limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED,
     ) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         found = await stored.call(
-            stored.batches.listed, identity.team_id, after=storable("after", after), limit=limit + 1
+            stored.batches.list_batches,
+            identity.team_id,
+            after=check_storable("after", after),
+            limit=limit + 1,
         )
         return page([batch_object(record) for record in found[:limit]], more=len(found) > limit)
 
     @router.get("/{batch_id}", summary="One batch")
     async def one(batch_id: str, request: Request) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         return batch_object(await _batch_of(stored, batch_id, identity))
 
     @router.post("/{batch_id}/cancel", summary="Cancel a batch; what is answered stays")
     async def cancel(batch_id: str, request: Request) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         record = await _batch_of(stored, batch_id, identity)
         now_us = clock.wall_us()
         done = await stored.call(stored.batches.cancel, batch_id, identity.team_id, now_us)
@@ -148,7 +151,9 @@ def batches_router(
     return router
 
 
-def _asking(request: Request, made: BatchRecord, text: bytes) -> IdempotencyRecord | None:
+def _idempotency_record_of(
+    request: Request, made: BatchRecord, text: bytes
+) -> IdempotencyRecord | None:
     """Who asks under an `Idempotency-Key`, as the request itself would be called: by its batch."""
     once = request.headers.get("idempotency-key")
     if once is None:
@@ -157,24 +162,24 @@ def _asking(request: Request, made: BatchRecord, text: bytes) -> IdempotencyReco
     return IdempotencyRecord(made.key_id, name_of(once.encode("latin-1")), digest, made.id)
 
 
-async def _named(
+async def _claimed_batch(
     stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord, until_us: int
 ) -> BatchRecord:
     """The batch under the name that its key stands for, whether it was made then or not."""
     now_us = made.created_us
-    first = await stored.call(stored.first, asking, now_us=now_us, expires_us=until_us)
+    first = await stored.call(stored.claim_key, asking, now_us=now_us, expires_us=until_us)
     if first.digest != asking.digest:
-        raise reused(f"`{first.request_id}`")
+        raise reused_key_error(f"`{first.request_id}`")
     return replace(made, id=first.request_id)
 
 
-async def _kept(
+async def _store_batch(
     stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord | None, most: int
 ) -> None:
     if await stored.call(stored.batches.create, made, most=most):
         return
     if asking is not None:
-        await stored.call(stored.free, replace(asking, request_id=made.id))
+        await stored.call(stored.free_key, replace(asking, request_id=made.id))
     message = f"The team has {most} unfinished batches, and may have no more: wait for one."
     raise RequestError("too_many_batches", message)
 
@@ -201,7 +206,7 @@ def _read(text: bytes) -> BatchCreate:
     try:
         asked = msgspec.json.decode(text, type=BatchCreate)
     except msgspec.ValidationError as error:
-        raise RequestError("bad_request", f"The body: {error}.", param=_place(error)) from error
+        raise RequestError("bad_request", f"The body: {error}.", param=_member_of(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         told = f"The body is not valid JSON: {error}" if text.strip() else EMPTY
         raise RequestError("bad_request", told) from error
@@ -214,7 +219,7 @@ def _read(text: bytes) -> BatchCreate:
     return asked
 
 
-def _place(error: msgspec.ValidationError) -> str | None:
+def _member_of(error: msgspec.ValidationError) -> str | None:
     """`$.metadata[...]` and `missing required field `endpoint`` name a member."""
     words = str(error)
     place = words.partition("`$.")[2].partition("`")[0].partition("[")[0].partition(".")[0]
@@ -222,7 +227,7 @@ def _place(error: msgspec.ValidationError) -> str | None:
     return place or named or None
 
 
-def _made(asked: BatchCreate, identity: Identity, batch_id: str, now_us: int) -> BatchRecord:
+def _make_batch(asked: BatchCreate, identity: Identity, batch_id: str, now_us: int) -> BatchRecord:
     kept = asked.output_expires_after
     return BatchRecord(
         id=batch_id,

@@ -16,13 +16,13 @@ from gateway.batches.uploads import (
     Upload,
     UploadIdempotency,
     UploadLimits,
-    no_room,
+    storage_full,
     too_large,
 )
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.control.access import caller
-from gateway.control.storable_text import Text, storable
+from gateway.control.access import caller_of
+from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.ids import BatchIds
 from gateway.request.idempotency.idempotency_store import name_of
@@ -73,7 +73,7 @@ class UploadSlots:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def one(self, team_id: str) -> Iterator[None]:
+    def reserve_slot(self, team_id: str) -> Iterator[None]:
         """A place for as long as this is open; 503 without waiting where none is left."""
         if self._open[team_id] >= self._share:
             raise _full(f"The team has {self._share} uploads open here, and may have no more.")
@@ -100,9 +100,9 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
 
     @router.post("", summary="Upload a file of requests", openapi_extra=_FORM)
     async def create(request: Request, response: Response) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         boundary = _boundary(request, limits.file_limit_bytes)
-        with places.one(identity.team_id):
+        with places.reserve_slot(identity.team_id):
             now_us = clock.wall_us()
             record = FileRecord(
                 new_id("file-"), identity.team_id, identity.key_id, "batch", "",
@@ -110,7 +110,7 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
             )  # fmt: skip
             once = await _once(stored, record, settings.server.idempotency.hours, request)
             if once is None or once.first is None:
-                await _has_room(stored, record.team_id, limits.team_limit_bytes)
+                await _check_capacity(stored, record.team_id, limits.team_limit_bytes)
             upload = Upload(stored, record, bounds, once)
             made = await upload.receive(boundary, request.stream())
             if made.id != record.id:
@@ -125,16 +125,16 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
         order: Literal["asc", "desc"] = "desc",
         limit: Annotated[int, Query(ge=1, le=LISTED)] = LISTED,
     ) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         found = await stored.call(
-            stored.files.listed, identity.team_id, purpose=storable("purpose", purpose),
-            after=storable("after", after), limit=limit + 1, newest_first=order == "desc",
+            stored.files.list_files, identity.team_id, purpose=check_storable("purpose", purpose),
+            after=check_storable("after", after), limit=limit + 1, newest_first=order == "desc",
         )  # fmt: skip
         return page([file_object(record) for record in found[:limit]], more=len(found) > limit)
 
     @router.get("/{file_id}", summary="One file, without its content")
     async def one(file_id: str, request: Request) -> dict[str, Any]:
-        return file_object(await found(file_id, request))
+        return file_object(await find_file(file_id, request))
 
     @router.get(
         "/{file_id}/content",
@@ -143,7 +143,7 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
         responses={200: {"content": {"application/octet-stream": {}}}},
     )
     async def content(file_id: str, request: Request) -> StreamingResponse:
-        record = await found(file_id, request)
+        record = await find_file(file_id, request)
         headers = {"content-length": str(record.bytes)}
         return StreamingResponse(
             _content(stored, file_id), media_type="application/octet-stream", headers=headers
@@ -151,11 +151,11 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
 
     @router.delete("/{file_id}", summary="Delete a file")
     async def delete(file_id: str, request: Request) -> dict[str, Any]:
-        await _deleted(stored, await found(file_id, request))
+        await _delete_file(stored, await find_file(file_id, request))
         return {"id": file_id, "object": "file", "deleted": True}
 
-    async def found(file_id: str, request: Request) -> FileRecord:
-        identity = caller(request)
+    async def find_file(file_id: str, request: Request) -> FileRecord:
+        identity = caller_of(request)
         return await file_of(stored, file_id, identity.team_id)
 
     return router
@@ -169,16 +169,16 @@ async def _once(
     if given is None:
         return None
     name, now_us = name_of(given.encode("latin-1")), record.created_us
-    first = await stored.call(stored.taken, record.key_id, name, now_us=now_us)
+    first = await stored.call(stored.find_claim, record.key_id, name, now_us=now_us)
     return UploadIdempotency(name, now_us + round(hours * HOUR_US), first)
 
 
-async def _has_room(stored: BatchDatabase, team_id: str, limit: int) -> None:
-    if await stored.call(stored.files.kept_bytes, team_id) >= limit:
-        raise no_room(limit)
+async def _check_capacity(stored: BatchDatabase, team_id: str, limit: int) -> None:
+    if await stored.call(stored.files.stored_bytes, team_id) >= limit:
+        raise storage_full(limit)
 
 
-async def _deleted(stored: BatchDatabase, record: FileRecord) -> None:
+async def _delete_file(stored: BatchDatabase, record: FileRecord) -> None:
     reader = await stored.call(stored.batches.delete_file, record.id, record.team_id)
     if reader is not None:
         message = f"The batch `{reader}` has not read this file yet. Try again in a moment."

@@ -28,7 +28,7 @@ class InputFault:
     line: int | None = None
     param: str | None = None
 
-    def told(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         return {
             "code": self.code, "line": self.line, "message": self.message, "param": self.param,
         }  # fmt: skip

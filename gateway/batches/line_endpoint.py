@@ -26,7 +26,7 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 from ledger.budgets.client import BudgetRefusal
 from ledger.identity.keys import Identity, KeyRing
 from ledger.journals.records import Hold
-from router.idle import TightestSlo, strained
+from router.idle import TightestSlo, reason_to_preempt
 from router.types import EngineState
 
 PREFIX = "/batch-lines"
@@ -73,10 +73,8 @@ class LineLoadTracker(LoadTracker):
             found.setdefault(row, []).append(name)
         return found
 
-    def take_off(
-        self, plan: RoutingPlan, step: AttemptPlan, now_s: float
-    ) -> LoadReservation | None:
-        flight, ttft_ms = super().take_off(plan, step, now_s), step.verdict.ttft_ms
+    def reserve(self, plan: RoutingPlan, step: AttemptPlan, now_s: float) -> LoadReservation | None:
+        flight, ttft_ms = super().reserve(plan, step, now_s), step.verdict.ttft_ms
         if flight is not None:
             self._engines[plan.request_id] = step.frozen.target.row
         if flight is not None and ttft_ms is not None:
@@ -136,10 +134,10 @@ class LineEndpoint:
         inside = {**scope, "path": scope["path"][len(PREFIX) :], "extensions": {}}
         await (self.onward if ticket.onward else self.hot)(inside, receive, noted)
         if not begun:  # it made room, or nobody is there to hear this
-            await _made_room(ticket, send)
+            await _send_preempted(ticket, send)
 
 
-async def _made_room(ticket: LineTicket, send: SendMessage) -> None:
+async def _send_preempted(ticket: LineTicket, send: SendMessage) -> None:
     error = RequestError("made_room", "The line made room for live requests.")
     headers = [JSON, (b"x-request-id", ticket.request_id.encode())]
     start = {"type": "http.response.start", "status": error.row.status, "headers": headers}
@@ -180,7 +178,7 @@ class LineAdmission(BudgetAdmission):
         held = await super().hold(attempt_id, scopes, bound_pusd)
         if not isinstance(held, BudgetRefusal):
             return held
-        room = self.desk.room(scopes)
+        room = self.desk.remaining_pusd(scopes)
         if room is not None and room < bound_pusd:
             return held
         message = f"Budget `{held.scope}` has room for this line once others have ended."
@@ -214,14 +212,14 @@ class LinePreemptor:
         """Until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            self.look()
+            self.preempt_lines()
 
-    def look(self) -> int:
+    def preempt_lines(self) -> int:
         """How many lines were ended."""
         open_lines = {reply.request_id: reply for reply in self._hot.open_replies()}
         ended = 0
         for row, names in self._flights.by_engine(open_lines).items():
-            if names and strained(self._state(row), self._promised(row)):
+            if names and reason_to_preempt(self._state(row), self._promised(row)):
                 newest = max(
                     (open_lines[name] for name in names), key=lambda response: response.opened_s
                 )

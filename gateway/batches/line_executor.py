@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.exc import DBAPIError
 
-from gateway.batches.line_outcome import LineDone, LineRetry, judge
+from gateway.batches.line_outcome import LineDone, LineRetry, judge_outcome
 from gateway.batches.line_sender import LineSender
 from gateway.batches.pace import LineConcurrency
 from gateway.clock import Clock
@@ -71,11 +71,11 @@ class LineExecutor:
         self._lanes: dict[str, _Lane] = {}
 
     @property
-    def in_hand(self) -> list[LineClaim]:
+    def open_claims(self) -> list[LineClaim]:
         """Every line that this runner answers for."""
         return [claim for lane in self._lanes.values() for claim in (*lane.ready, *lane.out)]
 
-    def done(self, model: str) -> int:
+    def answered_count(self, model: str) -> int:
         """Lines of a model that were answered here."""
         lane = self._lanes.get(model)
         return 0 if lane is None else lane.done
@@ -85,7 +85,7 @@ class LineExecutor:
         lane = self._lanes.get(model)
         return Counter(claim.batch_id for claim in lane.ready) if lane else Counter()
 
-    async def give_back(self, model: str, pause_s: float) -> None:
+    async def release_ready(self, model: str, pause_s: float) -> None:
         """Of a model's lines those that are ready; none is claimed for a while."""
         lane = self._lanes[model]
         lane.dry_until_s = self._clock.now_s() + pause_s
@@ -98,7 +98,7 @@ class LineExecutor:
             lane = self._lanes.setdefault(model, _Lane(LineConcurrency(self._most)))
             now_s = self._clock.now_s()
             out = sum(len(each_lane.out) for each_lane in self._lanes.values())
-            room = min(lane.pace.room(len(lane.out), now_s), self._most - out)
+            room = min(lane.pace.additional_lines(len(lane.out), now_s), self._most - out)
             wanted = room - len(lane.ready)
             if wanted > 0 and now_s >= lane.dry_until_s:
                 now_us = self._clock.wall_us()
@@ -115,11 +115,11 @@ class LineExecutor:
 
     async def renew(self) -> None:
         """Keep what is in hand; what was lost is not worked on any more."""
-        claims = self.in_hand
+        claims = self.open_claims
         if claims:
             until_us = self._clock.wall_us() + LEASE_US
             lost = await asyncio.to_thread(self._lines.renew, claims, until_us=until_us)
-            still = set(self.in_hand)  # what was answered meanwhile is nobody's any more
+            still = set(self.open_claims)  # what was answered meanwhile is nobody's any more
             if gone := still.intersection(lost):
                 log.warning("%d lines are in other hands: this runner stood still", len(gone))
                 await self.drop(gone.__contains__)
@@ -152,26 +152,26 @@ class LineExecutor:
     async def _carry(self, lane: _Lane, claim: LineClaim) -> None:
         try:
             spill = self._clock.wall_us() >= claim.expires_us - self._spill_us
-            verdict = judge(claim, await self._sender.send(claim, spill=spill))
+            verdict = judge_outcome(claim, await self._sender.send(claim, spill=spill))
             if isinstance(verdict, LineDone):
-                await self._stored(claim, verdict)
+                await self._store_answer(claim, verdict)
                 lane.done += 1
             elif isinstance(verdict, LineRetry):
-                lane.pace.refused(len(lane.out), self._clock.now_s())
+                lane.pace.record_refusal(len(lane.out), self._clock.now_s())
                 self.tally.again += 1
                 next_us = self._clock.wall_us() + round(verdict.after_s * 1e6)
                 await asyncio.to_thread(
                     self._lines.put_back, claim, next_us=next_us, failed=verdict.failed
                 )
             else:
-                lane.pace.refused(len(lane.out), self._clock.now_s())
+                lane.pace.record_refusal(len(lane.out), self._clock.now_s())
                 lane.ready.appendleft(claim)
         except DBAPIError as error:  # its lease ends, and it is tried again
             log.warning("line %s was not put back: %s", claim.request_id, error.orig)
         finally:
             lane.out.pop(claim, None)
 
-    async def _stored(self, claim: LineClaim, done: LineDone) -> None:
+    async def _store_answer(self, claim: LineClaim, done: LineDone) -> None:
         """An answer that was paid for is kept until it is stored, or another's counts."""
         while True:
             try:

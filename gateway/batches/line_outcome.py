@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway.batches.shapes import NO_ANSWER, answered, unanswered
+from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
 from ledger.batches.lines import LineClaim
 
 MOST_FAILURES = 5
@@ -59,27 +59,27 @@ class LineDeferred:
 Verdict = LineDone | LineRetry | LineDeferred
 
 
-def judge(claim: LineClaim, outcome: LineAnswer | ConnectionLost) -> Verdict:
-    if _untried(outcome):
+def judge_outcome(claim: LineClaim, outcome: LineAnswer | ConnectionLost) -> Verdict:
+    if _is_untried(outcome):
         return LineDeferred()
     if isinstance(outcome, LineAnswer) and _code(outcome.body) == MADE_ROOM:
         return LineRetry(MADE_ROOM_S, failed=False)
-    if _passing(outcome) and claim.failures + 1 < MOST_FAILURES:
+    if _is_passing(outcome) and claim.failures + 1 < MOST_FAILURES:
         return LineRetry(min(BACK_OFF_S * 2.0**claim.failures, LONGEST_S), failed=True)
-    line = None if isinstance(outcome, ConnectionLost) else _answered(claim, outcome)
+    line = None if isinstance(outcome, ConnectionLost) else _answer_line(claim, outcome)
     if line is None or isinstance(outcome, ConnectionLost):
-        line = unanswered(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)
+        line = unanswered_line(claim.batch_id, claim.number, claim.custom_id, code=NO_ANSWER)
         return LineDone(line, ok=False)
     return LineDone(line, ok=outcome.status == 200)
 
 
-def _untried(outcome: LineAnswer | ConnectionLost) -> bool:
+def _is_untried(outcome: LineAnswer | ConnectionLost) -> bool:
     if isinstance(outcome, ConnectionLost):
         return not outcome.sent
     return outcome.status == 503 and _code(outcome.body) in _UNTRIED
 
 
-def _passing(outcome: LineAnswer | ConnectionLost) -> bool:
+def _is_passing(outcome: LineAnswer | ConnectionLost) -> bool:
     if isinstance(outcome, ConnectionLost):
         return True
     return outcome.status in PASSING and outcome.retry is not False
@@ -93,10 +93,10 @@ def _code(body: bytes) -> str | None:
     return code if isinstance(code, str) else None
 
 
-def _answered(claim: LineClaim, answer: LineAnswer) -> bytes | None:
+def _answer_line(claim: LineClaim, answer: LineAnswer) -> bytes | None:
     """`None` where the body is no JSON."""
     try:
-        return answered(
+        return answered_line(
             claim.batch_id, claim.number, claim.custom_id,
             status=answer.status, request_id=answer.request_id, body=answer.body,
         )  # fmt: skip

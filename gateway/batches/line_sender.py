@@ -47,14 +47,14 @@ class LineSender:
         )
 
     async def send(self, claim: LineClaim, *, spill: bool) -> LineAnswer | ConnectionLost:
-        return await self._asked(claim, self._ticket(claim, spill=spill))
+        return await self._post_line(claim, self._ticket(claim, spill=spill))
 
-    async def onward(self, claim: LineClaim) -> ProviderLine | None:
+    async def plan_at_provider(self, claim: LineClaim) -> ProviderLine | None:
         """What a provider's batch would get of it; `None` while that cannot be told.
 
         Raises `SpillRefused` where none takes it, or what is asked would be refused anywhere.
         """
-        found = await self._asked(claim, self._ticket(claim, onward=True))
+        found = await self._post_line(claim, self._ticket(claim, onward=True))
         if isinstance(found, ConnectionLost) or found.status in PASSING - {NOT_ONWARD}:
             return None
         if found.status != 200:
@@ -71,7 +71,7 @@ class LineSender:
             onward=onward,
         )
 
-    async def _asked(self, claim: LineClaim, ticket: LineTicket) -> LineAnswer | ConnectionLost:
+    async def _post_line(self, claim: LineClaim, ticket: LineTicket) -> LineAnswer | ConnectionLost:
         headers = {
             "authorization": f"Bearer {self._authority.sign(ticket)}",
             "content-type": "application/json",

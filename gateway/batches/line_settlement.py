@@ -16,10 +16,10 @@ from backends.chunks import parse_answer
 from backends.errors import BackendError, RequestDeclined, UpstreamRejected
 from backends.refusal import openai_refusal
 from backends.secret import Secret
-from backends.text_length import said_in_answer, shows_pictures
+from backends.text_length import answer_content_bytes, has_pictures
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
-from gateway.batches.shapes import NO_ANSWER, answered, unanswered
+from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
 from gateway.request.outcome_evidence import REFUSED
 from gateway.request.usage_checks import (
     UsageBounds,
@@ -91,62 +91,62 @@ class LineSettlement:
     now_us: int
     secrets: tuple[Secret, ...] = ()
 
-    def ended(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
+    def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
         """How the line ended, by its result."""
         response = result.response
         if response is None:
             undone = result.error is not None and result.error.code in UNDONE
-            return self._again(line, opening, None, failed=not undone)
+            return self._settle_retry(line, opening, None, failed=not undone)
         status, body = response.status_code, bytes(response.body)
         if status == 200:
-            return self._answered(line, opening, body)
+            return self._settle_answer(line, opening, body)
         return self._refused(line, opening, status, body)
 
     def _refused(self, line: OutLine, opening: AttemptOpening, status: int, body: bytes) -> LineEnd:
         if status in OUR_ACCOUNT:
-            return self.returned(line, opening, kept=True)
+            return self.settle_returned(line, opening, kept=True)
         told = openai_refusal(body, status, self.secrets)
         if status in PASSING:
-            return self._again(line, opening, (status, told), failed=True)
-        settled = self._settled(line, opening, "rejected", status, None, error=REFUSED)
+            return self._settle_retry(line, opening, (status, told), failed=True)
+        settled = self._settled_record(line, opening, "rejected", status, None, error=REFUSED)
         return LineEnd(line, settled, self._line(line, status, told))
 
-    def returned(
+    def settle_returned(
         self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
     ) -> LineEnd:
         """It was not done, and waits again."""
-        settled = self._settled(line, opening, "rejected", 503, None, error="not_done")
+        settled = self._settled_record(line, opening, "rejected", 503, None, error="not_done")
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
-    def gone(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
+    def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
-        bound = self._most(line)
-        settled = self._settled(line, opening, "upstream_error", 502, bound, error=GONE)
-        return LineEnd(line, settled, self._unanswered(line))
+        bound = self._max_charge_of(line)
+        settled = self._settled_record(line, opening, "upstream_error", 502, bound, error=GONE)
+        return LineEnd(line, settled, self._unanswered_line(line))
 
-    def _answered(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
+    def _settle_answer(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
         try:
             said = parse_answer(body)
         except RequestDeclined as error:
             return self._refused(line, opening, error.status or 400, error.body)
         except UpstreamRejected:
-            return self.returned(line, opening, kept=True)
+            return self.settle_returned(line, opening, kept=True)
         except BackendError as error:
             if not error.billable:
-                return self._again(line, opening, None, failed=True)
-            charge = self._most(line)
+                return self._settle_retry(line, opening, None, failed=True)
+            charge = self._max_charge_of(line)
             if error.usage is not None:
                 charge = _charge(line, error.usage, body)
-            settled = self._settled(
+            settled = self._settled_record(
                 line, opening, "upstream_error", 502, charge, error="bad_answer"
             )
-            return LineEnd(line, settled, self._unanswered(line))
+            return LineEnd(line, settled, self._unanswered_line(line))
         charge = _charge(line, said.usage, body)
-        settled = self._settled(line, opening, "finished", 200, charge)
+        settled = self._settled_record(line, opening, "finished", 200, charge)
         settled = msgspec.structs.replace(settled, finish_reason=said.finish_reason)
         return LineEnd(line, settled, self._line(line, 200, body), ok=True)
 
-    def _again(
+    def _settle_retry(
         self,
         line: OutLine,
         opening: AttemptOpening,
@@ -156,13 +156,13 @@ class LineSettlement:
     ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
-        settled = self._settled(line, opening, "rejected", status, None, error="not_done")
+        settled = self._settled_record(line, opening, "rejected", status, None, error="not_done")
         if failed and line.failures + 1 >= MOST_FAILURES:
-            answer = self._unanswered(line) if told is None else self._line(line, *told)
+            answer = self._unanswered_line(line) if told is None else self._line(line, *told)
             return LineEnd(line, settled, answer)
         return LineEnd(line, settled, failed=failed)
 
-    def _settled(
+    def _settled_record(
         self,
         line: OutLine,
         opening: AttemptOpening,
@@ -193,7 +193,7 @@ class LineSettlement:
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
             error=error,
-            compared=self._compared(line, found.tokens) if charge is not None else (),
+            compared=self._compared_costs(line, found.tokens) if charge is not None else (),
             tier=BATCH_TIER,
             unknown_tier=not listed,
             disputed=found.disputed,
@@ -204,7 +204,7 @@ class LineSettlement:
             and bool(charged_terms(price.terms.unread, ())),
         )
 
-    def _compared(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
+    def _compared_costs(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
         known = [self.prices.get(version) for version in line.terms.compared]
         return tuple(
             ComparedCost(price.name, price.version, cost_pusd(tokens, price))
@@ -212,19 +212,19 @@ class LineSettlement:
             if price is not None
         )
 
-    def _most(self, line: OutLine) -> _Charge:
+    def _max_charge_of(self, line: OutLine) -> _Charge:
         terms = line.terms
         return _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
 
     def _line(self, line: OutLine, status: int, body: bytes) -> bytes:
         request_id = line.attempt_id.rpartition(".")[0]
-        return answered(
+        return answered_line(
             self.batch_id, line.number, line.custom_id,
             status=status, request_id=request_id, body=body,
         )  # fmt: skip
 
-    def _unanswered(self, line: OutLine) -> bytes:
-        return unanswered(self.batch_id, line.number, line.custom_id, code=NO_ANSWER)
+    def _unanswered_line(self, line: OutLine) -> bytes:
+        return unanswered_line(self.batch_id, line.number, line.custom_id, code=NO_ANSWER)
 
 
 def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Charge:
@@ -238,13 +238,13 @@ def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Cha
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
         return replace(bound, disputed=True)
-    said = said_in_answer(body)
+    said = answer_content_bytes(body)
     sent = None if b'"image_url"' in line.body else len(line.body)
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     within = tokens
     if tokens.output and is_too_low(tokens, said):
         within = msgspec.structs.replace(tokens, output=ceil(said / PRIOR_BYTES_PER_TOKEN))
-    elif is_too_high(tokens, usage, terms.n, said) and not shows_pictures(body):
+    elif is_too_high(tokens, usage, terms.n, said) and not has_pictures(body):
         within = fit_text(tokens, terms.n, said)
     disputed = disputed or within is not tokens
     within = fit_tokens(within, bounds)

@@ -115,7 +115,7 @@ class MultipartParser:
         self._parts += 1
         if self._parts > PARTS_LIMIT:
             raise FormError(f"the form has more than {PARTS_LIMIT} parts")
-        name, filename = _named(self._held[2:place])
+        name, filename = _part_names(self._held[2:place])
         self._held = b"\r\n" + self._held[place + 4 :]  # an empty part ends at once
         self._name, self._is_file, self._value = name, filename is not None, b""
         self._step = self._first
@@ -135,10 +135,10 @@ class MultipartParser:
         if place < 0:
             kept = len(self._mark) - 1  # a boundary may have begun in these
             part, self._held = self._held[:-kept], self._held[-kept:]
-            return self._told(part) if part else None
+            return self._emit_part(part) if part else None
         part, self._held = self._held[:place], self._held[place + len(self._mark) :]
         self._step = self._after_mark
-        found = self._told(part)
+        found = self._emit_part(part)
         if self._is_file:
             return [*found, FileEnds(self._name)]
         try:
@@ -146,7 +146,7 @@ class MultipartParser:
         except UnicodeDecodeError as error:
             raise FormError(f"the field `{self._name}` is not UTF-8") from error
 
-    def _told(self, part: bytes) -> list[Event]:
+    def _emit_part(self, part: bytes) -> list[Event]:
         if self._is_file:
             return [FileData(part)] if part else []
         self._value += part
@@ -155,7 +155,7 @@ class MultipartParser:
         return []
 
 
-def _named(head: bytes) -> tuple[str, str | None]:
+def _part_names(head: bytes) -> tuple[str, str | None]:
     """(field, filename) of a part; a filename makes it a file."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")

@@ -26,7 +26,7 @@ class LineConcurrency:
         self._pause_s = FIRST_PAUSE_S
         self._until_s = 0.0
 
-    def room(self, out: int, now_s: float) -> int:
+    def additional_lines(self, out: int, now_s: float) -> int:
         """How many more may go out beside these."""
         if now_s < self._until_s:
             return 0
@@ -35,7 +35,7 @@ class LineConcurrency:
             self._grown_s = now_s
         return max(0, self._allowed - out)
 
-    def refused(self, out: int, now_s: float) -> None:
+    def record_refusal(self, out: int, now_s: float) -> None:
         """No engine was idle enough for one of these `out`."""
         if now_s < self._until_s:
             return  # several went out together: one refusal
@@ -48,7 +48,7 @@ class LineConcurrency:
 LONG = (FINALIZING, VALIDATING)
 
 
-def in_turn(found: Sequence[BatchRecord]) -> list[BatchRecord]:
+def select_turns(found: Sequence[BatchRecord]) -> list[BatchRecord]:
     """`found` is ordered by age; what is left out has its turn in a later pass.
 
     Reading an input file and writing output files take long: one of each per team and pass, so that

@@ -16,11 +16,11 @@ from gateway.config.schema import PolicySloSection
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import serves_by_priority
-from gateway.http.body import raw
+from gateway.http.body import encode_raw
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.plan import PlannerProtocol, RoutingPlan
 from ledger.identity.keys import Identity
-from router.idle import TightestSlo, spare
+from router.idle import TightestSlo, spare_decision
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import KIND_TRAITS
 
@@ -29,7 +29,7 @@ PRIORITY = 1
 
 
 class LinePlanner:
-    """Over a planner that was made with `without_promises`; `ticket` is of the line in work."""
+    """Over a planner that was made with `drop_latency_targets`; `ticket` is of the line in work."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class LinePlanner:
             if plan.decision.reason in PERMANENT or plan.decision.reason is Reason.BUDGET:
                 return plan
             raise _waits(plan.decision.reason)
-        decision = spare(plan.decision, self._promises, spill=self._ticket.get().spill)
+        decision = spare_decision(plan.decision, self._promises, spill=self._ticket.get().spill)
         if not decision.order:
             raise _waits(decision.reason)
-        plan = plan.decided(decision)
+        plan = plan.with_decision(decision)
         pools = {step.frozen.target.pool for step in plan.steps}
         decodes = KIND_TRAITS[asked.kind].decoded
         return _standing_back(plan) if decodes and pools <= self._patient else plan
@@ -73,12 +73,12 @@ class LinePlanner:
 
 def _standing_back(plan: RoutingPlan) -> RoutingPlan:
     """Behind every request without a priority (0): the engine takes the lowest first."""
-    members = {**plan.asked.members, "priority": raw(PRIORITY)}
+    members = {**plan.asked.members, "priority": encode_raw(PRIORITY)}
     asked = msgspec.structs.replace(plan.asked, members=members)
     return msgspec.structs.replace(plan, asked=asked)
 
 
-def patient_pools(settings: Settings) -> frozenset[str]:
+def priority_pools(settings: Settings) -> frozenset[str]:
     """Pools whose engines are told `--scheduling-policy priority`; others refuse the member."""
     return frozenset(name for name, pool in settings.pools.items() if serves_by_priority(pool))
 
@@ -88,7 +88,7 @@ def _waits(reason: Reason) -> RequestError:
     return RequestError("not_idle", message, retry_after_s=RETRY_AFTER_S)
 
 
-def without_promises(settings: Settings) -> Settings:
+def drop_latency_targets(settings: Settings) -> Settings:
     """The same rules without their latencies, and without waiting in a worker for room."""
     rules = tuple(
         rule.model_copy(update={"slo": PolicySloSection(), "otherwise": "reject"})
@@ -97,7 +97,7 @@ def without_promises(settings: Settings) -> Settings:
     return settings.model_copy(update={"policies": rules})
 
 
-def promises_of(settings: Settings) -> dict[str, TightestSlo]:
+def tightest_slo_of_pools(settings: Settings) -> dict[str, TightestSlo]:
     """By pool, the tightest latencies among the policies of what is served there."""
     found: dict[str, TightestSlo] = {}
     for rule in settings.policies:

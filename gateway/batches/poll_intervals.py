@@ -13,6 +13,6 @@ class PollIntervals:
     most: float = 120.0
     settled: float = 30.0
 
-    def after(self, tries: int) -> int:
+    def delay_us(self, tries: int) -> int:
         """Microseconds before the next look."""
         return round(min(self.first * 1.5 ** min(tries, 40), self.most) * _US)

@@ -84,7 +84,7 @@ class ProviderBatchClient:
 
     async def upload(self, name: str, text: bytes) -> str:
         """The file's id there."""
-        found = await self._asked(
+        found = await self._send_request(
             "POST", "/files", files={"file": (name, text, "application/jsonl")},
             data={"purpose": "batch"}, timeout=UPLOAD_TIMEOUT,
         )  # fmt: skip
@@ -92,7 +92,7 @@ class ProviderBatchClient:
 
     async def find_file(self, name: str, since_s: int) -> str | None:
         """A file of this name that is not older."""
-        async for entry in self._listed("/files", {"purpose": "batch"}, since_s):
+        async for entry in self._list_entries("/files", {"purpose": "batch"}, since_s):
             if entry.get("filename") == name:
                 return _text(entry, "id")
         return None
@@ -102,24 +102,24 @@ class ProviderBatchClient:
             "input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h",
             "metadata": {MARK: mark},
         }  # fmt: skip
-        return _batch(await self._asked("POST", "/batches", json=asked))
+        return _batch(await self._send_request("POST", "/batches", json=asked))
 
     async def find_batch(self, mark: str, since_s: int) -> ProviderBatch | None:
         """The batch that carries this mark and is not older."""
-        async for entry in self._listed("/batches", {}, since_s):
+        async for entry in self._list_entries("/batches", {}, since_s):
             marks = entry.get("metadata")
             if isinstance(marks, Mapping) and marks.get(MARK) == mark:
                 return _batch(entry)
         return None
 
     async def batch(self, batch_id: str) -> ProviderBatch:
-        return _batch(await self._asked("GET", f"/batches/{batch_id}"))
+        return _batch(await self._send_request("GET", f"/batches/{batch_id}"))
 
     async def cancel(self, batch_id: str) -> ProviderBatch:
-        return _batch(await self._asked("POST", f"/batches/{batch_id}/cancel"))
+        return _batch(await self._send_request("POST", f"/batches/{batch_id}/cancel"))
 
     async def delete(self, file_id: str) -> None:
-        await self._asked("DELETE", f"/files/{file_id}")
+        await self._send_request("DELETE", f"/files/{file_id}")
 
     async def lines(self, file_id: str) -> AsyncIterator[bytes]:
         """Yield a file's lines one at a time; raises `ProviderUnavailable` where it breaks off."""
@@ -140,14 +140,14 @@ class ProviderBatchClient:
         except httpx.HTTPError as error:
             raise ProviderUnavailable(type(error).__name__) from None
 
-    async def _listed(
+    async def _list_entries(
         self, path: str, query: dict[str, str], since_s: int
     ) -> AsyncIterator[dict[str, Any]]:
         """The newest first, until they are older."""
         after: dict[str, str] = {}
         for _ in range(PAGES):
             asked = {**query, "limit": str(LISTED), **after}
-            page = await self._asked("GET", path, params=asked)
+            page = await self._send_request("GET", path, params=asked)
             found = [datum for datum in page.get("data") or () if isinstance(datum, dict)]
             for finding in found:
                 yield finding
@@ -159,7 +159,7 @@ class ProviderBatchClient:
             after = {"after": _text(last, "id")}
         raise ProviderUnavailable(f"{path} has too many entries to be searched")
 
-    async def _asked(self, method: str, path: str, **given: Any) -> dict[str, Any]:
+    async def _send_request(self, method: str, path: str, **given: Any) -> dict[str, Any]:
         transmission = Transmission()
         marked = {EXTENSION: transmission}
         try:
@@ -216,7 +216,7 @@ class BatchProviders:
     secrets: tuple[Secret, ...] = ()
 
 
-def taking_batches(
+def make_batch_providers(
     settings: Settings, runtime: Runtime, environ: Mapping[str, str]
 ) -> dict[str, BatchProviders]:
     """By name. Raises `ConfigError` for one without an address or without its key."""

@@ -19,7 +19,7 @@ from gateway.batches.batch_spill_policy import (
     BatchBacklog,
     BatchSpillPolicy,
     CompletionRate,
-    surplus,
+    surplus_of,
 )
 from gateway.batches.line_executor import LineExecutor
 from gateway.batches.line_sender import LineSender, SpillRefused
@@ -82,7 +82,7 @@ class ProviderBatchBuilder:
                 if not claims:
                     break
                 wanted -= len(claims)
-                left = await self._leave(record, claims, opened)
+                left = await self._send_lines(record, claims, opened)
                 gone += left
                 if not left:
                     break
@@ -96,14 +96,14 @@ class ProviderBatchBuilder:
         now_us = self.clock.wall_us()
         until_us = now_us + LEASE_US
         return await asyncio.to_thread(
-            self.batches.take, record.id, self.owner, now_us=now_us, until_us=until_us
+            self.batches.lease, record.id, self.owner, now_us=now_us, until_us=until_us
         )
 
-    async def _leave(
+    async def _send_lines(
         self, record: BatchRecord, claims: list[LineClaim], opened: dict[tuple[str, str], _Open]
     ) -> int:
         places = asyncio.Semaphore(PLANNED_AT_ONCE)
-        planned = await asyncio.gather(*(self._planned(claim, places) for claim in claims))
+        planned = await asyncio.gather(*(self._plan_line(claim, places) for claim in claims))
         groups: dict[tuple[str, str], list[LeavingLine]] = {}
         for claim, handed in zip(claims, planned, strict=True):
             if handed is not None:
@@ -114,9 +114,9 @@ class ProviderBatchBuilder:
                 groups.setdefault(place, []).append(leaving)
         gone = 0
         for place, some in groups.items():
-            open_ = opened.get(place) or await self._begin(record, place, opened)
+            open_ = opened.get(place) or await self._start_batch(record, place, opened)
             at_us = self.clock.wall_us()
-            left = await asyncio.to_thread(self.store.leave, open_.id, some, at_us=at_us)
+            left = await asyncio.to_thread(self.store.send_lines, open_.id, some, at_us=at_us)
             for broke in left.broke:
                 await self._back(broke.claim, BROKE_US)
             open_.lines += len(left.gone)
@@ -126,11 +126,11 @@ class ProviderBatchBuilder:
                 await self._close(opened.pop(place))
         return gone
 
-    async def _planned(self, claim: LineClaim, places: asyncio.Semaphore) -> ProviderLine | None:
+    async def _plan_line(self, claim: LineClaim, places: asyncio.Semaphore) -> ProviderLine | None:
         """`None`: the line is back where it was."""
         async with places:
             try:
-                handed = await self.sender.onward(claim)
+                handed = await self.sender.plan_at_provider(claim)
             except SpillRefused:
                 await asyncio.to_thread(self.lines.put_back, claim, kept=True)
                 return None
@@ -142,7 +142,7 @@ class ProviderBatchBuilder:
         next_us = self.clock.wall_us() + after_us
         await asyncio.to_thread(self.lines.put_back, claim, next_us=next_us)
 
-    async def _begin(
+    async def _start_batch(
         self,
         record: BatchRecord,
         place: tuple[str, str],
@@ -159,7 +159,7 @@ class ProviderBatchBuilder:
             ProviderBatchState.COLLECTING,
             created_us=now_us,
         )
-        await asyncio.to_thread(self.store.begin, made, until_us=now_us + HELD_US)
+        await asyncio.to_thread(self.store.create, made, until_us=now_us + HELD_US)
         return open_
 
     async def _close(self, open_: _Open) -> None:
@@ -194,7 +194,7 @@ class ProviderBatchLoop:
     _paces: dict[str, CompletionRate] = field(default_factory=dict)
     _decided_s: dict[str, float] = field(default_factory=dict)
 
-    async def look(self, found: Sequence[BatchRecord], models: Sequence[str]) -> None:
+    async def run_due(self, found: Sequence[BatchRecord], models: Sequence[str]) -> None:
         """Everything that is due; `found` are the open batches, `models` those of their lines."""
         known = {record.id: record for record in found}
         await self.courier.step(known, self.collector.collecting)
@@ -226,12 +226,12 @@ class ProviderBatchLoop:
             log.warning("lines wait to leave: %s", error.orig)
 
     async def _surplus(self, model: str, open_: dict[str, BatchRecord]) -> dict[str, int]:
-        waiting = Counter(await asyncio.to_thread(self.lines.waiting, model))
+        waiting = Counter(await asyncio.to_thread(self.lines.waiting_counts, model))
         if not self.of(model).own:
-            return surplus(self._queues(waiting, open_), 0.0, math.inf)
+            return surplus_of(self._queues(waiting, open_), 0.0, math.inf)
         now_s = self.clock.now_s()
         pace = self._paces.setdefault(model, CompletionRate())
-        pace.saw(self.carrier.done(model), now_s)
+        pace.observe(self.carrier.answered_count(model), now_s)
         per_s = pace.per_s(now_s)
         if per_s is None:
             return {}
@@ -239,21 +239,21 @@ class ProviderBatchLoop:
         if all(queue.left_s + self.spill_s > self.hand_on_s for queue in queues):
             return {}
         hosts = max(1, await asyncio.to_thread(self.lines.runners, model))
-        found = surplus(queues, per_s * hosts, self.hand_on_s - self.spill_s)
+        found = surplus_of(queues, per_s * hosts, self.hand_on_s - self.spill_s)
         if any(count > waiting[batch_id] for batch_id, count in found.items()):
-            await self.carrier.give_back(model, PAUSE_S)
+            await self.carrier.release_ready(model, PAUSE_S)
         return found
 
     def _queues(
         self, counts: Mapping[str, int], open_: Mapping[str, BatchRecord]
     ) -> list[BatchBacklog]:
         return [
-            BatchBacklog(batch_id, count, self._left_s(open_[batch_id]))
+            BatchBacklog(batch_id, count, self._remaining_s(open_[batch_id]))
             for batch_id, count in counts.items()
             if batch_id in open_
         ]
 
-    def _left_s(self, record: BatchRecord) -> float:
+    def _remaining_s(self, record: BatchRecord) -> float:
         return (record.expires_us - self.clock.wall_us()) / _US - self.spill_s
 
     def _is_due(self, model: str) -> bool:

@@ -63,7 +63,7 @@ class ProviderBatchSync:
             if record.id in self._tasks or record.id in busy:
                 continue
             if record.next_us <= self.clock.wall_us():
-                task = asyncio.create_task(self._carried(record.id, found))
+                task = asyncio.create_task(self._run_batch(record.id, found))
                 self._tasks[record.id] = task
 
     async def settle(self) -> None:
@@ -78,9 +78,9 @@ class ProviderBatchSync:
         for provider in self.providers.values():
             await provider.remote.aclose()
 
-    async def _carried(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> None:
+    async def _run_batch(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> None:
         try:
-            while await self._one(outgoing_id, found):
+            while await self._step_batch(outgoing_id, found):
                 pass
         except DBAPIError as error:
             log.warning("%s waits for the ledger: %s", outgoing_id, error.orig)
@@ -89,12 +89,12 @@ class ProviderBatchSync:
         finally:
             self._tasks.pop(outgoing_id, None)
 
-    async def _one(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> bool:
+    async def _step_batch(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> bool:
         """One state further; False when there is nothing more to do at once."""
         now_us = self.clock.wall_us()
         until_us = now_us + HELD_US
         taken = await asyncio.to_thread(
-            self.store.take, outgoing_id, now_us=now_us, until_us=until_us
+            self.store.lease, outgoing_id, now_us=now_us, until_us=until_us
         )
         record = await asyncio.to_thread(self.store.find, outgoing_id) if taken else None
         if record is None or record.state == State.DONE:
@@ -111,7 +111,7 @@ class ProviderBatchSync:
         except ProviderUnavailable as away:
             return await self._later(record, away)
         except ProviderRefused as refused:
-            return await self._refused(record, refused)
+            return await self._handle_refusal(record, refused)
 
     async def _step(
         self, record: OutgoingRecord, remote: ProviderBatchClient | None, *, over: bool
@@ -121,7 +121,7 @@ class ProviderBatchSync:
             after = State.READY if record.lines else State.DONE
             return await self._move(record, state=after)
         if state is State.RETURNING or remote is None or (over and state in _NOT_SENT):
-            return await self._returned(record)
+            return await self._return_batch(record)
         steps: dict[State, Callable[[OutgoingRecord, ProviderBatchClient], Awaitable[bool]]] = {
             State.READY: self._upload,
             State.UPLOADING: self._find_file,
@@ -130,7 +130,7 @@ class ProviderBatchSync:
             State.BOOKING: self._book,
         }
         if state is State.SENT:
-            return await self._look(record, remote, over=over)
+            return await self._poll_batch(record, remote, over=over)
         return await steps[state](record, remote)
 
     # -- to the provider ----------------------------------------------------------------------
@@ -141,14 +141,14 @@ class ProviderBatchSync:
         if not await self._move(record, state=State.UPLOADING, marked_us=now_us):
             return False
         file_id = await remote.upload(_name(record), text)
-        return await self._move(record, State.UPLOADING, **_uploaded(file_id))
+        return await self._move(record, State.UPLOADING, **_uploaded_values(file_id))
 
     async def _find_file(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         """A file that was not found is sent again; one that came too late is never read."""
         file_id = await remote.find_file(_name(record), _since_s(record))
         if file_id is None:
             return await self._move(record, state=State.READY)
-        return await self._move(record, **_uploaded(file_id))
+        return await self._move(record, **_uploaded_values(file_id))
 
     async def _create(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         assert record.input_file_id is not None
@@ -156,22 +156,22 @@ class ProviderBatchSync:
         if not await self._move(record, state=State.CREATING, marked_us=now_us):
             return False
         made = await remote.create(record.input_file_id, record.endpoint, record.id)
-        return await self._sent(record, made, remote)
+        return await self._mark_sent(record, made, remote)
 
     async def _find_batch(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
         """The batch that may have been made; made again only when it surely was not."""
         made = await remote.find_batch(record.id, _since_s(record))
         if made is not None:
-            return await self._sent(record, made, remote)
+            return await self._mark_sent(record, made, remote)
         passed_us = self.clock.wall_us() - (record.marked_us or 0)
         if passed_us < self.waits.settled * _US:
             return await self._later(record)
         return await self._move(record, state=State.UPLOADED, tries=0)
 
-    async def _sent(
+    async def _mark_sent(
         self, record: OutgoingRecord, made: ProviderBatch, remote: ProviderBatchClient
     ) -> bool:
-        next_us = self.clock.wall_us() + self.waits.after(0)
+        next_us = self.clock.wall_us() + self.waits.delay_us(0)
         values = {"state": State.SENT, "remote_id": made.id, "next_us": next_us, "tries": 0}
         if await self._move(record, State.CREATING, **values):
             return False
@@ -182,7 +182,7 @@ class ProviderBatchSync:
 
     # -- and back -----------------------------------------------------------------------------
 
-    async def _look(
+    async def _poll_batch(
         self, record: OutgoingRecord, remote: ProviderBatchClient, *, over: bool
     ) -> bool:
         assert record.remote_id is not None
@@ -226,28 +226,30 @@ class ProviderBatchSync:
                     texts = []
             await asyncio.to_thread(self._book_some, record, texts, secrets)
         kept = record.why == "completed"  # it says that it did all: it will not do these
-        await asyncio.to_thread(self._return_rest, record, kept=kept, next_us=0)
+        await asyncio.to_thread(self._return_lines, record, kept=kept, next_us=0)
         await self._move(record, state=State.DONE)
-        await self._tidied(record, remote)
+        await self._delete_files(record, remote)
         return False
 
-    async def _returned(self, record: OutgoingRecord) -> bool:
+    async def _return_batch(self, record: OutgoingRecord) -> bool:
         """Nothing was done there: the lines wait again."""
         if record.state == State.CREATING:  # it may have been made, and must not run on unseen
             remote = self._remote(record)
             made = None if remote is None else await remote.find_batch(record.id, _since_s(record))
             if remote is not None and made is not None:
-                return await self._sent(record, made, remote) or True
+                return await self._mark_sent(record, made, remote) or True
             if self.clock.wall_us() - (record.marked_us or 0) < self.waits.settled * _US:
                 return await self._later(record)
         next_us = self.clock.wall_us() + LATER_US if record.why == FULL else 0
         kept = record.why == REFUSED_THERE
-        await asyncio.to_thread(self._return_rest, record, kept=kept, next_us=next_us)
+        await asyncio.to_thread(self._return_lines, record, kept=kept, next_us=next_us)
         await self._move(record, state=State.DONE)
-        await self._tidied(record, self._remote(record))
+        await self._delete_files(record, self._remote(record))
         return False
 
-    async def _tidied(self, record: OutgoingRecord, remote: ProviderBatchClient | None) -> None:
+    async def _delete_files(
+        self, record: OutgoingRecord, remote: ProviderBatchClient | None
+    ) -> None:
         """Its files there are nobody's any more; where they stay, the provider's own time ends."""
         for file_id in (record.input_file_id, record.output_file_id, record.error_file_id):
             if file_id is not None and remote is not None:
@@ -283,15 +285,15 @@ class ProviderBatchSync:
             if line is not None and line.attempt_id == result.custom_id:
                 pairs.append((line, result))
         lines = [line for line, _ in pairs]
-        booking, openings = self._booking(record, lines, secrets)
+        booking, openings = self._settlement_of(record, lines, secrets)
         ended = [
-            booking.ended(line, openings[line.attempt_id], result)
+            booking.settle_result(line, openings[line.attempt_id], result)
             for line, result in pairs
             if line.attempt_id in openings
         ]
-        self._stored(record, ended)
+        self._store_ends(record, ended)
 
-    def _return_rest(self, record: OutgoingRecord, *, kept: bool, next_us: int) -> None:
+    def _return_lines(self, record: OutgoingRecord, *, kept: bool, next_us: int) -> None:
         some: list[OutLine] = []
         for line in self.store.lines(record.id):
             some.append(line)
@@ -303,29 +305,31 @@ class ProviderBatchSync:
     def _return(
         self, record: OutgoingRecord, lines: list[OutLine], *, kept: bool, next_us: int
     ) -> None:
-        booking, openings = self._booking(record, lines, ())
-        self._stored(
+        booking, openings = self._settlement_of(record, lines, ())
+        self._store_ends(
             record,
             [
-                booking.gone(line, openings[line.attempt_id])
+                booking.settle_lost(line, openings[line.attempt_id])
                 if record.why == LOST_THERE
-                else booking.returned(line, openings[line.attempt_id], kept=kept, next_us=next_us)
+                else booking.settle_returned(
+                    line, openings[line.attempt_id], kept=kept, next_us=next_us
+                )
                 for line in lines
             ],
         )
 
-    def _booking(
+    def _settlement_of(
         self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[Secret, ...]
     ) -> tuple[LineSettlement, Mapping[str, Any]]:
-        openings = self.store.opened([line.attempt_id for line in lines])
+        openings = self.store.find_openings([line.attempt_id for line in lines])
         versions = {opening.price_version or 0 for opening in openings.values()}
         versions |= {version for line in lines for version in line.terms.compared}
         prices = prices_of(self.store.engine, versions)
         return LineSettlement(record.batch_id, prices, self.clock.wall_us(), secrets), openings
 
-    def _stored(self, record: OutgoingRecord, ended: list[LineEnd]) -> None:
+    def _store_ends(self, record: OutgoingRecord, ended: list[LineEnd]) -> None:
         if ended:
-            self.store.book(record, ended, at_us=self.clock.wall_us())
+            self.store.settle_lines(record, ended, at_us=self.clock.wall_us())
 
     # -- states -------------------------------------------------------------------------------
 
@@ -341,13 +345,13 @@ class ProviderBatchSync:
         """Looked at again after a while that grows. Always False: nothing more to do now."""
         if why is not None:
             log.warning("%s at %s: %s", record.id, record.provider, why)
-        next_us = self.clock.wall_us() + self.waits.after(record.tries)
+        next_us = self.clock.wall_us() + self.waits.delay_us(record.tries)
         now = await asyncio.to_thread(self.store.find, record.id)
         if now is not None:
             await self._move(now, next_us=next_us, tries=record.tries + 1, **values)
         return False
 
-    async def _refused(self, record: OutgoingRecord, refused: ProviderRefused) -> bool:
+    async def _handle_refusal(self, record: OutgoingRecord, refused: ProviderRefused) -> bool:
         """A refused file or batch is none; what is not there any more is waited for some days."""
         now = await asyncio.to_thread(self.store.find, record.id)
         assert now is not None
@@ -377,7 +381,7 @@ _NOT_SENT = (State.READY, State.UPLOADING, State.UPLOADED, State.CREATING)
 _BEFORE = {State.READY: State.READY, State.UPLOADED: State.UPLOADED}
 
 
-def _uploaded(file_id: str) -> dict[str, Any]:
+def _uploaded_values(file_id: str) -> dict[str, Any]:
     return {"state": State.UPLOADED, "input_file_id": file_id, "tries": 0}
 
 

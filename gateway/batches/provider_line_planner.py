@@ -19,7 +19,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import ClientResponse
 from gateway.request.dispatch import CAP_NAMES, Dispatcher
-from gateway.request.metering import opening
+from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.request_parser import body_for
 from ledger.batches.outgoing import LineTerms
@@ -74,13 +74,13 @@ class ProviderLinePlanner(Dispatcher):
         if not found:
             raise _not_onward(str(plan.decision.reason))
         bound, step = min(found, key=lambda finding: finding[0])
-        handed = self._handed(_decided(plan, step), step, bound)
-        await reply.whole(200, [PACKED], msgspec.msgpack.encode(handed))
+        handed = self._provider_line(_decide_for(plan, step), step, bound)
+        await reply.send_whole(200, [PACKED], msgspec.msgpack.encode(handed))
 
-    def _handed(self, plan: RoutingPlan, step: AttemptPlan, bound: int) -> ProviderLine:
+    def _provider_line(self, plan: RoutingPlan, step: AttemptPlan, bound: int) -> ProviderLine:
         target, frozen = step.frozen.target, step.frozen
         attempt = Attempt(plan, plan.step(plan.decision.order[0]), 1, self.clock.now_s(), ())
-        opened = opening(attempt, self.clock.wall_us())
+        opened = opened_record(attempt, self.clock.wall_us())
         members = {
             name: member for name, member in plan.asked.members.items() if name != "service_tier"
         }
@@ -114,7 +114,7 @@ def has_batch_rates(price: Price) -> bool:
     return any(schedule.tier == BATCH_TIER for schedule in price.terms.schedules)
 
 
-def _decided(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
+def _decide_for(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
     """Nothing else is tried, and own engines are left alone: they would be late."""
     verdicts = []
     order: tuple[Verdict, ...] = ()
@@ -134,7 +134,7 @@ def _decided(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
     decision = Decision(
         plan.decision.policy, order, tuple(verdicts), reason, InfeasibleAction.REJECT
     )
-    return plan.decided(decision)
+    return plan.with_decision(decision)
 
 
 def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | None:

@@ -18,12 +18,12 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.batches.authority import load_authority
 from gateway.batches.batch_finalizer import BatchFinalizer
-from gateway.batches.batch_spill_policy import onward_of
+from gateway.batches.batch_spill_policy import spill_policy_of
 from gateway.batches.batch_validator import BatchValidator, LeaseLost
 from gateway.batches.line_executor import LineExecutor
 from gateway.batches.line_sender import LineSender
-from gateway.batches.pace import in_turn
-from gateway.batches.provider_batch_client import BatchProviders, taking_batches
+from gateway.batches.pace import select_turns
+from gateway.batches.provider_batch_client import BatchProviders, make_batch_providers
 from gateway.batches.provider_batch_loop import ProviderBatchBuilder, ProviderBatchLoop
 from gateway.batches.provider_batch_sync import ProviderBatchSync
 from gateway.batches.wake import RunnerProgress, WakeSignal, write_progress
@@ -95,14 +95,14 @@ class BatchRunner:
         spill_us = round(limits.spill_s * 1e6)
         self._carrier = LineExecutor(
             self._lines, sender, clock, most=limits.in_flight, spill_us=spill_us,
-            leaves=lambda model: onward_of(settings, model).leaves,
+            leaves=lambda model: spill_policy_of(settings, model).is_provider_only,
         )  # fmt: skip
         self._outward = ProviderBatchLoop(
             ProviderBatchBuilder(
                 self._lines, self._outgoing, self._batches, sender, self._owner, clock, BatchIds()
             ),
             ProviderBatchSync(self._outgoing, providers, clock, spill_us),
-            self._lines, partial(onward_of, settings), self._carrier, clock,
+            self._lines, partial(spill_policy_of, settings), self._carrier, clock,
             limits.hand_on_s, limits.spill_s,
         )  # fmt: skip
         self._finishing = BatchFinalizer(
@@ -116,12 +116,12 @@ class BatchRunner:
         self._models: list[str] = []
 
     async def run(self, stop: asyncio.Event) -> None:
-        await self._until_there(stop)
+        await self._recover_leases(stop)
         chores = [
             asyncio.create_task(self._every(seconds, work, stop))
             for seconds, work in (
                 (FEED_S, self._feed),
-                (LOOK_S, self._look),
+                (LOOK_S, self._run_steps),
                 (RENEW_S, self._carrier.renew),
                 (SWEEP_S, self._sweep),
             )
@@ -138,7 +138,7 @@ class BatchRunner:
             log.warning("claims were not given back: %s", error.orig)
         await self._sender.aclose()
 
-    async def _until_there(self, stop: asyncio.Event) -> None:
+    async def _recover_leases(self, stop: asyncio.Event) -> None:
         """What an earlier life left behind is free, once the database is there."""
         while not stop.is_set():
             try:
@@ -165,14 +165,14 @@ class BatchRunner:
                 pause_s = AWAY_S
             for _ in range(round(pause_s / FEED_S)):
                 await asyncio.sleep(FEED_S)
-                if stop.is_set() or (seconds == LOOK_S and self._bell.rang()):
+                if stop.is_set() or (seconds == LOOK_S and self._bell.has_rung()):
                     break
 
     async def _feed(self) -> None:
         if self._models:
             await self._carrier.feed(self._models)
 
-    async def _look(self) -> None:
+    async def _run_steps(self) -> None:
         """Open batches, the teams in turn, as many steps further as they can go at once."""
         for _ in range(STEPS):
             if not await self._further():
@@ -193,18 +193,18 @@ class BatchRunner:
 
         await self._carrier.drop(over)
         self._models = await asyncio.to_thread(self._lines.models) if running else []
-        await self._outward.look(found, self._models)
-        moved = [await asyncio.to_thread(self._step, record) for record in in_turn(found)]
-        self._tell(found)
+        await self._outward.run_due(found, self._models)
+        moved = [await asyncio.to_thread(self._step, record) for record in select_turns(found)]
+        self._publish_progress(found)
         return any(moved)
 
-    def _tell(self, found: list[BatchRecord]) -> None:
+    def _publish_progress(self, found: list[BatchRecord]) -> None:
         write_progress(
             self._run_dir,
             RunnerProgress(
                 batches=len(found),
                 lines=sum(record.total - record.completed - record.failed for record in found),
-                out=len(self._carrier.in_hand),
+                out=len(self._carrier.open_claims),
                 ok=self._carrier.tally.ok,
                 failed=self._carrier.tally.failed,
                 again=self._carrier.tally.again,
@@ -215,16 +215,16 @@ class BatchRunner:
         """In a thread. A batch that another runner has in hand is left to it."""
         if record.status == IN_PROGRESS and not self._is_over(record):
             return False
-        if not self._taken(record.id):
+        if not self._lease_batch(record.id):
             return False
         try:
             if record.status == VALIDATING:
                 self._validation.run(
-                    record, self._owner, known=self._known, hold=self._hold(record.id),
+                    record, self._owner, known=self._is_known, hold=self._hold(record.id),
                     now_us=self._clock.wall_us,
                 )  # fmt: skip
             elif record.status in (IN_PROGRESS, CANCELLING):
-                return self._finishing.begin(record)
+                return self._finishing.start_finalizing(record)
             elif record.status == FINALIZING:
                 self._finishing.end(record, self._hold(record.id))
         except LeaseLost:
@@ -236,19 +236,19 @@ class BatchRunner:
         done = record.completed + record.failed >= record.total
         return done or self._clock.wall_us() >= record.expires_us
 
-    def _taken(self, batch_id: str) -> bool:
+    def _lease_batch(self, batch_id: str) -> bool:
         now_us = self._clock.wall_us()
         until_us = now_us + HELD_US
-        return self._batches.take(batch_id, self._owner, now_us=now_us, until_us=until_us)
+        return self._batches.lease(batch_id, self._owner, now_us=now_us, until_us=until_us)
 
     def _hold(self, batch_id: str) -> Callable[[], None]:
         def hold() -> None:
-            if not self._taken(batch_id):
+            if not self._lease_batch(batch_id):
                 raise LeaseLost(batch_id)
 
         return hold
 
-    def _known(self, model: str) -> bool:
+    def _is_known(self, model: str) -> bool:
         return resolve_model(self._settings, model) is not None
 
     async def _sweep(self) -> None:
@@ -262,7 +262,7 @@ async def _main(begun: ProcessStart) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    taking = taking_batches(settings, runtime, os.environ)
+    taking = make_batch_providers(settings, runtime, os.environ)
     sink.hide(secret for each in taking.values() for secret in each.secrets)
     await BatchRunner(settings, runtime, engine, given.address, providers=taking).run(stop)
     engine.dispose()

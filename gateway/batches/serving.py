@@ -24,12 +24,12 @@ from gateway.batches.line_endpoint import (
 )
 from gateway.batches.planner import (
     LinePlanner,
-    patient_pools,
-    promises_of,
-    without_promises,
+    drop_latency_targets,
+    priority_pools,
+    tightest_slo_of_pools,
 )
 from gateway.batches.provider_line_planner import ProviderLinePlanner
-from gateway.batches.wake import wake
+from gateway.batches.wake import wake_runner
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.fleet.shared_load import SharedLoadTable
@@ -93,7 +93,7 @@ def serve_batches(
     stored = BatchDatabase(make_engine(host.runtime.ledger_url))
 
     flights = LineLoadTracker(host.board, host.worker)
-    promises = in_force.hold(lambda rules, _: promises_of(rules))
+    promises = in_force.hold(lambda rules, _: tightest_slo_of_pools(rules))
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     return BatchRoutes(
@@ -102,18 +102,18 @@ def serve_batches(
             batches_router(
                 stored,
                 clock,
-                partial(wake, host.runtime.run_dir),
+                partial(wake_runner, host.runtime.run_dir),
                 most=settings.batches.team_batches,
                 server=settings.server,
             ),
         ),
         entrance,
         stored,
-        _making_room(host, entrance.hot, flights, promises),
+        _make_preemptor(host, entrance.hot, flights, promises),
     )
 
 
-def _making_room(
+def _make_preemptor(
     host: BatchDependencies,
     hot: InferenceApi,
     flights: LineLoadTracker,
@@ -139,8 +139,8 @@ def _entrance(
     ticket: ContextVar[LineTicket] = ContextVar("ticket")
 
     def planner(rules: Settings, version: str) -> PlannerProtocol:
-        plans = plans_for(without_promises(rules), version)
-        return LinePlanner(plans, promises_of(rules), ticket, patient_pools(rules))
+        plans = plans_for(drop_latency_targets(rules), version)
+        return LinePlanner(plans, tightest_slo_of_pools(rules), ticket, priority_pools(rules))
 
     lines = replace(
         dispatcher,
@@ -155,7 +155,7 @@ def _entrance(
             asked, keys, UncountedRequests(), server, host.clock, request_ids(ticket)
         )
 
-    plans = in_force.hold(lambda rules, version: plans_for(without_promises(rules), version))
+    plans = in_force.hold(lambda rules, version: plans_for(drop_latency_targets(rules), version))
     onward = ProviderLinePlanner.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
     return LineEndpoint(api(lines), api(onward), authority, ticket, host.clock)

@@ -75,7 +75,7 @@ def page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
     }
 
 
-def answered(
+def answered_line(
     batch_id: str, number: int, custom_id: str, *, status: int, request_id: str, body: bytes
 ) -> bytes:
     """A line that got an answer, good or bad; the body's own line breaks would end the line."""
@@ -87,7 +87,7 @@ def answered(
     return _line(batch_id, number, custom_id, response, None)
 
 
-def unanswered(batch_id: str, number: int, custom_id: str, *, code: str) -> bytes:
+def unanswered_line(batch_id: str, number: int, custom_id: str, *, code: str) -> bytes:
     """A line that ends without an answer; `code` says why."""
     error = {"code": code, "message": _MESSAGES[code]}
     return _line(batch_id, number, custom_id, None, error)

@@ -22,7 +22,7 @@ from gateway.batches.multipart import (
     MultipartParser,
 )
 from gateway.errors import RequestError
-from gateway.request.idempotency.idempotency_store import reused
+from gateway.request.idempotency.idempotency_store import reused_key_error
 from ledger.batches.files import CHUNK_BYTES, FileRecord, SweptError
 from ledger.idempotency import IdempotencyRecord
 
@@ -86,10 +86,10 @@ class Upload:
         """
         try:
             await self._read(MultipartParser(boundary), body)
-            return await self._finished()
+            return await self._finish_upload()
         except BaseException:
             if self._begun:  # also when the client hung up and this task is being cancelled
-                await asyncio.shield(self._dropped())
+                await asyncio.shield(self._drop_file())
             raise
 
     async def _read(self, form: MultipartParser, body: AsyncIterator[bytes]) -> None:
@@ -99,7 +99,7 @@ class Upload:
                 if not data:
                     raise _bad("The form ends before its last boundary.")
                 for event in form.feed(data):
-                    await self._take(event, body)
+                    await self._handle_event(event, body)
         except FormError as error:
             raise _bad(f"The form cannot be read: {error}.") from error
         except TimeoutError as error:
@@ -120,7 +120,7 @@ class Upload:
         self._arrived += len(data)
         return data
 
-    async def _take(self, event: Event, body: AsyncIterator[bytes]) -> None:
+    async def _handle_event(self, event: Event, body: AsyncIterator[bytes]) -> None:
         if isinstance(event, FormTextField):
             self._fields[event.name] = event.value
         elif isinstance(event, FileBegins):
@@ -129,7 +129,7 @@ class Upload:
             name = "".join(c for c in event.filename if c.isprintable())[:NAME_LIMIT]
             self._record = replace(self._record, filename=name or "file")
             if self._is_written:
-                await self._stored.call(self._stored.files.begin, self._record)
+                await self._stored.call(self._stored.files.create, self._record)
             self._begun = True
         elif isinstance(event, FileData):
             self._held += event.data
@@ -137,12 +137,12 @@ class Upload:
             if self._content is not None:
                 self._content.update(event.data)
             if self._size > self._bounds.file_bytes:
-                await _drained(body)
+                await _drain_body(body)
                 raise too_large(self._bounds.file_bytes)
             while len(self._held) >= CHUNK_BYTES:
                 if not await self._write(CHUNK_BYTES):
-                    await _drained(body)
-                    raise no_room(self._bounds.team_bytes)
+                    await _drain_body(body)
+                    raise storage_full(self._bounds.team_bytes)
 
     async def _write(self, size: int) -> bool:
         """Whether the team had room for it."""
@@ -154,14 +154,14 @@ class Upload:
                     team_limit_bytes=self._bounds.team_bytes,
                 )  # fmt: skip
             except SweptError as error:
-                raise _swept() from error
+                raise _swept_error() from error
             if not written:
                 return False
         del self._held[:size]
         self._number += 1
         return True
 
-    async def _finished(self) -> FileRecord:
+    async def _finish_upload(self) -> FileRecord:
         if not self._begun:
             raise _bad("`file` is required.", "file")
         if not self._size:
@@ -171,14 +171,14 @@ class Upload:
             message = f"`purpose` must be `{PURPOSE}`: files are kept for batches only."
             raise _bad(message, "purpose")
         if self._held and not await self._write(len(self._held)):
-            raise no_room(self._bounds.team_bytes)
+            raise storage_full(self._bounds.team_bytes)
         record = replace(
             self._record, bytes=self._size, expires_us=self._expires_us(), status="processed"
         )
         if self._once is not None:
             return await self._meant(record, self._once)
         if not await self._stored.call(self._stored.files.finish, record):
-            raise _swept()
+            raise _swept_error()
         return record
 
     async def _meant(self, record: FileRecord, once: UploadIdempotency) -> FileRecord:
@@ -191,15 +191,15 @@ class Upload:
             finish = self._stored.files.finish_once
             first = await self._stored.call(finish, record, asking, until_us=once.until_us)
             if first is None:
-                raise _swept()
+                raise _swept_error()
             if first.request_id == record.id:
                 return record
-            await self._dropped()  # who sent the same meanwhile was faster
+            await self._drop_file()  # who sent the same meanwhile was faster
         if first.digest != asking.digest:
-            raise reused(f"`{first.request_id}`")
+            raise reused_key_error(f"`{first.request_id}`")
         earlier = await self._stored.call(self._stored.files.find, first.request_id, record.team_id)
         if earlier is None:
-            raise _deleted(first.request_id)
+            raise _deleted_error(first.request_id)
         return earlier
 
     def _digest(self) -> bytes:
@@ -208,7 +208,7 @@ class Upload:
         said = msgspec.json.encode([self._record.filename, sorted(self._fields.items())])
         return sha256(b"/v1/files\0" + said + b"\0" + self._content.digest()).digest()
 
-    async def _dropped(self) -> None:
+    async def _drop_file(self) -> None:
         if self._is_written:
             await self._stored.call(self._stored.files.drop, self._record.id)
 
@@ -230,16 +230,16 @@ def too_large(limit: int) -> RequestError:
     return RequestError("too_large", f"The file is larger than {limit} bytes.", param="file")
 
 
-def no_room(limit: int) -> RequestError:
+def storage_full(limit: int) -> RequestError:
     message = f"The team may keep {limit} bytes in files, and this is more: delete some files."
     return RequestError("too_large", message, param="file")
 
 
-def _swept() -> RequestError:
+def _swept_error() -> RequestError:
     return _bad("The file took longer to arrive than unfinished files are kept.", "file")
 
 
-def _deleted(file_id: str) -> RequestError:
+def _deleted_error(file_id: str) -> RequestError:
     return RequestError(
         "duplicate_request",
         f"This `Idempotency-Key` stands for the file `{file_id}`, which is there no more. Send a "
@@ -249,7 +249,7 @@ def _deleted(file_id: str) -> RequestError:
     )
 
 
-async def _drained(body: AsyncIterator[bytes]) -> None:
+async def _drain_body(body: AsyncIterator[bytes]) -> None:
     left = DRAINED_BYTES
     try:
         async with asyncio.timeout(DRAINED_S):

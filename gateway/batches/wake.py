@@ -14,23 +14,23 @@ from sqlalchemy.exc import DBAPIError
 from gateway.clock import Clock
 from ledger.batches.store import BatchStore
 from ledger.database import make_engine
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 WAKE_FILE = "batches.wake"
 
 
-def wake(run_dir: Path) -> None:
+def wake_runner(run_dir: Path) -> None:
     (run_dir / WAKE_FILE).touch(mode=0o600)
 
 
 class WakeSignal:
-    """`rang()`: whether it was rung since it was asked last."""
+    """`has_rung()`: whether it was rung since it was asked last."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / WAKE_FILE
         self._heard_ns = self._time_ns()
 
-    def rang(self) -> bool:
+    def has_rung(self) -> bool:
         before, self._heard_ns = self._heard_ns, self._time_ns()
         return self._heard_ns != before
 
@@ -45,13 +45,13 @@ LISTEN_S = 0.2
 LOOK_S = 30.0  # for batches that other hosts' clients made
 
 
-async def until_needed(run_dir: Path, url: str, clock: Clock) -> None:
+async def wait_for_work(run_dir: Path, url: str, clock: Clock) -> None:
     """Returns once there is work for a runner: a batch is open, on any host of the database."""
     bell, engine = WakeSignal(run_dir), make_engine(url)
     try:
         while not await _any_due(engine, clock):
             for _ in range(round(LOOK_S / LISTEN_S)):
-                if bell.rang():
+                if bell.has_rung():
                     return
                 await asyncio.sleep(LISTEN_S)
     finally:
@@ -80,9 +80,9 @@ class RunnerProgress(msgspec.Struct, frozen=True):
 
 
 def write_progress(run_dir: Path, progress: RunnerProgress) -> None:
-    leave(run_dir / PROGRESS_FILE, progress)
+    write_note(run_dir / PROGRESS_FILE, progress)
 
 
 def read_progress(run_dir: Path) -> RunnerProgress | None:
     """`None` where no runner ever ran."""
-    return find(run_dir / PROGRESS_FILE, RunnerProgress)
+    return read_note(run_dir / PROGRESS_FILE, RunnerProgress)

@@ -19,7 +19,7 @@ from gateway.config.settings import Settings
 from gateway.control.admin.enginehost import running_here
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.admin.verb import AdminOperation, OperationContext, is_refused
-from gateway.control.os_user import whoami
+from gateway.control.os_user import os_user
 
 G = TypeVar("G", bound=msgspec.Struct)
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
@@ -41,33 +41,33 @@ class LocalAdmin:
         self._opened = opened
 
     def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-        by, here = self._by or whoami(), partial(running_here, self._settings)
+        by, here = self._by or os_user(), partial(running_here, self._settings)
         return verb.work(
             OperationContext(self._settings, by, Clock().wall_us(), self._opened, here), given
         )
 
 
-def looking(config: Path) -> AbstractContextManager[AdminBackend]:
+def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
     """The desk of the gateway that is meant; what it refuses in the block is one line, status 1."""
     return _desk(config, None, ledger_reader)
 
 
-def acting(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
+def open_writing_backend(config: Path, by: str | None) -> AbstractContextManager[AdminBackend]:
     """The same for who changes something: a ledger that is not there yet is made."""
     if gateway_url() is not None and by is not None:
         fail("a gateway elsewhere writes down whose key it is: leave out --by")
     return _desk(config, by, ledger_engine)
 
 
-def look(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+def run_query(config: Path, verb: AdminOperation[G], given: G) -> dict[str, Any]:
     """Return the answer of a verb that only looks."""
-    with looking(config) as desk:
+    with open_backend(config) as desk:
         return desk.do(verb, given)
 
 
-def act(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
+def run_change(config: Path, by: str | None, verb: AdminOperation[G], given: G) -> dict[str, Any]:
     """Return the answer of a verb that changes something."""
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         return desk.do(verb, given)
 
 
@@ -87,7 +87,7 @@ def _desk(
                 # Only who asks elsewhere pays for the HTTP client, a tenth of a command's time.
                 elsewhere: Any = importlib.import_module("gateway.control.admin.remote")
                 desk: AdminBackend = opened.enter_context(elsewhere.remote(url, os.environ))
-                if elsewhere.in_clear(url):
+                if elsewhere.is_cleartext(url):
                     typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
                 yield desk
     except Exception as error:

@@ -35,7 +35,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"breakeven {version('breakeven')}")
         raise typer.Exit
@@ -57,7 +57,7 @@ def options(
     ] = None,
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
     ] = False,
 ) -> None:
     """Run your own GPUs and the external APIs as one fleet, and see what every request cost."""

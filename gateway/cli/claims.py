@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gateway.cli.output import AsJson, emit, table
-from ledger.economics.claims import agrees, claims, compute
+from ledger.economics.claims import claims, compute, is_recomputed_equal
 
 
 def claims_(
@@ -18,7 +18,7 @@ def claims_(
 
     Status 1 if one comes out other than the table says: that would be our own fault.
     """
-    found = [claim for claim in claims() if not (wrong and claim.holds)]
+    found = [claim for claim in claims() if not (wrong and claim.is_confirmed)]
     told: list[dict[str, Any]] = [
         {
             "id": finding.id,
@@ -30,7 +30,7 @@ def claims_(
             "unit": finding.unit,
             "verdict": finding.verdict,
             "recomputed": [f"{float(value):.10g}" for value in compute(finding)],
-            "agrees": agrees(finding),
+            "agrees": is_recomputed_equal(finding),
         }
         for finding in found
     ]

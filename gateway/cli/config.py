@@ -20,9 +20,9 @@ from gateway.config.credentials import (
     provider_keys,
     webhook,
 )
-from gateway.config.faults import dotted
+from gateway.config.faults import render
 from gateway.config.settings import Settings, examine, load
-from gateway.config.statedir import plainly
+from gateway.config.statedir import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
 from gateway.host.prepare import ledger_url
@@ -39,14 +39,14 @@ Config = Annotated[
 
 def load_or_fail(path: Path) -> Settings:
     """The settings, or every fault of the file on stderr and status 1."""
-    _here_alone()
+    _refuse_remote()
     try:
         return load(path)
     except ConfigError as error:
         fail("\n".join((*error.faults, *_elsewhere(path))))
 
 
-def _here_alone() -> None:
+def _refuse_remote() -> None:
     """What is meant for a gateway elsewhere is never done here instead."""
     if (url := gateway_url()) is not None:
         fail(f"this command works where the gateway runs, not on {url}: leave out --gateway "
@@ -71,7 +71,7 @@ def _elsewhere(path: Path) -> list[str]:
 
 def start_or_fail(path: Path) -> Settings:
     """The settings of a start: warnings are shown, an error ends it with the list of `check`."""
-    _here_alone()
+    _refuse_remote()
     examined = examine(path, at_us=Clock().wall_us(), environ=os.environ)
     if examined.settings is None:
         lines = (*examined.lines, *_elsewhere(path))
@@ -107,9 +107,9 @@ def _unset(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
             continue
         secret = environ.get(variable, "")
         if not secret.strip():
-            yield f"{dotted(place)}: `{variable}` {NOT_SET}"
+            yield f"{render(place)}: `{variable}` {NOT_SET}"
         elif (place, variable) == kept and len(secret) < SECRET_CHARACTERS:
-            yield f"{dotted(place)}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
+            yield f"{render(place)}: `{variable}` must hold at least {SECRET_CHARACTERS} characters"
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def ledger_engine(settings: Settings) -> Iterator[Engine]:
         url = ledger_url(settings, os.environ)
         settings.state.mkdir(parents=True, exist_ok=True)
         migrate(url)
-        yield from _until_done(make_engine(url))
+        yield from _dispose_after(make_engine(url))
 
 
 @contextmanager
@@ -130,14 +130,14 @@ def ledger_reader(settings: Settings) -> Iterator[Engine]:
         place = make_url(url)
         if place.get_backend_name() == "sqlite" and not Path(place.database or "").exists():
             fail(f"there is no ledger at {place.database}; `breakeven serve` makes it")
-        yield from _until_done(open_readonly(url))
+        yield from _dispose_after(open_readonly(url))
 
 
 @contextmanager
 def failing_plainly(settings: Settings) -> Iterator[None]:
     """What the state directory or the ledger refuses in the block is one line and status 1."""
     try:
-        with plainly(settings):
+        with translate_state_errors(settings):
             yield
     except ConfigError as error:
         fail("\n".join(error.faults))
@@ -145,7 +145,7 @@ def failing_plainly(settings: Settings) -> Iterator[None]:
         fail(str(error))
 
 
-def _until_done(engine: Engine) -> Iterator[Engine]:
+def _dispose_after(engine: Engine) -> Iterator[Engine]:
     try:
         yield engine
     finally:

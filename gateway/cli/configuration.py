@@ -61,7 +61,7 @@ def import_command(
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
         carried.notes.append(ImportNote("model_list", words))
     text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
-    lines = [f"{file}: {place}: {text}" for place, text in _gathered(carried.notes)]
+    lines = [f"{file}: {place}: {text}" for place, text in _merge_notes(carried.notes)]
     if out is not None:
         _write(out, text)
     if prices is not None and carried.prices:
@@ -115,7 +115,7 @@ def _sold_as(served: str) -> str | None:
     )
 
 
-def _gathered(notes: Sequence[ImportNote]) -> list[tuple[str, str]]:
+def _merge_notes(notes: Sequence[ImportNote]) -> list[tuple[str, str]]:
     """Notes that say the same of the same setting are one, with the first place and a count."""
     counted = Counter((place.rpartition(".")[2], text) for place, text in notes)
     first: dict[tuple[str, str], str] = {}

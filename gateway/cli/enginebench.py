@@ -23,7 +23,7 @@ from backends.engine.benchfigures import METHOD, PUSD, BenchSlo, Percentile, Req
 from backends.engine.benchload import LoadProfile, PromptShape
 from backends.engine.benchplot import svg
 from backends.engine.benchreport import BenchReport, BenchRun, document, run_of
-from backends.engine.bounded import NobodyThere, NoPage, fetched, models_of
+from backends.engine.bounded import NobodyThere, NoPage, fetch_page, models_of
 from backends.errors import BackendError
 from backends.http import HttpClient, PoolLimits
 from backends.metrics import ProbeFailed, parse
@@ -103,14 +103,14 @@ def bench(
     runs: list[BenchRun] = []
     whole = _whole(_run(url, key, target, loops, (shape, promise, rng), runs, quiet=as_json), url)
     made = BenchReport(about, promise, tuple(runs), dollars)
-    _tell(made, out, plot, as_json=as_json)
+    _report_run(made, out, plot, as_json=as_json)
     if not whole:
         fail(f"stopped after {len(runs)} of {len(loops)} runs: these are above")
     if any(sample.error is not None for run in runs for sample in run.samples):
         raise typer.Exit(1)
 
 
-def _tell(made: BenchReport, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
+def _report_run(made: BenchReport, out: Path | None, plot: Path | None, *, as_json: bool) -> None:
     """Shown before it is written: what was measured is not lost with a full disk."""
     if not made.runs:
         fail("stopped before the first run had ended")
@@ -136,7 +136,7 @@ def _loops(
             runs = read(trace)
         except MeasurementError as error:
             fail(str(error))
-        return [benchload.recorded(run[:requests], speed=speed) for run in runs.values()]
+        return [benchload.recorded_load(run[:requests], speed=speed) for run in runs.values()]
     try:
         loads = [float(word) for word in (rate or concurrency or SWEEP).split(",")]
     except ValueError:
@@ -149,11 +149,11 @@ def _loops(
     for load in loads:
         count = requests or min(max(16, round(4 * load)), 1024)
         if rate is None:
-            loops.append(benchload.closed(int(load), count, shape, spread_s=spread_s))
+            loops.append(benchload.closed_load(int(load), count, shape, spread_s=spread_s))
         elif even:
-            loops.append(benchload.even(load, count, shape))
+            loops.append(benchload.even_load(load, count, shape))
         else:
-            loops.append(benchload.poisson(load, count, shape, rng))
+            loops.append(benchload.poisson_load(load, count, shape, rng))
     return loops
 
 
@@ -181,13 +181,13 @@ async def _about(url: str, model: str | None, key: str | None) -> dict[str, Any]
     async with httpx.AsyncClient(timeout=10, trust_env=False, headers=headers) as client:
         try:
             if model is None:
-                found["model"] = models_of(await fetched(client, f"{url}/models"))[0]
+                found["model"] = models_of(await fetch_page(client, f"{url}/models"))[0]
         except NobodyThere as error:
             fail(f"{url}: {error}")
         except NoPage as error:
             fail(f"{url}/models: {error}; {_hint(url)}")
         with suppress(NoPage, ProbeFailed):
-            page = await fetched(client, f"{url.removesuffix('/v1')}/metrics")
+            page = await fetch_page(client, f"{url.removesuffix('/v1')}/metrics")
             found["kv_tokens"] = parse(page.body.decode("utf-8", "replace")).kv_capacity_tokens
     return found
 
@@ -261,10 +261,12 @@ def _show(out: Console, made: BenchReport) -> None:
     out.print(table(title, rates, [_rates(made, run) for run in made.runs]))
     out.print(
         table(
-            "\nms, in brackets where it lies with 95 %", times, [_times(run) for run in made.runs]
+            "\nms, in brackets where it lies with 95 %",
+            times,
+            [_latency_cells(run) for run in made.runs],
         )
     )
-    unit = "requests/s" if made.offered else "requests at once"
+    unit = "requests/s" if made.is_open_loop else "requests at once"
     at = made.saturation
     out.print(f"\nsaturation: {'not reached' if at is None else f'{at:g} {unit}'}")
     best = made.best
@@ -295,7 +297,7 @@ def _rates(made: BenchReport, run: BenchRun) -> list[str]:
     ]  # fmt: skip
 
 
-def _times(run: BenchRun) -> list[str]:
+def _latency_cells(run: BenchRun) -> list[str]:
     point = run.point
     if point is None:
         return [_load(run.loop), *["-"] * 6]

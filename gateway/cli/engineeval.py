@@ -16,7 +16,7 @@ from backends.engine.evalfigures import LIMITS, EvalConclusion, Risk, figures, v
 from backends.engine.evalprompts import BadPrompts, Checker, Prompt, read
 from backends.engine.evalrun import EvalSubject, EvaluationRun, subject
 from backends.engine.profiles import hardware
-from backends.engine.worklog import OtherWork, WorkLog, held
+from backends.engine.worklog import OtherWork, WorkLog, open_log
 from gateway.cli.engineprobe import ENVIRONMENT
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.config.settings import Settings
@@ -66,7 +66,7 @@ def evaluate(
         check = None if checker is None else Checker.of(checker)
     except (BadPrompts, ValueError) as error:
         fail(str(error))
-    place = _place(sides, environment)
+    place = _engine_environment(sides, environment)
     path = log or EVALUATIONS / f"{sides[0].name}-{prompts.stem}.jsonl"
     about = _about(place, asked_of, tokens, checker)
     if check is not None:
@@ -77,7 +77,7 @@ def evaluate(
     )  # fmt: skip
     first, others = sides[0], sides[1:]
     try:
-        with held(path), Console(stderr=True, quiet=as_json).status("eval") as status:
+        with open_log(path), Console(stderr=True, quiet=as_json).status("eval") as status:
             kept = WorkLog(path, about)
             faults = asyncio.run(evalrun.evaluate(made, (first, others), kept, status.update))
     except OtherWork as error:
@@ -107,7 +107,7 @@ def _limit(risk: str, limit: float | None) -> float:
     return LIMITS[risk] if limit is None else limit  # type: ignore[index]  # (checked above)
 
 
-def _place(sides: list[EvalSubject], environment: Path) -> Environment:
+def _engine_environment(sides: list[EvalSubject], environment: Path) -> Environment:
     place = Environment(environment.resolve())
     if not all(side.is_address for side in sides) and not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from backends.simulator.fit import PACE_START, Runs, believed, fit_pace
+from backends.simulator.fit import PACE_START, Runs, believed_model, fit_pace
 from backends.simulator.measurements import MeasurementError, read
 from backends.simulator.profiles import DATA, PROFILES
 from backends.simulator.shape import EngineShape
@@ -72,7 +72,7 @@ def fit(
             fail("--validate needs runs at two rates at least: the column `offered_rate`")
     if not as_is:
         pace = fit_pace(replace(shape, pace=PACE_START), fitted_to, evaluations=evaluations)
-        shape = replace(shape, step=believed(pace), pace=pace)
+        shape = replace(shape, step=believed_model(pace), pace=pace)
     found = figures(shape, runs, held_out)
     if out is not None:
         try:
@@ -114,7 +114,7 @@ def _show(
     out.print(table("Runs by offered requests/s", columns, [_row(finding) for finding in found]))
     out.print()
     out.print(table("Worst of what is judged", columns, [_row(figure) for figure in worst(found)]))
-    pace = shape.paced
+    pace = shape.step_timing
     step = pace.step
     out.print(
         f"\nstep = {1e3 * step.a_s:.3f} ms + {1e6 * step.b_s:.2f} us x sequences"

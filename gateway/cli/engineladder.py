@@ -12,12 +12,12 @@ from rich.console import Console
 
 from backends.engine import ladderrun, torchprobe
 from backends.engine.environment import Environment, flavour_here, vllm_version
-from backends.engine.gpus import visible
+from backends.engine.gpus import gpu_ids
 from backends.engine.ladder import LadderLoad, LadderRow, LadderStep, lines, rungs
 from backends.engine.ladderrun import LadderRun
 from backends.engine.profiles import hardware
 from backends.engine.torchprobe import ProbeFileError, ProbeRequest
-from backends.engine.worklog import OtherWork, WorkLog, held
+from backends.engine.worklog import OtherWork, WorkLog, open_log
 from gateway.cli.engineprobe import ENVIRONMENT, attention_table
 from gateway.cli.output import AsJson, emit, fail, table
 from gateway.config.settings import Settings
@@ -63,8 +63,8 @@ def ladder(
     place, flavour = Environment(environment.resolve()), flavour_here()
     if not place.python.exists():
         fail(f"{environment} holds no engine: breakeven engine install")
-    if gpus > 1 and gpus > len(visible()):
-        fail(f"--gpus {gpus}: engines here see {len(visible())} (nvidia-smi, CUDA_VISIBLE_DEVICES)")
+    if gpus > 1 and gpus > len(gpu_ids()):
+        fail(f"--gpus {gpus}: engines here see {len(gpu_ids())} (nvidia-smi, CUDA_VISIBLE_DEVICES)")
     named = None if draft is None else str(draft.resolve())
     climb = LadderLoad(users, prompt_tokens, output_tokens, shared_tokens, named, gpus)
     asked = rungs(ladderrun.host_of(model, place, flavour), climb)
@@ -77,10 +77,10 @@ def ladder(
     began = time.monotonic()
     says = Console(stderr=True, quiet=as_json)
     try:
-        with nullcontext() if most == 0 else held(path), says.status("ladder") as status:
+        with nullcontext() if most == 0 else open_log(path), says.status("ladder") as status:
             kept = WorkLog(path, about)
-            wanted = _wanted(asked, kept, only, most, again=again)
-            asyncio.run(ladderrun.climb(made, wanted, kept, status.update))
+            wanted = _select_steps(asked, kept, only, most, again=again)
+            asyncio.run(ladderrun.run_steps(made, wanted, kept, status.update))
             rest = most is None or len(wanted) < most
             if attention and not only and rest and ATTENTION not in kept.done:
                 _attend(ProbeRequest(place, flavour, (ATTENTION,)), kept)
@@ -93,7 +93,7 @@ def ladder(
     says.print(f"{time.monotonic() - began:.0f} s; kept in {path}", markup=False)
 
 
-def _wanted(
+def _select_steps(
     asked: tuple[LadderStep, ...],
     log: WorkLog,
     only: list[str] | None,

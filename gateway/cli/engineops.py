@@ -20,9 +20,16 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
-from gateway.cli.admin_backend import AdminBackend, By, Why, act, acting, look
+from gateway.cli.admin_backend import (
+    AdminBackend,
+    By,
+    Why,
+    open_writing_backend,
+    run_change,
+    run_query,
+)
 from gateway.cli.config import Config, load_or_fail
-from gateway.cli.output import AsJson, emit, fail, say, table
+from gateway.cli.output import AsJson, emit, fail, print_result, table
 from gateway.control.admin import engines as verbs
 from gateway.control.admin import overrides
 from gateway.control.admin.enginehost import runtime_of
@@ -43,7 +50,7 @@ class LogTail:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._begin()
+        self._open_log()
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +58,7 @@ class LogTail:
     def __exit__(self, *raised: object) -> None:
         self._file.close()
 
-    def _begin(self) -> None:
+    def _open_log(self) -> None:
         self._file: BinaryIO = self._path.open("rb")
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -76,7 +83,7 @@ class LogTail:
         if now.st_ino != os.fstat(self._file.fileno()).st_ino:
             rest = self._decoder.decode(self._file.read(), final=True)  # before it was moved
             self._file.close()
-            self._begin()
+            self._open_log()
         elif now.st_size < self._file.tell():
             self._file.seek(0)
         return rest + self._decoder.decode(self._file.read())
@@ -89,13 +96,13 @@ Patience = Annotated[str, typer.Option("--timeout", help="How long to wait: 90s,
 
 def status(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every engine of this host: state, load, KV cache in use, what is held over it, upkeep."""
-    found = look(config, verbs.engines_status, NoInput())["data"]
+    found = run_query(config, verbs.engines_status, NoInput())["data"]
 
     def show(out: Console) -> None:
         out.print(_table(found))
         for words in (*filter(None, map(_why, found)), *filter(None, map(_late, found))):
             out.print(words, style="yellow", markup=False)
-        for words in filter(None, map(_measured, found)):
+        for words in filter(None, map(_describe_measurement, found)):
             out.print(words, markup=False)
 
     emit(found, as_json=as_json, show=show)
@@ -110,12 +117,12 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Send an engine no new request, and wait until those under way have ended."""
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         found = desk.do(verbs.engines_drain, verbs.EngineNameInput(name, note))["data"]
         _empty(desk, [finding["engine"] for finding in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
-    say({"engine": name, "drained": True}, words, as_json=as_json)
+    print_result({"engine": name, "drained": True}, words, as_json=as_json)
 
 
 def resume(
@@ -126,8 +133,8 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Let requests go to an engine again."""
-    done = act(config, by, verbs.engines_resume, verbs.EngineNameInput(name, note))
-    say(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
+    done = run_change(config, by, verbs.engines_resume, verbs.EngineNameInput(name, note))
+    print_result(done, f"{name} gets requests again within {FOLLOW_S:g} s.", as_json=as_json)
 
 
 def restart(
@@ -142,7 +149,7 @@ def restart(
 
     The timeout is each engine's. When it is over the engine gets requests again, restarted or not.
     """
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         every = desk.do(verbs.engines_status, NoInput())["data"]
         found = [
@@ -158,7 +165,7 @@ def restart(
                 )
                 raise OperationRefused(words)
         for finding in found:
-            with _away(desk, finding["engine"], note or "restart", timeout):
+            with _drain_engine(desk, finding["engine"], note or "restart", timeout):
                 _next_life(desk, finding["engine"], time.monotonic() + limit_s)
             if not as_json:
                 typer.echo(f"{finding['engine']} serves again.")
@@ -195,15 +202,15 @@ def logs(
 def _tail(tails: Mapping[str, LogTail], lines: int, follow: bool) -> None:
     shown = ""
     for key, tail in tails.items():
-        shown = _written(key, tail.last(lines), "" if len(tails) > 1 else key)
+        shown = _print_log(key, tail.last(lines), "" if len(tails) > 1 else key)
     while follow:
         texts = {key: text for key, tail in tails.items() if (text := tail.more())}
         for key, text in texts.items():
-            shown = _written(key, text, shown)
+            shown = _print_log(key, text, shown)
         time.sleep(0 if texts else LOOK_S)
 
 
-def _written(name: str, text: str, shown: str) -> str:
+def _print_log(name: str, text: str, shown: str) -> str:
     """Named where another log was shown before."""
     if name != shown:
         typer.echo(f"==> {name} <==")
@@ -212,9 +219,9 @@ def _written(name: str, text: str, shown: str) -> str:
 
 
 @contextmanager
-def _away(desk: AdminBackend, engine: str, note: str, lasts: str) -> Iterator[None]:
+def _drain_engine(desk: AdminBackend, engine: str, note: str, lasts: str) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
-    if _seen(desk, [engine])[0]["held"]:
+    if _engine_entries(desk, [engine])[0]["held"]:
         yield
         return
     desk.do(overrides.targets_disable, overrides.DisableTargetInput(engine, lasts, note))
@@ -232,11 +239,11 @@ def _empty(desk: AdminBackend, names: Sequence[str], limit_s: float) -> None:
     time.sleep(FOLLOW_S)
     words = ", ".join(names)
 
-    def left() -> str:
-        count = sum(event["in_flight"] for event in _seen(desk, names))
+    def describe_open() -> str:
+        count = sum(event["in_flight"] for event in _engine_entries(desk, names))
         return f"{words}: {count} requests under way" if count else ""
 
-    _until(left, limit_s)
+    _wait_until_done(describe_open, limit_s)
 
 
 def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
@@ -247,19 +254,19 @@ def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
     ]
 
     def missing() -> str:
-        (seen,) = _seen(desk, [engine])
+        (seen,) = _engine_entries(desk, [engine])
         is_new = seen["life"] not in (0, before["life"]) and seen["state"] == "healthy"
         return "" if is_new else f"{engine}: {seen['state']}"
 
-    _until(missing, deadline_s - time.monotonic())
+    _wait_until_done(missing, deadline_s - time.monotonic())
 
 
-def _seen(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, Any]]:
+def _engine_entries(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, Any]]:
     found = desk.do(verbs.engines_status, NoInput())["data"]
     return [finding for finding in found if finding["engine"] in names]
 
 
-def _until(missing: Callable[[], str], limit_s: float) -> None:
+def _wait_until_done(missing: Callable[[], str], limit_s: float) -> None:
     """Wait until nothing is missing, saying what is. Raises `OperationRefused`."""
     deadline_s = time.monotonic() + limit_s
     with Status("", console=Console(stderr=True)) as shown:
@@ -306,7 +313,7 @@ def _way(entry: dict[str, Any]) -> str:
     return f"{entry['round_trip_us'] / 1e3:.2f} ms{' FAR' if entry['far'] else ''}"
 
 
-def _measured(entry: dict[str, Any]) -> str:
+def _describe_measurement(entry: dict[str, Any]) -> str:
     """Describe what was sent to the engine to find out how fast it is, and when."""
     note = entry.get("measured")
     if note is None:

@@ -80,11 +80,11 @@ def unpack(
         with progress(quiet=as_json) as bar:
             task = bar.add_task("unpack", total=None)
 
-            def say(words: str, share: float | None) -> None:
+            def show_progress(words: str, share: float | None) -> None:
                 bar.update(task, description=words[:70], completed=share or 0,
                            total=None if share is None else 1.0)  # fmt: skip
 
-            manifest = unpacking.unpack(bundle, to.resolve(), say, gpu=gpu)
+            manifest = unpacking.unpack(bundle, to.resolve(), show_progress, gpu=gpu)
     except unpacking.UnpackError as error:
         fail(str(error))
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def unpack(
     found = {name: manifest[name] for name in ("vllm", "flavour", "python", "model")}
     emit(
         found | {"to": to.resolve()}, as_json=as_json,
-        show=lambda out: out.print(unpacking.closing(manifest, to.resolve()), markup=False),
+        show=lambda out: out.print(unpacking.closing_text(manifest, to.resolve()), markup=False),
     )  # fmt: skip
 
 

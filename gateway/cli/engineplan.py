@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from backends.engine import torchprobe
-from backends.engine.catalog import GpuSpec, UnknownGpu, find
+from backends.engine.catalog import GpuSpec, UnknownGpu, find_gpu
 from backends.engine.loadfloor import UserLoad
 from backends.engine.modelconfig import UnsupportedModel, read_model
 from backends.engine.plan import EnginePlan, plan_model
@@ -124,12 +124,12 @@ def _planned_for(names: Sequence[str], probe_file: Path | None) -> list[GpuSpec]
     if probe_file is None:
         if not names:
             fail("say --gpu: a name from `breakeven engine list`")
-        return [find(name) for name in names]
+        return [find_gpu(name) for name in names]
     document = torchprobe.read(probe_file)
     if len(names) > 1:
         fail("--probe is of one kind of GPU: leave it out for a mixed set")
     name = names[0] if names else str(document["device"].get("name"))
-    return [torchprobe.measured(find(name), document)]
+    return [torchprobe.measured(find_gpu(name), document)]
 
 
 def _show(out: Console, made: EnginePlan) -> None:

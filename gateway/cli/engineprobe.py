@@ -75,7 +75,7 @@ def _parts(only: str | None) -> tuple[str, ...]:
 
 def show(out: Console, document: dict[str, Any]) -> None:
     device = document["device"]
-    rates = torchprobe.compared(document)
+    rates = torchprobe.compare_rates(document)
     if rates:
         title = f"{device['count']} x {device['name']}, torch {device['torch']}"
         columns = ("", ">measured", ">lowest", ">highest", ">data sheet", ">ratio", "unit")

@@ -23,14 +23,14 @@ from backends.engine.tune import (
     Arm,
     BaselineFailed,
     FlagDimension,
-    chosen,
+    choose_arm,
     defaults,
-    described,
+    describe_arm,
     flags_of,
     is_exact,
 )
 from backends.engine.tunerun import Objective, TuneGoal, TuneResult, TuneRun
-from backends.engine.worklog import OtherWork, WorkLog, held
+from backends.engine.worklog import OtherWork, WorkLog, open_log
 from gateway.cli.engineprobe import ENVIRONMENT
 from gateway.cli.output import AsJson, emit, fail, table, writable
 from gateway.config.settings import Settings
@@ -86,10 +86,10 @@ def tune(
     turn, twice each, and the profile says by how much it is better; `--compare` does that alone.
     Status 1 until it has ended.
     """
-    fixed = _words(flags)
-    place, flavour = _place(model, environment, out), flavour_here()
+    fixed = _split_flags(flags)
+    place, flavour = _engine_environment(model, environment, out), flavour_here()
     host = ladderrun.host_of(model, place, flavour)
-    space = tunespace.space(host, exact=exact, names=_names(only))
+    space = tunespace.tuning_space(host, exact=exact, names=_names(only))
     arm = _arm(space, compare)
     path = log or TUNINGS / f"{model.resolve().name}-{objective}.jsonl"
     goal = _goal(objective, slo_tpot_ms, slo_ttft_ms, usd_per_hour)
@@ -103,7 +103,7 @@ def tune(
         found = _search(tuning, path, about, seconds, arm, quiet=as_json)
     except (OtherWork, BaselineFailed) as error:
         fail(str(error))
-    told = _told(tuning, found, about)
+    told = _result_document(tuning, found, about)
     profile = out or path.with_suffix(".profile.json")
     if found.ended:
         _write(profile, (*fixed, *_better(space, found)), model, told)
@@ -125,10 +125,10 @@ def _write(profile: Path, flags: Sequence[str], model: Path, told: dict[str, Any
 
 def _better(space: Sequence[FlagDimension], found: TuneResult) -> tuple[str, ...]:
     """Nothing, where nothing beats the defaults."""
-    return flags_of(space, found.best) if found.wins else ()
+    return flags_of(space, found.best) if found.is_better else ()
 
 
-def _words(flags: str) -> tuple[str, ...]:
+def _split_flags(flags: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(flags))
     except ValueError as error:
@@ -139,7 +139,7 @@ def _dummy(host: LadderHost) -> tuple[str, ...]:
     return ("--load-format", "dummy") if host.random_weights else ()
 
 
-def _place(model: Path, environment: Path, out: Path | None) -> Environment:
+def _engine_environment(model: Path, environment: Path, out: Path | None) -> Environment:
     writable(out)
     if not (model / "config.json").is_file():
         fail(f"{model} is no model: it has no config.json")
@@ -186,7 +186,7 @@ def _arm(space: Sequence[FlagDimension], words: str | None) -> Arm | None:
         return None
     pairs = [word.strip().partition("=") for word in words.split(",")]
     try:
-        arm = chosen(space, {name: choice for name, _, choice in pairs})
+        arm = choose_arm(space, {name: choice for name, _, choice in pairs})
     except ValueError as error:
         fail(f"--compare: {error}")
     if arm == defaults(space):
@@ -199,19 +199,19 @@ def _search(
     quiet: bool,
 ) -> TuneResult:  # fmt: skip
     until_s = float("inf") if seconds is None else time.monotonic() + seconds
-    with held(log), Console(stderr=True, quiet=quiet).status("tune") as status:
+    with open_log(log), Console(stderr=True, quiet=quiet).status("tune") as status:
         kept = WorkLog(log, about)
         return asyncio.run(tunerun.tune(tuning, kept, status.update, until_s=until_s, arm=arm))
 
 
-def _told(tuning: TuneRun, found: TuneResult, about: dict[str, Any]) -> dict[str, Any]:
+def _result_document(tuning: TuneRun, found: TuneResult, about: dict[str, Any]) -> dict[str, Any]:
     return {
         **about,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "ended": found.ended,
         "failed": found.failed or None,
         "trials": found.trials,
-        "best": dict(described(tuning.space, found.best)),
+        "best": dict(describe_arm(tuning.space, found.best)),
         "flags": list(flags_of(tuning.space, found.best)),
         "exact": is_exact(tuning.space, found.best),
         "unit": tuning.goal.unit,
@@ -219,7 +219,7 @@ def _told(tuning: TuneRun, found: TuneResult, about: dict[str, Any]) -> dict[str
         "tuned": list(found.finals[1::2]),
         "gain": round(found.gain, 4),
         "turns": [round(turn, 4) for turn in found.turns],
-        "wins": found.ended and found.wins,
+        "wins": found.ended and found.is_better,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.admin_backend import By, Why, act, look
+from gateway.cli.admin_backend import By, Why, run_change, run_query
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, emit, table
 from gateway.control.admin import estimates as verbs
@@ -27,7 +27,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show bytes per token as this host has learned them, by model and team."""
-    found = look(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
+    found = run_query(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
     emit(
         found, as_json=as_json,
         show=lambda out: out.print(_table(found) if found else "Nothing is learned yet."),
@@ -43,7 +43,9 @@ def reset(
     as_json: AsJson = False,
 ) -> None:
     """Forget what was learned of prompts and output lengths, on every host."""
-    said = act(config, by, verbs.estimates_reset, verbs.ResetEstimatesInput(model, team, note))
+    said = run_change(
+        config, by, verbs.estimates_reset, verbs.ResetEstimatesInput(model, team, note)
+    )
     emit(said, as_json=as_json, show=lambda out: out.print(_told(said), markup=False))
 
 

@@ -32,7 +32,7 @@ from ledger.instants import InstantError, instant_us
 from ledger.money import format_usd, usd_exact
 from ledger.reports.charges import unpriced
 from ledger.seals.retirements import retired_until_us
-from ledger.spans import DAY_US, HOUR_US, Scope, held
+from ledger.spans import DAY_US, HOUR_US, Scope, held_scope
 
 STDOUT = Path("-")
 
@@ -118,7 +118,7 @@ def export(
     tally = ExportCounts([column.name for column in wanted.columns].index(wanted.money))
     settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, snapshot(ledger) as connection:
-        wanted = replace(wanted, scope=held(connection, scope))
+        wanted = replace(wanted, scope=held_scope(connection, scope))
         if wanted.scope.start_us < (gone_us := retired_until_us(connection)):
             fail(f"--from: attempts before {moment(gone_us)} were retired; begin there")
         try:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
-from gateway.cli.admin_backend import Why, act, acting, look
+from gateway.cli.admin_backend import Why, open_writing_backend, run_change, run_query
 from gateway.cli.config import Config
-from gateway.cli.output import AsJson, emit, fail, moment, say, table
+from gateway.cli.output import AsJson, emit, fail, moment, print_result, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import invoices as verbs
 from gateway.control.admin.verb import NoInput
@@ -39,7 +39,7 @@ def import_file(
         fail(f"{file} is not UTF-8: save it as `CSV UTF-8`")
     except OSError as error:
         fail(f"{file} cannot be read: {error.strerror}")
-    said = act(
+    said = run_change(
         config,
         by,
         verbs.invoices_import,
@@ -50,12 +50,12 @@ def import_file(
         f"Invoice {number}: {said['lines']} lines, {format_usd(said['total_pusd'])}. "
         f"See what differs: breakeven invoices show {number}"
     )
-    say(said, words, as_json=as_json)
+    print_result(said, words, as_json=as_json)
 
 
 def list_invoices(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every imported invoice, the latest first."""
-    found = look(config, verbs.invoices_list, NoInput())["data"]
+    found = run_query(config, verbs.invoices_list, NoInput())["data"]
     columns = ("=invoice", "from", "file", "=days", ">total", "imported by", "posted by")
     cells = [
         [
@@ -91,7 +91,9 @@ def show(
     )
     if chosen is None:
         fail(f"`--by {by}`: day, {' or '.join(verbs.KEYS)}")
-    found = look(config, verbs.invoices_compare, verbs.CompareInvoiceInput(number, chosen, teams))
+    found = run_query(
+        config, verbs.invoices_compare, verbs.CompareInvoiceInput(number, chosen, teams)
+    )
     emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
 
 
@@ -105,10 +107,10 @@ def project(
     as_json: AsJson = False,
 ) -> None:
     """Say whose a project on a provider's bills is; every comparison goes by it."""
-    said = act(
+    said = run_change(
         config, by, entered.projects_map, entered.MapProjectInput(provider, name, team, note)
     )
-    say(
+    print_result(
         said,
         f"{said['name']}: {'nobody' if team is None else team}, by {said['by']}.",
         as_json=as_json,
@@ -132,7 +134,7 @@ def post(
     if adds and replaces:
         fail("--adds or --replaces, not both")
     wanted = verbs.PostInvoiceInput(number, "adds" if adds else "replaces" if replaces else "whole")
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         seen = desk.do(
             verbs.invoices_post, verbs.PostInvoiceInput(number, wanted.manner, look=True)
         )
@@ -151,7 +153,7 @@ def post(
         if posted
         else "The books agree with it: nothing was to be adjusted."
     )
-    say(said, words, as_json=as_json)
+    print_result(said, words, as_json=as_json)
 
 
 def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[str, Any]]) -> None:

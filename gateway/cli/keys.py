@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.admin_backend import AdminBackend, By, Why, act, acting
+from gateway.cli.admin_backend import AdminBackend, By, Why, open_writing_backend, run_change
 from gateway.cli.config import Config
-from gateway.cli.output import AsJson, emit, fail, say, table
+from gateway.cli.output import AsJson, emit, fail, print_result, table
 from gateway.control.admin import keys as verbs
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.roles import KeyRole, KeyScope
@@ -68,7 +68,7 @@ def create(
         "internal_only": internal_only, "days": days, "note": note,
     }  # fmt: skip
     of_own_team = gateway_url() is not None and team is None and org is None and not tags
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         if of_own_team:
             made = desk.do(verbs.keys_create, verbs.CreateTeamKeyInput(**given))
         else:
@@ -86,7 +86,7 @@ def create(
 
 def list_keys(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """List all keys; tokens are not stored and cannot be shown."""
-    with acting(config, None) as desk:
+    with open_writing_backend(config, None) as desk:
         rows = list(_all(desk))
     columns = ("=key_id", "name", "org", "team", "scopes", "=state", "=created", "=expires")
     shown = [{**row, "scopes": row["role"] or " ".join(row["scopes"])} for row in rows]
@@ -108,7 +108,9 @@ def rotate(
     as_json: AsJson = False,
 ) -> None:
     """Make a key that may do the same, and let the old one go on for a while beside it."""
-    made = act(config, by, verbs.keys_rotate, verbs.RotateKeyInput(key_id, overlap, days, note))
+    made = run_change(
+        config, by, verbs.keys_rotate, verbs.RotateKeyInput(key_id, overlap, days, note)
+    )
     emit(
         made,
         as_json=as_json,
@@ -127,8 +129,8 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: every worker refuses it within a second, and nothing brings it back."""
-    done = act(config, by, verbs.keys_revoke, verbs.RevokeKeyInput(key_id, note))
-    say(done, f"Key {key_id} is revoked.", as_json=as_json)
+    done = run_change(config, by, verbs.keys_revoke, verbs.RevokeKeyInput(key_id, note))
+    print_result(done, f"Key {key_id} is revoked.", as_json=as_json)
 
 
 def _all(desk: AdminBackend) -> Iterator[dict[str, Any]]:

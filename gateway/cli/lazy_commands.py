@@ -51,7 +51,7 @@ class LazyCommand(TyperCommand):
 
     def real(self) -> Any:
         """The command itself, with its options; imports its module."""
-        found = getattr(_imported(f"gateway.cli.{self._module}"), self._function)
+        found = getattr(_import_module(f"gateway.cli.{self._module}"), self._function)
         each_typer = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
@@ -80,7 +80,7 @@ class LateGroup(TyperGroup):
         return name, command.real() if isinstance(command, LazyCommand) else command, rest
 
 
-def _imported(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     """What is imported stays: nobody need look through it for garbage, then or at the end."""
     if name in sys.modules:
         return sys.modules[name]

@@ -14,13 +14,13 @@ from rich.progress import Progress, TaskID
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from gateway.cli.admin_backend import look
+from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.admin import books
-from gateway.control.os_user import whoami
+from gateway.control.os_user import os_user
 from gateway.host.prepare import ledger_url
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
@@ -81,11 +81,11 @@ def verify(
 
     The result is kept in the books for the dashboard, where they can be written.
     """
-    noted = None if seal is None else _noted(seal)
+    noted = None if seal is None else _parse_heads(seal)
     settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, ledger.connect() as connection, bars() as bar:
         task = bar.add_task("verifies", total=len(CHECKS))
-        result = verify_books(connection, partial(_begins, bar, task))
+        result = verify_books(connection, partial(_advance_bar, bar, task))
         bar.update(task, completed=len(CHECKS))
         kept = noted is None or _is_there(connection, noted)
     if not kept:
@@ -99,7 +99,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _begins(bar: Progress, task: TaskID, place: int, check: str) -> None:
+def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:
     bar.update(task, completed=place, description=check.replace("_", " "))
 
 
@@ -107,7 +107,7 @@ def _keep(settings: Settings, result: VerifyResult) -> None:
     """Who may only read has the result all the same; nothing is migrated for it."""
     engine = make_engine(ledger_url(settings, os.environ))
     try:
-        record_verification(engine, result, actor=whoami(), at_us=Clock().wall_us())
+        record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
     except DBAPIError:
         console(err=True).print("The result could not be kept for the dashboard: read-only here.")
     finally:
@@ -150,7 +150,7 @@ def changes_(
     as_json: AsJson = False,
 ) -> None:
     """Who changed contracts, prices, policies and keys, from what to what; never a secret."""
-    found = look(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
+    found = run_query(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
             str(finding["number"]), moment(finding["at_us"]), finding["actor"] or "-",
@@ -168,7 +168,7 @@ def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) ->
     with ledger_engine(load_or_fail(config)) as ledger, bars() as bar:
         rollups, task = Rollups(ledger), bar.add_task("adds up", total=None)
         try:
-            while (seq := rollups.rebuild(partial(_passed, bar, task))) is None:
+            while (seq := rollups.rebuild(partial(_show_rebuild, bar, task))) is None:
                 time.sleep(BUSY_S)  # the ledger writer is at it
         except RetiredError as error:
             fail(str(error))
@@ -176,7 +176,7 @@ def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) ->
     emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
 
 
-def _passed(bar: Progress, task: TaskID, done: int, of: int) -> None:
+def _show_rebuild(bar: Progress, task: TaskID, done: int, of: int) -> None:
     bar.update(
         task, completed=done, total=of, description="adds up" if done < of else "packs the days"
     )
@@ -236,7 +236,7 @@ def retire(
         f"Retired {gone:,} attempts; then {step.waits_for}.{more}"))  # fmt: skip
 
 
-def _noted(word: str) -> tuple[tuple[int, bytes], ...]:
+def _parse_heads(word: str) -> tuple[tuple[int, bytes], ...]:
     """The head of the seals and, where it was noted, that of the log of changes."""
     parts = word.split(":")
     try:
@@ -295,7 +295,7 @@ def _show(out: Console, found: Report) -> None:
     out.print(table("What own engines served inside the SLO, at API prices", titles, compared))
     if found.flagged:
         out.print()
-        out.print(_flagged(found.flagged))
+        out.print(_flag_table(found.flagged))
     out.print(f"\n{found.refused} requests were refused.")
 
 
@@ -320,7 +320,7 @@ def _pools(title: str, lines: Sequence[PoolLine]) -> object:
     return table(title, columns, cells)
 
 
-def _flagged(lines: Sequence[FlaggedAttempts]) -> object:
+def _flag_table(lines: Sequence[FlaggedAttempts]) -> object:
     cells = [
         [
             line.flag,

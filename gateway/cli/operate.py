@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from gateway.cli.admin_backend import By, Why, act, look
+from gateway.cli.admin_backend import By, Why, run_change, run_query
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, emit, table
 from gateway.control.admin import overrides as verbs
@@ -35,7 +35,7 @@ _SAID: dict[RouteTarget, Literal["own", "api"]] = {RouteTarget.OWN: "own", Route
 
 def list_targets(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Every name that can be disabled, and what operators hold over policies at this moment."""
-    found = look(config, verbs.targets_list, NoInput())
+    found = run_query(config, verbs.targets_list, NoInput())
     emit(
         found, as_json=as_json,
         show=lambda out: _print_list(out, found["targets"], found["overrides"]),
@@ -51,8 +51,10 @@ def disable(
     as_json: AsJson = False,
 ) -> None:
     """No new request goes there; those under way end where they are."""
-    said = act(config, by, verbs.targets_disable, verbs.DisableTargetInput(name, lasts, note))
-    _tell(said, as_json=as_json)
+    said = run_change(
+        config, by, verbs.targets_disable, verbs.DisableTargetInput(name, lasts, note)
+    )
+    _print_overrides(said, as_json=as_json)
 
 
 def enable(
@@ -63,8 +65,8 @@ def enable(
     as_json: AsJson = False,
 ) -> None:
     """Requests may go there again."""
-    said = act(config, by, verbs.targets_enable, verbs.EnableTargetInput(name, note))
-    _tell(said, as_json=as_json)
+    said = run_change(config, by, verbs.targets_enable, verbs.EnableTargetInput(name, note))
+    _print_overrides(said, as_json=as_json)
 
 
 def force(
@@ -77,10 +79,10 @@ def force(
     as_json: AsJson = False,
 ) -> None:
     """Send requests to own engines alone, or to APIs alone; what is internal-only stays inside."""
-    said = act(
+    said = run_change(
         config, by, verbs.routes_force, verbs.ForceRouteInput(_SAID[where], model, lasts, note)
     )
-    _tell(said, as_json=as_json)
+    _print_overrides(said, as_json=as_json)
 
 
 def release(
@@ -91,25 +93,25 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Let policies decide again."""
-    said = act(config, by, verbs.routes_release, verbs.ReleaseRouteInput(model, note))
-    _tell(said, as_json=as_json)
+    said = run_change(config, by, verbs.routes_release, verbs.ReleaseRouteInput(model, note))
+    _print_overrides(said, as_json=as_json)
 
 
 def list_routes(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What operators hold over policies at this moment."""
-    stands = look(config, verbs.routes_list, NoInput())["data"]
+    stands = run_query(config, verbs.routes_list, NoInput())["data"]
     emit(
         stands, as_json=as_json,
         show=lambda out: out.print(_table(stands) if stands else "Policies alone decide."),
     )  # fmt: skip
 
 
-def _tell(said: dict[str, Any], *, as_json: bool) -> None:
+def _print_overrides(said: dict[str, Any], *, as_json: bool) -> None:
     """What is said now, and whom it leaves without a target."""
     for name in said["unserved"]:
         typer.echo(f"`{name}` has no target left: its requests are refused meanwhile", err=True)
     words = "\n".join(
-        f"{_subject(override)}: {_holds(override)}." for override in said["overrides"]
+        f"{_subject(override)}: {_describe_override(override)}." for override in said["overrides"]
     )
     emit(
         said, as_json=as_json,
@@ -140,7 +142,7 @@ def _table(stands: Sequence[dict[str, Any]]) -> Any:
     return table("Held over the policies", ("what", "says", "until", "by", "note"), rows)
 
 
-def _holds(entry: dict[str, Any]) -> str:
+def _describe_override(entry: dict[str, Any]) -> str:
     if entry["says"] == NOTHING:
         return "nothing is held over it"
     return f"{entry['says']}{' until ' + entry['until'] if entry['until'] else ''}"

@@ -47,13 +47,13 @@ RUNNING = frozenset({"up:up", "up:demo", "serve:serve"})
 def with_common_options(command: Any, place: str) -> Any:
     """Return the command with the options of its kind that it does not state itself."""
     if place in CHANGING and not _has(command.params, YES):
-        (option,) = (each for each in _borrowed().params if YES in each.opts)
+        (option,) = (each for each in _options_command().params if YES in each.opts)
         option.expose_value = False  # the command's function does not know it
         command.params.append(option)
     return command
 
 
-def _borrowed() -> Any:
+def _options_command() -> Any:
     """A command that has the common options: Typer makes no option apart from one."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
     made.command()(_common)

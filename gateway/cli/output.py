@@ -63,7 +63,7 @@ def progress(*, quiet: bool = False) -> Progress:
     )
 
 
-def watched() -> "PipeSafeConsole":
+def watching_console() -> "PipeSafeConsole":
     """The same for what runs until it is stopped."""
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH
     return PipeSafeConsole(highlight=False, soft_wrap=True, width=width)
@@ -76,7 +76,7 @@ class PipeSafeConsole(Console):
     stop because of who looked at it.
     """
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         try:
             self.print(line, markup=False)
         except OSError:
@@ -109,7 +109,7 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
         fail(f"the output cannot be written: {error.strerror}")
 
 
-def say(value: Any, words: str, *, as_json: bool) -> None:
+def print_result(value: Any, words: str, *, as_json: bool) -> None:
     """Print a result, for people in these words."""
     emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.admin_backend import look
+from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.ledger_access import ledger_if_any, prices_of
 from gateway.cli.output import AsJson, emit, fail
@@ -33,11 +33,11 @@ def explain_command(
         fail("name either a request id, or a model with --model")
     if request_id is not None or gateway_url() is not None:
         wanted = verbs.ExplainInput(request_id, model, team, prompt_tokens, max_tokens)
-        found = look(config, verbs.decisions_explain, wanted)
+        found = run_query(config, verbs.decisions_explain, wanted)
     else:
         assert model is not None, "one of both was named"
         question = HypotheticalRequest(model, team or "default", prompt_tokens, max_tokens)
-        found = _supposed(load_or_fail(config), question)
+        found = _explain_hypothetical(load_or_fail(config), question)
     emit(
         found["attempts"] or found["decision"],
         as_json=as_json,
@@ -45,10 +45,10 @@ def explain_command(
     )
 
 
-def _supposed(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
+def _explain_hypothetical(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
     """Also before the first start, when there is no ledger."""
     with ledger_if_any(settings) as books:
         decision = explain(settings, question, books, prices_of(settings, books))
     if decision is None:
         fail(f"there is no model named `{question.model}`; `breakeven check` lists them")
-    return verbs.told(decision)
+    return verbs.decision_document(decision)

@@ -11,7 +11,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gateway.cli.admin_backend import AdminBackend, By, Why, acting, look, looking
+from gateway.cli.admin_backend import (
+    AdminBackend,
+    By,
+    Why,
+    open_backend,
+    open_writing_backend,
+    run_query,
+)
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, Strict, console, emit, fail, read_or_fail, table
 from gateway.config.faults import count_of, text_of
@@ -26,7 +33,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do it without being asked.")]
 
 def show(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The policies in force, as YAML, and since when."""
-    document = look(config, verbs.policies_show, NoInput())
+    document = run_query(config, verbs.policies_show, NoInput())
     if document["fault"] is not None:
         typer.echo(
             f"{config}: the set in force does not fit and is not used: {document['fault']}",
@@ -43,11 +50,11 @@ def check(
 ) -> None:
     """Every fault of a set under this configuration; puts nothing in force."""
     text = read_or_fail(file)
-    found = look(config, verbs.policies_check, verbs.JudgePoliciesInput(text, str(file)))
+    found = run_query(config, verbs.policies_check, verbs.JudgePoliciesInput(text, str(file)))
     if as_json:
         emit(found, as_json=True, show=lambda _: None)
         raise typer.Exit(0 if _passes(found, strict=strict) else 1)
-    _say_faults(found, file, strict=strict)
+    _print_faults(found, file, strict=strict)
     count = len(found["policies"])
     noun = "policy" if count == 1 else "policies"
     typer.echo(f"{file} fits (version {found['version']}): {count} {noun}.")
@@ -57,8 +64,8 @@ def check(
 
 def diff(file: Given, config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What a set would change in the policies in force, line by line."""
-    with looking(config) as desk:
-        text = _fitting(desk, file)
+    with open_backend(config) as desk:
+        text = _read_valid_set(desk, file)
         lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]
     emit({"changes": lines}, as_json=as_json, show=lambda out: _print_difference(out, lines))
 
@@ -75,15 +82,15 @@ def apply(
 
     Requests under way end under the policies that they began with.
     """
-    with acting(config, by) as desk:
-        text = _fitting(desk, file)
+    with open_writing_backend(config, by) as desk:
+        text = _read_valid_set(desk, file)
         number = desk.do(verbs.policies_show, NoInput())["set"]
         lines = desk.do(verbs.policies_diff, verbs.JudgePoliciesInput(text, str(file)))["changes"]
-        _ask(lines, yes=yes, as_json=as_json)
+        _confirm_changes(lines, yes=yes, as_json=as_json)
         done = desk.do(
             verbs.policies_apply, verbs.ApplyPoliciesInput(text, note, number, str(file))
         )
-    _tell(done, as_json=as_json)
+    _print_result(done, as_json=as_json)
 
 
 def history(
@@ -94,7 +101,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Which sets were put in force, when and by whom."""
-    found = look(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
+    found = run_query(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
         [str(finding[key] or "") for key in ("set", "since", "version", "by", "note")]
@@ -119,17 +126,17 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Put an earlier set in force again, as a new entry of the history."""
-    with acting(config, by) as desk:
+    with open_writing_backend(config, by) as desk:
         seen = desk.do(
             verbs.policies_rollback, verbs.RollBackPoliciesInput(number, to_file, look=True)
         )
-        _ask(seen["changes"], yes=yes, as_json=as_json)
+        _confirm_changes(seen["changes"], yes=yes, as_json=as_json)
         wanted = verbs.RollBackPoliciesInput(number, to_file, note, follows=seen["set"])
         done = desk.do(verbs.policies_rollback, wanted) if seen["changes"] else seen
-    _tell(done, as_json=as_json)
+    _print_result(done, as_json=as_json)
 
 
-def _ask(lines: list[str], *, yes: bool, as_json: bool) -> None:
+def _confirm_changes(lines: list[str], *, yes: bool, as_json: bool) -> None:
     """Ends the command unless a person at a terminal says yes."""
     if not as_json:
         _print_difference(console(), lines)
@@ -139,15 +146,15 @@ def _ask(lines: list[str], *, yes: bool, as_json: bool) -> None:
         typer.confirm("Put it in force?", abort=True)
 
 
-def _tell(done: dict[str, Any], *, as_json: bool) -> None:
+def _print_result(done: dict[str, Any], *, as_json: bool) -> None:
     words = f"Set {done['set']} is in force; running gateways follow within {FOLLOW_S:g} s."
     emit(done, as_json=as_json, show=lambda out: out.print(words) if done["changes"] else None)
 
 
-def _fitting(desk: AdminBackend, file: Path) -> str:
+def _read_valid_set(desk: AdminBackend, file: Path) -> str:
     """Its text; a set that cannot be used ends the command with every fault."""
     text = read_or_fail(file)
-    _say_faults(desk.do(verbs.policies_check, verbs.JudgePoliciesInput(text, str(file))), file)
+    _print_faults(desk.do(verbs.policies_check, verbs.JudgePoliciesInput(text, str(file))), file)
     return text
 
 
@@ -155,7 +162,7 @@ def _passes(found: dict[str, Any], *, strict: bool) -> bool:
     return bool(found["valid"]) and not (strict and found["faults"])
 
 
-def _say_faults(found: dict[str, Any], file: Path, *, strict: bool = False) -> None:
+def _print_faults(found: dict[str, Any], file: Path, *, strict: bool = False) -> None:
     lines = [text_of(fault, str(file)) for fault in found["faults"]]
     if not _passes(found, strict=strict):
         count = count_of([fault["severity"] for fault in found["faults"]])

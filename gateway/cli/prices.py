@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.admin_backend import acting, look, looking
+from gateway.cli.admin_backend import open_backend, open_writing_backend, run_query
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, console, emit, fail, table
 from gateway.cli.pricetables import show_doubts, show_list, show_plan, show_price, summary
@@ -41,7 +41,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The prices in force: version, source, dates, doubts; of one name also its versions."""
-    found = look(config, verbs.prices_show, verbs.ShowPricesInput(name, everything))
+    found = run_query(config, verbs.prices_show, verbs.ShowPricesInput(name, everything))
     if "data" in found:
         emit(found["data"], as_json=as_json, show=lambda out: show_list(out, found["data"]))
     else:
@@ -54,7 +54,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Stale, expired, source-less, implausible, missing, unapproved: status 1 for any of them."""
-    found = look(config, verbs.prices_check, verbs.CheckPricesInput(everything))
+    found = run_query(config, verbs.prices_check, verbs.CheckPricesInput(everything))
     rows = [[flag["name"], flag["flag"], flag["detail"]] for flag in found["flags"]]
     words = f"{found['checked']} prices: {len(rows) or 'no'} doubts."
     emit(
@@ -76,8 +76,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """What an import would change: old and new price of every kind; stores nothing."""
-    with looking(config) as desk:
-        found = desk.do(verbs.prices_diff, _stated(source, only, book))
+    with open_backend(config) as desk:
+        found = desk.do(verbs.prices_diff, _read_source(source, only, book))
     now_us = Clock().wall_us()
     emit(found, as_json=as_json, show=lambda out: show_plan(out, found, now_us))
 
@@ -96,11 +96,11 @@ def import_prices(
     Prices that cannot well be right, such as one per 1K tokens for one per 1M, are pointed out.
     Nothing that is stored is edited: requests under way keep the version they began with.
     """
-    with acting(config, by if by or gateway_url() else actor()) as desk:
-        given = _stated(source, only, book)
+    with open_writing_backend(config, by if by or gateway_url() else actor()) as desk:
+        given = _read_source(source, only, book)
         seen, now_us = desk.do(verbs.prices_diff, given), Clock().wall_us()
         if not yes:
-            _ask(seen, now_us)
+            _confirm_import(seen, now_us)
         elif not as_json:
             show_plan(console(), seen, now_us)
         else:
@@ -121,7 +121,7 @@ def import_prices(
     )
 
 
-def _ask(seen: dict[str, Any], now_us: int) -> None:
+def _confirm_import(seen: dict[str, Any], now_us: int) -> None:
     """Ends the command unless a person at a terminal says yes."""
     count, doubts = seen["new_versions"], seen["implausible"]
     if not count:
@@ -134,7 +134,7 @@ def _ask(seen: dict[str, Any], now_us: int) -> None:
         fail("nothing was stored")
 
 
-def _stated(source: str, only: list[str] | None, book: str | None) -> verbs.PriceSourceInput:
+def _read_source(source: str, only: list[str] | None, book: str | None) -> verbs.PriceSourceInput:
     """With the file that is named, where one is."""
     try:
         text = read_text(source)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gateway.cli.admin_backend import By, Why, act, look
+from gateway.cli.admin_backend import By, Why, run_change, run_query
 from gateway.cli.config import Config
-from gateway.cli.output import AsJson, emit, fail, moment, say, table
+from gateway.cli.output import AsJson, emit, fail, moment, print_result, table
 from gateway.control.admin import entries as entered
 from gateway.control.admin import rates as verbs
 from gateway.control.admin.verb import NoInput
@@ -20,7 +20,7 @@ Pool = Annotated[str, typer.Argument(help="Of the configuration.")]
 
 def list_rates(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """What every pool costs, as configured and as entered, and what is to come."""
-    found = look(config, verbs.rates_list, NoInput())
+    found = run_query(config, verbs.rates_list, NoInput())
     emit(found, as_json=as_json, show=lambda out: _show(out, found["data"]))
 
 
@@ -46,10 +46,10 @@ def enter(
     )
     day = None if since is None else _day(since)
     given = verbs.EnterRateInput(pool, source, gpu_usd, ops_hours, ops_usd, day, note)
-    said = act(config, by, verbs.rates_enter, given)
+    said = run_change(config, by, verbs.rates_enter, given)
     begins = "at once" if since is None else f"from {since} on"
     pools = ", ".join(item["pool"] for item in said["entered"])
-    say(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
+    print_result(said, f"Entered for {pools}: it counts {begins}.", as_json=as_json)
 
 
 def withdraw(
@@ -60,8 +60,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take back what was entered: the configuration's rates count again."""
-    said = act(config, by, verbs.rates_withdraw, verbs.WithdrawRateInput(pool, note))
-    say(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
+    said = run_change(config, by, verbs.rates_withdraw, verbs.WithdrawRateInput(pool, note))
+    print_result(said, f"The configuration's rates of {pool} count again.", as_json=as_json)
 
 
 def currency(
@@ -76,11 +76,11 @@ def currency(
 ) -> None:
     """Enter what a dollar is in another currency, for the dashboard to show money in."""
     given = entered.QuoteCurrencyInput(code, _decimal(per_usd), _day(day), source, note)
-    said = act(config, by, entered.currencies_quote, given)
+    said = run_change(config, by, entered.currencies_quote, given)
     words = f"1 USD is {said['says']['per_usd']} {code} on {day}, says {source}."
     if (stands := said["in_force"])["day"] > day:
         words += f" The newer rate of {stands['day']} stays in force: {stands['per_usd']}."
-    say(said, words, as_json=as_json)
+    print_result(said, words, as_json=as_json)
 
 
 def _show(out: Console, pools: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, load
-from gateway.cli.admin_backend import AdminBackend, looking
+from gateway.cli.admin_backend import AdminBackend, open_backend
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.ledger_access import ledger_if_any, prices_of
 from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
@@ -31,13 +31,13 @@ from gateway.whatif.tracefiles import TraceError, read_trace
 from gateway.whatif.traffic_selection import (
     TrafficSelection,
     WhatIfInputError,
-    arranged,
+    arrange_traffic,
+    engine_model_source,
     house_of,
-    modelled,
     pool_and_model,
-    recorded_traffic,
+    read_recorded_traffic,
 )
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from ledger.policies import policies_in_force
 
 LOOK_S = 0.5
@@ -55,7 +55,7 @@ class SimulateOptions:
     seed: int = 1
 
 
-def elsewhere(
+def simulate_remotely(
     sets: Sequence[tuple[str, str]], wanted: SimulateOptions, config: Path
 ) -> dict[str, Any]:
     """Wait for a what-if of a gateway elsewhere, with its bar. `sets`: one or two, by name."""
@@ -68,12 +68,12 @@ def elsewhere(
     )  # fmt: skip
     if rest:
         asked.against_name, asked.against = rest[0]
-    with looking(config) as desk, bars() as bar:
+    with open_backend(config) as desk, bars() as bar:
         job = desk.do(verbs.policies_simulate, asked)["job"]
-        return _waited(desk, job, bar)
+        return _wait_for_job(desk, job, bar)
 
 
-def _waited(desk: AdminBackend, job: str, bar: Progress) -> dict[str, Any]:
+def _wait_for_job(desk: AdminBackend, job: str, bar: Progress) -> dict[str, Any]:
     task = bar.add_task("starts", total=None)
     while True:
         found = desk.do(verbs.policies_simulated, verbs.JobInput(job))
@@ -138,7 +138,7 @@ def simulate(
     if gateway_url() is not None:
         if trace is not None or ledger is None:
             fail("a gateway elsewhere knows its own traffic alone: say --ledger last-7-days")
-        document = elsewhere(_named_sets(chosen), wanted, config)
+        document = simulate_remotely(_named_sets(chosen), wanted, config)
     else:
         document = _here(chosen, wanted, trace, config)
     if html is not None:
@@ -163,13 +163,13 @@ def _here(
             sets = _sets(chosen, settings, rules_of(settings, stored).settings)
             prices = prices_of(settings, books)
             traffic = _traffic(books, trace, ledger, most)
-            traffic = arranged(settings, traffic, wanted.model, times)
-            house = house_of(settings, prices, traffic, _named(wanted.engine), books)
+            traffic = arrange_traffic(settings, traffic, wanted.model, times)
+            house = house_of(settings, prices, traffic, _models_by_pool(wanted.engine), books)
     except (WhatIfInputError, HouseError, SpanError) as error:
         fail(str(error))
     with bars() as bar:
         tasks = {name: bar.add_task(name, total=len(traffic.arrivals)) for name, _ in sets}
-        document = trial(
+        document = run_whatif(
             house, sets, traffic.arrivals, wanted.seed,
             lambda name, done: bar.update(tasks[name], completed=done),
         )  # fmt: skip
@@ -191,7 +191,7 @@ def _traffic(
         return TrafficSelection(recorded.arrivals, start_us, {}, about, came_us)
     assert ledger is not None, "one of the two was named"
     assert books is not None, "a ledger that is not there has ended the command"
-    return recorded_traffic(books, ledger, most, now_us)
+    return read_recorded_traffic(books, ledger, most, now_us)
 
 
 def _sets(
@@ -222,12 +222,12 @@ def _rules(text: str, settings: Settings, name: str) -> Settings:
     return examined.settings
 
 
-def _named(words: Sequence[str]) -> dict[str, EngineModelSource]:
+def _models_by_pool(words: Sequence[str]) -> dict[str, EngineModelSource]:
     found = {}
     for word in words:
         pool, what = pool_and_model(word)
         if what in PROFILES or not Path(what).is_file():
-            found[pool] = modelled(word, what)
+            found[pool] = engine_model_source(word, what)
             continue
         try:
             found[pool] = EngineModelSource(load(Path(what)), f"fitted: {what}")

@@ -21,7 +21,7 @@ from rich.progress import (
 
 from backends.engine import install as installation
 from gateway.cli.config import start_or_fail
-from gateway.cli.output import fail, watched
+from gateway.cli.output import fail, watching_console
 from gateway.config.starter import USUAL_PORTS, wanted_ports
 from gateway.demo.start import DemoStart
 from gateway.errors import ConfigError
@@ -75,7 +75,7 @@ def up(
                 config,
                 keys=keys,
                 ports=USUAL_PORTS if config else wanted_ports(port, dashboard_port),
-                say=display.say,
+                say=display.print_line,
                 report=display.report,
                 environ=dict(os.environ),
             )
@@ -86,7 +86,9 @@ def demo(port: GatewayPort = None, dashboard_port: DashboardPort = None) -> None
     """Simulated engines, 30 replayed days, live traffic: needs no keys."""
     with _Display() as display:
         _run(
-            DemoStart(wanted_ports(port, dashboard_port), say=display.say, environ=dict(os.environ))
+            DemoStart(
+                wanted_ports(port, dashboard_port), say=display.print_line, environ=dict(os.environ)
+            )
         )
 
 
@@ -103,7 +105,7 @@ class _Display:
     """Lines as they come, and under them a bar while an installation runs (on a terminal)."""
 
     def __init__(self) -> None:
-        self._console = watched()
+        self._console = watching_console()
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("engine: {task.description}"),
@@ -121,8 +123,8 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         self._end_bar()
 
-    def say(self, line: str) -> None:
-        self._console.say(line)
+    def print_line(self, line: str) -> None:
+        self._console.print_line(line)
 
     def report(self, news: installation.InstallProgress) -> None:
         if news.stage == DONE:
@@ -130,7 +132,7 @@ class _Display:
             return
         if news.stage != self._stage:
             self._stage = news.stage
-            self.say(f"   engine: {news.stage}: {news.message}")
+            self.print_line(f"   engine: {news.stage}: {news.message}")
         if not self._console.is_terminal:
             return
         if self._task is None:

@@ -19,7 +19,7 @@ def with_adapters(document: Any) -> Any:
         return document
     known = dict(models or {})
     made: dict[str, dict[str, Any]] = {}
-    for pool, name in _declared(pools):
+    for pool, name in _declared_adapters(pools):
         if name in known:
             continue
         target = f"pool:{pool}"
@@ -34,7 +34,7 @@ def with_adapters(document: Any) -> Any:
     return document if not made else {**document, "models": known | made}
 
 
-def _declared(pools: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+def _declared_adapters(pools: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
     for pool, section in pools.items():
         adapters = _member(_member(section, "engine"), "adapters")
         if isinstance(adapters, Mapping):

@@ -30,7 +30,7 @@ def resolve_model(settings: Settings, name: str) -> tuple[str, ModelSection] | N
     return None
 
 
-def logical(settings: Settings) -> Iterator[tuple[str, ModelSection]]:
+def logical_models(settings: Settings) -> Iterator[tuple[str, ModelSection]]:
     """The models that are no aliases and no pass-through."""
     for name, model in settings.models.items():
         if isinstance(model, ModelSection) and model.same_as is None:

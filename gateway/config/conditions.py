@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.config.unsatisfiable import never_held, tags_of
+from gateway.config.unsatisfiable import tags_of, unsatisfiable_reasons
 
 LONGEST = 1000  # characters; nesting that any parser stands
 
@@ -82,7 +82,7 @@ _SAMPLES = (
 
 
 class Condition:
-    """`holds` for a request, or raises `ConditionUndecided`."""
+    """`evaluate` for a request, or raises `ConditionUndecided`."""
 
     __slots__ = ("_program", "_wanted", "doubts", "may_fail", "text")
 
@@ -90,13 +90,13 @@ class Condition:
         """Raises `ConditionError`."""
         self.text = text
         self.may_fail = False  # for keys without a tag that it names
-        self._program, self._wanted = _compiled(text)
+        self._program, self._wanted = _compile_condition(text)
         self._try()
-        self.doubts = tuple(never_held(text))  # why it may be for nobody
-        if not self.doubts and self._fails_tagged():
+        self.doubts = tuple(unsatisfiable_reasons(text))  # why it may be for nobody
+        if not self.doubts and self._is_undecided_when_tagged():
             self.doubts = ("tags are text: `<` and the like take them beside text alone",)
 
-    def holds(self, asking: ConditionInput) -> bool:
+    def evaluate(self, asking: ConditionInput) -> bool:
         try:
             answer = self._program.execute({name: getattr(asking, name) for name in self._wanted})
         except Exception as error:
@@ -118,18 +118,18 @@ class Condition:
             if not isinstance(answer, bool):
                 raise ConditionError(f"must say yes or no, not {type(answer).__name__}")
 
-    def _fails_tagged(self) -> bool:
+    def _is_undecided_when_tagged(self) -> bool:
         """Whether a key that has all its tags leaves it undecided."""
         tags = dict.fromkeys(tags_of(self.text), "")
         for sample in _SAMPLES:
             try:
-                self.holds(msgspec.structs.replace(sample, tags=tags))
+                self.evaluate(msgspec.structs.replace(sample, tags=tags))
             except ConditionUndecided:
                 return True
         return False
 
 
-def _compiled(text: str) -> tuple[Any, tuple[str, ...]]:
+def _compile_condition(text: str) -> tuple[Any, tuple[str, ...]]:
     if len(text) > LONGEST:
         raise ConditionError(f"is longer than {LONGEST} characters")
     try:
@@ -162,7 +162,7 @@ def _cel() -> Any:
     return module
 
 
-def _misplaced(missing: str | None, unread: str | None, other: str | None) -> str:
+def _misplaced_text(missing: str | None, unread: str | None, other: str | None) -> str:
     """What of the parser's findings a person can act upon."""
     if missing is not None:
         return f"a `{missing}` is missing"
@@ -184,7 +184,7 @@ def _first_line(error: Exception) -> str:
     said = f"at {rest.partition(' |')[0]}" if found else words[:200]
     place = said.partition(": ")[0]
     if told := _SYNTAX.search(said):
-        return f"{place}: {_misplaced(*told.groups())}"
+        return f"{place}: {_misplaced_text(*told.groups())}"
     if "Recursion limit" in said:
         return f"{place}: it is nested too deep"
     if "invalid int literal" in said:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.engine.catalog import GPUS, UnknownGpu, find_gpu
 from backends.engines import ENGINE_KINDS
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError
-from gateway.config.aliases import logical
-from gateway.config.checks.known_names import Known, unknown_names
-from gateway.config.checks.private_hosts import private_hosts
-from gateway.config.checks.unset_variables import unset_variables
-from gateway.config.faults import ConfigFault, Place, nearest, warning
+from gateway.config.aliases import logical_models
+from gateway.config.checks.known_names import Known, check_unknown_names
+from gateway.config.checks.private_hosts import check_private_hosts
+from gateway.config.checks.unset_variables import check_unset_variables
+from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import Settings
 from ledger.prices.bands import PriceBands
 from ledger.prices.book import PriceBook
@@ -51,36 +51,36 @@ class ConfigFacts:
 Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
 
 
-def something_is_served(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
+def check_something_served(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     if not settings.models:
         words = f"nothing is served: no model is configured. The smallest: {{{SMALLEST}}}"
         yield ConfigFault(("models",), words)
 
 
-def used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
-    used = {target for _, model in logical(settings) for target in model.targets}
+def check_used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
+    used = {target for _, model in logical_models(settings) for target in model.targets}
     for name in settings.pools:
         if f"pool:{name}" not in used:
             words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
             yield warning(("pools", name), words, upon=(("models",),))
 
 
-def gpu_types(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
+def check_gpu_types(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     """A type that nobody knows has no public price either: its rate must be said."""
     for name, pool in settings.pools.items():
         kind = pool.gpu.type
         if kind.upper() == WITHOUT_GPU or pool.gpu.usd_per_hour is not None:
             continue
         try:
-            find(kind)
+            find_gpu(kind)
         except UnknownGpu:
-            near = nearest(kind, [*(gpu.name for gpu in GPUS), WITHOUT_GPU])
+            near = suggest(kind, [*(gpu.name for gpu in GPUS), WITHOUT_GPU])
             words = f"no GPU named `{kind}` is known: name another, or say its `usd_per_hour`"
             near = near or "; `breakeven engine list` has the names"
             yield ConfigFault(("pools", name, "gpu", "type"), words + near)
 
 
-def simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
+def check_simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine = pool.engine
         kind = ENGINE_KINDS[engine.kind]
@@ -91,12 +91,12 @@ def simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFau
             except ShapeFileError as error:
                 words = str(error)
             else:
-                near = nearest(engine.model, PROFILES)
+                near = suggest(engine.model, PROFILES)
                 words = f"no simulated profile named `{engine.model}`, and no such file{near}"
             yield ConfigFault(("pools", name, "engine", "model"), words)
 
 
-def contracts_in_force(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+def check_contracts_in_force(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         since, until = pool.gpu.since, pool.gpu.until
         if since and until and since > until:
@@ -109,31 +109,31 @@ def contracts_in_force(settings: Settings, facts: ConfigFacts) -> Iterator[Confi
             yield warning(("pools", name, "gpu", "since"), words)
 
 
-def named_paths(_: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+def check_named_paths(_: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     for place, words in facts.wrong_paths.items():
         yield ConfigFault(place, words)
 
 
-def target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+def check_target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     hard = any(budget.hard for budget in settings.budgets)
     result = "requests there are unpriced" + (
         ", and refused to keys under a hard budget" if hard else " and flagged in the ledger"
     )
-    for model, definition in logical(settings):
+    for model, definition in logical_models(settings):
         for index, target in enumerate(definition.targets):
             provider = settings.providers.get(target.partition("/")[0])
             if provider is not None and provider.prices_as is None:
-                yield from _unpriced(facts, ("models", model, "targets", index), target, result)
+                yield from _check_priced(facts, ("models", model, "targets", index), target, result)
     for name, provider in settings.providers.items():
         if provider.prices_as is not None:
-            yield from _unpriced(
+            yield from _check_priced(
                 facts, ("providers", name, "prices_as"), provider.prices_as, result
             )
 
 
-def batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
-    for model, definition in logical(settings):
+    for model, definition in logical_models(settings):
         for index, target in enumerate(definition.targets):
             name = target.partition("/")[0]
             provider = settings.providers.get(name)
@@ -150,20 +150,20 @@ def batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault
             yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
 
 
-def comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    for model, definition in logical(settings):
+def check_comparator_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    for model, definition in logical_models(settings):
         for index, other in enumerate(definition.compare_with):
             place: Place = ("models", model, "compare_with", index)
-            yield from _unpriced(facts, place, other, "nothing is compared with it")
+            yield from _check_priced(facts, place, other, "nothing is compared with it")
 
 
-def odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+def check_odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Of files and of imports; lists of the market are looked at by `breakeven prices check`."""
     if facts.prices is None:
         return
     stated = [
         each_price
-        for each_price in facts.prices.in_force(facts.at_us)
+        for each_price in facts.prices.prices_in_force(facts.at_us)
         if each_price.rank > BUNDLED_RANK
     ]
     bands = PriceBands(facts.prices, facts.at_us) if stated else None
@@ -175,11 +175,13 @@ def odd_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
             yield warning(place, f"the price of `{price.name}` ({price.book}) looks wrong: {doubt}")
 
 
-def _unpriced(facts: ConfigFacts, place: Place, name: str, result: str) -> Iterator[ConfigFault]:
+def _check_priced(
+    facts: ConfigFacts, place: Place, name: str, result: str
+) -> Iterator[ConfigFault]:
     book = facts.prices
     if book is None or book.find(name, facts.at_us) is not None:
         return
-    near = nearest(name, (price.name for price in book.in_force(facts.at_us)))
+    near = suggest(name, (price.name for price in book.prices_in_force(facts.at_us)))
     cure = near or "; state one in a file under `prices`"
     upon: tuple[Place, ...] = PRICED_BY
     if place[-2:-1] == ("targets",):
@@ -187,30 +189,30 @@ def _unpriced(facts: ConfigFacts, place: Place, name: str, result: str) -> Itera
     yield warning(place, f"no price for `{name}`: {result}{cure}", upon=upon)
 
 
-def variables(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    return iter(()) if facts.environ is None else unset_variables(settings, facts.environ)
+def check_variables(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    return iter(()) if facts.environ is None else check_unset_variables(settings, facts.environ)
 
 
-def names(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    return unknown_names(settings, facts.names)
+def check_names(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    return check_unknown_names(settings, facts.names)
 
 
-def hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
-    return private_hosts(settings, facts.addresses)
+def check_hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    return check_private_hosts(settings, facts.addresses)
 
 
 PLAUSIBLE: tuple[Check, ...] = (
-    something_is_served,
-    used_pools,
-    gpu_types,
-    simulated_profiles,
-    contracts_in_force,
-    named_paths,
-    target_prices,
-    batch_prices,
-    comparator_prices,
-    odd_prices,
-    variables,
-    names,
-    hosts,
+    check_something_served,
+    check_used_pools,
+    check_gpu_types,
+    check_simulated_profiles,
+    check_contracts_in_force,
+    check_named_paths,
+    check_target_prices,
+    check_batch_prices,
+    check_comparator_prices,
+    check_odd_prices,
+    check_variables,
+    check_names,
+    check_hosts,
 )

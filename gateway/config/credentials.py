@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from backends.environ import plain
+from backends.environ import plain_environ
 from backends.secret import Secret
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.schema_peers import PeersSection
@@ -44,16 +44,16 @@ def provider_key(
         return None
     place = f"providers.{name}"
     if provider.api_key_exec is not None:
-        return _printed(provider.api_key_exec, f"{place}.api_key_exec", environ)
+        return _run_key_command(provider.api_key_exec, f"{place}.api_key_exec", environ)
     if provider.api_key_file is not None:
-        return _kept(Path(provider.api_key_file), f"{place}.api_key_file")
+        return _read_secret_file(Path(provider.api_key_file), f"{place}.api_key_file")
     if provider.api_key_env is not None:
         value = environ.get(provider.api_key_env)
         if not value:
             raise ConfigError(
                 [f"{place}.api_key_env: `{provider.api_key_env}` is not set in the environment"]
             )
-        return _word(value, f"{place}.api_key_env: `{provider.api_key_env}` must hold")
+        return _parse_secret(value, f"{place}.api_key_env: `{provider.api_key_env}` must hold")
     return None
 
 
@@ -84,7 +84,7 @@ def engine_key(engine: EngineSection, name: str, environ: Mapping[str, str]) -> 
     """What an own engine of this pool asks for. Raises `ConfigError`, as `provider_key`."""
     value = environ.get(engine.api_key_env or "")
     place = f"pools.{name}.engine.api_key_env: `{engine.api_key_env}` must hold"
-    return _word(value, place) if value else None
+    return _parse_secret(value, place) if value else None
 
 
 def engine_headers(engine: EngineSection, name: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -110,7 +110,7 @@ def collector_headers(
     if not all(_HEADER_NAME.fullmatch(key.strip()) and equals for key, equals, _ in pairs):
         raise ConfigError([f"{place}: `{name}` must hold `name=value,name=value`"])
     must = f"{place}: `{name}`: each value must be"
-    return {key.strip(): _word(unquote(text), must) for key, _, text in pairs}
+    return {key.strip(): _parse_secret(unquote(text), must) for key, _, text in pairs}
 
 
 def webhook(
@@ -180,7 +180,7 @@ def _passwords(url: str | None) -> Iterator[Secret]:
         yield from (Secret(str(password)), Secret(url))
 
 
-def _kept(path: Path, place: str) -> Secret:
+def _read_secret_file(path: Path, place: str) -> Secret:
     try:
         with path.open("rb") as file:
             text = file.read(LONGEST + 1).decode("utf-8-sig")  # some editors begin files with one
@@ -188,11 +188,11 @@ def _kept(path: Path, place: str) -> Secret:
         raise ConfigError([f"{place}: {error.strerror}"]) from error
     except UnicodeDecodeError:
         raise ConfigError([f"{place}: not a text"]) from None
-    return _word(text, f"{place}: must hold")
+    return _parse_secret(text, f"{place}: must hold")
 
 
-def _printed(command: KeyCommandSection, place: str, environ: Mapping[str, str]) -> Secret:
-    seen = plain(environ) | {name: environ[name] for name in command.env if name in environ}
+def _run_key_command(command: KeyCommandSection, place: str, environ: Mapping[str, str]) -> Secret:
+    seen = plain_environ(environ) | {name: environ[name] for name in command.env if name in environ}
     try:
         code, said = _run(command, seen)
     except TimeoutError:
@@ -203,7 +203,7 @@ def _printed(command: KeyCommandSection, place: str, environ: Mapping[str, str])
     if code:
         words = f"`{command.argv[0]}` ended with {code}; run it by hand to see why"
         raise ConfigError([f"{place}: {words}"])
-    return _word(said.decode("utf-8", "replace"), f"{place}: must print")
+    return _parse_secret(said.decode("utf-8", "replace"), f"{place}: must print")
 
 
 def _run(command: KeyCommandSection, environ: Mapping[str, str]) -> tuple[int, bytes]:
@@ -245,14 +245,14 @@ def _is_address(text: str) -> bool:
 
 
 def _line(text: str, must: str) -> Secret:
-    """As `_word`, in any alphabet."""
+    """As `_parse_secret`, in any alphabet."""
     line = text.strip()
     if not line or len(line) > LONGEST or not line.isprintable():
         raise ConfigError([f"{must} one line, and nothing that cannot be seen"])
     return Secret(line)
 
 
-def _word(text: str, must: str) -> Secret:
+def _parse_secret(text: str, must: str) -> Secret:
     """Without blanks around it: tools that keep secrets like to end them with a line's end."""
     word = text.strip()
     if not word or len(word) > LONGEST or not word.isascii() or not word.isprintable():

@@ -7,21 +7,21 @@ what needs facts from outside the file.
 
 from collections.abc import Callable, Iterator
 
-from gateway.config.aliases import logical, resolve_model
-from gateway.config.crosschecks_adapters import adapters
+from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
-from gateway.config.crosschecks_sampling import sampling
-from gateway.config.crosschecks_upkeep import upkeep
-from gateway.config.faults import ConfigFault, Place, nearest
-from gateway.config.machines import machines
+from gateway.config.crosschecks_sampling import check_sampling
+from gateway.config.crosschecks_upkeep import check_upkeep
+from gateway.config.faults import ConfigFault, Place, suggest
+from gateway.config.machines import check_machines
 from gateway.config.schema import ModelSection, Settings
 
 Check = Callable[[Settings], Iterator[ConfigFault]]
 
 
-def pass_through(settings: Settings) -> Iterator[ConfigFault]:
+def check_pass_through(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in settings.models.items():
         if not isinstance(model, ModelSection):
             provider, slash, rest = name.partition("/")
@@ -32,7 +32,7 @@ def pass_through(settings: Settings) -> Iterator[ConfigFault]:
                 yield _no_provider(settings, ("models", name), provider)
 
 
-def aliases(settings: Settings) -> Iterator[ConfigFault]:
+def check_aliases(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in settings.models.items():
         if not isinstance(model, ModelSection) or model.same_as is None:
             continue
@@ -43,14 +43,14 @@ def aliases(settings: Settings) -> Iterator[ConfigFault]:
         if resolve_model(settings, name) is not None:
             continue
         if not isinstance(settings.models.get(other), ModelSection):
-            hint = nearest(other, set(settings.models) - {name})
+            hint = suggest(other, set(settings.models) - {name})
             yield ConfigFault(here, f"`{other}` leads to no model{hint}", about=("models", other))
         elif _circles(settings, name):
             yield ConfigFault(here, f"`{other}` leads to no model, but back to `{name}`")
 
 
-def targets(settings: Settings) -> Iterator[ConfigFault]:
-    for name, model in logical(settings):
+def check_targets(settings: Settings) -> Iterator[ConfigFault]:
+    for name, model in logical_models(settings):
         here: Place = ("models", name, "targets")
         if not model.targets:
             yield ConfigFault(here, "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`")
@@ -62,7 +62,7 @@ def targets(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(place, f"`{target}` is stated twice")
             elif pool != target:
                 if pool not in settings.pools:
-                    words = f"no pool named `{pool}`{nearest(pool, settings.pools)}"
+                    words = f"no pool named `{pool}`{suggest(pool, settings.pools)}"
                     yield ConfigFault(place, words, about=("pools", pool))
             elif not slash or not provider or not upstream:
                 meant = f"; did you mean `pool:{target}`?" if target in settings.pools else ""
@@ -71,15 +71,15 @@ def targets(settings: Settings) -> Iterator[ConfigFault]:
                 yield _no_provider(settings, place, provider)
 
 
-def comparators(settings: Settings) -> Iterator[ConfigFault]:
-    for name, model in logical(settings):
+def check_comparators(settings: Settings) -> Iterator[ConfigFault]:
+    for name, model in logical_models(settings):
         here: Place = ("models", name, "compare_with")
         if not model.compare_with and any(target.startswith("pool:") for target in model.targets):
             yield ConfigFault(here, "name at least one API model, or break-even cannot be computed")
 
 
-def confinement(settings: Settings) -> Iterator[ConfigFault]:
-    for name, model in logical(settings):
+def check_confinement(settings: Settings) -> Iterator[ConfigFault]:
+    for name, model in logical_models(settings):
         outside = [target for target in model.targets if not target.startswith("pool:")]
         if model.residency == "internal_only" and outside:
             words = f"internal_only, but the target `{outside[0]}` is an external API"
@@ -98,21 +98,21 @@ def _circles(settings: Settings, name: str) -> bool:
 
 
 def _no_provider(settings: Settings, place: Place, name: str) -> ConfigFault:
-    words = f"no provider named `{name}`{nearest(name, settings.providers)}"
+    words = f"no provider named `{name}`{suggest(name, settings.providers)}"
     return ConfigFault(place, words, about=("providers", name))
 
 
 CHECKS: tuple[Check, ...] = (
-    pass_through,
-    aliases,
-    targets,
-    comparators,
-    confinement,
+    check_pass_through,
+    check_aliases,
+    check_targets,
+    check_comparators,
+    check_confinement,
     *POLICY_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
-    adapters,
-    machines,
-    sampling,
-    upkeep,
+    check_adapters,
+    check_machines,
+    check_sampling,
+    check_upkeep,
 )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gateway.config.faults import ConfigFault, nearest
+from gateway.config.faults import ConfigFault, suggest
 from gateway.config.schema import ModelSection, Settings
 
 
-def adapters(settings: Settings) -> Iterator[ConfigFault]:
+def check_adapters(settings: Settings) -> Iterator[ConfigFault]:
     """A model's adapter is one of all its pools; a name means one thing."""
     for name, model in settings.models.items():
         if isinstance(model, ModelSection):
@@ -31,7 +31,7 @@ def _of_model(settings: Settings, name: str, model: ModelSection) -> Iterator[Co
         yield ConfigFault(here, "an adapter is served by pools: name one in `targets`")
     for pool, known in declared:
         if model.adapter not in known:
-            hint = nearest(model.adapter, known)
+            hint = suggest(model.adapter, known)
             words = f"the pool `{pool}` has no adapter `{model.adapter}`{hint}"
             yield ConfigFault(here, words, about=("pools", pool))
 

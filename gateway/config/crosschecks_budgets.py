@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway.config.aliases import resolve_model
-from gateway.config.faults import ConfigFault, Place, nearest
+from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
 from ledger.budgets.binding import EACH_KINDS
@@ -23,7 +23,7 @@ ID_CHARACTERS = 128  # of an organisation, team or user, as `keys create` accept
 KEY_DIGITS = 2 * PUBLIC_BYTES
 
 
-def scopes(settings: Settings) -> Iterator[ConfigFault]:
+def check_scopes(settings: Settings) -> Iterator[ConfigFault]:
     for index, budget in enumerate(settings.budgets):
         place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
         named = kind in BY_PREFIX and kind not in NAMELESS
@@ -35,7 +35,7 @@ def scopes(settings: Settings) -> Iterator[ConfigFault]:
             yield from _scope(settings, place, budget.scope, prefixes())
 
 
-def rates(settings: Settings) -> Iterator[ConfigFault]:
+def check_rates(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[str] = set()
     for index, limit in enumerate(settings.limits):
         place = ("limits", index)
@@ -56,17 +56,17 @@ def _scope(
 ) -> Iterator[ConfigFault]:
     kind, colon, name = scope.partition(":")
     if kind not in kinds:
-        yield ConfigFault(place, f"`{kind}` is no kind of scope{nearest(kind, kinds)}")
+        yield ConfigFault(place, f"`{kind}` is no kind of scope{suggest(kind, kinds)}")
     elif kind in NAMELESS:
         if colon:
             yield ConfigFault(place, f"`{kind}` takes no name")
     elif not name.strip():
         yield ConfigFault(place, f"`{kind}` needs a name: `{kind}:NAME`")
     else:
-        yield from _named(BY_PREFIX[kind], settings, place, name)
+        yield from _check_named(BY_PREFIX[kind], settings, place, name)
 
 
-def windows(settings: Settings) -> Iterator[ConfigFault]:
+def check_windows(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[tuple[str, str]] = set()
     for index, budget in enumerate(settings.budgets):
         try:
@@ -79,7 +79,7 @@ def windows(settings: Settings) -> Iterator[ConfigFault]:
         seen.add((budget.scope, budget.period))
 
 
-def teams(settings: Settings) -> Iterator[ConfigFault]:
+def check_teams(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         for at, team in enumerate(rule.match.teams):
             yield from _identity("team", ("policies", index, "match", "teams", at), team)
@@ -87,14 +87,14 @@ def teams(settings: Settings) -> Iterator[ConfigFault]:
 
 def _provider(settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     if name not in settings.providers:
-        words = f"no provider named `{name}`{nearest(name, settings.providers)}"
+        words = f"no provider named `{name}`{suggest(name, settings.providers)}"
         yield ConfigFault(place, words, about=("providers", name))
 
 
 def _model(settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
     found = resolve_model(settings, name)
     if found is None and not isinstance(settings.models.get(name), ModelSection):
-        words = f"no model named `{name}`{nearest(name, settings.models)}"
+        words = f"no model named `{name}`{suggest(name, settings.models)}"
         yield ConfigFault(place, words, about=("models", name))
     elif found is not None and found[0] != name:
         yield ConfigFault(place, f"`{name}` is an alias: name `{found[0]}`, which serves it")
@@ -126,7 +126,9 @@ def _tag(_: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
         yield ConfigFault(place, words)
 
 
-def _named(kind: BudgetScope, settings: Settings, place: Place, name: str) -> Iterator[ConfigFault]:
+def _check_named(
+    kind: BudgetScope, settings: Settings, place: Place, name: str
+) -> Iterator[ConfigFault]:
     """Check the name behind a scope's prefix."""
     if kind.name_rule is NameRule.IDENTITY:
         return _identity(kind.words, place, name)
@@ -141,8 +143,8 @@ _NAMES: Mapping[NameRule, Callable[[Settings, Place, str], Iterator[ConfigFault]
 }
 
 BUDGET_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
-    scopes,
-    windows,
-    rates,
-    teams,
+    check_scopes,
+    check_windows,
+    check_rates,
+    check_teams,
 )

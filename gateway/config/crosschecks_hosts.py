@@ -11,13 +11,13 @@ from typing import NamedTuple
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from backends.address_policy import AddressPolicy, stated
+from backends.address_policy import AddressPolicy, parse_address
 from backends.engines import ENGINE_KINDS
 from backends.http import Origin
 from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
-from gateway.config.crosschecks_oidc import oidc
-from gateway.config.crosschecks_peers import peers
-from gateway.config.faults import ConfigFault, Place, nearest, warning
+from gateway.config.crosschecks_oidc import check_oidc
+from gateway.config.crosschecks_peers import check_peers
+from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.kv_event_address import kv_events_address, socket_path
 from gateway.config.schema import ProviderSection, Settings
 from ledger.unixsocket import PATH_BYTES
@@ -42,7 +42,7 @@ class PortClaim(NamedTuple):
     moves: bool
 
 
-def engines(settings: Settings) -> Iterator[ConfigFault]:
+def check_engines(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
         if not engine.replicas and not engine.endpoints:
@@ -83,7 +83,7 @@ def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[ConfigFau
             yield ConfigFault(here, words + "; set a shorter `state_dir`")
 
 
-def features(settings: Settings) -> Iterator[ConfigFault]:
+def check_features(settings: Settings) -> Iterator[ConfigFault]:
     named: list[tuple[Place, Iterable[str]]] = [
         (("pools", name, "engine", "features"), pool.engine.features)
         for name, pool in settings.pools.items()
@@ -96,11 +96,11 @@ def features(settings: Settings) -> Iterator[ConfigFault]:
     for place, words in named:
         for index, word in enumerate(words):
             if word not in known:
-                message = f"no feature named `{word}`{nearest(word, known)}"
+                message = f"no feature named `{word}`{suggest(word, known)}"
                 yield ConfigFault((*place, index), message)
 
 
-def dialects(settings: Settings) -> Iterator[ConfigFault]:
+def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         for index, kind in enumerate(provider.kinds):
             client = PROVIDER_KINDS[provider.kind]
@@ -112,7 +112,7 @@ def dialects(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(("providers", name, "kinds", index), words)
 
 
-def providers(settings: Settings) -> Iterator[ConfigFault]:
+def check_providers(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         here = ("providers", name)
         if "/" in name:
@@ -139,7 +139,7 @@ def providers(settings: Settings) -> Iterator[ConfigFault]:
             yield warning(here, words, upon=(here,))
 
 
-def batches(settings: Settings) -> Iterator[ConfigFault]:
+def check_batches(settings: Settings) -> Iterator[ConfigFault]:
     limits = settings.batches
     taking = any(provider.batch for provider in settings.providers.values())
     if taking and limits.hand_on_s <= limits.spill_s:
@@ -148,7 +148,7 @@ def batches(settings: Settings) -> Iterator[ConfigFault]:
         yield warning(("batches", "hand_on_s"), words, upon=upon)
 
 
-def addresses(settings: Settings) -> Iterator[ConfigFault]:
+def check_addresses(settings: Settings) -> Iterator[ConfigFault]:
     """URLs that are none, stated twice, or our own."""
     own = [claim for claim in _claims(settings) if claim.place[0] == "server"]
     for place, urls in _urls(settings):
@@ -159,19 +159,19 @@ def addresses(settings: Settings) -> Iterator[ConfigFault]:
             except ValueError as error:
                 yield ConfigFault(here, f"{error}; write it like http://10.0.0.5:8000/v1")
                 continue
-            why = _misdirected(settings, place, origin.host)
+            why = _forbidden_reason(settings, place, origin.host)
             if why is not None:
                 yield ConfigFault(here, f"`{url}` is {why}")
             if url.rstrip("/") in [other.rstrip("/") for other in urls[:index]]:
                 yield ConfigFault(here, f"`{url}` is stated twice: it would count as two engines")
             if any(
-                _same_host(origin.host, each_claim.host) and origin.port in each_claim.ports
+                _is_same_host(origin.host, each_claim.host) and origin.port in each_claim.ports
                 for each_claim in own
             ):
                 yield ConfigFault(here, f"`{url}` is this gateway itself (server.port)")
 
 
-def networks(settings: Settings) -> Iterator[ConfigFault]:
+def check_networks(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
         for index, text in enumerate(provider.networks):
             try:
@@ -181,7 +181,7 @@ def networks(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(here, f"{error}; write it like 10.0.0.0/8 or fd00::/8")
 
 
-def ports(settings: Settings) -> Iterator[ConfigFault]:
+def check_ports(settings: Settings) -> Iterator[ConfigFault]:
     claims = _claims(settings)
     for index, claim in enumerate(claims):
         if claim.ports and claim.ports[-1] > LAST_PORT:
@@ -189,11 +189,11 @@ def ports(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(claim.place, words)
         for other in claims[:index]:
             shared = sorted(set(claim.ports) & set(other.ports))
-            if shared and _same_host(claim.host, other.host):
+            if shared and _is_same_host(claim.host, other.host):
                 yield _collision(claim, other, shared)
 
 
-def ledger_url(settings: Settings) -> Iterator[ConfigFault]:
+def check_ledger_url(settings: Settings) -> Iterator[ConfigFault]:
     """The URL may hold a password and is not repeated."""
     url = settings.ledger.url
     if url and settings.ledger.url_env:
@@ -208,7 +208,7 @@ def ledger_url(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(("ledger", "url"), words)
 
 
-def contract_days(settings: Settings) -> Iterator[ConfigFault]:
+def check_contract_days(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         since, until = pool.gpu.since, pool.gpu.until
         if since and until and since > until:
@@ -216,7 +216,7 @@ def contract_days(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(("pools", name, "gpu", "until"), words)
 
 
-def waits(settings: Settings) -> Iterator[ConfigFault]:
+def check_waits(settings: Settings) -> Iterator[ConfigFault]:
     """Times of which one makes the other pointless."""
     telemetry, limits = settings.telemetry, settings.server.timeouts
     if telemetry.stale_s <= telemetry.scrape_s:
@@ -242,7 +242,7 @@ def _urls(settings: Settings) -> Iterator[tuple[Place, tuple[str, ...]]]:
             yield ("providers", name, "base_url"), (provider.base_url,)
 
 
-def open_dashboards(settings: Settings) -> Iterator[ConfigFault]:
+def check_open_dashboards(settings: Settings) -> Iterator[ConfigFault]:
     """What shows a house's spending to a network asks who looks."""
     shown = settings.dashboard
     if shown.enabled and shown.access_file is None and shown.host not in LOOPBACK:
@@ -270,7 +270,7 @@ def _from(port: int, count: int) -> range:
     return range(port, port + count) if port else range(0)
 
 
-def _same_host(name: str, other: str) -> bool:
+def _is_same_host(name: str, other: str) -> bool:
     local = name in LOOPBACK and other in LOOPBACK
     return name == other or local or name in EVERYWHERE or other in EVERYWHERE
 
@@ -285,14 +285,14 @@ def _collision(claim: PortClaim, other: PortClaim, shared: list[int]) -> ConfigF
     return ConfigFault(claim.place, f"{numbers} is also {theirs}'s; choose another port", upon=upon)
 
 
-def _misdirected(settings: Settings, place: Place, host: str) -> str | None:
+def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None:
     """An address as digits needs no lookup: what no connection would be made to is said here."""
-    address = stated(host)
+    address = parse_address(host)
     if address is None:
         return None
     provider = settings.providers.get(str(place[1])) if place[0] == "providers" else None
     named = [net for net in (() if provider is None else provider.networks) if _is_network(net)]
-    return AddressPolicy(tuple(named)).refuses(address, stated=True)
+    return AddressPolicy(tuple(named)).is_refused(address, stated=True)
 
 
 def _is_network(text: str) -> bool:
@@ -310,7 +310,7 @@ def _needs_address(name: str, provider: ProviderSection) -> bool:
 
 
 def _known_otherwise(name: str) -> str:
-    hint = nearest(name, [each for kind in PROVIDER_KINDS.values() for each in kind.addresses])
+    hint = suggest(name, [each for kind in PROVIDER_KINDS.values() for each in kind.addresses])
     return hint or f"; for one that LiteLLM speaks set `kind: {ADAPTER_KIND}`"
 
 
@@ -320,7 +320,7 @@ def _lacks_key(name: str, provider: ProviderSection) -> bool:
     return at_home and not stands_in and not provider.names_a_key
 
 
-def kept_answers(settings: Settings) -> Iterator[ConfigFault]:
+def check_stored_responses(settings: Settings) -> Iterator[ConfigFault]:
     replay = settings.server.idempotency.replay
     if replay.enabled and replay.key_env is None:
         words = "name the environment variable that holds what encrypts kept answers"
@@ -328,19 +328,19 @@ def kept_answers(settings: Settings) -> Iterator[ConfigFault]:
 
 
 HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
-    engines,
-    features,
-    providers,
-    batches,
-    dialects,
-    addresses,
-    networks,
-    ports,
-    open_dashboards,
-    oidc,
-    peers,
-    ledger_url,
-    contract_days,
-    waits,
-    kept_answers,
+    check_engines,
+    check_features,
+    check_providers,
+    check_batches,
+    check_dialects,
+    check_addresses,
+    check_networks,
+    check_ports,
+    check_open_dashboards,
+    check_oidc,
+    check_peers,
+    check_ledger_url,
+    check_contract_days,
+    check_waits,
+    check_stored_responses,
 )

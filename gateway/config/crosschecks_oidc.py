@@ -8,7 +8,7 @@ from gateway.config.faults import ConfigFault
 from gateway.config.schema import Settings
 
 
-def oidc(settings: Settings) -> Iterator[ConfigFault]:
+def check_oidc(settings: Settings) -> Iterator[ConfigFault]:
     said = settings.oidc
     if said.issuer is None:
         for name in sorted(said.model_dump(exclude_defaults=True)):

@@ -8,7 +8,7 @@ from gateway.config.schema import Settings
 MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.fleet.peers.frames`)
 
 
-def peers(settings: Settings) -> Iterator[ConfigFault]:
+def check_peers(settings: Settings) -> Iterator[ConfigFault]:
     said = settings.peers
     if not said.hosts:
         for name in ("listen", "secret_env"):

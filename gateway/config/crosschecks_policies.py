@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterator
 
-from gateway.config.aliases import logical, resolve_model
-from gateway.config.checks.policy_order import policy_order
+from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.checks.policy_order import check_policy_order
 from gateway.config.conditions import Condition, ConditionError
-from gateway.config.faults import ConfigFault, Place, nearest, warning
+from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import MatchSection, ModelSection, PolicyRuleSection, Settings
 from ledger.budgets.windows import WindowError, zone_named
-from router.policy import MatchInput, RoutingRule, matches
+from router.policy import MatchInput, RoutingRule, is_match
 from router.types import Policy
 
 UNMATCHED = "default"  # what a request is told that falls under no policy of the file
 
 
-def policy_names(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_names(settings: Settings) -> Iterator[ConfigFault]:
     names = [rule.name for rule in settings.policies]
     for index, name in enumerate(names):
         if name in names[:index]:
@@ -22,7 +22,7 @@ def policy_names(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(("policies", index, "name"), words)
 
 
-def policy_default(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_default(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if rule.name == UNMATCHED and (rule.match != MatchSection() or rule.shadow):
             words = f"`{UNMATCHED}` is told of requests that no policy matches, too: another name"
@@ -30,8 +30,8 @@ def policy_default(settings: Settings) -> Iterator[ConfigFault]:
             yield warning(("policies", index, "name"), words, upon=upon)
 
 
-def policy_models(settings: Settings) -> Iterator[ConfigFault]:
-    known = [name for name, _ in logical(settings)]
+def check_policy_models(settings: Settings) -> Iterator[ConfigFault]:
+    known = [name for name, _ in logical_models(settings)]
     for index, rule in enumerate(settings.policies):
         for at, name in enumerate(rule.match.models):
             place = ("policies", index, "match", "models", at)
@@ -44,11 +44,11 @@ def policy_models(settings: Settings) -> Iterator[ConfigFault]:
                 continue  # an alias that leads nowhere has its own fault
             elif found is None and not _pattern_matches(settings, name, known):
                 yield ConfigFault(
-                    place, f"no model named `{name}`{nearest(name, known)}", about=("models", name)
+                    place, f"no model named `{name}`{suggest(name, known)}", about=("models", name)
                 )
 
 
-def policy_queue(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_queue(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if "queue_ms" in rule.model_fields_set and rule.otherwise != "queue":
             words = f"nothing waits: `otherwise` is `{rule.otherwise}`; say `otherwise: queue`"
@@ -63,10 +63,12 @@ def _pattern_matches(settings: Settings, pattern: str, known: list[str]) -> bool
     rule = RoutingRule("", Policy(""), models=(pattern,))
     provider = pattern.partition("/")[0]
     passed = settings.models.get(f"{provider}/*") == "passthrough"
-    return passed or any(matches(rule, MatchInput(name, "")) for name in (*known, *settings.models))
+    return passed or any(
+        is_match(rule, MatchInput(name, "")) for name in (*known, *settings.models)
+    )
 
 
-def policy_conditions(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_conditions(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         text, place = rule.match.when, ("policies", index, "match", "when")
         if text is None:
@@ -86,7 +88,7 @@ def policy_conditions(settings: Settings) -> Iterator[ConfigFault]:
             yield warning(place, words)
 
 
-def policy_times(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_times(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         for at, times in enumerate(rule.match.times):
             place: Place = ("policies", index, "match", "times", at)
@@ -99,16 +101,16 @@ def policy_times(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault((*place, "ends"), words)
 
 
-def policy_targets(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_targets(settings: Settings) -> Iterator[ConfigFault]:
     """Names lead to targets of a model that the rule is for, and out of the network nowhere."""
     for index, rule in enumerate(settings.policies):
         models = tuple(_models_of(settings, rule))
         known = {target for _, model in models for target in model.targets}
         passing = any(name.endswith("*") for name in rule.match.models) or not rule.match.models
-        for place, target in _named(rule):
+        for place, target in _named_targets(rule):
             here: Place = ("policies", index, *place)
             if target not in known and not (passing and _passed_through(settings, target)):
-                words = f"`{target}` is no target of a model of this policy{nearest(target, known)}"
+                words = f"`{target}` is no target of a model of this policy{suggest(target, known)}"
                 yield ConfigFault(here, words)
             elif rule.residency == "internal_only" and not target.startswith("pool:"):
                 yield ConfigFault(here, f"internal_only, but `{target}` is an external API")
@@ -119,7 +121,7 @@ def policy_targets(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(("policies", index, "weights", rule.canary.target), words)
 
 
-def policy_quality(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_quality(settings: Settings) -> Iterator[ConfigFault]:
     for index, rule in enumerate(settings.policies):
         if rule.max_quality_loss is None:
             continue
@@ -132,11 +134,11 @@ def policy_quality(settings: Settings) -> Iterator[ConfigFault]:
                 yield warning(place, words, upon=(*upon, ("policies", index, "match")))
 
 
-def model_quality(settings: Settings) -> Iterator[ConfigFault]:
-    for name, model in logical(settings):
+def check_model_quality(settings: Settings) -> Iterator[ConfigFault]:
+    for name, model in logical_models(settings):
         for target in model.quality_loss:
             if target not in model.targets:
-                words = f"`{target}` is no target of this model{nearest(target, model.targets)}"
+                words = f"`{target}` is no target of this model{suggest(target, model.targets)}"
                 yield ConfigFault(("models", name, "quality_loss", target), words)
 
 
@@ -148,12 +150,12 @@ def _passed_through(settings: Settings, target: str) -> bool:
 
 def _models_of(settings: Settings, rule: PolicyRuleSection) -> Iterator[tuple[str, ModelSection]]:
     narrowed = RoutingRule("", Policy(""), models=rule.match.models)
-    for name, model in logical(settings):
-        if matches(narrowed, MatchInput(name, "")):
+    for name, model in logical_models(settings):
+        if is_match(narrowed, MatchInput(name, "")):
             yield name, model
 
 
-def _named(rule: PolicyRuleSection) -> Iterator[tuple[Place, str]]:
+def _named_targets(rule: PolicyRuleSection) -> Iterator[tuple[Place, str]]:
     for at, target in enumerate(rule.candidates):
         yield ("candidates", at), target
     for target in rule.weights:
@@ -163,14 +165,14 @@ def _named(rule: PolicyRuleSection) -> Iterator[tuple[Place, str]]:
 
 
 POLICY_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
-    policy_names,
-    policy_default,
-    policy_models,
-    policy_order,
-    policy_queue,
-    policy_conditions,
-    policy_times,
-    policy_targets,
-    policy_quality,
-    model_quality,
+    check_policy_names,
+    check_policy_default,
+    check_policy_models,
+    check_policy_order,
+    check_policy_queue,
+    check_policy_conditions,
+    check_policy_times,
+    check_policy_targets,
+    check_policy_quality,
+    check_model_quality,
 )

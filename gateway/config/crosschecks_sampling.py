@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from gateway.config.aliases import resolve_model
-from gateway.config.faults import ConfigFault, nearest
+from gateway.config.faults import ConfigFault, suggest
 from gateway.config.schema import Settings
 
 
-def sampling(settings: Settings) -> Iterator[ConfigFault]:
+def check_sampling(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         rule, here = pool.sampling, ("pools", name, "sampling")
         if rule is None:
@@ -16,7 +16,7 @@ def sampling(settings: Settings) -> Iterator[ConfigFault]:
             asked = getattr(rule, field)
             found = resolve_model(settings, asked)
             if found is None:
-                words = f"no model named `{asked}`{nearest(asked, settings.models)}"
+                words = f"no model named `{asked}`{suggest(asked, settings.models)}"
                 yield ConfigFault((*here, field), words)
             elif field == "model" and set(found[1].targets) != {f"pool:{name}"}:
                 words = f"`{asked}` is judged: it must have `pool:{name}` as its only target"

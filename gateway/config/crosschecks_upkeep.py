@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from gateway.config.aliases import logical
+from gateway.config.aliases import logical_models
 from gateway.config.faults import ConfigFault, warning
 from gateway.config.schedules import CronSchedule, ScheduleError
 from gateway.config.schema import Settings
 
 
-def upkeep(settings: Settings) -> Iterator[ConfigFault]:
+def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         kept, here = pool.upkeep, ("pools", name, "upkeep")
         for field in ("restart", "stop", "start"):
@@ -32,7 +32,7 @@ def upkeep(settings: Settings) -> Iterator[ConfigFault]:
             continue
         alone = sorted(
             model
-            for model, section in logical(settings)
+            for model, section in logical_models(settings)
             if set(section.targets) == {f"pool:{name}"}
         )
         restarts = kept.restart is not None or kept.restart_on_decay is not None

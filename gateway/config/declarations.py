@@ -1,14 +1,14 @@
 """What a configuration declares to the books: GPU contracts and budgets, in the books' words."""
 
 from backends.engines import ENGINE_KINDS
-from gateway.config.machines import parts
+from gateway.config.machines import machine_shares
 from gateway.config.settings import Settings
 from ledger.declared import BudgetSpec, DeclaredContract
 from ledger.money import usd_to_pusd
 
 
 def contracts(settings: Settings) -> list[DeclaredContract]:
-    paid = parts(settings)
+    paid = machine_shares(settings)
     return [
         DeclaredContract(
             pool=name,

@@ -45,7 +45,7 @@ def read_document(text: str) -> ConfigDocument:
         return ConfigDocument(None, (ConfigFault((), words, line=line),))
     try:
         root = loader.get_single_node()
-        repeated = [] if root is None else _repeated(root)  # before merges are written out
+        repeated = [] if root is None else _repeated_keys(root)  # before merges are written out
         value = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         return ConfigDocument(None, (_not_yaml(error, text),))
@@ -85,7 +85,7 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> ConfigFault:
     return ConfigFault((), f"not YAML: {words}{hint}", line=line + 1)
 
 
-def _repeated(root: yaml.Node) -> list[ConfigFault]:
+def _repeated_keys(root: yaml.Node) -> list[ConfigFault]:
     """Keys stated twice in one mapping, and those that are no names, which go.
 
     Each node is looked at once, whatever refers to it.

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from gateway.config.document import ConfigDocument
 from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import Settings
-from gateway.config.wording import fault_of, meant_by
+from gateway.config.wording import fault_of, suggested_key
 
 _LISTS = ("policies", "budgets", "times")  # of sections; all others are of texts
 FAULTS_MOST = 200  # nobody reads more, and each costs a walk; of such a document no rest is read
@@ -40,7 +40,7 @@ class SettingsDraft:
     faults: tuple[ConfigFault, ...]
     broken: frozenset[Place] = frozenset()
 
-    def follows(self, fault: ConfigFault) -> bool:
+    def is_consequence(self, fault: ConfigFault) -> bool:
         """Whether a cross-check's fault is about a part that is known to be broken."""
         about = fault.about
         return (
@@ -73,7 +73,7 @@ def draft_settings(document: ConfigDocument) -> SettingsDraft:
         slips = [fault.place for kind, fault in found if kind == "extra_forbidden"]
         meant = {
             place
-            for place in map(meant_by, slips)
+            for place in map(suggested_key, slips)
             if place is not None and _value_at(value, place) is None
         }
         for kind, fault in found:

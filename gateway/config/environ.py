@@ -11,7 +11,7 @@ What installs the engine fetches packages: it gets what names the index and the 
 
 from collections.abc import Iterable, Mapping
 
-from backends.environ import plain
+from backends.environ import plain_environ
 from backends.providers import PROVIDER_KINDS
 from gateway.config.credentials import peers_secret
 from gateway.config.settings import ProviderSection, Settings
@@ -33,13 +33,13 @@ def installer(base: Mapping[str, str]) -> dict[str, str]:
         for name, value in base.items()
         if name.startswith(_PACKAGES) or name == "NETRC" or name.upper() in _OUTWARD
     }
-    return plain(base) | _trust(base) | fetching
+    return plain_environ(base) | _trust(base) | fetching
 
 
 def ledger_reader(base: Mapping[str, str], url: str) -> dict[str, str]:
     """For a process that opens the ledger."""
     database = {name: value for name, value in base.items() if name.startswith(_DATABASE)}
-    return plain(base) | _trust(base) | database | {URL_VARIABLE: url}
+    return plain_environ(base) | _trust(base) | database | {URL_VARIABLE: url}
 
 
 def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
@@ -57,7 +57,7 @@ def telemetry(base: Mapping[str, str], url: str, settings: Settings) -> dict[str
 def peers(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """It tells other hosts what this one has in flight: with the secret that they share."""
     secret = peers_secret(settings.peers, base)
-    return plain(base) | {settings.peers.secret_env or "": secret.reveal()}
+    return plain_environ(base) | {settings.peers.secret_env or "": secret.reveal()}
 
 
 def sampling(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
@@ -104,7 +104,7 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
         for name, value in base.items()
         if name in named or name.upper() in _OUTWARD or name.startswith(prefixes)
     }
-    return ledger_reader(base, url) | kept | _tracing(base, settings)
+    return ledger_reader(base, url) | kept | _tracing_variables(base, settings)
 
 
 def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:
@@ -126,7 +126,7 @@ def _of_commands(providers: Iterable[ProviderSection]) -> set[str | None]:
     return {name for command in commands for name in command.env}
 
 
-def _tracing(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
+def _tracing_variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Headers are what `headers_env` names: others may hold a key that no log would strike out."""
     if settings.opentelemetry.endpoint is None:
         return {}

@@ -34,7 +34,7 @@ class ConfigFault:
 
     @property
     def path(self) -> str:
-        return dotted(self.place)
+        return render(self.place)
 
     def text(self, file: str) -> str:
         """`file:12: models.a.targets: what is wrong`, as compilers write it."""
@@ -71,7 +71,9 @@ def warning(place: Place, message: str, *, upon: tuple[Place, ...] = ()) -> Conf
     return ConfigFault(place, message, "warning", upon=upon)
 
 
-def independent(faults: Sequence[ConfigFault], broken: Collection[Place]) -> list[ConfigFault]:
+def independent_faults(
+    faults: Sequence[ConfigFault], broken: Collection[Place]
+) -> list[ConfigFault]:
     """Return the faults without those that only follow from others.
 
     `broken`: parts of the document that could not be read. An error follows only from those and
@@ -95,7 +97,7 @@ def _overlap(place: Place, others: Collection[Place]) -> bool:
     return any(other[: len(place)] == place for other in others)
 
 
-def dotted(place: Place) -> str:
+def render(place: Place) -> str:
     """A place as it is shown: `policies[0].slo.ttft_ms`."""
     path = ""
     for part in place:
@@ -104,7 +106,7 @@ def dotted(place: Place) -> str:
     return path.removeprefix(".")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, known: Iterable[str]) -> str:
     """What a person may have meant, to be put behind a message; empty when nothing is near."""
     names = sorted(set(known) - {word})
     lower = {name.lower(): name for name in names}
@@ -115,9 +117,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if near:
         return f"; did you mean {' or '.join(f'`{lower[name]}`' for name in near[:3])}?"
     if names and len(names) <= SHOWN_NAMES:
-        return f"; there {'is' if len(names) == 1 else 'are'} {_listed(names)}"
+        return f"; there {'is' if len(names) == 1 else 'are'} {_list_names(names)}"
     return ""
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

@@ -26,7 +26,7 @@ from gateway.config.deployments import (
     section_of,
     with_credential,
 )
-from gateway.config.litellm_notes import ImportNote, notes_on, why
+from gateway.config.litellm_notes import ImportNote, notes_on, reason_not_imported
 from gateway.config.served_kinds import PROVIDER_DEFAULT
 
 _PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
@@ -67,7 +67,7 @@ def carry_over(
     providers: dict[str, dict[str, Any]] = {}
     known_as: dict[str, str] = {}  # by target, what prices call it
     credentials = credentials_of(given.get("credential_list"))
-    environ = {**environ, **_stated(given.get("environment_variables"))}
+    environ = {**environ, **_stated_variables(given.get("environment_variables"))}
     for index, written in enumerate(_entries(given.get("model_list"))):
         place, entry = f"model_list[{index}]", with_credential(written, credentials)
         name = str(entry.get("model_name") or "")
@@ -84,7 +84,7 @@ def carry_over(
             if not _passed_through(patterns, providers, name, found):
                 carried.notes.append(ImportNote(f"{place}.model_name", _PATTERN))
             continue
-        carried.prices += _priced(entry, found)
+        carried.prices += _imported_prices(entry, found)
         found = _pool(pools, found, gpu) if found.own else _provider(providers, found)
         if not found.own and found.price_name:
             known_as[found.target] = found.price_name
@@ -94,7 +94,7 @@ def carry_over(
         _section(carried, models, name, section)
     for name in given:
         if name not in {"model_list", "credential_list", *_SECTIONS}:
-            carried.notes.append(ImportNote(name, why(name)))
+            carried.notes.append(ImportNote(name, reason_not_imported(name)))
     _compare(models, pools, _Market(known_as, sold_as), carried.notes)
     parts = {"models": models | patterns, "pools": pools, "providers": providers}
     carried.document = {name: part for name, part in parts.items() if part} | carried.document
@@ -113,7 +113,7 @@ _CREDENTIAL = (
 _SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 
 
-def _stated(variables: object) -> dict[str, str]:
+def _stated_variables(variables: object) -> dict[str, str]:
     """What the file itself puts into the environment; as for `environ` addresses alone are read."""
     return {
         str(name): value
@@ -202,7 +202,7 @@ def _names(name: str) -> Iterator[str]:
     yield from (f"{name}-{number}" for number in count(2))
 
 
-def _priced(entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportedPrice]:
+def _imported_prices(entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportedPrice]:
     both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
     stated = [(kind, _decimal(both.get(word))) for kind, word in COSTS.items()]
     kinds = tuple([(kind, price) for kind, price in stated if price is not None])
@@ -228,7 +228,7 @@ def _section(
         elif key == "max_budget" and _decimal(value):
             _budget(carried, place, value, section.get("budget_duration"))
         elif key != "budget_duration":
-            carried.notes.append(ImportNote(place, why(key)))
+            carried.notes.append(ImportNote(place, reason_not_imported(key)))
 
 
 def _fall_back(
@@ -238,7 +238,7 @@ def _fall_back(
     for entry in _entries(value):
         for name, others in entry.items():
             for said in others if isinstance(others, list) else [others]:
-                other = _called(said)
+                other = _model_name_of(said)
                 other = models.get(other, {}).get("same_as", other)
                 if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
                     words = f"`{name}` to `{other}`: one of them is no model here"
@@ -255,7 +255,7 @@ def _alias(
     models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[ImportNote]
 ) -> None:
     for name, target in value.items():
-        other = _called(target)
+        other = _model_name_of(target)
         if other in models and name not in models:
             models[name] = {"same_as": other}
         else:
@@ -280,7 +280,7 @@ class _Market(NamedTuple):
     known_as: Mapping[str, str]  # by target; itself where it is not in it
     sold_as: Callable[[str], str | None]
 
-    def named(self, targets: Sequence[str]) -> list[str]:
+    def names_of_targets(self, targets: Sequence[str]) -> list[str]:
         apis = [target for target in targets if not target.startswith("pool:")]
         return list(dict.fromkeys(self.known_as.get(name, name) for name in apis))
 
@@ -296,7 +296,7 @@ def _compare(
         own = [target for target in model.get("targets", ()) if target.startswith("pool:")]
         if not own:
             continue
-        apis = market.named(model["targets"])
+        apis = market.names_of_targets(model["targets"])
         served = pools[own[0].removeprefix("pool:")]["engine"]["served_name"]
         sold = None if apis else market.sold_as(served)
         if apis or sold:
@@ -309,7 +309,7 @@ def _compare(
             notes.append(ImportNote(f"models.{name}.compare_with", words))
 
 
-def _called(value: object) -> str:
+def _model_name_of(value: object) -> str:
     """The model that a place names, plainly or with what else to ask of it; empty: none."""
     name = value.get("model") if isinstance(value, Mapping) else value
     return name if isinstance(name, str) else ""

@@ -67,12 +67,12 @@ def notes_on(place: str, entry: Mapping[str, Any], found: Deployment) -> Iterato
             if found.own and name in COSTS.values():
                 yield ImportNote(f"{place}.{where}.{name}", _BY_THE_HOUR)
             elif name not in read:
-                yield ImportNote(f"{place}.{where}.{name}", why(name))
+                yield ImportNote(f"{place}.{where}.{name}", reason_not_imported(name))
     for name in entry:
         if name not in {"model_name", "litellm_params", "model_info"}:
-            yield ImportNote(f"{place}.{name}", why(name))
+            yield ImportNote(f"{place}.{name}", reason_not_imported(name))
 
 
-def why(name: str) -> str:
+def reason_not_imported(name: str) -> str:
     """Why a setting of this name is not carried over."""
     return _WHY.get(name, "has no counterpart here")

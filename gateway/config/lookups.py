@@ -5,20 +5,20 @@ import threading
 import time
 from collections.abc import Iterable
 
-from backends.address_policy import LOCALHOST, stated
+from backends.address_policy import LOCALHOST, parse_address
 
 WITHIN_S = 2.0
 
 
-def looked_up(hosts: Iterable[str], within_s: float = WITHIN_S) -> dict[str, tuple[str, ...]]:
+def resolve_hosts(hosts: Iterable[str], within_s: float = WITHIN_S) -> dict[str, tuple[str, ...]]:
     """Return the addresses of each name that is resolved in time; digits need no lookup.
 
     The threads are daemons: a resolver that does not answer keeps no command from ending.
     """
-    wanted = {host for host in hosts if host != LOCALHOST and stated(host) is None}
+    wanted = {host for host in hosts if host != LOCALHOST and parse_address(host) is None}
     found: dict[str, tuple[str, ...]] = {}
     threads = [
-        threading.Thread(target=_look_up, args=(host, found), daemon=True) for host in wanted
+        threading.Thread(target=_resolve_host, args=(host, found), daemon=True) for host in wanted
     ]
     for thread in threads:
         thread.start()
@@ -28,7 +28,7 @@ def looked_up(hosts: Iterable[str], within_s: float = WITHIN_S) -> dict[str, tup
     return dict(found)
 
 
-def _look_up(host: str, found: dict[str, tuple[str, ...]]) -> None:
+def _resolve_host(host: str, found: dict[str, tuple[str, ...]]) -> None:
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except Exception:  # noqa: BLE001  (a resolver's plug-in may raise anything: nothing is known)

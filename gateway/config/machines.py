@@ -25,7 +25,7 @@ class MachineShare:
     share_ppm: int = PPM
 
 
-def parts(settings: Settings) -> dict[str, MachineShare]:
+def machine_shares(settings: Settings) -> dict[str, MachineShare]:
     """Every pool's part, by the pool's name."""
     found = {}
     for machine, pools in _machines(settings).items():
@@ -44,7 +44,7 @@ def parts(settings: Settings) -> dict[str, MachineShare]:
     return found
 
 
-def machines(settings: Settings) -> Iterator[ConfigFault]:
+def check_machines(settings: Settings) -> Iterator[ConfigFault]:
     """Pools on one machine must agree on it; a part of no machine is a slip."""
     for name, pool in settings.pools.items():
         if pool.gpu.machine is None and pool.gpu.share != 1:
@@ -59,10 +59,10 @@ def machines(settings: Settings) -> Iterator[ConfigFault]:
                     yield ConfigFault(("pools", name, "gpu", field), words)
         if len(pools) > 1:
             for name, pool in pools.items():
-                yield from _shared(machine, name, pool)
+                yield from _check_shared(machine, name, pool)
 
 
-def _shared(machine: str, name: str, pool: PoolSection) -> Iterator[ConfigFault]:
+def _check_shared(machine: str, name: str, pool: PoolSection) -> Iterator[ConfigFault]:
     here = ("pools", name, "gpu")
     if pool.gpu.billing == "on_demand":
         words = f"`{machine}` is shared, and when it runs is not seen: use `reserved` or `owned`"

@@ -33,13 +33,13 @@ class CronSchedule:
 
     def last_us(self, now_us: int) -> int | None:
         """The latest of its times up to now; `None` when there was none in a year."""
-        return self._found(now_us + 1_000_000, now_us, reverse=True)
+        return self._nearest_us(now_us + 1_000_000, now_us, reverse=True)
 
     def next_us(self, now_us: int) -> int | None:
         """The first of its times after now."""
-        return self._found(now_us, now_us, reverse=False)
+        return self._nearest_us(now_us, now_us, reverse=False)
 
-    def _found(self, from_us: int, now_us: int, *, reverse: bool) -> int | None:
+    def _nearest_us(self, from_us: int, now_us: int, *, reverse: bool) -> int | None:
         at = datetime.fromtimestamp(from_us // 1_000_000, tz=self._zone)
         for item in CronSim(self._words, at, reverse=reverse):
             us = round(item.timestamp()) * 1_000_000

@@ -42,7 +42,12 @@ from gateway.config.sections import (
     Usd,
     Variable,
 )
-from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
+from gateway.config.served_kinds import (
+    ENGINE_DEFAULT,
+    PROVIDER_DEFAULT,
+    ServedKind,
+    list_other_kinds,
+)
 
 __all__ = [
     "NAME",
@@ -54,7 +59,7 @@ __all__ = [
 ]
 
 
-def _word_or_section(value: object) -> str:
+def _section_tag(value: object) -> str:
     return "word" if isinstance(value, str) else "section"
 
 
@@ -262,7 +267,7 @@ class EngineSection(ConfigSection):
         ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
     )
     kinds: tuple[ServedKind, ...] = Field(
-        ENGINE_DEFAULT, description=f"which endpoints: also {beside(ENGINE_DEFAULT)}"
+        ENGINE_DEFAULT, description=f"which endpoints: also {list_other_kinds(ENGINE_DEFAULT)}"
     )
     accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
 
@@ -304,7 +309,7 @@ class ProviderSection(ConfigSection):
         description="what requests may use",
     )
     kinds: tuple[ServedKind, ...] = Field(
-        PROVIDER_DEFAULT, description=f"which endpoints: also {beside(PROVIDER_DEFAULT)}"
+        PROVIDER_DEFAULT, description=f"which endpoints: also {list_other_kinds(PROVIDER_DEFAULT)}"
     )
     on_disconnect: OnDisconnect | None = Field(
         None,
@@ -344,7 +349,7 @@ class ModelSection(ConfigSection):
 
 ModelEntry = Annotated[
     Annotated[ModelSection, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
-    Discriminator(_word_or_section),
+    Discriminator(_section_tag),
 ]
 
 

@@ -11,14 +11,14 @@ from pydantic import Discriminator, Field, Tag, field_validator
 from gateway.config.sections import CLOCK, ConfigSection, Named, Positive, Ratio, Usd, Zone
 
 
-def _word_or_number(value: object) -> str:
+def _number_tag(value: object) -> str:
     return "word" if isinstance(value, str) and not value[:1].isdigit() else "number"
 
 
 # Tagged, so that a fault is told of the one form that was meant and not of each.
 Floor = Annotated[
     Annotated[Ratio, Tag("number")] | Annotated[Literal["off"], Tag("word")],
-    Discriminator(_word_or_number),
+    Discriminator(_number_tag),
 ]
 
 

@@ -48,14 +48,14 @@ class ConfigSection(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _a_word_is_no_switch(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_choice(cls, value: Any, info: ValidationInfo) -> Any:
         """Words of a choice are read in either case, and a switch is no number.
 
         YAML reads a bare `off` as false, and pydantic a false as 0.
         """
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
-        value = spelled(value, annotation)
+        value = normalize_spelling(value, annotation)
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise PydanticCustomError("switch", "switch")
         return value
@@ -73,28 +73,34 @@ class KeyCommandSection(ConfigSection):
     )
 
 
-def spelled(value: Any, annotation: Any) -> Any:
+def normalize_spelling(value: Any, annotation: Any) -> Any:
     """Return the value with every word of a choice as the schema spells it: `MON` as `mon`.
 
     A bare `off` of a plain choice, which YAML reads as false, is that word.
     """
     kind, parts = get_origin(annotation), get_args(annotation)
     if kind is Literal:
-        return choice_spelled(value, parts)
+        return normalize_choice(value, parts)
     if kind is Annotated:
-        return spelled(value, parts[0])
+        return normalize_spelling(value, parts[0])
     if kind in (tuple, list):
         is_list = isinstance(value, list | tuple)
-        return [spelled(item, parts[0]) for item in value] if is_list else value
+        return [normalize_spelling(item, parts[0]) for item in value] if is_list else value
     if kind is dict:
         is_map = isinstance(value, Mapping)
-        return {key: spelled(item, parts[1]) for key, item in value.items()} if is_map else value
+        return (
+            {key: normalize_spelling(item, parts[1]) for key, item in value.items()}
+            if is_map
+            else value
+        )
     if isinstance(value, str):  # of a union
-        return next((word for part in parts if (word := spelled(value, part)) != value), value)
+        return next(
+            (word for part in parts if (word := normalize_spelling(value, part)) != value), value
+        )
     return value
 
 
-def choice_spelled(value: Any, words: Sequence[Any]) -> Any:
+def normalize_choice(value: Any, words: Sequence[Any]) -> Any:
     """Return the word of the choice that the value is in either case, else the value."""
     if value is False and "off" in words:
         return "off"

@@ -13,6 +13,6 @@ ENGINE_DEFAULT: Final = ("chat", "completion")
 PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
 
 
-def beside(default: tuple[str, ...]) -> str:
+def list_other_kinds(default: tuple[str, ...]) -> str:
     """The other kinds, for the description of a setting with this default."""
     return ", ".join(f"`{kind}`" for kind in RequestKind if kind not in default)

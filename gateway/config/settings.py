@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 from gateway.config.aliases import resolve_model
-from gateway.config.checks.known_names import Known, unknown_names
+from gateway.config.checks.known_names import Known, check_unknown_names
 from gateway.config.config_facts import PLAUSIBLE
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import ConfigDocument, read_document
 from gateway.config.draft import SettingsDraft, draft_settings
-from gateway.config.faults import ConfigFault, count_of, independent
+from gateway.config.faults import ConfigFault, count_of, independent_faults
 from gateway.config.schema import (
     EngineSection,
     ModelSection,
@@ -29,7 +29,7 @@ from gateway.config.schema import (
     TimeoutsSection,
 )
 from gateway.config.schema_limits import BudgetSection
-from gateway.config.surroundings import gather
+from gateway.config.surroundings import gather_facts
 from gateway.errors import ConfigError
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
     "Settings",
     "TimeoutsSection",
     "examine",
-    "judged",
+    "judge_document",
     "load",
     "parse",
     "resolve_model",
@@ -83,11 +83,11 @@ class ConfigReport:
 
 def load(path: Path) -> Settings:
     """Read and check the file; raise `ConfigError` listing every fault."""
-    return _settled(judged(_document(path), str(path)))
+    return _settings_of(judge_document(_document(path), str(path)))
 
 
 def parse(text: str, *, name: str) -> Settings:
-    return _settled(judged(read_document(text), name))
+    return _settings_of(judge_document(read_document(text), name))
 
 
 def examine(
@@ -106,10 +106,10 @@ def examine(
     found = _contradictions(draft)
     notes: tuple[str, ...] = ()
     if draft.settings is not None:
-        facts = gather(draft.settings, at_us, environ, asks_engines=asks_engines)
+        facts = gather_facts(draft.settings, at_us, environ, asks_engines=asks_engines)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
         notes = facts.notes
-    return replace(_examined(str(path), document, draft, found), notes=notes)
+    return replace(_make_report(str(path), document, draft, found), notes=notes)
 
 
 def version(settings: Settings) -> str:
@@ -128,7 +128,7 @@ def _document(path: Path) -> ConfigDocument:
         return ConfigDocument(None, (ConfigFault((), "not UTF-8 text"),))
 
 
-def judged(document: ConfigDocument, name: str, known: Known | None = None) -> ConfigReport:
+def judge_document(document: ConfigDocument, name: str, known: Known | None = None) -> ConfigReport:
     """What a document says, and every contradiction in it; the world around is not asked.
 
     `known`: names of the ledger's keys by kind; policies that name others are warned of.
@@ -136,9 +136,9 @@ def judged(document: ConfigDocument, name: str, known: Known | None = None) -> C
     draft = draft_settings(document)
     found = _contradictions(draft)
     if known is not None and draft.settings is not None:
-        strange = unknown_names(draft.settings, known)
+        strange = check_unknown_names(draft.settings, known)
         found += [fault for fault in strange if fault.place[0] == "policies"]
-    return _examined(name, document, draft, found)
+    return _make_report(name, document, draft, found)
 
 
 def _contradictions(draft: SettingsDraft) -> list[ConfigFault]:
@@ -147,12 +147,12 @@ def _contradictions(draft: SettingsDraft) -> list[ConfigFault]:
     return list(chain.from_iterable(check(draft.settings) for check in CHECKS))
 
 
-def _examined(
+def _make_report(
     name: str, document: ConfigDocument, draft: SettingsDraft, found: Sequence[ConfigFault]
 ) -> ConfigReport:
     """Faults that follow from others are left out; each gets its line, and that is their order."""
-    own = [fault for fault in found if not draft.follows(fault)]
-    faults = independent([*draft.faults, *own], draft.broken)
+    own = [fault for fault in found if not draft.is_consequence(fault)]
+    faults = independent_faults([*draft.faults, *own], draft.broken)
     placed = [
         fault if fault.line is not None else replace(fault, line=document.line(fault.place))
         for fault in faults
@@ -162,7 +162,7 @@ def _examined(
     return ConfigReport(name, draft.settings if is_sound else None, ordered)
 
 
-def _settled(examined: ConfigReport) -> Settings:
+def _settings_of(examined: ConfigReport) -> Settings:
     if examined.settings is None:
         raise ConfigError(examined.lines)
     return examined.settings

@@ -72,7 +72,7 @@ PROVIDERS = tuple(
 )
 
 
-def found(environ: Mapping[str, str]) -> tuple[KnownProvider, ...]:
+def find_providers(environ: Mapping[str, str]) -> tuple[KnownProvider, ...]:
     """The providers whose keys are in the environment."""
     return tuple(provider for provider in PROVIDERS if environ.get(provider.variable))
 

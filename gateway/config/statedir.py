@@ -38,7 +38,7 @@ class StateDirLock:
 def hold(settings: Settings) -> StateDirLock:
     """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
     state = settings.state.resolve()
-    with plainly(settings):
+    with translate_state_errors(settings):
         os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,7 +78,7 @@ def _close(state: Path) -> None:
 
 
 @contextmanager
-def plainly(settings: Settings) -> Iterator[None]:
+def translate_state_errors(settings: Settings) -> Iterator[None]:
     """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
     state = settings.state.resolve()
     try:

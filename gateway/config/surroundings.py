@@ -18,7 +18,7 @@ from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
 from gateway.config.config_facts import ConfigFacts
 from gateway.config.faults import Place
-from gateway.config.lookups import looked_up
+from gateway.config.lookups import resolve_hosts
 from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
@@ -31,7 +31,7 @@ from ledger.prices.stored import stored_prices
 US_PER_S = 1_000_000
 
 
-def gather(
+def gather_facts(
     settings: Settings,
     at_us: int,
     environ: Mapping[str, str] | None = None,
@@ -46,7 +46,9 @@ def gather(
     wrong = flags.wrong | dict(_wrong_paths(settings))
     prices = _prices(settings, at_us, wrong)
     today = datetime.fromtimestamp(at_us / US_PER_S, tz=UTC).date()
-    addresses = {} if environ is None else looked_up(named.host for named in named_hosts(settings))
+    addresses = (
+        {} if environ is None else resolve_hosts(named.host for named in named_hosts(settings))
+    )
     names = names_of_keys(settings, environ or {})
     return ConfigFacts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
 
@@ -162,7 +164,7 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
     if any(place[0] == "prices" for place in wrong):
         return None
     try:
-        imported = _imported(settings)
+        imported = _imported_prices(settings)
         first = max((price.version for price in imported), default=0) + 1
         return PriceBook([*imported, *diff((), drafts, at_us=at_us).prices(first)], stated)
     except PriceError as error:
@@ -170,7 +172,7 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
         return None
 
 
-def _imported(settings: Settings) -> list[Price]:
+def _imported_prices(settings: Settings) -> list[Price]:
     """Prices that neither the map nor a configured file states; none of a database elsewhere."""
     path = settings.state / LEDGER
     if settings.ledger.url or settings.ledger.url_env or not path.is_file():

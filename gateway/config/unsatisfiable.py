@@ -23,7 +23,7 @@ _NUMBERS = frozenset({"prompt_tokens", "max_tokens", "n"})
 _TEXTS = frozenset({"model", "team", "org", "key", "user", "kind"})
 
 
-def never_held(text: str) -> Iterator[str]:
+def unsatisfiable_reasons(text: str) -> Iterator[str]:
     """What is wrong, a line each."""
     for pattern in (_EQUAL, _TURNED):
         for match_ in pattern.finditer(text):
@@ -39,7 +39,7 @@ def never_held(text: str) -> Iterator[str]:
             yield f"there is no feature `{word}`: {', '.join(Feature)}"
 
 
-def compared(text: str) -> Iterator[tuple[str, str]]:
+def compared_facts(text: str) -> Iterator[tuple[str, str]]:
     """Return each fact that is compared with a text, and the text: by `==`, `!=` or `in [...]`."""
     for pattern in (_EQUAL, _TURNED):
         for match_ in pattern.finditer(text):

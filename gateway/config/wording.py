@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gateway.config.faults import ConfigFault, Place, nearest
+from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import NAME, Settings
 from gateway.config.sections import CLOCK, HOST, ORIGIN, URL, VARIABLE, section_of
 
@@ -28,7 +28,7 @@ _FORMS = {
 
 def fault_of(finding: Mapping[str, Any], document: Any) -> ConfigFault:
     """One finding of `ValidationError.errors()` about this document."""
-    place = place_of(finding, document)
+    place = location_of(finding, document)
     return ConfigFault(place, _sentence(finding, place))
 
 
@@ -52,7 +52,7 @@ def _sentence(finding: Mapping[str, Any], place: Place) -> str:
     return str(finding["msg"]) if say is None else say(value, finding.get("ctx", {}))
 
 
-def place_of(finding: Mapping[str, Any], document: Any) -> Place:
+def location_of(finding: Mapping[str, Any], document: Any) -> Place:
     """The location without what is no key of the document: members of unions."""
     place: list[str | int] = []
     here = document
@@ -84,10 +84,10 @@ def section_at(place: Place) -> type[BaseModel] | None:
     return section
 
 
-def meant_by(place: Place) -> Place | None:
+def suggested_key(place: Place) -> Place | None:
     """The key that an unknown one is a slip of, if one is near."""
     section = section_at(place[:-1])
-    hint = nearest(str(place[-1]), section.model_fields) if section else ""
+    hint = suggest(str(place[-1]), section.model_fields) if section else ""
     if "did you mean" not in hint:
         return None
     return (*place[:-1], hint.split("`")[1])
@@ -96,7 +96,7 @@ def meant_by(place: Place) -> Place | None:
 def _unknown_key(place: Place) -> str:
     key = str(place[-1])
     section = section_at(place[:-1])
-    hint = nearest(key, section.model_fields) if section else ""
+    hint = suggest(key, section.model_fields) if section else ""
     if "did you mean" not in hint:
         homes = [path for path in _paths(Settings) if path.rpartition(".")[2] == key]
         hint = f"; it belongs to `{homes[0]}`" if len(homes) == 1 else hint

@@ -1,10 +1,11 @@
 """Who may call what, in one table: a route without a line in it is not served at all.
 
-The lines of operations are in `gateway.control.operations`, those of all other routes here.
+The lines of operations are in `gateway.control.list_operations`, those of all other routes here.
 
-`guard` puts each line onto its route object, in front of it, and refuses to start where a route has
+`guard_routes` puts each line onto its route object, in front of it, and refuses to start where a
+route has
 no line or a line has no route. So what is asked for hangs on the route that answers, not on a path
-that was read once more: both can never differ. Whom the guard let in is the request's `caller`.
+that was read once more: both can never differ. Whom the guard let in is the request's `caller_of`.
 
 Lines of batches come to `/batch-lines`, which is no route: to who has no ticket of this host's
 runner it does not exist (`gateway.batches.line_endpoint`).
@@ -17,9 +18,9 @@ from fastapi import FastAPI, Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.auth import INFERENCE, USAGE, KeyLookup, identified, permit, token_of
+from gateway.auth import INFERENCE, USAGE, KeyLookup, identify_token, permit, token_of
 from gateway.clock import Clock
-from gateway.control.people import PERSON, SignedInPeople, whole
+from gateway.control.people import PERSON, SignedInPeople, verify_body
 from gateway.request.inference_api import HOT
 from ledger.identity.keys import Identity
 
@@ -76,23 +77,23 @@ class RouteGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         now_us, people = self._clock.wall_us(), self._known.people
-        vouched = None if people is None else people.named(scope)
+        vouched = None if people is None else people.vouched_header(scope)
         if people is not None and vouched is not None:
             identity, word = people.identity(vouched, scope, now_us)
-            receive, who = whole(receive, word.body), "An open dashboard"
+            receive, who = verify_body(receive, word.body), "An open dashboard"
         else:
             token, who = token_of(scope["headers"]), "This key"
-            if people is not None and people.takes(token):
-                identity = await people.signed_in(token, now_us)
+            if people is not None and people.is_sign_in_token(token):
+                identity = await people.sign_in(token, now_us)
             else:
-                identity = await identified(self._known.keys, token, now_us=now_us)
+                identity = await identify_token(self._known.keys, token, now_us=now_us)
         person = identity.user_id if identity.key_id == PERSON else None
         permit(identity, self.scope, person or who)
         scope[CALLER] = identity
         await self._app(scope, receive, send)
 
 
-def guard(
+def guard_routes(
     app: FastAPI,
     keys: KeyLookup,
     clock: Clock,
@@ -100,7 +101,7 @@ def guard(
     people: SignedInPeople | None = None,
 ) -> None:
     """Once, when all routes are there. Raises `AccessError` for every line and route at fault."""
-    found = dict(operations(app))
+    found = dict(list_operations(app))
     faults = [f"{name} does not say who may call it" for name in found if name not in table]
     faults += [
         f"{name} is no route"
@@ -116,21 +117,21 @@ def guard(
             route.app = RouteGuard(route.app, table[name], RouteAccess(keys, people), clock)
 
 
-def operations(app: FastAPI) -> Iterator[tuple[str, Any]]:
+def list_operations(app: FastAPI) -> Iterator[tuple[str, Any]]:
     """Every route as `METHOD /path`, the paths that models answer among them."""
     for path in HOT:
         yield f"POST {path}", None
     for route in app.router.routes:
-        yield from _named(route)
+        yield from _named_routes(route)
 
 
-def caller(request: Request) -> Identity:
+def caller_of(request: Request) -> Identity:
     """Whom the guard let in."""
     found: Identity = request.scope[CALLER]
     return found
 
 
-def _named(route: BaseRoute) -> Iterator[tuple[str, BaseRoute]]:
+def _named_routes(route: BaseRoute) -> Iterator[tuple[str, BaseRoute]]:
     """A route of more than one method is guarded by one line, so each says it for itself."""
     if not isinstance(route, Route):
         raise AccessError(f"{route} is no single route: its paths have no lines")

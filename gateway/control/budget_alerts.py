@@ -24,7 +24,7 @@ from backends.pinned import PinnedTransport
 from gateway.clock import Clock
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
-from ledger.budgets.alerts import Alert, note, take_due, told
+from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
 from ledger.budgets.escrow import budget_key
 from ledger.money import PPM, pusd_to_usd, usd_text
 
@@ -61,9 +61,11 @@ class BudgetAlerter:
         async with httpx.AsyncClient(
             timeout=TIMEOUT_S, transport=PinnedTransport(INSIDE)
         ) as client:
-            await asyncio.gather(self._again(self.look), self._again(partial(self.tell, client)))
+            await asyncio.gather(
+                self._repeat(self.record_alerts), self._repeat(partial(self.deliver_alerts, client))
+            )
 
-    async def _again(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         """Telling waits for others, so that noting does not wait for telling."""
         while True:
             try:
@@ -72,23 +74,25 @@ class BudgetAlerter:
                 log.warning("budgets cannot be looked at: %s", error.orig)
             await asyncio.sleep(LOOK_S)
 
-    async def look(self) -> None:
+    async def record_alerts(self) -> None:
         """Note what was reached."""
         at_us = self._clock.wall_us()
-        for alert in await asyncio.to_thread(note, self._ledger, self._thresholds, at_us=at_us):
-            log.warning("%s", words_of(alert))
+        for alert in await asyncio.to_thread(
+            record_alerts, self._ledger, self._thresholds, at_us=at_us
+        ):
+            log.warning("%s", alert_text(alert))
 
-    async def tell(self, client: httpx.AsyncClient) -> None:
+    async def deliver_alerts(self, client: httpx.AsyncClient) -> None:
         """Tell what nobody has heard."""
         at_us = self._clock.wall_us()
         if self._url is None:
             return
-        for alert in await asyncio.to_thread(take_due, self._ledger, at_us=at_us):
-            if await self._heard(client, self._url.reveal(), alert):
+        for alert in await asyncio.to_thread(claim_due, self._ledger, at_us=at_us):
+            if await self._deliver_alert(client, self._url.reveal(), alert):
                 now_us = self._clock.wall_us()
-                await asyncio.to_thread(told, self._ledger, alert, at_us=now_us)
+                await asyncio.to_thread(mark_delivered, self._ledger, alert, at_us=now_us)
 
-    async def _heard(self, client: httpx.AsyncClient, url: str, alert: Alert) -> bool:
+    async def _deliver_alert(self, client: httpx.AsyncClient, url: str, alert: Alert) -> bool:
         body = json.dumps(message_of(alert)).encode()
         headers = {"content-type": "application/json"}
         if self._secret is not None:
@@ -108,7 +112,7 @@ class BudgetAlerter:
         return answer.is_success
 
 
-def words_of(alert: Alert) -> str:
+def alert_text(alert: Alert) -> str:
     """One line for people: `team:search has spent $80.12 (80 %) of its $100.00 per month`."""
     percent = 100 * alert.spent_pusd // alert.limit_pusd if alert.limit_pusd else 100
     kind = "hard" if alert.hard else "soft"
@@ -123,7 +127,7 @@ def message_of(alert: Alert) -> dict[str, Any]:
     return {
         "id": alert.id,
         "type": "budget.threshold_reached",
-        "text": words_of(alert),
+        "text": alert_text(alert),
         "scope": alert.scope,
         "period": alert.period,
         "hard": alert.hard,

@@ -4,7 +4,7 @@ import getpass
 import os
 
 
-def whoami() -> str:
+def os_user() -> str:
     """The user's name; where the system has none for it, as in containers, its number."""
     try:
         return getpass.getuser()

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.config.aliases import logical
+from gateway.config.aliases import logical_models
 from gateway.config.settings import ModelSection, Settings, resolve_model
-from gateway.policies.overrides import MODEL, TARGET, barred, covers, standing
+from gateway.policies.overrides import MODEL, TARGET, barred, is_target_named, standing_overrides
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
@@ -53,7 +53,9 @@ def span_us(words: str) -> int:
 
 def target_names(settings: Settings) -> list[str]:
     """All that can be disabled: pools and their engines, providers and their models."""
-    places = [place.name for _, model in logical(settings) for place in _places(settings, model)]
+    places = [
+        place.name for _, model in logical_models(settings) for place in _places(settings, model)
+    ]
     engines = [place.name for name in settings.pools for place in _engines(settings, name)]
     pools = [f"pool:{name}" for name in settings.pools]
     return sorted({*places, *engines, *pools, *settings.providers})
@@ -76,8 +78,9 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
     """
     found = [
         override
-        for override in in_force(engine, author.at_us)
-        if override.says == DISABLED and covers(name, override.subject.removeprefix(TARGET))
+        for override in overrides_in_force(engine, author.at_us)
+        if override.says == DISABLED
+        and is_target_named(name, override.subject.removeprefix(TARGET))
     ]
     if not found:
         raise OverrideError(f"{name} is not disabled; `breakeven target list` shows what is")
@@ -104,7 +107,7 @@ def release(
     engine: Engine, settings: Settings, model: str | None, author: OverrideAuthor
 ) -> Override:
     subject = MODEL + (EVERY if model is None else _known_model(settings, model)[0])
-    if all(override.subject != subject for override in in_force(engine, author.at_us)):
+    if all(override.subject != subject for override in overrides_in_force(engine, author.at_us)):
         whom = "all models" if model is None else f"`{model}`"
         raise OverrideError(
             f"the route of {whom} is not forced; `breakeven route list` shows what is"
@@ -112,15 +115,15 @@ def release(
     return _store(engine, subject, NOTHING, author)
 
 
-def in_force(engine: Engine, now_us: int) -> Sequence[Override]:
-    return standing(overrides(engine), now_us)
+def overrides_in_force(engine: Engine, now_us: int) -> Sequence[Override]:
+    return standing_overrides(overrides(engine), now_us)
 
 
-def unserved(settings: Settings, stands: Sequence[Override]) -> list[str]:
+def unserved_models(settings: Settings, stands: Sequence[Override]) -> list[str]:
     """Models to which these leave no target: their requests are refused meanwhile."""
     return [
         name
-        for name, model in logical(settings)
+        for name, model in logical_models(settings)
         if len(barred(stands, name, places := _places(settings, model))) == len(places)
     ]
 

@@ -35,7 +35,7 @@ from ledger.identity.vouchers import (
     InvalidVoucher,
     VouchedRequest,
     VouchedUser,
-    heard,
+    verify_voucher,
 )
 
 VIEWED = ROLES[KeyRole.VIEWER]
@@ -52,7 +52,7 @@ _NAME = HEADER.encode()
 class TokenVerifier(Protocol):
     """Verifier of the house's sign-in tokens: `gateway.control.oidc.signin`."""
 
-    def takes(self, token: str) -> bool: ...
+    def is_sign_in_token(self, token: str) -> bool: ...
 
     async def claims(self, token: str, now_us: int) -> dict[str, Any]: ...
 
@@ -69,11 +69,11 @@ class SignedInPeople:
         self._key = key
         self._sign_in = sign_in
 
-    def takes(self, token: str) -> bool:
+    def is_sign_in_token(self, token: str) -> bool:
         """Whether this bearer token is a person's sign-in, and none of our keys."""
-        return self._sign_in is not None and self._sign_in.takes(token)
+        return self._sign_in is not None and self._sign_in.is_sign_in_token(token)
 
-    async def signed_in(self, token: str, now_us: int) -> Identity:
+    async def sign_in(self, token: str, now_us: int) -> Identity:
         """Who asks and what they may do. Raises 401, 403, and 503 while the issuer is away."""
         assert self._sign_in is not None
         claims = await self._sign_in.claims(token, now_us)
@@ -82,14 +82,14 @@ class SignedInPeople:
             words = "No access file here says what people may do: set `dashboard.access_file`."
             raise RequestError("forbidden", words)
         try:
-            name, since_s = access.named(claims)
+            name, since_s = access.name_of_sign_in(claims)
         except UnnamedPerson as error:
             raise RequestError("forbidden", str(error)) from error
         if not access.lasts(since_s, now_us / 1e6):
             raise RequestError("bad_key", "This sign-in was too long ago: sign in again.")
-        return _found(access, name)
+        return _find_identity(access, name)
 
-    def named(self, scope: Scope) -> str | None:
+    def vouched_header(self, scope: Scope) -> str | None:
         """The header, if a person asks; raises where it stands beside a key or another one."""
         headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
         names = [name for name, _ in headers]
@@ -107,7 +107,7 @@ class SignedInPeople:
         path, query = scope.get("raw_path") or scope["path"].encode(), scope["query_string"]
         target = (path + (b"?" + query if query else b"")).decode("latin-1")
         try:
-            vouched = heard(key, value, VouchedRequest(scope["method"], target), now_us)
+            vouched = verify_voucher(key, value, VouchedRequest(scope["method"], target), now_us)
         except InvalidVoucher as error:
             words = f"`{HEADER}` does not hold: {error}."
             raise RequestError("bad_key", words) from error
@@ -121,7 +121,7 @@ class SignedInPeople:
             return _identity(None, VIEWED)
         access = self._read()
         assert access is not None
-        return _found(access, name)
+        return _find_identity(access, name)
 
     def _read(self) -> AccessDocument | None:
         """As it is now; None where no file is named."""
@@ -131,7 +131,7 @@ class SignedInPeople:
             raise RequestError("forbidden", f"Nobody is let in: {error}.") from error
 
 
-def may(person: Person) -> frozenset[str]:
+def permissions_of(person: Person) -> frozenset[str]:
     """Who sees single teams alone sees nothing of the house's, and there is nothing else here."""
     return frozenset() if person.teams is not None else MAY[person.role]
 
@@ -150,7 +150,7 @@ def _sign_in(settings: Settings, clock: Clock) -> TokenVerifier | None:
     return sign_in(settings.oidc, clock)
 
 
-def whole(receive: Receive, body: str) -> Receive:
+def verify_body(receive: Receive, body: str) -> Receive:
     """The same body, refused at its end unless it is the one that the person's word is about."""
     seen = hashlib.sha256()
 
@@ -165,12 +165,12 @@ def whole(receive: Receive, body: str) -> Receive:
     return checked
 
 
-def _found(access: AccessDocument, name: str | None) -> Identity:
+def _find_identity(access: AccessDocument, name: str | None) -> Identity:
     found = None if name is None else access.find(name)
     if found is None:
         words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"
         raise RequestError("forbidden", f"{words}.")
-    return _identity(found.name, may(found))
+    return _identity(found.name, permissions_of(found))
 
 
 def _identity(name: str | None, scopes: frozenset[str]) -> Identity:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from gateway.config.settings import ConfigReport, Settings, version
 from gateway.control.override_changes import OverrideAuthor
-from gateway.policies.sets import EffectivePolicies, examine_set, in_words, rules_of, written
+from gateway.policies.sets import EffectivePolicies, describe_rule, examine_set, rules_of, written
 from ledger.policies import (
     PoliciesMovedError,
     PolicySet,
@@ -39,7 +39,7 @@ class PolicySetChange(NamedTuple):
     document: str | None
 
 
-def shown(
+def policies_document(
     engine: Engine, settings: Settings
 ) -> tuple[dict[str, Any], PolicySet | None, EffectivePolicies]:
     """The policies in force with since when and by whom."""
@@ -53,18 +53,18 @@ def shown(
     return document, stored, rules
 
 
-def checked(examined: ConfigReport) -> dict[str, Any]:
+def check_document(examined: ConfigReport) -> dict[str, Any]:
     """Every fault of a set, and in words what each of its policies says."""
     found = examined.settings
     return {
         "valid": found is not None,
         "faults": [fault.document() for fault in examined.faults],
-        "policies": [] if found is None else [in_words(rule) for rule in found.policies],
+        "policies": [] if found is None else [describe_rule(rule) for rule in found.policies],
         "version": None if found is None else version(found),
     }
 
 
-def changes(engine: Engine, settings: Settings, new: Settings) -> list[str]:
+def diff_lines(engine: Engine, settings: Settings, new: Settings) -> list[str]:
     """Against what is in force, line by line.
 
     A stored set that does not fit would come back with the model that it misses: that it goes is a
@@ -79,7 +79,7 @@ def changes(engine: Engine, settings: Settings, new: Settings) -> list[str]:
     return lines
 
 
-def put_in_force(
+def activate_policies(
     engine: Engine, change: PolicySetChange, author: OverrideAuthor, *, follows: int | None = None
 ) -> int:
     """The number of the new set. Raises `PolicyConflict` when another one came first.
@@ -99,12 +99,12 @@ def put_in_force(
     return number + 1
 
 
-def newest(engine: Engine) -> int:
+def newest_number(engine: Engine) -> int:
     stored = policies_in_force(engine)
     return 0 if stored is None else stored.number
 
 
-def earlier(
+def previous_policies(
     engine: Engine, settings: Settings, number: int | None, *, to_file: bool
 ) -> PolicySetChange:
     """What to go back to; without a number the one before the newest, 0 as `to_file`."""
@@ -119,7 +119,7 @@ def earlier(
     return PolicySetChange(rules.settings, stored.document)
 
 
-def past(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
+def policy_history(engine: Engine, settings: Settings, most: int) -> list[dict[str, Any]]:
     """The newest first."""
     return [line_of(policy_set_, settings) for policy_set_ in policy_sets(engine, most)]
 
@@ -130,18 +130,18 @@ def line_of(stored: PolicySet | None, settings: Settings) -> dict[str, Any]:
     rules = rules_of(settings, stored)
     return {
         "set": stored.number,
-        "since": when(stored),
+        "since": recorded_text(stored),
         "by": stored.actor,
         "note": stored.note,
         "version": None if rules.fault else rules.version,
     }
 
 
-def when(stored: PolicySet) -> str:
+def recorded_text(stored: PolicySet) -> str:
     return datetime.fromtimestamp(stored.recorded_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def fitting(text: str, settings: Settings, name: str) -> PolicySetChange:
+def parse_change(text: str, settings: Settings, name: str) -> PolicySetChange:
     """Raises `PolicyChangeError` with every fault."""
     found = examine_set(text, settings, name)
     if found.settings is None:

@@ -78,15 +78,15 @@ ROLES: dict[KeyRole, frozenset[str]] = {
 }
 
 
-def reach(scopes: Iterable[str]) -> set[str]:
+def expand_scopes(scopes: Iterable[str]) -> set[str]:
     """These, and what they hold: `usage:all` holds `usage`, `policies:apply` holds `policies`."""
     given = set(scopes)
     return given | {value.removesuffix(end) for value in given for end in (EVERY_TEAM, APPLY)}
 
 
-def lacking(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
+def missing_scopes(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
     """What of these scopes nobody with the others could hand on."""
-    return sorted(set(wanted) - reach(scopes))
+    return sorted(set(wanted) - expand_scopes(scopes))
 
 
 def role_of(scopes: Collection[str]) -> KeyRole | None:

@@ -14,7 +14,7 @@ PATTERN: dict[str, Any] = {"pattern": r"^[^\x00]*$"}  # the same, in OpenAPI
 Text = Annotated[str | None, Query(json_schema_extra=PATTERN)]
 
 
-def storable(name: str, text: str | None) -> str | None:
+def check_storable(name: str, text: str | None) -> str | None:
     """The text of the parameter `name` as it came. Raises `RequestError` 400."""
     if text is not None and "\0" in text:
         message = f"`{name}` has a zero character. Leave it out."

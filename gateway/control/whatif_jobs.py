@@ -23,7 +23,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 from ledger.locks import is_locked
 
 WHAT_IFS = "whatif"  # in the run directory
@@ -106,39 +106,42 @@ class WhatIfRunner:
         self._environ = environ
         self._command = command
 
-    def begin(self, order: WhatIfJobSpec, by: str) -> str:
+    def start_job(self, order: WhatIfJobSpec, by: str) -> str:
         """The job's name. Raises `WhatIfBusy`."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _take(lock)
+            _acquire_lock(lock)
             self._forget()
             asked = WhatIfJob(secrets.token_hex(16), by, order.now_us, order.question)
             place = self.folder / asked.job
             place.mkdir(mode=0o700)
-            leave(place / _ASKED, asked)
+            write_note(place / _ASKED, asked)
             process = self._start(place, lock)
         finally:
             os.close(lock)  # the process has it
         given = msgspec.json.encode(order) + b"\n"
         watch = threading.Thread(
-            target=_watched, args=(process, given, place), name="what-if", daemon=True
+            target=_watch_process, args=(process, given, place), name="what-if", daemon=True
         )
         watch.start()
         return asked.job
 
-    def look(self, job: str | None) -> dict[str, Any] | None:
+    def job_status(self, job: str | None) -> dict[str, Any] | None:
         """How it stands; without a name the newest. None: there is no such job."""
-        asked = self._asked(job)
+        asked = self._find_job(job)
         if asked is None:
             return None
         place = self.folder / asked.job
-        told, known = find(place / _TOLD, WhatIfResult), find(place / _PROGRESS, WhatIfProgress)
+        told, known = (
+            read_note(place / _TOLD, WhatIfResult),
+            read_note(place / _PROGRESS, WhatIfProgress),
+        )
         if told is None and not self._runs(asked.job):
-            told = find(place / _TOLD, WhatIfResult) or WhatIfResult(
+            told = read_note(place / _TOLD, WhatIfResult) or WhatIfResult(
                 fault="its process has ended: ask once more"
             )
-        state = "running" if told is None else self._ended(asked.job, told)
+        state = "running" if told is None else self._end_state(asked.job, told)
         return {
             "job": asked.job,
             "state": state,
@@ -150,7 +153,7 @@ class WhatIfRunner:
             "result": None if told is None else told.result,
         }
 
-    def _ended(self, job: str, told: WhatIfResult) -> str:
+    def _end_state(self, job: str, told: WhatIfResult) -> str:
         if told.result is not None:
             return "done"
         return "cancelled" if (self.folder / job / _CANCELLED).exists() else "failed"
@@ -161,35 +164,35 @@ class WhatIfRunner:
         The worker that started it sees the word within `_LOOK_S` and ends its process. None: there
         is no such job.
         """
-        found = self.look(job)
+        found = self.job_status(job)
         if found is None or found["state"] != "running":
             return found
-        leave(self.folder / job / _CANCELLED, WhatIfCancelled(by))
-        return self.look(job)
+        write_note(self.folder / job / _CANCELLED, WhatIfCancelled(by))
+        return self.job_status(job)
 
     def _runs(self, job: str) -> bool:
         """Only the newest can be under way."""
-        newest = self._asked(None)
+        newest = self._find_job(None)
         locked = is_locked(self.folder / _LOCK)
         return locked and newest is not None and newest.job == job
 
-    def _asked(self, job: str | None) -> WhatIfJob | None:
+    def _find_job(self, job: str | None) -> WhatIfJob | None:
         if job is not None:
             found = self.folder / job / _ASKED
-            return find(found, WhatIfJob) if len(job) == 32 and job.isalnum() else None
-        known = self._known()
+            return read_note(found, WhatIfJob) if len(job) == 32 and job.isalnum() else None
+        known = self._known_jobs()
         return known[-1] if known else None
 
-    def _known(self) -> list[WhatIfJob]:
+    def _known_jobs(self) -> list[WhatIfJob]:
         """The oldest first."""
-        found = [find(path, WhatIfJob) for path in self.folder.glob(f"*/{_ASKED}")]
+        found = [read_note(path, WhatIfJob) for path in self.folder.glob(f"*/{_ASKED}")]
         return sorted(
             [job for job in found if job is not None],
             key=lambda job: job.since_us,
         )
 
     def _forget(self) -> None:
-        for name in self._known()[: -(KEPT - 1)]:
+        for name in self._known_jobs()[: -(KEPT - 1)]:
             shutil.rmtree(self.folder / name.job, ignore_errors=True)
 
     def _start(self, place: Path, lock: int) -> "subprocess.Popen[bytes]":
@@ -202,14 +205,14 @@ class WhatIfRunner:
 
 
 def progress(place: Path, now: WhatIfProgress) -> None:
-    leave(place / _PROGRESS, now)
+    write_note(place / _PROGRESS, now)
 
 
-def tell(place: Path, told: WhatIfResult) -> None:
-    leave(place / _TOLD, told)
+def write_result(place: Path, told: WhatIfResult) -> None:
+    write_note(place / _TOLD, told)
 
 
-def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> None:
+def _watch_process(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> None:
     """Hand over what was asked, and see that it ends."""
     assert process.stdin is not None
     fault = None
@@ -217,7 +220,7 @@ def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> N
         with suppress(BrokenPipeError):
             process.stdin.write(given)
             process.stdin.flush()
-        fault = _awaited(process, place)
+        fault = _await_end(process, place)
         if fault is not None:
             process.kill()
             process.wait()
@@ -229,22 +232,22 @@ def _watched(process: "subprocess.Popen[bytes]", given: bytes, place: Path) -> N
             process.stdin.close()
     if fault is not None and not (place / _TOLD).exists():
         with suppress(FileNotFoundError):
-            tell(place, WhatIfResult(fault=fault))
+            write_result(place, WhatIfResult(fault=fault))
 
 
-def _awaited(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
+def _await_end(process: "subprocess.Popen[bytes]", place: Path) -> str | None:
     """Until it has ended; or why it has to."""
     until_s = time.monotonic() + LIMIT_S
     while time.monotonic() < until_s:
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(_LOOK_S, LIMIT_S))
             return None
-        if (word := find(place / _CANCELLED, WhatIfCancelled)) is not None:
+        if (word := read_note(place / _CANCELLED, WhatIfCancelled)) is not None:
             return f"it was cancelled by {word.by}"
     return f"it took longer than {LIMIT_S:g} s and was ended: ask for fewer requests"
 
 
-def _take(lock: int) -> None:
+def _acquire_lock(lock: int) -> None:
     """Who only looks whether it is held has it for some microseconds."""
     for _ in range(_TRIES):
         try:

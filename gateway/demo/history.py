@@ -21,10 +21,10 @@ from gateway.demo.replay_records import (
     DemoRequest,
     DemoResult,
     api_result,
-    opened,
+    opened_record,
     own_result,
-    refused,
-    settled,
+    refused_record,
+    settled_record,
 )
 from gateway.policies.rules import PENALTY_FACTOR, RuleSet
 from ledger.fleet.samples import FleetSample
@@ -91,9 +91,9 @@ class _Replay:
         self._later(start_s + SAMPLE_S, self._sample)
         arrivals = month(self._rng, end_s=end_s, days=scenario.days, requests=scenario.requests)
         for number, arrival in enumerate(arrivals):
-            self._pass(arrival.at_s)
-            self._ask(number, arrival)
-        self._pass(end_s)
+            self._advance_until(arrival.at_s)
+            self._route_request(number, arrival)
+        self._advance_until(end_s)
         self._advance(math.inf)  # what still runs was begun in the month: it ends
         return self._history
 
@@ -101,7 +101,7 @@ class _Replay:
         self._count += 1
         heapq.heappush(self._moves, (at_s, self._count, move))
 
-    def _pass(self, until_s: float) -> None:
+    def _advance_until(self, until_s: float) -> None:
         """Let time pass, with what is due on the way."""
         while self._moves and self._moves[0][0] <= until_s:
             at_s, _, move = heapq.heappop(self._moves)
@@ -114,7 +114,7 @@ class _Replay:
             for flight in replica.advance(until_s):
                 self._settle_own(replica, flight, "finished")
 
-    def _ask(self, number: int, arrival: DemoArrival) -> None:
+    def _route_request(self, number: int, arrival: DemoArrival) -> None:
         model = self._settings.models[arrival.team.model]
         if not isinstance(model, ModelSection):
             raise TypeError(f"the demand asks for a pass-through model: {arrival.team.model}")
@@ -134,9 +134,9 @@ class _Replay:
             decision,
             self._fleet.comparators(model),
         )
-        chosen = decision.chosen
+        chosen = decision.first_choice
         if chosen is None:
-            self._history.records.append(refused(asked))
+            self._history.records.append(refused_record(asked))
         elif chosen.candidate.engine is not None:
             self._dispatch_own(asked, chosen)
         else:
@@ -208,8 +208,8 @@ class _Replay:
     def _book(self, asked: DemoRequest, chosen: Verdict, result: DemoResult) -> None:
         """The attempt's opening and its settling."""
         self._history.records += [
-            opened(asked, chosen, self._fleet, self._version),
-            settled(asked, result),
+            opened_record(asked, chosen, self._fleet, self._version),
+            settled_record(asked, result),
         ]
 
 

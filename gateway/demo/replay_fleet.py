@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from backends.simulator.model import SimulatedEngine
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import SequenceEventKind
-from gateway.config.machines import MachineShare, parts
+from gateway.config.machines import MachineShare, machine_shares
 from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.demo.demand import DemoArrival
 from gateway.fleet.candidates import (
@@ -19,7 +19,7 @@ from gateway.fleet.candidates import (
     expected_tokens,
     output_bound,
 )
-from gateway.fleet.target_views import crowded
+from gateway.fleet.target_views import is_crowded
 from ledger.fleet.samples import PPM, FleetSample
 from ledger.money import usd_to_pusd
 from ledger.prices.book import Price, PriceBook, cost_pusd
@@ -84,7 +84,9 @@ class DemoReplica:
         flight = DemoFlight(request_id, arrival, chosen, arrival.at_s, promised)
         self._flights[request_id] = flight
         self._promised += promised
-        self._prefill_rate = self._decayed(arrival.at_s) + arrival.prompt_tokens / RATE_WINDOW_S
+        self._prefill_rate = (
+            self._decayed_rate(arrival.at_s) + arrival.prompt_tokens / RATE_WINDOW_S
+        )
         self._rate_s = arrival.at_s
         self._engine.submit(
             request_id,
@@ -107,7 +109,7 @@ class DemoReplica:
                 flight.preemptions += 1
             elif event.what is SequenceEventKind.FINISHED:
                 flight.generated, flight.end_s = event.generated, event.at_s
-                self._land(flight)
+                self._remove_flight(flight)
                 finished.append(flight)
         return finished
 
@@ -118,7 +120,7 @@ class DemoReplica:
             return None
         flight.generated = self._engine.abort(request_id) or 0
         flight.end_s = at_s
-        self._land(flight)
+        self._remove_flight(flight)
         return flight
 
     def fail(self, at_s: float) -> list[DemoFlight]:
@@ -144,9 +146,9 @@ class DemoReplica:
             kv_block_tokens=shape.block_tokens,
             max_num_seqs=shape.max_num_seqs,
             prefill_budget_tokens=shape.prefill_budget_tokens,
-            prefill_rate_tokens_per_s=self._decayed(at_s),
+            prefill_rate_tokens_per_s=self._decayed_rate(at_s),
         )
-        return replace(state, residents=self._residents()) if crowded(state) else state
+        return replace(state, residents=self._residents()) if is_crowded(state) else state
 
     def _residents(self) -> tuple[tuple[float, float, float], ...]:
         """The decoding sequences, as the gateway follows them: a promise outgrown is a block."""
@@ -182,10 +184,10 @@ class DemoReplica:
             simulated=True,
         )
 
-    def _decayed(self, at_s: float) -> float:
+    def _decayed_rate(self, at_s: float) -> float:
         return self._prefill_rate * math.exp(-(at_s - self._rate_s) / RATE_WINDOW_S)
 
-    def _land(self, flight: DemoFlight) -> None:
+    def _remove_flight(self, flight: DemoFlight) -> None:
         del self._flights[flight.id]
         self._promised -= flight.promised
 
@@ -203,7 +205,7 @@ class DemoFleet:
 
     def __init__(self, settings: Settings, prices: PriceBook, at_us: int) -> None:
         self._settings = settings
-        paid = parts(settings)
+        paid = machine_shares(settings)
         self.replicas = [
             DemoReplica(f"pool:{name}/{index}", name, pool, paid[name])
             for name, pool in settings.pools.items()

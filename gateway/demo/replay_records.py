@@ -18,7 +18,7 @@ from ledger.journals.records import (
     TokenCounts,
 )
 from ledger.prices.book import Price, cost_pusd
-from router.explain import packed_within
+from router.explain import pack_bounded
 from router.forecast import engine_seconds
 from router.types import Decision, Policy, RoutingRequest, Verdict
 
@@ -124,7 +124,7 @@ def api_result(api: DemoApi, arrival: DemoArrival, ttft_s: float, tpot_s: float)
     )
 
 
-def opened(
+def opened_record(
     asked: DemoRequest, chosen: Verdict, fleet: DemoFleet, policy_version: str
 ) -> AttemptOpened:
     candidate, best = chosen.candidate, asked.best_own
@@ -165,7 +165,7 @@ def opened(
     )
 
 
-def settled(asked: DemoRequest, result: DemoResult) -> AttemptSettled:
+def settled_record(asked: DemoRequest, result: DemoResult) -> AttemptSettled:
     ttft_s = result.ttft_s
     return AttemptSettled(
         attempt_id=f"{asked.id}.1",
@@ -188,7 +188,7 @@ def settled(asked: DemoRequest, result: DemoResult) -> AttemptSettled:
     )
 
 
-def refused(asked: DemoRequest) -> RequestRefused:
+def refused_record(asked: DemoRequest) -> RequestRefused:
     """No target was feasible and the policy said so."""
     return RequestRefused(
         request_id=asked.id,
@@ -226,4 +226,4 @@ def _slo_met(policy: Policy, result: DemoResult) -> bool | None:
 def _blob(asked: DemoRequest) -> bytes:
     """The decision as the gateway keeps it."""
     decided = (asked.request, asked.policy, asked.decision)
-    return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, decided)
+    return pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, decided)

@@ -23,18 +23,18 @@ from gateway.clock import Clock
 from gateway.config.declarations import budgets
 from gateway.config.settings import Settings, load
 from gateway.config.starter import USUAL_PORTS, StarterPorts
-from gateway.config.statedir import hold, plainly
+from gateway.config.statedir import hold, translate_state_errors
 from gateway.demo.demand import TEAMS
 from gateway.demo.history import DemoScenario, replay
 from gateway.demo.replay_records import DemoCaller
 from gateway.demo.traffic import drive
 from gateway.host.banner import banner
-from gateway.host.http_wait import until_answering
+from gateway.host.http_wait import wait_until_answering
 from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
 from gateway.host.stages import StartStages
 from gateway.runtime import Runtime
-from ledger.budgets.backfill import book
+from ledger.budgets.backfill import backfill_budget
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.windows import Period, window_at
 from ledger.database import make_engine
@@ -78,7 +78,7 @@ class DemoStart:
         try:
             await serving.start(between=lambda runtime: self._history(settings, runtime))
             with self._stages.stage("gateway and dashboard answer"):
-                await until_answering(settings, serving.address)
+                await wait_until_answering(settings, serving.address)
             await self._live(settings, serving)
         except StartAborted:
             return
@@ -126,7 +126,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[bool] = loop.create_future()
 
-    def tell(whole: bool) -> None:
+    def set_outcome(whole: bool) -> None:
         if not ended.cancelled():
             ended.set_result(whole)
 
@@ -137,7 +137,7 @@ def in_background(work: Callable[[], None]) -> asyncio.Future[bool]:
             whole = True
         finally:
             with contextlib.suppress(RuntimeError):  # the loop is gone: nobody asks any more
-                loop.call_soon_threadsafe(tell, whole)
+                loop.call_soon_threadsafe(set_outcome, whole)
 
     threading.Thread(target=body, name="replay", daemon=True).start()
     return ended
@@ -150,7 +150,7 @@ def fresh_state(ports: StarterPorts) -> Path:
     text = text.replace(f"port: {USUAL_PORTS.dashboard}", f"port: {ports.dashboard}")
     text = text.replace(f"port: {USUAL_PORTS.engines}", f"port: {ports.engines}")
     draft = Path(Settings().state_dir) / "demo.yaml"
-    with plainly(Settings()):
+    with translate_state_errors(Settings()):
         draft.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(text, encoding="utf-8")
     settings = load(draft)
@@ -181,7 +181,9 @@ def _count(settings: Settings, ledger: Engine, now_us: int) -> None:
             budget_id = budget_key(budget.scope, budget.period)
             window = window_at(cast("Period", budget.period), budget.timezone, now_us // 10**6)
             limit_pusd = budget.limit_pusd if budget.hard else None
-            book(connection, budget.scope, budget_id, window, limit_pusd=limit_pusd, moved=False)
+            backfill_budget(
+                connection, budget.scope, budget_id, window, limit_pusd=limit_pusd, moved=False
+            )
 
 
 def _replay(settings: Settings, ledger: Engine, keys: Mapping[str, CreatedKey]) -> None:

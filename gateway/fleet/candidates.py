@@ -47,14 +47,14 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
 
-    def within(self, room_pusd: int) -> "CandidateSnapshot | None":
+    def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
         if self.open_end is None:
             return None
         cap = self.open_end.cap(room_pusd)
         if cap.pusd > room_pusd:
             return None
-        return msgspec.structs.replace(self, candidate=_capped(self.candidate, cap))
+        return msgspec.structs.replace(self, candidate=_cap_candidate(self.candidate, cap))
 
 
 class _RequestTerms(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class CandidateBuilder:
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
 
-    def freeze(
+    def build(
         self,
         targets: Sequence[Target],
         request: RoutingRequest,
@@ -139,7 +139,7 @@ class CandidateBuilder:
         )
         if request.max_tokens is not None:
             return frozen
-        return tuple(_fitted(snapshot, ceiling_pusd) for snapshot in frozen)
+        return tuple(_fit_output(snapshot, ceiling_pusd) for snapshot in frozen)
 
     def reprice(self, prices: PriceBook) -> None:
         """From the next request on this book counts; no remembered quote holds any more."""
@@ -153,7 +153,7 @@ class CandidateBuilder:
         """The quotes of these names; all that are remembered hold at this instant from here on."""
         since_us, until_us = self._quoted_us
         if not since_us <= at_us < until_us:
-            self._quoted_us = self._prices.unchanged_us(at_us)
+            self._quoted_us = self._prices.unchanged_span_us(at_us)
             self._quoted, self._compared = {}, {}
         names = tuple(compare_with)
         compared = self._compared.get(names)
@@ -180,10 +180,10 @@ class CandidateBuilder:
         sight = self._engines.get(row)
         if sight is None:
             sight = self._engines[row] = self._sights.engine(row)
-        state, stated, (bid, top, spread, _) = sight.look(asked.now_s)
+        state, stated, (bid, top, spread, _) = sight.snapshot(asked.now_s)
         cached = 0
         if request.beginning.marks and self._prefixes is not None:
-            cached, trusted = self._prefixes.look(row, request)
+            cached, trusted = self._prefixes.look_up(row, request)
             if trusted:
                 state = replace(state, prefix_hit_tokens=trusted)
         known = target.context_tokens or stated
@@ -245,7 +245,7 @@ class CandidateBuilder:
                 limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
-                    longest = limits.longest(request.prompt_tokens_bound)
+                    longest = limits.max_output_tokens(request.prompt_tokens_bound)
                 open_end = OutputCapRule(
                     partial(api_bound_pusd, price, request, allowance_tokens=allowance),
                     limit_tokens=longest,
@@ -261,15 +261,15 @@ class CandidateBuilder:
             bound,
             0,
             room,
-            api=self._look(target, sight, asked),
+            api=self._api_state_of(target, sight, asked),
         )
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited,
         )  # fmt: skip
 
-    def _look(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
-        state = sight.look(asked.now_s, asked.counted)
+    def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
+        state = sight.snapshot(asked.now_s, asked.counted)
         if not target.shares_row:
             return state
         wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
@@ -300,7 +300,7 @@ def _partly_known(entry: CandidateSnapshot) -> str:
     return f"price of {name} partly known ({terms}): state the fee in a price file"
 
 
-def _fitted(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:
+def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:
     """With the longest answer that budgets and policy afford, where the client set no limit."""
     if frozen.open_end is None:
         return frozen
@@ -308,10 +308,10 @@ def _fitted(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSna
         limit for limit in (frozen.candidate.budget_room_pusd, ceiling_pusd) if limit is not None
     ]
     cap = frozen.open_end.cap(min(limits, default=None))
-    return msgspec.structs.replace(frozen, candidate=_capped(frozen.candidate, cap))
+    return msgspec.structs.replace(frozen, candidate=_cap_candidate(frozen.candidate, cap))
 
 
-def _capped(candidate: Candidate, cap: OutputCap) -> Candidate:
+def _cap_candidate(candidate: Candidate, cap: OutputCap) -> Candidate:
     """A shorter answer bounds what is expected, too."""
     expected = candidate.expected_pusd
     if expected is not None:

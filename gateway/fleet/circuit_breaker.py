@@ -70,7 +70,7 @@ class EngineCircuits:
         self._failures: dict[int, int] = {}
         self._until_s: dict[int, float] = {}
 
-    def ended(self, row: int, *, ok: bool) -> None:
+    def record_outcome(self, row: int, *, ok: bool) -> None:
         if ok:
             self._failures.pop(row, None)
             return

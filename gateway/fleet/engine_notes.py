@@ -6,7 +6,7 @@ The parent of those that run here knows how their processes are, telemetry how a
 from collections.abc import Mapping
 from pathlib import Path
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 PARENT, TELEMETRY = "engines.json", "sightings.json"
 
@@ -18,7 +18,7 @@ class EngineStatusNotes:
         self._path = run_dir / name
         self._said: dict[str, str] | None = None
 
-    def say(self, engine: str = "", words: str = "") -> None:
+    def publish(self, engine: str = "", words: str = "") -> None:
         """No words: there is nothing to say of it. What cannot be written is not told."""
         said = {name: line for name, line in (self._said or {}).items() if name != engine}
         if words:
@@ -26,15 +26,15 @@ class EngineStatusNotes:
         if said == self._said:
             return
         try:
-            leave(self._path, said)
+            write_note(self._path, said)
         except OSError:  # a full disk
             return
         self._said = said
 
 
-def words_of(run_dir: Path) -> Mapping[str, str]:
+def read_status_notes(run_dir: Path) -> Mapping[str, str]:
     """By engine; the parent's before telemetry's."""
     said: dict[str, str] = {}
     for name in (TELEMETRY, PARENT):
-        said |= find(run_dir / name, dict[str, str]) or {}
+        said |= read_note(run_dir / name, dict[str, str]) or {}
     return said

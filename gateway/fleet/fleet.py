@@ -6,12 +6,12 @@ A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds th
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from backends.address_policy import LOCALHOST, stated
+from backends.address_policy import LOCALHOST, parse_address
 from backends.base import Backend
 from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
 from backends.http import Origin
 from backends.providers import PROVIDER_KINDS
-from gateway.config.machines import parts
+from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
 from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
@@ -80,7 +80,7 @@ class Fleet:
             for name, provider in settings.providers.items()
         }
         self._pools: dict[str, list[Target]] = {name: [] for name in settings.pools}
-        paid = parts(settings)
+        paid = machine_shares(settings)
         for row, seat in enumerate(runtime.engines):
             pool = settings.pools[seat.pool]
             each = paid[seat.pool].pusd_per_hour
@@ -106,7 +106,7 @@ class Fleet:
                 )
             )
         self._apis: dict[str, Target] = {}
-        self._by_model = self._expanded()
+        self._by_model = self._expand_all()
 
     def targets(self, name: str, model: ModelSection) -> tuple[Target, ...]:
         """The targets of a resolved model; pass-through models are expanded on demand."""
@@ -126,7 +126,7 @@ class Fleet:
                 self._pools[pool] = [replace(target, rate_pusd_per_hour=rate) for target in targets]
                 changed = True
         if changed:
-            self._by_model = self._expanded()
+            self._by_model = self._expand_all()
         return changed
 
     @property
@@ -135,7 +135,7 @@ class Fleet:
         own = {target.name: target.backend for pool in self._pools.values() for target in pool}
         return own | self._api_backends
 
-    def _expanded(self) -> dict[str, tuple[Target, ...]]:
+    def _expand_all(self) -> dict[str, tuple[Target, ...]]:
         return {
             name: self._expand(model)
             for name, model in self._settings.models.items()
@@ -146,7 +146,7 @@ class Fleet:
         found: list[Target] = []
         for name in model.targets:
             if name.startswith("pool:"):
-                found += [_told(model.adapter, target) for target in self._pools[name[5:]]]
+                found += [_with_adapter(model.adapter, target) for target in self._pools[name[5:]]]
             else:
                 found.append(self._api(name))
         return tuple(found)
@@ -167,7 +167,7 @@ class Fleet:
             simulated=provider.simulated,
             backend=self._api_backends[provider_name],
             row=row,
-            features=self._fetching(provider, provider_name),
+            features=self._features_of(provider, provider_name),
             kinds=frozenset(RequestKind(kind) for kind in provider.kinds),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
@@ -180,7 +180,7 @@ class Fleet:
             self._apis[name] = target
         return target
 
-    def _fetching(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
+    def _features_of(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
         """An API outside fetches media from there; what stands inside must be told that it may."""
         features = _features(provider.features)
         if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
@@ -188,7 +188,7 @@ class Fleet:
         return features
 
 
-def _told(adapter: str | None, target: Target) -> Target:
+def _with_adapter(adapter: str | None, target: Target) -> Target:
     """An engine takes an adapter's name in the place of its model's."""
     return target if adapter is None else replace(target, upstream_model=adapter)
 
@@ -200,7 +200,7 @@ def _stands_outside(provider: ProviderSection, base_url: str | None) -> bool:
     if base_url is None:
         return True
     host = Origin.parse(base_url)[0].host
-    address = stated(host)
+    address = parse_address(host)
     return address.is_global if address is not None else host != LOCALHOST
 
 

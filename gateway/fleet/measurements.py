@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 MEASUREMENTS_FILE = "measurements.json"
 Measure = Literal["off", "idle", "always"]
@@ -40,12 +40,12 @@ class MeasurementNotes:
     def add(self, note: EngineMeasurement) -> None:
         self._notes = {**self._notes, note.engine: note}
         try:
-            leave(self._path, list(self._notes.values()))
+            write_note(self._path, list(self._notes.values()))
         except OSError:  # a full disk
             return
 
 
 def read_measurements(run_dir: Path) -> dict[str, EngineMeasurement]:
     """By engine; empty where none was ever met."""
-    found = find(run_dir / MEASUREMENTS_FILE, list[EngineMeasurement]) or ()
+    found = read_note(run_dir / MEASUREMENTS_FILE, list[EngineMeasurement]) or ()
     return {note.engine: note for note in found}

@@ -30,33 +30,33 @@ class ModelBackoff:
     def __init__(self, board: SharedLoadTable, worker: int, clock: Clock) -> None:
         self._board, self._worker, self._clock = board, worker, clock
 
-    def refused(self, row: int, model: str, error: BackendError) -> None:
+    def record_refusal(self, row: int, model: str, error: BackendError) -> None:
         """The provider answered 429."""
         cells, now_s = self._board.cells, self._clock.now_s()
-        place = self._place_of(row, model)
+        place = self._cell_of(row, model)
         if place is None:
-            place = self._taken(row, model)
-        wait_s = min(told_s(error), BACK_OFF_LIMIT_S)
+            place = self._claim_cell(row, model)
+        wait_s = min(stated_delay_s(error), BACK_OFF_LIMIT_S)
         if now_s >= cells[place + _UNTIL_S]:  # else it was on its way, and is not counted
             refusals = cells[place + _REFUSALS] = cells[place + _REFUSALS] + 1.0
             if refusals >= CIRCUIT_FAILURES:
                 wait_s = max(wait_s, back_off_s(refusals))
         cells[place + _UNTIL_S] = max(cells[place + _UNTIL_S], now_s + wait_s)
 
-    def answered(self, row: int, model: str) -> None:
+    def record_answer(self, row: int, model: str) -> None:
         """Something else than a 429 came: a row of refusals has ended."""
-        place = self._place_of(row, model)
+        place = self._cell_of(row, model)
         if place is not None:
             self._board.cells[place + _REFUSALS] = 0.0
 
-    def _place_of(self, row: int, model: str) -> int | None:
+    def _cell_of(self, row: int, model: str) -> int | None:
         first, number = self._board.held_row(self._worker, row), number_of(model)
         for place in range(first, first + HELD_OFF * _CELLS, _CELLS):
             if self._board.cells[place] == number:
                 return place
         return None
 
-    def _taken(self, row: int, model: str) -> int:
+    def _claim_cell(self, row: int, model: str) -> int:
         cells, first = self._board.cells, self._board.held_row(self._worker, row)
         places = range(first, first + HELD_OFF * _CELLS, _CELLS)
         place = min(places, key=lambda place: cells[place + _UNTIL_S])
@@ -68,7 +68,7 @@ class ModelBackoff:
 def held_off_s(board: SharedLoadTable, row: int, model: str, now_s: float) -> float:
     """For how long from now on, by the word of all workers; 0: it is not."""
     number, until_s = number_of(model), now_s
-    for cells in board.held(row):
+    for cells in board.backoff_cells(row):
         models = cells[::_CELLS]
         if number in models:
             until_s = max(until_s, cells[models.index(number) * _CELLS + _UNTIL_S])
@@ -80,7 +80,7 @@ def with_held_off(state: ApiState, wait_s: float) -> ApiState:
     return replace(state, requests_left=0, retry_after_s=max(state.retry_after_s, wait_s))
 
 
-def told_s(error: BackendError) -> float:
+def stated_delay_s(error: BackendError) -> float:
     """`Retry-After`, or until what is spent starts over; 0 where nothing was said."""
     if error.retry_after_s:
         return error.retry_after_s

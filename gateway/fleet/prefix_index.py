@@ -43,7 +43,7 @@ _CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TR
 _FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
 
 
-def _ends() -> tuple[int, ...]:
+def _piece_ends() -> tuple[int, ...]:
     ends = [PIECE_BYTES]
     while ends[-1] < LONGEST_BYTES:
         grown = ends[-1] // GROWTH // PIECE_BYTES * PIECE_BYTES
@@ -51,7 +51,7 @@ def _ends() -> tuple[int, ...]:
     return tuple(ends)
 
 
-ENDS = _ends()
+ENDS = _piece_ends()
 
 
 NOTHING = PromptPrefix()
@@ -111,15 +111,15 @@ class PrefixIndex:
         self._cells.release()
         self._map.close()
 
-    def look(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
+    def look_up(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
         """Tokens of the prompt that the engine was sent before, and how many to count on."""
         beginning = request.beginning
-        pieces = self.known(engine, beginning.marks)
+        pieces = self.count_known(engine, beginning.marks)
         tokens = tokens_of(beginning, pieces, request.prompt_tokens)
         trust = self._board.cells[self._published[engine] + _TRUST] if tokens else 0.0
         return tokens, int(trust * tokens)
 
-    def known(self, engine: int, marks: Sequence[int]) -> int:
+    def count_known(self, engine: int, marks: Sequence[int]) -> int:
         """How many pieces, from the first on, the engine was sent and may still have.
 
         Others' marks take places by chance, long before a full cache forgets: of as many places
@@ -146,7 +146,7 @@ class PrefixIndex:
                 found = looked
         return found
 
-    def sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:
+    def record_sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:
         """A prompt that begins so is on its way there; monotonic seconds."""
         _, _, first, places, turn = self._table(engine)
         if places:

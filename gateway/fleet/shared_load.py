@@ -79,7 +79,7 @@ class SharedLoadTable:
     def load_row(self, worker: int, engine: int) -> int:
         return 2 + worker * self._worker_cells + 2 + engine * LOAD_CELLS
 
-    def seen_row(self, worker: int, api: int) -> int:
+    def api_stats_row(self, worker: int, api: int) -> int:
         return 2 + worker * self._worker_cells + self._seen + api * API_CELLS
 
     def resident_row(self, worker: int, engine: int, place: int) -> int:
@@ -116,9 +116,9 @@ class SharedLoadTable:
             *(self._view(row, LOAD_CELLS) for row in loads),
         ]
 
-    def seen_views(self, api: int) -> "list[memoryview[float]]":
+    def api_stats_views(self, api: int) -> "list[memoryview[float]]":
         """Each worker's experience with one API."""
-        rows = [self.seen_row(worker, api) for worker in range(self.layout.workers)]
+        rows = [self.api_stats_row(worker, api) for worker in range(self.layout.workers)]
         return [self._view(row, API_CELLS) for row in rows]
 
     def _view(self, row: int, count: int) -> "memoryview[float]":
@@ -128,14 +128,14 @@ class SharedLoadTable:
 
     # -- lives --------------------------------------------------------------------------------
 
-    def enter(self, worker: int, pid: int, now_s: float) -> None:
+    def enter_worker(self, worker: int, pid: int, now_s: float) -> None:
         """A worker takes its slot: whatever a predecessor left there is cleared."""
         self.clear(worker)
         row = self.worker_row(worker)
         self.cells[row] = float(pid)
         self.cells[row + 1] = now_s
 
-    def beat(self, worker: int, now_s: float) -> None:
+    def record_heartbeat(self, worker: int, now_s: float) -> None:
         self.cells[self.worker_row(worker) + 1] = now_s
 
     def clear(self, worker: int) -> None:
@@ -144,7 +144,7 @@ class SharedLoadTable:
         for cell in range(row, row + self._worker_cells):
             self.cells[cell] = 0.0
 
-    def alive(self, now_s: float) -> None:
+    def record_alive(self, now_s: float) -> None:
         """Telemetry runs at this moment."""
         self.cells[_TELEMETRY] = now_s
 
@@ -161,7 +161,7 @@ class SharedLoadTable:
             return self.own_loads(engine)
         row = self.peers_row(engine)
         theirs: list[float] = self.cells[row : row + LOAD_CELLS].tolist()  # type: ignore[assignment]  # as below
-        return _added([self.own_loads(engine), theirs])
+        return _sum_rows([self.own_loads(engine), theirs])
 
     def own_loads(self, engine: int) -> list[float]:
         """All workers' shares: what this host knows of itself, and judges itself by."""
@@ -172,7 +172,7 @@ class SharedLoadTable:
         ]
         if len(rows) == 1:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
-        return _added(rows)  # type: ignore[arg-type]  # likewise
+        return _sum_rows(rows)  # type: ignore[arg-type]  # likewise
 
     def demand(self, pool: int) -> list[float]:
         """All workers' sums of the demand for one pool."""
@@ -215,7 +215,7 @@ class SharedLoadTable:
             if cell in values:
                 self.cells[row + cell] = values[cell]
 
-    def own(self, engine: int, stage: str, life: int = 0) -> None:
+    def publish_stage(self, engine: int, stage: str, life: int = 0) -> None:
         """The parent's word: the stage of its process, and the life that serves, if one does."""
         row = self.owned_row(engine)
         self.cells[row + SupervisionCell.STAGE] = float(STAGES.index(stage))
@@ -227,21 +227,21 @@ class SharedLoadTable:
     def stage(self, engine: int) -> str:
         return STAGES[int(self.cells[self.owned_row(engine) + SupervisionCell.STAGE])]
 
-    def held(self, api: int) -> list[list[float]]:
+    def backoff_cells(self, api: int) -> list[list[float]]:
         """Return each worker's cells of models that share a row, one after another."""
         rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
         return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
 
-    def seen(self, api: int) -> list[Sequence[float]]:
+    def api_stats(self, api: int) -> list[Sequence[float]]:
         """Each worker's statistics of one API, indexed by `ApiStatsCell`."""
-        first, step, cells = self.seen_row(0, api), self._worker_cells, self.cells
+        first, step, cells = self.api_stats_row(0, api), self._worker_cells, self.cells
         return [
             cells[row : row + API_CELLS].tolist()
             for row in range(first, first + self.layout.workers * step, step)
         ]
 
 
-def _added(rows: list[list[float]]) -> list[float]:
+def _sum_rows(rows: list[list[float]]) -> list[float]:
     summed: list[float] = [sum(cells) for cells in zip(*rows, strict=True)]
     for cell in _LATEST:
         summed[cell] = max([row[cell] for row in rows])

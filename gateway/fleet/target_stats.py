@@ -65,7 +65,7 @@ class TargetStats:
         `suspect`: the key of a failure that its request may have caused. Of these each key counts
         once in a row: nobody closes an API for the others with requests that it cannot digest.
         """
-        cells, base = self._board.cells, self._board.seen_row(self._worker, row)
+        cells, base = self._board.cells, self._board.api_stats_row(self._worker, row)
         if not ok:
             if suspect is not None and not _counts(self._suspects, row, suspect):
                 return
@@ -96,45 +96,45 @@ class TargetStats:
             self._doubts.pop(row, None)
         elif suspect is not None and not _counts(self._doubts, row, suspect):
             return
-        self.engines.ended(row, ok=ok)
+        self.engines.record_outcome(row, ok=ok)
 
-    def absolve(self, row: int, suspect: str) -> None:
+    def discount_failures(self, row: int, suspect: str) -> None:
         """What failed at this engine was answered by its like: it was not the request."""
         self._doubts.get(row, set()).discard(suspect)
 
-    def answered(self, row: int) -> None:
+    def record_answer(self, row: int) -> None:
         """The head of an answer came: from the first one after a silence on, more may follow."""
         board = self._board
-        opened_s = max([cells[ApiStatsCell.OPENED_S] for cells in board.seen(row)])
-        cell = board.seen_row(self._worker, row) + ApiStatsCell.ANSWERED_S
+        opened_s = max([cells[ApiStatsCell.OPENED_S] for cells in board.api_stats(row)])
+        cell = board.api_stats_row(self._worker, row) + ApiStatsCell.ANSWERED_S
         if opened_s and board.cells[cell] <= opened_s:
             board.cells[cell] = self._clock.now_s()
 
-    def wait(self, row: int, retry_after_s: float) -> None:
+    def record_retry_after(self, row: int, retry_after_s: float) -> None:
         """The target asked for silence (`Retry-After`): honoured by every worker.
 
         Who was on the way meanwhile and heard of a shorter one does not end the longer.
         """
-        cell = self._board.seen_row(self._worker, row) + ApiStatsCell.RETRY_AT_S
+        cell = self._board.api_stats_row(self._worker, row) + ApiStatsCell.RETRY_AT_S
         until_s = self._clock.now_s() + min(retry_after_s, BACK_OFF_LIMIT_S)
         self._board.cells[cell] = max(self._board.cells[cell], until_s)
 
-    def depart(self, row: int, tokens: int) -> "ApiCall":
+    def begin_call(self, row: int, tokens: int) -> "ApiCall":
         """A request leaves for an API; `tokens` is what the provider will count for it."""
-        return ApiCall(self._board, self._board.seen_row(self._worker, row), tokens)
+        return ApiCall(self._board, self._board.api_stats_row(self._worker, row), tokens)
 
-    def room(self, row: int, said: RateLimitHeaders) -> None:
+    def record_rate_limit(self, row: int, said: RateLimitHeaders) -> None:
         """What the provider's rate-limit headers said.
 
         Models that share a row (`provider/*`) have limits of their own: of those nothing is kept.
         """
         if self._board.layout.apis[row].endswith("/*"):
             return
-        base = self._board.seen_row(self._worker, row)
-        self._said(base + ApiStatsCell.REQUESTS_LEFT, said.requests)
-        self._said(base + ApiStatsCell.TOKENS_LEFT, said.tokens)
+        base = self._board.api_stats_row(self._worker, row)
+        self._store_allowance(base + ApiStatsCell.REQUESTS_LEFT, said.requests)
+        self._store_allowance(base + ApiStatsCell.TOKENS_LEFT, said.tokens)
 
-    def _said(self, first: int, said: Allowance) -> None:
+    def _store_allowance(self, first: int, said: Allowance) -> None:
         """Answers overtake each other: until the limit starts over, the least that was told holds.
 
         Nothing is lost by it where a limit refills: what was told grows as the limit does.
@@ -142,7 +142,7 @@ class TargetStats:
         if said.left is None:
             return
         cells, now_s = self._board.cells, self._clock.now_s()
-        known = _left(cells[first : first + _OUT].tolist(), now_s)
+        known = _remaining_of(cells[first : first + _OUT].tolist(), now_s)
         if known is not None and known < said.left:
             return
         reset_s = RESET_S if said.reset_s is None else min(said.reset_s, RESET_LIMIT_S)
@@ -175,7 +175,7 @@ class ApiCall:
         board.cells[row + ApiStatsCell.REQUESTS_OUT] += 1.0
         board.cells[row + ApiStatsCell.TOKENS_OUT] += tokens
 
-    def land(self) -> None:
+    def release(self) -> None:
         """The answer's head told what is left, or there is none; idempotent."""
         if not self._landed:
             self._landed = True
@@ -185,7 +185,7 @@ class ApiCall:
 
 def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
     """What all workers' observations say together; they are in the first `MOMENTS` cells."""
-    count, ttft_mean, ttft_var, tpot_mean, tpot_var = folded(seen)
+    count, ttft_mean, ttft_var, tpot_mean, tpot_var = fold_moments(seen)
     paced = tpot_mean != 0.0  # answers that were not streamed have no pace
     return (
         1000 * math.exp(ttft_mean) if count else None,
@@ -200,8 +200,8 @@ def state_of(
     seen: Sequence[Sequence[float]], latencies: Latencies, now_s: float, needed_tokens: int
 ) -> ApiState:
     """One API as all workers know it, and when there is room again for a request of this size."""
-    requests, requests_wait_s = _room(seen, _REQUESTS, 1, now_s)
-    tokens, tokens_wait_s = _room(seen, _TOKENS, needed_tokens, now_s)
+    requests, requests_wait_s = _remaining_for(seen, _REQUESTS, 1, now_s)
+    tokens, tokens_wait_s = _remaining_for(seen, _TOKENS, needed_tokens, now_s)
     silence_s = max([cells[_RETRY_AT_S] for cells in seen]) - now_s
     return ApiState(
         TargetHealth.HEALTHY,
@@ -223,7 +223,7 @@ def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:
     return True
 
 
-def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:
+def fold_moments(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, float]:
     """(observations, moments of TTFT and of TPOT) of all workers, each by what it observed."""
     total = ttft_mean = ttft_var = tpot_mean = tpot_var = 0.0
     for cells in seen:
@@ -238,14 +238,14 @@ def folded(seen: Sequence[Sequence[float]]) -> tuple[int, float, float, float, f
     return int(total), ttft_mean / total, ttft_var / total, tpot_mean / total, tpot_var / total
 
 
-def _room(
+def _remaining_for(
     seen: Sequence[Sequence[float]], first: int, needed: int, now_s: float
 ) -> tuple[int | None, float]:
     """(what is left for all workers together, seconds until `needed` is)."""
     least, told = math.inf, None
     for cells in seen:
         if cells[first]:
-            left = _left(cells[first : first + _OUT], now_s)
+            left = _remaining_of(cells[first : first + _OUT], now_s)
             if left is not None and left < least:
                 least, told = left, cells
     if told is None:
@@ -259,7 +259,7 @@ def _room(
     return max(0, int(least)), wait_s
 
 
-def _left(said: Sequence[float], now_s: float) -> float | None:
+def _remaining_of(said: Sequence[float], now_s: float) -> float | None:
     """What one worker was told, and what came back since; `None`: not said, or void."""
     left, said_s, refill_per_s, until_s = said
     if not left or now_s >= until_s:

@@ -34,12 +34,12 @@ UNREADABLE = EngineState(
 
 
 class EngineView(Protocol):
-    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+    def snapshot(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         """Its state, the context limit that it states, and its pool's market."""
 
 
 class ApiView(Protocol):
-    def look(self, now_s: float, needed_tokens: int) -> ApiState:
+    def snapshot(self, now_s: float, needed_tokens: int) -> ApiState:
         """Its state for a request of so many counted tokens."""
 
 
@@ -71,7 +71,7 @@ class LiveTargetViews:
 
 
 class LiveEngineView:
-    """One engine. `look` gives its state, the context limit it states, and its pool's market."""
+    """One engine. `snapshot` gives its state, its context limit, and its pool's market."""
 
     def __init__(
         self, board: SharedLoadTable, row: int, stale_s: float, shunned: Shunned | None
@@ -84,7 +84,7 @@ class LiveEngineView:
         self._known: tuple[EngineState, int, BidPrice]
         self._crowded = False
 
-    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+    def snapshot(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         cells = b"".join(self._views)
         if cells != self._cells or not 0.0 <= now_s - self._seen_s < FRESH_S:
             self._see(now_s)
@@ -115,25 +115,25 @@ class LiveEngineView:
             self._known, self._crowded = (UNREADABLE, 0, BidPrice(0.0, 0.0, 1.0)), False
             return
         self._known = state, context_tokens, BidPrice(bid, top, spread or 1.0)
-        self._crowded = crowded(state)
+        self._crowded = is_crowded(state)
 
 
 class LiveApiView:
-    """One API. `look` gives its state for a request of so many counted tokens."""
+    """One API. `snapshot` gives its state for a request of so many counted tokens."""
 
     def __init__(self, board: SharedLoadTable, row: int) -> None:
         self._board, self._row = board, row
-        self._views = board.seen_views(row)
+        self._views = board.api_stats_views(row)
         self._cells = b""
         self._state: ApiState | None = None  # none that time or the request would change
         self._moments = b""
         self._latencies: Latencies = latencies_of([])
 
-    def look(self, now_s: float, needed_tokens: int) -> ApiState:
+    def snapshot(self, now_s: float, needed_tokens: int) -> ApiState:
         cells = b"".join(self._views)
         if self._state is not None and cells == self._cells:
             return self._state
-        seen = self._board.seen(self._row)
+        seen = self._board.api_stats(self._row)
         moments = b"".join([view[:MOMENTS] for view in self._views])
         if moments != self._moments:
             self._moments, self._latencies = moments, latencies_of(seen)
@@ -143,7 +143,7 @@ class LiveApiView:
         return state
 
 
-def crowded(state: EngineState) -> bool:
+def is_crowded(state: EngineState) -> bool:
     """Whether it matters when each promise is due: half of the cache is spoken for."""
     return 2 * state.kv_taken_tokens > state.kv_capacity_tokens
 

@@ -91,7 +91,7 @@ class ChildProcess:
             return NOT_STARTED
         self.lives += 1
         if self._stopping.is_set() or not self._awake.is_set():
-            # `stop` or `rest` came while it was being started
+            # `stop` or `pause` came while it was being started
             process.terminate()
         code = await process.wait()
         self._process = None
@@ -114,12 +114,12 @@ class ChildProcess:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGINT)
 
-    def rest(self) -> None:
-        """End the life that runs, and start none until `wake`."""
+    def pause(self) -> None:
+        """End the life that runs, and start none until `resume`."""
         self._awake.clear()
         self.restart()
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self._awake.set()
 
     def restart(self) -> None:
@@ -137,7 +137,7 @@ class ChildProcess:
                 wait.cancel()
 
     async def _start(self) -> asyncio.subprocess.Process:
-        with _appended(self.command.log) as output:
+        with _open_log(self.command.log) as output:
             return await asyncio.create_subprocess_exec(
                 *self.command.argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -150,7 +150,7 @@ class ChildProcess:
             )
 
 
-def _appended(log: Path | None) -> AbstractContextManager[Any]:
+def _open_log(log: Path | None) -> AbstractContextManager[Any]:
     if log is None:
         return nullcontext(STDOUT)
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ _SPREAD = (
 )
 
 
-def assigned(
+def assign_gpus(
     seats: Sequence[EngineReplica], pools: Mapping[str, PoolSection], visible: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
     """GPUs by engine; nothing for any where they are fewer than the engines need together."""
@@ -35,7 +35,7 @@ def assigned(
     ours = [seat for seat in seats if seat.managed and not seat.simulated]
     for seat in ours:
         name = _group(pools[seat.pool], seat)
-        needed = (_index(seat) + 1) * _each(pools[seat.pool], seat)
+        needed = (_index(seat) + 1) * _gpus_of(pools[seat.pool], seat)
         sizes[name] = max(sizes.get(name, 0), needed)
     taken = 0
     for name, size in sizes.items():
@@ -46,7 +46,7 @@ def assigned(
     found = {}
     for seat in ours:
         pool = pools[seat.pool]
-        each = _each(pool, seat)
+        each = _gpus_of(pool, seat)
         begin = first[_group(pool, seat)] + _index(seat) * each
         found[seat.name] = tuple(visible[begin : begin + each])
     return found
@@ -70,7 +70,7 @@ def _index(seat: EngineReplica) -> int:
     return int(seat.name.rpartition("/")[2])
 
 
-def _each(pool: PoolSection, seat: EngineReplica) -> int:
+def _gpus_of(pool: PoolSection, seat: EngineReplica) -> int:
     """GPUs under one replica: as its contract says, or as its flags spread it if that is more."""
     flags = (*seat.tuned, *pool.engine.flags)
     sizes = (next((n for name in names if (n := number(flags, name))), 1) for names in _SPREAD)

@@ -11,7 +11,7 @@ from router.types import EngineState, TargetHealth
 ROOM = 0.7  # of what the others hold at most: load goes on to grow while one is away
 
 
-def why_not(engines: Mapping[str, EngineState], name: str) -> str | None:
+def reason_against(engines: Mapping[str, EngineState], name: str) -> str | None:
     """What speaks against taking `name` out of these engines of its pool; `None`: nothing."""
     gone = engines[name]
     rest = [

@@ -23,16 +23,16 @@ from backends.engine.load_order import GpuLoadQueue
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
 from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
-from backends.environ import plain
+from backends.environ import plain_environ
 from gateway.clock import Clock
-from gateway.config.machines import parts
+from gateway.config.machines import machine_shares
 from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, Settings
 from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildCommand, ChildProcess
-from gateway.host.devices import assigned, memory
+from gateway.host.devices import assign_gpus, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 
@@ -79,13 +79,13 @@ class EngineSupervision:
     async def run(self) -> None:
         """Start everything; returns when every engine was started once, or the end is near."""
         self._keep(self._obey())
-        self._words.say()
+        self._words.publish()
         seats = [(row, seat) for row, seat in enumerate(self._runtime.engines) if seat.managed]
         for row, seat in seats:
             if self._kind(seat).child is not None:
                 child = self._child(row, seat)
                 self._children.append(child)
-                self._begin(row, child)
+                self._add_engine(row, child)
                 self._keep(child.run())
                 self._keep(self._follow(row, seat, child))
         real = [(row, seat) for row, seat in seats if self._kind(seat).program is not None]
@@ -93,14 +93,14 @@ class EngineSupervision:
             return
         await self._ready()
         if flavour_here() == "cuda":
-            self._visible = await asyncio.to_thread(gpus.visible)
-            self._gpus = assigned(self._runtime.engines, self._settings.pools, self._visible)
+            self._visible = await asyncio.to_thread(gpus.gpu_ids)
+            self._gpus = assign_gpus(self._runtime.engines, self._settings.pools, self._visible)
         for row, seat in real:
             if self._ending:
                 return
             supervisor = Supervisor(self._spec(row, seat), partial(self._publish, row))
             self._supervisors.append(supervisor)
-            self._begin(row, supervisor)
+            self._add_engine(row, supervisor)
             self._keep(self._supervise(supervisor))
             await _first_phase(supervisor)
 
@@ -122,22 +122,22 @@ class EngineSupervision:
     def _keep(self, work: Awaitable[None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))
 
-    def _begin(self, row: int, life: Supervisor | ChildProcess) -> None:
+    def _add_engine(self, row: int, life: Supervisor | ChildProcess) -> None:
         """Within the hours in which its pool is stopped it is not started at all."""
         self._lives[row] = life
         upkeep = self._settings.pools[self._runtime.engines[row].pool].upkeep
         if stopped_since_us(upkeep, Clock().wall_us()) is not None:
-            self._rest(row)
+            self._pause_engine(row)
 
-    def _rest(self, row: int) -> None:
+    def _pause_engine(self, row: int) -> None:
         self._resting.add(row)
-        self._lives[row].rest()
+        self._lives[row].pause()
         if not self._board.life(row):
-            self._board.own(row, "resting")
+            self._board.publish_stage(row, "resting")
 
-    def _wake(self, row: int) -> None:
+    def _resume_engine(self, row: int) -> None:
         self._resting.discard(row)
-        self._lives[row].wake()
+        self._lives[row].resume()
 
     async def _obey(self) -> None:
         """What an operator or upkeep asked for; what cannot be done yet is not kept."""
@@ -154,7 +154,7 @@ class EngineSupervision:
                     continue
                 self._say(f"{self._runtime.engines[row].name} is asked to {_ORDERS[verb]}")
                 if verb:
-                    (self._rest if verb == "rest" else self._wake)(row)
+                    (self._pause_engine if verb == "rest" else self._resume_engine)(row)
                 elif row not in self._resting:
                     life.restart()
             await asyncio.sleep(ORDERS_S)
@@ -170,20 +170,22 @@ class EngineSupervision:
         port = port_of(seat)
         while True:
             pid = child.pid
-            serving = pid is not None and await asyncio.to_thread(ports.serves, port, pid)
+            serving = pid is not None and await asyncio.to_thread(ports.is_served_by, port, pid)
             if serving and pid == child.pid:
-                self._board.own(row, "serving", child.lives)
-                self._words.say(seat.name)
+                self._board.publish_stage(row, "serving", child.lives)
+                self._words.publish(seat.name)
             elif self._board.life(row):
-                self._board.own(row, "blocked")
+                self._board.publish_stage(row, "blocked")
             await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
 
     def _publish(self, row: int, status: EngineStatus) -> None:
         life = status.restarts + 1 if status.phase is EnginePhase.SERVING else 0
-        self._board.own(row, status.phase.value, life)
+        self._board.publish_stage(row, status.phase.value, life)
         detail = f": {status.reason}" if status.reason else ""
         if status.reason or status.phase not in _ON_ITS_WAY or not status.crashes_in_a_row:
-            self._words.say(status.name, status.reason)  # else why it crashed before is still news
+            self._words.publish(
+                status.name, status.reason
+            )  # else why it crashed before is still news
         self._say(f"{status.name} is {status.phase.value.replace('_', ' ')}{detail}")
 
     def _waits(self, row: int) -> bool:
@@ -222,10 +224,10 @@ class EngineSupervision:
         )
 
     def _flags(self, seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
-        flags = told(seat, engine)
+        flags = vllm_flags(seat, engine)
         if flavour_here() != "cuda":
             return flags
-        return (*memory(parts(self._settings)[seat.pool], flags), *flags)
+        return (*memory(machine_shares(self._settings)[seat.pool], flags), *flags)
 
     def _kind(self, seat: EngineReplica) -> EngineKind:
         return ENGINE_KINDS[self._settings.pools[seat.pool].engine.kind]
@@ -241,21 +243,21 @@ class EngineSupervision:
             adapters=tuple(engine.adapters),
         )
         command = ChildCommand(
-            seat.name, started_as(launch), log_of(self._runtime, seat), plain(os.environ)
+            seat.name, started_as(launch), log_of(self._runtime, seat), plain_environ(os.environ)
         )
-        return ChildProcess(command, clock=Clock(), on_exit=partial(self._ended, row, seat))
+        return ChildProcess(command, clock=Clock(), on_exit=partial(self._handle_end, row, seat))
 
-    def _ended(self, row: int, seat: EngineReplica, name: str, code: int) -> None:
+    def _handle_end(self, row: int, seat: EngineReplica, name: str, code: int) -> None:
         port = port_of(seat)
-        who = ports.stranger(port)
+        who = ports.other_listener(port)
         gone = "resting" if row in self._resting else "backing_off"
-        self._board.own(row, "blocked" if who else gone)
+        self._board.publish_stage(row, "blocked" if who else gone)
         cause = (
             f": port {port} is taken by {who}: end it, or set {self._port_setting(seat)}"
             if who
             else ""
         )
-        self._words.say(name, "" if gone == "resting" else f"ended with {code}{cause}")
+        self._words.publish(name, "" if gone == "resting" else f"ended with {code}{cause}")
         self._say(f"{name} ended with {code}{cause}")
 
     def _port_setting(self, seat: EngineReplica) -> str:
@@ -280,7 +282,7 @@ def traces_of(settings: OpenTelemetrySection) -> str | None:
     return settings.traces_url
 
 
-def told(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
+def vllm_flags(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
     """A vLLM's flags: batch limits, its profile's, a person's own.
 
     A profile was measured with vLLM's own limits where it names none: then none are said.

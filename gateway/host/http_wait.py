@@ -10,7 +10,7 @@ POLL_S = 0.1
 ANSWER_LIMIT_S = 60.0
 
 
-async def until_answering(settings: Settings, address: tuple[str, int]) -> None:
+async def wait_until_answering(settings: Settings, address: tuple[str, int]) -> None:
     """Gateway ready and, where enabled, dashboard up; else a `TimeoutError` that says which."""
     host, port = address
     pages = [f"http://{host}:{port}/readyz"]

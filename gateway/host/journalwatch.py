@@ -14,7 +14,7 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
     """Say what a worker misses for the journal's sake; run it until it is cancelled."""
     host, port = address
     refused = False
-    url = f"http://{_reached(host)}:{port}/readyz"
+    url = f"http://{_reachable_host(host)}:{port}/readyz"
     async with httpx.AsyncClient(trust_env=False, timeout=ASKED_S) as client:
         while True:
             await asyncio.sleep(ASKED_S)
@@ -24,15 +24,15 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
                 continue  # who does not answer is told of elsewhere
             if (JOURNAL in missing) is not refused:
                 refused = not refused
-                say(_told(logs) if refused else "requests are recorded and served again")
+                say(_not_ready_text(logs) if refused else "requests are recorded and served again")
 
 
-def _told(logs: str) -> str:
+def _not_ready_text(logs: str) -> str:
     return (
         "not ready: every request gets 503, because the journal takes no new work (is the disk "
         f"full?); it goes on by itself when there is room again; the reason is in {logs}"
     )
 
 
-def _reached(host: str) -> str:
+def _reachable_host(host: str) -> str:
     return "127.0.0.1" if host in ("0.0.0.0", "") else host

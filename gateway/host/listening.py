@@ -15,15 +15,15 @@ LISTEN_PAUSE_S = 0.2
 OPTIONS = {"server": "`make run PORT=9000`", "dashboard": "`make run DASHBOARD_PORT=9001`"}
 
 
-async def listening(settings: Settings, say: Callable[[str], None]) -> socket.socket:
+async def open_server_socket(settings: Settings, say: Callable[[str], None]) -> socket.socket:
     """The listening socket that all workers inherit; raises `ConfigError` when it is taken.
 
     For some seconds the workers of a parent that was killed still have it: they finish streams.
     """
-    return await bound("server", (settings.server.host, settings.server.port), say)
+    return await bind_socket("server", (settings.server.host, settings.server.port), say)
 
 
-async def bound(
+async def bind_socket(
     section: str, address: tuple[str, int], say: Callable[[str], None]
 ) -> socket.socket:
     """Return a listening socket of the section's address; waits a while for a taken port."""
@@ -37,7 +37,7 @@ async def bound(
             if error.errno != errno.EADDRINUSE:
                 fault = f"{section}.host, {section}.port: cannot listen on {host}:{port}"
                 raise ConfigError([f"{fault}: {error.strerror}"]) from error
-        who = await asyncio.to_thread(ports.stranger, port) or "another program"
+        who = await asyncio.to_thread(ports.other_listener, port) or "another program"
         taken = f"cannot listen on {host}:{port}: it is taken by {who}"
         if loop.time() > deadline:
             other = f"end it, or set another port ({OPTIONS[section]})"

@@ -25,7 +25,7 @@ class LogOptions(NamedTuple):
     to: str = "files"
 
 
-def words(name: str, wanted: LogOptions, module: str) -> list[str]:
+def wrapper_arguments(name: str, wanted: LogOptions, module: str) -> list[str]:
     """Of a command line, after `python`."""
     return ["-m", "gateway.host.log_wrapper", name, *wanted, "-m", module]
 

@@ -28,7 +28,7 @@ def rotate(log: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
     return True
 
 
-async def keep(logs: Callable[[], Iterable[Path]]) -> None:
+async def rotate_forever(logs: Callable[[], Iterable[Path]]) -> None:
     """Until cancelled. `logs` are asked for anew each time: processes come later, too."""
     while True:
         await asyncio.sleep(EACH_S)

@@ -9,7 +9,7 @@ from ledger.fleet.samples import FleetSample
 from ledger.overrides import Override
 
 
-def as_operated(row: FleetSample, known: Sequence[Override]) -> FleetSample:
+def apply_overrides(row: FleetSample, known: Sequence[Override]) -> FleetSample:
     """An engine that an operator keeps requests from is drained, however well it is.
 
     Its time is unavailable in the books, not idle: nobody could have used it.

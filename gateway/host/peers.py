@@ -17,9 +17,9 @@ from gateway.clock import Clock
 from gateway.config.credentials import peers_secret
 from gateway.config.schema_peers import PeersSection
 from gateway.fleet.peers.frames import ID_BYTES
-from gateway.fleet.peers.keys import engine_key, here
+from gateway.fleet.peers.keys import engine_key, network_namespace_id
 from gateway.fleet.peers.listener import PeerListener
-from gateway.fleet.peers.peer_load import NOTHING, PeerEngineLoad, added, share_of
+from gateway.fleet.peers.peer_load import NOTHING, PeerEngineLoad, share_of, sum_loads
 from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.peers.sender import PeerSender, split
 from gateway.fleet.shared_load import SharedLoadTable
@@ -47,7 +47,7 @@ class PeerExchange:
         self._address = split(settings.listen)
         self._hearing = PeerListener(own_id, secret, clock)
         self._telling = PeerSender(own_id, secret, settings.hosts)
-        place = here()
+        place = network_namespace_id()
         self._keys = [engine_key(seat.base_url, seat.served_name, place) for seat in seats]
         self._known: list[tuple[float, ...]] = []
         self._written: set[int] = set()
@@ -73,9 +73,9 @@ class PeerExchange:
             (*share_of(each, 0.0)[:-1], each[LoadCell.QUEUE_MOVED_S]) for each in loads
         ]
         changed, self._known = known != self._known, known
-        self._telling.tell(self._own(loads, now_s), now_s, changed=changed)
+        self._telling.send(self._own(loads, now_s), now_s, changed=changed)
         self._write()
-        self._row.alive(now_s, len(self._hearing.hosts))
+        self._row.record_alive(now_s, len(self._hearing.hosts))
 
     def _own(self, loads: Sequence[Sequence[float]], now_s: float) -> dict[bytes, PeerEngineLoad]:
         """By engine: two pools of this host may have one in common."""
@@ -83,7 +83,7 @@ class PeerExchange:
         for key, each in zip(self._keys, loads, strict=True):
             share = share_of(each, now_s)
             if share != NOTHING:
-                shares[key] = added([shares[key], share]) if key in shares else share
+                shares[key] = sum_loads([shares[key], share]) if key in shares else share
         return shares
 
     def _write(self) -> None:
@@ -93,7 +93,7 @@ class PeerExchange:
             found = [(shares[key], at_s) for shares, at_s in heard if key in shares]
             if found:
                 latest_s = max(at_s for _, at_s in found)
-                self._row.write(row, added(share for share, _ in found), latest_s)
+                self._row.write(row, sum_loads(share for share, _ in found), latest_s)
                 self._written.add(row)
             elif row in self._written:
                 self._row.write(row, NOTHING, 0.0)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Self
 
-from backends.engine.ports import is_free, stranger
+from backends.engine.ports import is_free, other_listener
 from gateway.config.starter import LAST_PORT, StarterPorts
 from gateway.host.listening import LISTEN_PATIENCE_S, LISTEN_PAUSE_S
 
@@ -86,7 +86,7 @@ async def _free_port(wanted: int, claims: PortClaims, name: str, say: Callable[[
             await asyncio.sleep(LISTEN_PAUSE_S)
         if is_free(wanted):
             return wanted
-    holder = await asyncio.to_thread(stranger, wanted) or "another host of this machine"
+    holder = await asyncio.to_thread(other_listener, wanted) or "another host of this machine"
     following = range(wanted + 1, min(wanted + ATTEMPTS, LAST_PORT) + 1)
     port = next((port for port in following if is_free(port) and claims.claim(port)), None)
     if port is None:

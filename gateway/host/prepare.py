@@ -17,25 +17,25 @@ from pathlib import Path
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError
 
-from backends.engine.ports import stranger
+from backends.engine.ports import other_listener
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.config.declarations import budgets, contracts
 from gateway.config.settings import Settings, version
-from gateway.config.statedir import DIRECTORIES, plainly
+from gateway.config.statedir import DIRECTORIES, translate_state_errors
 from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
 from gateway.fleet.prefix_index import PREFIXES_FILE
 from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
-from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve
+from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
 from ledger.database import check_durable, make_engine, migrate, sqlite_url
-from ledger.declared import billed_besides, declare
+from ledger.declared import declare, other_billed_pools
 from ledger.fleet.market import record_market
-from ledger.hosts import HostConflict, claim_of, take
+from ledger.hosts import HostConflict, claim_name, claim_of
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
-from ledger.identity.secretfile import kept_secret
+from ledger.identity.secretfile import read_or_create_secret
 from ledger.identity.vouchers import KEY_FILE
 
 CONFIG_FILE = "config.yaml"  # in the run directory
@@ -61,7 +61,7 @@ def prepare(
 
     `claims` keep other hosts from the ports that are chosen here until engines bind them.
     """
-    with plainly(settings):
+    with translate_state_errors(settings):
         return _prepare(settings, config, environ, claims)
 
 
@@ -87,34 +87,34 @@ def _prepare(
     )
     record_market(engine, hardware(), at_us=at_us)
     with engine.connect() as connection:
-        besides = billed_besides(connection, settings.pools, at_us)
-    host = _agreed(engine, state)
+        besides = other_billed_pools(connection, settings.pools, at_us)
+    host = _agree_identity(engine, state)
     engine.dispose()
-    kept_secret(state / KEY_FILE)
+    read_or_create_secret(state / KEY_FILE)
     ports = find_ports(settings, claims)
-    runtime = resolve(
+    runtime = resolve_runtime(
         settings.model_copy(update={"state_dir": str(state)}),
         ports,
         ledger_url=url,
         policy_version=version(settings),
         host=host,
     )
-    kept = _kept(runtime.run_dir / CONFIG_FILE, text)
+    kept = _write_private(runtime.run_dir / CONFIG_FILE, text)
     return HostSetup(runtime, ports, runtime.save(), kept, changes.waiting, besides)
 
 
-def _kept(path: Path, text: str) -> Path:
+def _write_private(path: Path, text: str) -> Path:
     path.touch(mode=0o600)  # as private as what it stands beside
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _agreed(engine: Engine, state: Path) -> str:
+def _agree_identity(engine: Engine, state: Path) -> str:
     """With all that share the ledger: whose keys it has, and what this host is called."""
     try:
         with engine.begin() as connection:
             agreed_pepper(connection, state)
-        return take(engine, claim_of(state), socket.gethostname())
+        return claim_name(engine, claim_of(state), socket.gethostname())
     except (PepperMismatch, HostConflict) as error:
         raise ConfigError([f"state_dir: {error}"]) from error
 
@@ -156,14 +156,14 @@ def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimeP
     return RuntimePorts(engines, providers)
 
 
-def moved(settings: Settings, found: RuntimePorts) -> list[str]:
+def moved_ports(settings: Settings, found: RuntimePorts) -> list[str]:
     """One line for each engine whose configured port somebody else has."""
     lines = []
     for name, pool in settings.pools.items():
         for index in range(pool.engine.replicas if pool.engine.port else 0):
             wanted, got = (pool.engine.port or 0) + index, found.engines[f"pool:{name}/{index}"]
             if got != wanted:
-                who = stranger(wanted) or "another host of this machine"
+                who = other_listener(wanted) or "another host of this machine"
                 lines.append(
                     f"pool:{name}/{index} starts on port {got}: {wanted}, by "
                     f"pools.{name}.engine.port, is taken by {who}"

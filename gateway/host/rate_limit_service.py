@@ -69,7 +69,7 @@ class RateLimitService:
 
     def __init__(self, engine: Engine, host: str, run_dir: Path, clock: Clock) -> None:
         self._rates = RateWindowTable(run_dir / RATES_FILE, clock.now_s)
-        self._rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
+        self._rates.set_clock(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
         self._parts = RateShares(engine, self._rates.file_id(), host)
         self._socket, self._clock = run_dir / RATE_SOCKET, clock
         self._held: dict[str, RateShare] = {}
@@ -89,14 +89,14 @@ class RateLimitService:
         try:
             async with server, asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep())
-                tasks.create_task(self._give())
+                tasks.create_task(self._run_sharing())
                 tasks.create_task(self._answer())
         finally:
             self._rates.lease(0.0, 0.0)
             for door in self._doors:
                 door.close()
             with suppress(DBAPIError):
-                await asyncio.to_thread(self._parts.leave)
+                await asyncio.to_thread(self._parts.release_all)
             self._rates.close()
 
     async def _keep(self) -> None:
@@ -119,8 +119,8 @@ class RateLimitService:
         sent_s = self._clock.now_s()
         hosts, lapsed = await asyncio.to_thread(self._parts.renew)
         if lapsed or sent_s >= self._lease_until_s:
-            self._held = await asyncio.to_thread(self._parts.own)
-            self._rates.restate(self._stated(self._held), self._second())
+            self._held = await asyncio.to_thread(self._parts.own_shares)
+            self._rates.replace_parts(self._host_shares(self._held), self._second())
         if hosts != self._hosts:
             await self._keep_even_parts(hosts)
         self._lease_until_s = sent_s + LEASE_S
@@ -129,35 +129,35 @@ class RateLimitService:
     async def _keep_even_parts(self, hosts: int) -> None:
         """With more hosts, less is kept without a lease: the others' even parts are theirs."""
         changed = {name: part for name, old in self._held.items()
-                   if (part := _even(old, hosts)) != old}  # fmt: skip
-        self._rates.set_parts(self._stated(changed), self._second())
-        await asyncio.to_thread(self._parts.state, changed)
+                   if (part := _even_share(old, hosts)) != old}  # fmt: skip
+        self._rates.set_parts(self._host_shares(changed), self._second())
+        await asyncio.to_thread(self._parts.write_shares, changed)
         self._held |= changed
         self._hosts = hosts
 
-    async def _give(self) -> None:
+    async def _run_sharing(self) -> None:
         while True:
             try:
-                await self._give_once()
+                await self._share_once()
             except (DBAPIError, LeaseLapsed):
                 self._lease_until_s = 0.0  # what the database has is read again
             await asyncio.sleep(LOOK_S)
 
-    async def _give_once(self) -> None:
+    async def _share_once(self) -> None:
         if not self._held:
             return
         async with self._one_at_a_time:
-            wanted = await asyncio.to_thread(self._parts.wanted)
+            wanted = await asyncio.to_thread(self._parts.wanted_by_others)
             given = {}
             for name, pair in wanted.items():
                 if (held := self._held.get(name)) is None:
                     continue
                 before = HostRateShare(RateLimitAccount(name, held.limits), held.held, held.kept)
-                after = self._rates.lower(before, pair, self._second())
+                after = self._rates.lower_part(before, pair, self._second())
                 if after != before:
                     given[name] = self._held[name] = RateShare(held.limits, after.held, after.kept)
             if given:
-                await asyncio.to_thread(self._parts.give, given)
+                await asyncio.to_thread(self._parts.release_shares, given)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._doors.add(writer)
@@ -186,7 +186,7 @@ class RateLimitService:
             except (DBAPIError, LeaseLapsed):
                 waiting = []
                 for requests in asking:
-                    self._tell(requests, None)
+                    self._send_reply(requests, None)
 
     async def _round(self, asking: list[_ShareRequests]) -> list[_ShareRequests]:
         """Returns those who wait on."""
@@ -194,9 +194,9 @@ class RateLimitService:
         if now_s >= self._lease_until_s:
             for requests in asking:
                 if now_s >= requests.until_s:
-                    self._tell(requests, None)
+                    self._send_reply(requests, None)
             return [requests for requests in asking if now_s < requests.until_s]
-        left = await self._left(asking, now_s)
+        left = await self._remaining_of_parts(asking, now_s)
         waiting: list[_ShareRequests] = []
         dry: dict[str, float] = {}
         for requests in asking:
@@ -206,19 +206,21 @@ class RateLimitService:
             if not short:
                 for name, *_ in requests.ask.accounts:
                     left[name] = (left[name][0] - 1, left[name][1] - requests.ask.tokens)
-                self._tell(requests, True)
+                self._send_reply(requests, True)
             elif self._is_dry(short, now_s):
-                self._tell(requests, False)
+                self._send_reply(requests, False)
             elif self._hosts > 1 and now_s < requests.until_s:
                 waiting.append(requests)
             else:
                 dry |= dict.fromkeys(short, now_s + DRY_S)
-                self._tell(requests, False)
+                self._send_reply(requests, False)
         still = {name: until_s for name, until_s in self._dry.items() if until_s > now_s}
         self._dry = still | dry
         return waiting
 
-    async def _left(self, asking: list[_ShareRequests], now_s: float) -> dict[str, Left]:
+    async def _remaining_of_parts(
+        self, asking: list[_ShareRequests], now_s: float
+    ) -> dict[str, Left]:
         """What this host's parts leave, after it asked for what is missing of them."""
         needs = self._needs(asking)
         short = [
@@ -234,10 +236,10 @@ class RateLimitService:
             for need in needs
             if (held := self._held.get(need.name)) is not None and held.limits == need.limits
         }
-        self._rates.set_parts(self._stated(have), self._second())
+        self._rates.set_parts(self._host_shares(have), self._second())
         names = [need.name for need in needs]
         totals = dict(zip(names, self._rates.totals(names, self._second()), strict=True))
-        return {name: _left(have.get(name), totals[name]) for name in names}
+        return {name: _remaining_of(have.get(name), totals[name]) for name in names}
 
     def _needs(self, asking: list[_ShareRequests]) -> list[RateShareNeed]:
         """All that came ask together: for what was let in, and for each of them."""
@@ -265,11 +267,11 @@ class RateLimitService:
         """Nobody had anything for it a moment ago: who comes again and again asks nobody."""
         return any(self._dry.get(name, 0.0) > now_s for name in names)
 
-    def _tell(self, requests: _ShareRequests, room: bool | None) -> None:
+    def _send_reply(self, requests: _ShareRequests, room: bool | None) -> None:
         if not requests.writer.is_closing():
             requests.writer.write(frame(RateShareReply(requests.ask.number, room)))
 
-    def _stated(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
+    def _host_shares(self, parts: Mapping[str, RateShare]) -> list[HostRateShare]:
         return [
             HostRateShare(RateLimitAccount(name, part.limits), part.held, part.kept)
             for name, part in parts.items()
@@ -279,7 +281,7 @@ class RateLimitService:
         return self._rates.second(self._clock.now_s())
 
 
-def _left(held: RateShare | None, total: Pair) -> Left:
+def _remaining_of(held: RateShare | None, total: Pair) -> Left:
     if held is None:
         return 0, 0
     requests, tokens = (
@@ -293,7 +295,7 @@ def _fits(left: Left, ask: RateShareRequest) -> bool:
     return left[0] >= 1 and left[1] >= ask.tokens
 
 
-def _even(part: RateShare, hosts: int) -> RateShare:
+def _even_share(part: RateShare, hosts: int) -> RateShare:
     requests, tokens = (
         0 if limit is None else min(mine, limit // hosts)
         for limit, mine in zip(part.limits, part.held, strict=True)

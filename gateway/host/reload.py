@@ -47,7 +47,7 @@ class Reload:
             return [f"{self._config} was not reloaded, nothing was changed: {error}"]
         return [
             f"{stored} new prices of {self._config} are in force",
-            *waiting(self._settings, examined.settings),
+            *changed_sections(self._settings, examined.settings),
         ]
 
     def _store(self, settings: Settings) -> int:
@@ -58,7 +58,7 @@ class Reload:
             engine.dispose()
 
 
-def waiting(running: Settings, read: Settings) -> list[str]:
+def changed_sections(running: Settings, read: Settings) -> list[str]:
     """Lines that name the sections that differ from those in force, and what each needs."""
     differ = [
         name

@@ -28,12 +28,14 @@ class DrainTimeout(Exception):
 
 
 @contextmanager
-def away(
+def drain(
     ledger: Engine, settings: Settings, seat: EngineReplica, author: verbs.OverrideAuthor
 ) -> Iterator[None]:
     """Meanwhile it gets no requests; what somebody else holds over it stays as it is."""
     subject = TARGET + seat.name
-    if any(override.subject == subject for override in verbs.in_force(ledger, author.at_us)):
+    if any(
+        override.subject == subject for override in verbs.overrides_in_force(ledger, author.at_us)
+    ):
         yield
         return
     verbs.disable(ledger, settings, seat.name, author)
@@ -44,33 +46,33 @@ def away(
             verbs.enable(ledger, seat.name, author._replace(at_us=Clock().wall_us()))
 
 
-def empty(host: EngineHost, rows: Sequence[int], limit_s: float, told: Told) -> None:
+def wait_until_empty(host: EngineHost, rows: Sequence[int], limit_s: float, told: Told) -> None:
     """Once every worker has heard of it: until nothing of theirs is under way there."""
     time.sleep(FOLLOW_S)
     names = ", ".join(host.runtime.engines[row].name for row in rows)
 
-    def left() -> str:
-        count = sum(host.look(row).in_flight for row in rows)
+    def describe_open() -> str:
+        count = sum(host.snapshot(row).in_flight for row in rows)
         return f"{names}: {count} requests under way" if count else ""
 
-    until(left, limit_s, told)
+    wait_until_done(describe_open, limit_s, told)
 
 
-def next_life(host: EngineHost, row: int, deadline_s: float, told: Told) -> None:
+def restart_engine(host: EngineHost, row: int, deadline_s: float, told: Told) -> None:
     """Empty it, have it restarted, and wait until telemetry has seen its new life serve."""
-    empty(host, [row], deadline_s - time.monotonic(), told)
-    before = host.look(row)
+    wait_until_empty(host, [row], deadline_s - time.monotonic(), told)
+    before = host.snapshot(row)
     host.order(row)
 
     def missing() -> str:
-        seen = host.look(row)
+        seen = host.snapshot(row)
         is_new = seen.life not in (0, before.life) and seen.state.health is TargetHealth.HEALTHY
         return "" if is_new else f"{seen.seat.name}: {seen.word}"
 
-    until(missing, deadline_s - time.monotonic(), told)
+    wait_until_done(missing, deadline_s - time.monotonic(), told)
 
 
-def until(missing: Callable[[], str], limit_s: float, told: Told) -> None:
+def wait_until_done(missing: Callable[[], str], limit_s: float, told: Told) -> None:
     """Wait until nothing is missing, telling what is. Raises `DrainTimeout`."""
     deadline_s = time.monotonic() + limit_s
     while words := missing():

@@ -39,17 +39,19 @@ class SampleBacklog:
         if samples:
             self._rounds.append(samples)
         if len(self._rounds) > ROUNDS:
-            self._give_up(self._rounds.popleft())
+            self._drop_samples(self._rounds.popleft())
 
     def flush(self, now_us: int) -> bool:
         """Store what waits, oldest first; False if the ledger refused and some of it waits on."""
         while self._rounds:
             samples = self._rounds.popleft()
-            if _may_be_packed(samples[0].at_us, now_us):
-                self._give_up(samples)
+            if _can_be_packed(samples[0].at_us, now_us):
+                self._drop_samples(samples)
                 continue
             try:
-                self._store(samples if not self._given_up else [*_unobserved(samples), *samples])
+                self._store(
+                    samples if not self._given_up else [*_unobserved_samples(samples), *samples]
+                )
             except IntegrityError:
                 pass  # stored before, when the answer to it was lost
             except SQLAlchemyError as error:
@@ -62,13 +64,13 @@ class SampleBacklog:
             self._given_up = 0
         return True
 
-    def _give_up(self, samples: Sequence[FleetSample]) -> None:
+    def _drop_samples(self, samples: Sequence[FleetSample]) -> None:
         if not self._given_up:
             log.warning("samples are given up: the ledger was away for too long")
         self._given_up += len(samples)
 
 
-def unobserved(pool: str, engine: str, at_us: int, *, simulated: bool) -> FleetSample:
+def unobserved_sample(pool: str, engine: str, at_us: int, *, simulated: bool) -> FleetSample:
     """A sample that says that until then nobody looked at the engine: its time is not down time.
 
     Without it the next sample would stand for all the time since the one before the gap.
@@ -76,12 +78,14 @@ def unobserved(pool: str, engine: str, at_us: int, *, simulated: bool) -> FleetS
     return FleetSample(at_us, pool, engine, "unknown", simulated=simulated)
 
 
-def _unobserved(samples: Sequence[FleetSample]) -> list[FleetSample]:
+def _unobserved_samples(samples: Sequence[FleetSample]) -> list[FleetSample]:
     return [
-        unobserved(sample.pool, sample.engine, sample.at_us - STEP_US, simulated=sample.simulated)
+        unobserved_sample(
+            sample.pool, sample.engine, sample.at_us - STEP_US, simulated=sample.simulated
+        )
         for sample in samples
     ]
 
 
-def _may_be_packed(at_us: int, now_us: int) -> bool:
+def _can_be_packed(at_us: int, now_us: int) -> bool:
     return now_us >= at_us - at_us % HOUR_US + HOUR_US + GRACE_US - MARGIN_US

@@ -55,9 +55,9 @@ class EngineScraper:
         self._busy_s = 0.0
         self._started_s = 0.0
         self.memory = PrefixMemory()
-        self.begin(0.0)
+        self.reset(0.0)
 
-    def begin(self, life: float) -> None:
+    def reset(self, life: float) -> None:
         """Another process serves, or none: whatever was learned was of the one before."""
         self.life, self._taken_over = life, False
         self.step: FittedStepModel | None = None
@@ -65,13 +65,13 @@ class EngineScraper:
         self.read_s: float | None = None
         self.loops = FeedbackLoops()
         self.trust = PrefixHitTrust()
-        self.memory.lost(0.0)  # marks count in one life only: nothing is to be taken off them
+        self.memory.clear(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
         self.meet_again_s, self._meetings = 0.0, 0
         self.is_assumed = False  # its step model: it is measured once nothing runs there
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
 
-    def met(self, now_s: float) -> None:
+    def schedule_measurement(self, now_s: float) -> None:
         """Who could not be measured is asked again later and later: it may never be."""
         self.meet_again_s = now_s + min(MEET_AGAIN_S * 2.0**self._meetings, MEET_AGAIN_LIMIT_S)
         self._meetings += 1
@@ -99,7 +99,7 @@ class EngineScraper:
         self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
 
-    def saw(self, sample: EngineSample, board: SharedLoadTable, now_s: float) -> None:
+    def observe_sample(self, sample: EngineSample, board: SharedLoadTable, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""
         if sample.kv_capacity_tokens is None and self.limits.kv_capacity_tokens:
             sample = replace(sample, kv_capacity_tokens=self.limits.kv_capacity_tokens)
@@ -108,8 +108,8 @@ class EngineScraper:
         if (known and started_s > self._started_s + STARTED_SLACK_S) or (
             self.sample is not None and not started_s and _fell(self.sample, sample)
         ):
-            self.begin(self.life)
-            self.memory.lost(now_s)
+            self.reset(self.life)
+            self.memory.clear(now_s)
         self._started_s = max(started_s, self._started_s)
         loads = board.loads(self.row)
         if sample.load is not None:

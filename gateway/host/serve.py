@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from backends.environ import plain
+from backends.environ import plain_environ
 from gateway import logs
-from gateway.batches.wake import until_needed
+from gateway.batches.wake import wait_for_work
 from gateway.clock import Clock
 from gateway.config import environ
 from gateway.config.settings import Settings
@@ -31,10 +31,10 @@ from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.engines import EngineSupervision, installed
 from gateway.host.journalwatch import follow
-from gateway.host.listening import bound, listening
-from gateway.host.log_wrapper import LogOptions, words
+from gateway.host.listening import bind_socket, open_server_socket
+from gateway.host.log_wrapper import LogOptions, wrapper_arguments
 from gateway.host.port_claims import PortClaims
-from gateway.host.prepare import HostSetup, moved, prepare
+from gateway.host.prepare import HostSetup, moved_ports, prepare
 from gateway.host.reload import Reload
 from gateway.host.watchdog import watch, watch_peers
 from gateway.runtime import METRICS_DIR, Runtime
@@ -76,13 +76,13 @@ class HostServer:
         """Start the children. `between` runs beside the dashboard's start, before all others."""
         self._held = hold(self._settings)
         if self._listener is None:
-            self._listener = await listening(self._settings, self._say)
+            self._listener = await open_server_socket(self._settings, self._say)
         self._claims.claim_all((self.address[1], self._settings.dashboard.port))
         self.prepared: HostSetup = await asyncio.to_thread(
             prepare, self._settings, self._config, claims=self._claims
         )
         self.runtime: Runtime = self.prepared.runtime
-        for line in moved(self._settings, self.prepared.ports):
+        for line in moved_ports(self._settings, self.prepared.ports):
             self._say(line)
         if count := self.prepared.prices_waiting:
             words = "prices of the bundled map differ from those in force and wait for approval"
@@ -91,13 +91,13 @@ class HostServer:
             self._say(BILLED_BESIDES.format(name))
         shown = self._settings.dashboard
         if shown.enabled:
-            (await bound("dashboard", (shown.host, shown.port), self._say)).close()
+            (await bind_socket("dashboard", (shown.host, shown.port), self._say)).close()
             self._launch(self._front, "dashboard", self._dashboard())
         if between is not None:
             await between(self.runtime)
         self._board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
         PeerLoadRow(self._board).clear()  # of the life before, whose end may have been sudden
-        for name, argv in self._background():
+        for name, argv in self._background_commands():
             self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
             descriptor = self._listener.fileno()
@@ -116,7 +116,7 @@ class HostServer:
         self._watch_children(self._board)
         url = self.runtime.ledger_url
         self._reload = Reload(self._settings, self._config, url, self._say)
-        self._tasks.append(asyncio.create_task(logfiles.keep(self._logs)))
+        self._tasks.append(asyncio.create_task(logfiles.rotate_forever(self._logs)))
         where = self._log_of("worker-*")
         self._tasks.append(asyncio.create_task(follow(self.address, self._say, where)))
 
@@ -129,7 +129,7 @@ class HostServer:
 
     async def _run_batches(self) -> None:
         """The runner, from the first batch on."""
-        await until_needed(self.runtime.run_dir, self.runtime.ledger_url, Clock())
+        await wait_for_work(self.runtime.run_dir, self.runtime.ledger_url, Clock())
         argv = [
             *_python("gateway.batches.runner"),
             *("--config", str(self.prepared.config), "--runtime", str(self.prepared.path)),
@@ -150,7 +150,7 @@ class HostServer:
         host, port = self.address
         return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
-    async def hand_over(self) -> socket.socket:
+    async def stop_keeping_listener(self) -> socket.socket:
         """Stop, but for the listening socket: whoever connects waits for the next to take it."""
         assert self._listener is not None, "started before it is handed over"
         kept = self._listener.dup()
@@ -190,7 +190,7 @@ class HostServer:
         if self._held is not None:
             self._held.release()
 
-    def _background(self) -> list[tuple[str, list[str]]]:
+    def _background_commands(self) -> list[tuple[str, list[str]]]:
         runtime = str(self.prepared.path)
         config, ledger = str(self.prepared.config), self._settings.ledger
         retained = {
@@ -201,7 +201,7 @@ class HostServer:
             (
                 "ledger-writer",
                 [
-                    *self._logged("ledger-writer", "ledger.writer"),
+                    *self._logging_command("ledger-writer", "ledger.writer"),
                     *("--journals", str(self.runtime.journal_dir)),
                     *("--run-dir", str(self.runtime.run_dir)),
                     *("--state-dir", self.runtime.state_dir),
@@ -240,17 +240,22 @@ class HostServer:
                     (
                         f"provider-{name}",
                         [
-                            *self._logged(f"provider-{name}", "backends.simulator.provider"),
+                            *self._logging_command(
+                                f"provider-{name}", "backends.simulator.provider"
+                            ),
                             *("--name", name, "--port", str(port)),
                         ],
                     )
                 )
         return commands
 
-    def _logged(self, name: str, module: str) -> list[str]:
+    def _logging_command(self, name: str, module: str) -> list[str]:
         """Of a program that knows nothing of `logs`."""
         logs = self._settings.logs
-        return [sys.executable, *words(name, LogOptions(logs.format, logs.level, logs.to), module)]
+        return [
+            sys.executable,
+            *wrapper_arguments(name, LogOptions(logs.format, logs.level, logs.to), module),
+        ]
 
     def _dashboard(self) -> list[str]:
         """Streamlit on the dashboard package, told by flags what its configuration file says."""
@@ -261,7 +266,7 @@ class HostServer:
             raise ConfigError(["dashboard.enabled: the dashboard is not installed"])
         script = Path(found.origin).with_name("app.py")
         return [
-            *self._logged("dashboard", "dashboard.start"),
+            *self._logging_command("dashboard", "dashboard.start"),
             *("run", str(script), "--server.headless", "true"),
             *("--server.address", settings.host, "--server.port", str(settings.port)),
             *("--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"),
@@ -302,7 +307,7 @@ class HostServer:
         if name.startswith("worker-"):
             return environ.worker(os.environ, url, self._settings)
         if name.startswith("provider-"):
-            return plain(os.environ)
+            return plain_environ(os.environ)
         if name == "peers":
             return environ.peers(os.environ, self._settings)
         known = {

@@ -24,11 +24,11 @@ from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
-from gateway.config.starter import StarterPorts, configuration, found
-from gateway.config.statedir import hold, plainly
+from gateway.config.starter import StarterPorts, configuration, find_providers
+from gateway.config.statedir import hold, translate_state_errors
 from gateway.errors import ConfigError
 from gateway.host.banner import banner, keys_line
-from gateway.host.http_wait import until_answering
+from gateway.host.http_wait import wait_until_answering
 from gateway.host.installing import InstallProcess
 from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
@@ -94,7 +94,7 @@ class StartSequence:
                     on_signals(serving.hurry)
                     await serving.stop()
                 else:
-                    listener = await serving.hand_over()
+                    listener = await serving.stop_keeping_listener()
         finally:
             await installing.stop()
             work.cancel()
@@ -113,15 +113,15 @@ class StartSequence:
         try:
             with self._stages.stage("gateway and dashboard answer"):
                 await serving.start()
-                await until_answering(settings, serving.address)
+                await wait_until_answering(settings, serving.address)
             if work.done() and (other := self._other(kind, installing, work)):
                 return other
-            with plainly(settings):
+            with translate_state_errors(settings):
                 token = development_key(settings, serving.runtime.ledger_url)
             self._say(
                 banner(settings, serving.address, token, simulated=ENGINE_KINDS[kind].simulated)
             )
-            self._say(keys_line(found(self._environ), used=self._use_keys))
+            self._say(keys_line(find_providers(self._environ), used=self._use_keys))
             watch = asyncio.create_task(self._first_token(settings, serving.address, token))
             stopped = asyncio.create_task(self._stop.wait())
             if not work.done():
@@ -180,9 +180,9 @@ class StartSequence:
     def _configure(self, state: Path, engine: str, ports: StarterPorts) -> Path:
         path = state / CONFIG_NAME
         gpu = hardware() if flavour_here() == "cuda" else None
-        keys = found(self._environ) if self._use_keys else ()
+        keys = find_providers(self._environ) if self._use_keys else ()
         text = configuration(state, engine=engine, gpu=gpu, keys=keys, ports=ports)
-        with plainly(Settings(state_dir=str(state))):
+        with translate_state_errors(Settings(state_dir=str(state))):
             state.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         return path

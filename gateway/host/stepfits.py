@@ -60,7 +60,7 @@ class StepFitStore:
         self._settings, self._environ = settings, environ
         self._kept = settings.state / "profiles"  # a model's own folder may be read-only
 
-    async def of(self, seat: EngineReplica) -> EngineFit | None:
+    async def measure_model(self, seat: EngineReplica) -> EngineFit | None:
         """The seat's model; `None` when it cannot be measured at this time."""
         engine = self._settings.pools[seat.pool].engine
         timeout = httpx.Timeout(REQUEST_TIMEOUT_S)
@@ -74,24 +74,24 @@ class StepFitStore:
                 kind = task_of(engine.kinds)
                 task = TASKS[kind]
                 if task.probe is not None:
-                    rounds = 1 if self.governs(seat) == "idle" else READING_ROUNDS
+                    rounds = 1 if self.measure_setting(seat) == "idle" else READING_ROUNDS
                     spent = ProbeCost()
                     step = await _fit_reading(task, seat, client, rounds, spent)
                     version = await _version(seat, client)
                     return EngineFit(step, version, f"measured: {kind}", read=spent)
-                return await self._measured(seat, engine, client)
+                return await self._measure_engine(seat, engine, client)
         except (ProbeError, ShapeFileError, httpx.HTTPError) as error:
             log.warning("%s cannot be measured: %s %s", seat.name, type(error).__name__, error)
             return None
 
-    def governs(self, seat: EngineReplica) -> Measure | None:
+    def measure_setting(self, seat: EngineReplica) -> Measure | None:
         """Return `engine.measure` where it counts: of an engine that somebody else runs."""
         engine = self._settings.pools[seat.pool].engine
         if seat.managed or ENGINE_KINDS[engine.kind].program is None:
             return None
         return engine.measure
 
-    def assumed(self, seat: EngineReplica) -> EngineFit:
+    def assume_model(self, seat: EngineReplica) -> EngineFit:
         """Return a model that nothing was measured for: of the same GPU, or the slowest known.
 
         Requests that are served correct it as they do a measured one (`router.feedback`).
@@ -99,14 +99,14 @@ class StepFitStore:
         gpu = self._settings.pools[seat.pool].gpu.type.lower()
         names = [name for name in PROFILES if name.partition("-")[0] in gpu.replace(" ", "")]
         name = names[0] if names else max(PROFILES, key=_slowness)
-        why = f"engine.measure is {self.governs(seat)}"
+        why = f"engine.measure is {self.measure_setting(seat)}"
         return EngineFit(PROFILES[name].shape.step, None, f"assumed: as {name} ({why})")
 
     def note(self, seat: EngineReplica, fitted: EngineFit, at_us: int) -> EngineMeasurement:
         """Return what `engine status` tells of it."""
         spent = fitted.spent
         return EngineMeasurement(
-            seat.name, self.governs(seat), fitted.source, at_us,
+            seat.name, self.measure_setting(seat), fitted.source, at_us,
             spent.requests, spent.prompt_tokens, spent.output_tokens,
         )  # fmt: skip
 
@@ -132,7 +132,7 @@ class StepFitStore:
         tpot = [rule.slo.tpot_ms for rule in rules if rule.slo.tpot_ms is not None]
         return min(ttft, default=DEFAULT_SLO_MS[0]), min(tpot, default=DEFAULT_SLO_MS[1])
 
-    async def _measured(
+    async def _measure_engine(
         self, seat: EngineReplica, engine: EngineSection, client: httpx.AsyncClient
     ) -> EngineFit:
         version = await _version(seat, client)
@@ -141,26 +141,26 @@ class StepFitStore:
         if seat.managed and model is not None and (model / "config.json").exists():
             flags = (*seat.tuned, *engine.flags)
             under = await asyncio.to_thread(
-                profiles.circumstances, model, engine_version=version or "", flags=flags
+                profiles.profile_context, model, engine_version=version or "", flags=flags
             )
             remembered = profiles.load(self._kept, model, under)
             if remembered is not None:
-                return EngineFit(remembered.step, version, _told(remembered))
-        if self.governs(seat) == "idle":
+                return EngineFit(remembered.step, version, _fit_text(remembered))
+        if self.measure_setting(seat) == "idle":
             made = await profile(seat.base_url, seat.served_name, limits=SMALL, client=client)
         else:
             made = await profile(seat.base_url, seat.served_name, client=client)
         if under is not None and model is not None:
             profiles.save(self._kept, model, under, made)
         log.warning("%s: measured %s", seat.name, asdict(made.step))
-        return EngineFit(made.step, version, _told(made), made)
+        return EngineFit(made.step, version, _fit_text(made), made)
 
 
 def _slowness(name: str) -> float:
     return PROFILES[name].shape.step.b_s + PROFILES[name].shape.step.a_s
 
 
-def _told(made: StepFit) -> str:
+def _fit_text(made: StepFit) -> str:
     return (
         f"measured: {made.observations} observations in {made.seconds:.1f} s, median error "
         f"{100 * made.error_median:.0f} %"
@@ -197,7 +197,7 @@ async def _fit_reading(
             answer = await client.post(seat.base_url + task.path, **question)
             answer.raise_for_status()
             times.append(time.monotonic() - began)
-        tokens = size * 1000 // AUDIO_MS_PER_TOKEN if probe.seconds else _tokens_told(answer)
+        tokens = size * 1000 // AUDIO_MS_PER_TOKEN if probe.seconds else _prompt_tokens_of(answer)
         points.append((tokens, median(times)))
         if spent is not None:
             spent.requests += rounds
@@ -210,7 +210,7 @@ async def _fit_reading(
     return FittedStepModel(a_s=1e-6, b_s=0.0, c_s=0.0, d_s=slope, t0_s=constant)
 
 
-def _tokens_told(answer: httpx.Response) -> int:
+def _prompt_tokens_of(answer: httpx.Response) -> int:
     try:
         return int(answer.json()["usage"]["prompt_tokens"])
     except (ValueError, LookupError, TypeError) as error:

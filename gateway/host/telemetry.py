@@ -41,12 +41,12 @@ from gateway.fleet.measurements import MeasurementNotes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engine_records import capacity_row, catalog_row, reason_of
 from gateway.host.metrics_page import read_page
-from gateway.host.operated_samples import as_operated
+from gateway.host.operated_samples import apply_overrides
 from gateway.host.rate_limit_service import RateLimitService
-from gateway.host.sample_backlog import SampleBacklog, unobserved
+from gateway.host.sample_backlog import SampleBacklog, unobserved_sample
 from gateway.host.scrape import EngineScraper, EngineStartLimits
 from gateway.host.stepfits import EngineFit, StepFitStore
-from gateway.policies.overrides import standing
+from gateway.policies.overrides import standing_overrides
 from gateway.process import start_process
 from gateway.request.limits.rate_limiter import are_shared
 from gateway.runtime import EngineReplica, Runtime
@@ -139,25 +139,25 @@ class TelemetryProcess:
     async def _follow(
         self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
     ) -> None:
-        state = self._taken_over(seat, watch)
+        state = self._resumed_health(seat, watch)
         while True:
             life = self._board.life(watch.row)
             if life != watch.life:
-                watch.begin(life)
-                state = self._unseen(seat)
+                watch.reset(life)
+                state = self._initial_health(seat)
             if seat.managed and not life:
-                state = self._unserved(seat, watch, state)
+                state = self._unserved_health(seat, watch, state)
             else:
-                state = await self._look(seat, watch, client, state)
+                state = await self._scrape_engine(seat, watch, client, state)
                 if state.state is HealthState.HEALTHY and self._is_due(watch):
                     await self._meet(seat, watch, client)
-                    watch.met(self._clock.now_s())
+                    watch.schedule_measurement(self._clock.now_s())
                 elif watch.is_assumed and state.state is HealthState.HEALTHY:
                     self._measure_while_idle(seat, watch)
             if self._board.life(watch.row) == life:
                 unmet = state.state is HealthState.HEALTHY and watch.step is None
                 watch.health = (HealthState.LOADING if unmet else state.state).value
-                self._words.say(seat.name, reason_of(seat, state, life, unmet=unmet))
+                self._words.publish(seat.name, reason_of(seat, state, life, unmet=unmet))
                 watch.publish(self._board)
                 await asyncio.sleep(self._settings.telemetry.scrape_s)
 
@@ -167,23 +167,23 @@ class TelemetryProcess:
     async def _live(self) -> None:
         """Whoever decides by what is published hears that somebody publishes."""
         while True:
-            self._board.alive(self._clock.now_s())
+            self._board.record_alive(self._clock.now_s())
             await asyncio.sleep(LIVE_S)
 
-    def _taken_over(self, seat: EngineReplica, watch: EngineScraper) -> EngineHealth:
+    def _resumed_health(self, seat: EngineReplica, watch: EngineScraper) -> EngineHealth:
         """A telemetry that was started again goes on: its restart costs no capacity."""
         if not watch.take_over(self._board, self._clock.now_s()):
-            return self._unseen(seat)
+            return self._initial_health(seat)
         log.warning("%s is healthy: as the telemetry before published", seat.name)
         return EngineHealth(
             HealthState.HEALTHY, self._clock.now_s(), watch.read_s, reason="taken over"
         )
 
-    def _unseen(self, seat: EngineReplica) -> EngineHealth:
+    def _initial_health(self, seat: EngineReplica) -> EngineHealth:
         now_s = self._clock.now_s()
-        return health.starting(now_s) if seat.managed else health.attached(now_s)
+        return health.starting_health(now_s) if seat.managed else health.attached_health(now_s)
 
-    def _unserved(
+    def _unserved_health(
         self, seat: EngineReplica, watch: EngineScraper, before: EngineHealth
     ) -> EngineHealth:
         """No process of ours serves there, by the parent's word, which is the only one asked."""
@@ -193,7 +193,7 @@ class TelemetryProcess:
             log.warning("%s is %s: %s", seat.name, state, stage)
         return EngineHealth(state, self._clock.now_s(), reason=stage)
 
-    async def _look(
+    async def _scrape_engine(
         self,
         seat: EngineReplica,
         watch: EngineScraper,
@@ -204,7 +204,7 @@ class TelemetryProcess:
         probe, detail = ProbeResult.ALIVE, ""
         try:
             page = await self._page(seat, watch, client)
-            watch.saw(parse(page, seat.dialect), self._board, self._clock.now_s())
+            watch.observe_sample(parse(page, seat.dialect), self._board, self._clock.now_s())
         except ProbeFailed as error:
             probe, detail = ProbeResult.BLIND, str(error)
         except (httpx.TimeoutException, TimeoutError):
@@ -214,7 +214,7 @@ class TelemetryProcess:
         except httpx.HTTPError as error:
             probe, detail = ProbeResult.REFUSED, type(error).__name__
         before, last = state.state, state.last
-        state = health.observe(
+        state = health.observe_probe(
             state, probe, self._clock.now_s(), detail=detail, limits=self._limits
         )
         if state.state is not before or (
@@ -268,10 +268,12 @@ class TelemetryProcess:
             log.warning("%s: its models cannot be read: %s", seat.name, error)
             return
         watch.limits.context_tokens = limit or 0
-        setting = self._fits.governs(seat)
+        setting = self._fits.measure_setting(seat)
         waits = setting == "idle" and not watch.is_idle(self._board)
         is_assumed = setting == "off" or waits
-        fitted = self._fits.assumed(seat) if is_assumed else await self._fits.of(seat)
+        fitted = (
+            self._fits.assume_model(seat) if is_assumed else await self._fits.measure_model(seat)
+        )
         await self._fit(seat, watch, fitted)
         watch.is_assumed = waits and watch.step is not None
 
@@ -281,11 +283,11 @@ class TelemetryProcess:
         if before is not None and not before.done():
             return
         if self._clock.now_s() >= watch.meet_again_s and watch.is_idle(self._board):
-            watch.met(self._clock.now_s())
+            watch.schedule_measurement(self._clock.now_s())
             self._measuring[watch.row] = asyncio.create_task(self._remeasure(seat, watch))
 
     async def _remeasure(self, seat: EngineReplica, watch: EngineScraper) -> None:
-        fitted = await self._fits.of(seat)
+        fitted = await self._fits.measure_model(seat)
         if watch.is_assumed and await self._fit(seat, watch, fitted):
             watch.is_assumed = False
 
@@ -318,7 +320,7 @@ class TelemetryProcess:
         at_us = self._clock.wall_us()
         self._backlog.add(
             [
-                unobserved(seat.pool, seat.name, at_us, simulated=seat.simulated)
+                unobserved_sample(seat.pool, seat.name, at_us, simulated=seat.simulated)
                 for row, seat in enumerate(self._seats)
                 if self._board.published(row)[Published.UPDATED_S]
             ]
@@ -349,8 +351,8 @@ class TelemetryProcess:
 
     def _store(self, samples: Sequence[FleetSample]) -> None:
         """As the overrides say that stood when the samples were taken."""
-        known = standing(overrides(self._ledger), samples[0].at_us)
-        add_samples(self._ledger, [as_operated(row, known) for row in samples])
+        known = standing_overrides(overrides(self._ledger), samples[0].at_us)
+        add_samples(self._ledger, [apply_overrides(row, known) for row in samples])
 
     def _watch(self, row: int, seat: EngineReplica) -> EngineScraper:
         limits = EngineStartLimits(

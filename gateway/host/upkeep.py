@@ -83,9 +83,9 @@ class UpkeepLoop:
     def step(self) -> None:
         """Rest and wake pools, then restart at most one engine."""
         self._calendar()
-        stands = verbs.in_force(self._ledger, self._clock.wall_us())
+        stands = verbs.overrides_in_force(self._ledger, self._clock.wall_us())
         for name, pool in self._kept.items():
-            seen = {row: self._host.look(row) for row in self._rows(name)}
+            seen = {row: self._host.snapshot(row) for row in self._rows(name)}
             for row, event in seen.items():
                 if not event.seat.managed:
                     continue
@@ -107,11 +107,11 @@ class UpkeepLoop:
         patience_us = int(kept.patience_h * 3600 * 1e6)
         due_us = schedules.restart_due_us(kept, now_us)
         if due_us is not None and started_us < due_us and now_us - due_us < patience_us:
-            return self._untried(row, f"restart of {instant(due_us)}", due_us)
+            return self._skip_tried(row, f"restart of {instant(due_us)}", due_us)
         found = self._pace(row, snapshot, pool, started_us)
-        if found is not None and kept.restart_on_decay and found.lost(kept.restart_on_decay):
+        if found is not None and kept.restart_on_decay and found.is_lost(kept.restart_on_decay):
             words = f"restart: at {found.ratio:.0%} of its first hours' pace at like load"
-            return self._untried(row, words, now_us // patience_us * patience_us)
+            return self._skip_tried(row, words, now_us // patience_us * patience_us)
         return "", 0
 
     def _started_us(self, row: int, snapshot: EngineSnapshot) -> int:
@@ -122,7 +122,7 @@ class UpkeepLoop:
             self._lives[row] = snapshot.life, seen_us
         return self._host.started_us(row) or seen_us
 
-    def _untried(self, row: int, why: str, due_us: int) -> tuple[str, int]:
+    def _skip_tried(self, row: int, why: str, due_us: int) -> tuple[str, int]:
         return ("", 0) if self._tried_us.get(row) == due_us else (why, due_us)
 
     def _pace(
@@ -164,10 +164,10 @@ class UpkeepLoop:
             name, (_, words) = next(iter(held.items()))
             return f"{why} waits: {name} is {words}"
         without = Override(0, TARGET + seat.name, DISABLED, None, 0, ACTOR)
-        if alone := verbs.unserved(self._settings, [*stands, without]):
+        if alone := verbs.unserved_models(self._settings, [*stands, without]):
             return f"{why} waits: `{alone[0]}` would have no target"
         states = {event.seat.name: event.state for event in seen.values()}
-        busy = drain_check.why_not(states, seat.name)
+        busy = drain_check.reason_against(states, seat.name)
         return None if busy is None else f"{why} waits: {busy}"
 
     def _restart(self, row: int, snapshot: EngineSnapshot, why: str, due_us: int) -> None:
@@ -176,8 +176,8 @@ class UpkeepLoop:
         author = verbs.OverrideAuthor(ACTOR, why, now_us, now_us + int(LIMIT_S * 1e6))
         done = f"restarted ({why})"
         try:
-            with rolling_restart.away(self._ledger, self._settings, snapshot.seat, author):
-                rolling_restart.next_life(
+            with rolling_restart.drain(self._ledger, self._settings, snapshot.seat, author):
+                rolling_restart.restart_engine(
                     self._host, row, time.monotonic() + LIMIT_S, self._meanwhile
                 )
         except rolling_restart.DrainTimeout as error:
@@ -205,12 +205,12 @@ class UpkeepLoop:
                 continue
             rows = [row for row in self._rows(name) if self._runtime.engines[row].managed]
             since_us = schedules.stopped_since_us(pool.upkeep, self._clock.wall_us())
-            if since_us is not None and not self._overruled(name, since_us):
-                self._rest(name, pool, rows)
+            if since_us is not None and not self._is_overruled(name, since_us):
+                self._stop_pool(name, pool, rows)
             else:
-                self._wake(name, rows)
+                self._start_pool(name, rows)
 
-    def _overruled(self, name: str, since_us: int) -> bool:
+    def _is_overruled(self, name: str, since_us: int) -> bool:
         """Whether somebody took our word back since: then the pool runs until its next stop."""
         subject = TARGET + f"pool:{name}"
         return any(
@@ -221,13 +221,16 @@ class UpkeepLoop:
             for override in overrides(self._ledger)
         )
 
-    def _rest(self, name: str, pool: PoolSection, rows: Sequence[int]) -> None:
+    def _stop_pool(self, name: str, pool: PoolSection, rows: Sequence[int]) -> None:
         """Keep requests away, let what runs end, then stop; one step at a time."""
-        looks = [self._host.look(row) for row in rows]
+        looks = [self._host.snapshot(row) for row in rows]
         if all(look.word == "resting" for look in looks):
             return
         now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
-        if all(override.subject != subject for override in verbs.in_force(self._ledger, now_us)):
+        if all(
+            override.subject != subject
+            for override in verbs.overrides_in_force(self._ledger, now_us)
+        ):
             until_us = schedules.starts_us(pool.upkeep, now_us)
             author = verbs.OverrideAuthor(ACTOR, "stopped by the calendar", now_us, until_us)
             verbs.disable(self._ledger, self._settings, f"pool:{name}", author)
@@ -238,17 +241,17 @@ class UpkeepLoop:
             if look.word != "resting":
                 self._host.order(look.row, "rest")
 
-    def _wake(self, name: str, rows: Sequence[int]) -> None:
+    def _start_pool(self, name: str, rows: Sequence[int]) -> None:
         """Requests come back when all serve; our word ends by itself at the start, too."""
         self._asked_us.pop(name, None)
-        looks = [self._host.look(row) for row in rows]
+        looks = [self._host.snapshot(row) for row in rows]
         for look in looks:
             if look.word == "resting":
                 self._host.order(look.row, "wake")
         now_us, subject = self._clock.wall_us(), TARGET + f"pool:{name}"
         ours = any(
             override.subject == subject and override.actor == ACTOR
-            for override in verbs.in_force(self._ledger, now_us)
+            for override in verbs.overrides_in_force(self._ledger, now_us)
         )
         if ours and all(look.state.health is TargetHealth.HEALTHY for look in looks):
             author = verbs.OverrideAuthor(ACTOR, "started by the calendar", now_us)

@@ -71,12 +71,12 @@ class _Answer:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.began(message["status"], message.get("headers", ()))
+            self.record_head(message["status"], message.get("headers", ()))
         else:
             self.size += len(message.get("body", b""))
         await self._send(message)
 
-    def began(self, status: int, headers: Iterable[Header]) -> None:
+    def record_head(self, status: int, headers: Iterable[Header]) -> None:
         """An answer has begun."""
         self.status = status
         for name, value in headers:
@@ -89,7 +89,7 @@ class _CountedSend:
 
     def __init__(self, connection: RequestConnection, answer: _Answer) -> None:
         self._connection, self._counts = connection, answer
-        self.abort, self.take = connection.abort, connection.take
+        self.abort, self.take_body = connection.abort, connection.take_body
         self.listen, self.unsent = connection.listen, connection.unsent
 
     def push(self, part: bytes) -> bool:
@@ -101,6 +101,6 @@ class _CountedSend:
     def answer(self, status: int, headers: Sequence[Header], data: bytes) -> bool:
         if not self._connection.answer(status, headers, data):
             return False
-        self._counts.began(status, headers)
+        self._counts.record_head(status, headers)
         self._counts.size += len(data)
         return True

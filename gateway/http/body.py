@@ -55,7 +55,7 @@ _decode_members = msgspec.json.Decoder(Members).decode
 encode = msgspec.json.encode
 
 
-def open_members(text: bytes) -> Members:
+def decode_members(text: bytes) -> Members:
     """Split the top-level object into raw values; 400 on anything that is not one, or repeats."""
     try:
         members = _decode_members(text)
@@ -72,7 +72,7 @@ def open_members(text: bytes) -> Members:
     if len(members) > MEMBERS_LIMIT:
         raise RequestError("bad_request", f"The body has more than {MEMBERS_LIMIT} members.")
     if not _is_all(text, members):
-        repeated = _repeated(text, members)
+        repeated = _repeated_key(text, members)
         if repeated is not None:
             raise RequestError(
                 "duplicate_key", f"`{repeated}` stands twice in the body.", param=repeated
@@ -126,7 +126,7 @@ def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
                 return
         else:
             if not _encodable(document):
-                place = _place(document)[:PLACE_LIMIT]
+                place = _fault_path(document)[:PLACE_LIMIT]
             elif not is_json:
                 return
     elif not is_json and _is_utf8(text):
@@ -139,7 +139,7 @@ def _refuse_unicode(text: bytes, *, is_json: bool = False) -> None:
     )
 
 
-def _place(value: Any) -> str:
+def _fault_path(value: Any) -> str:
     """Where the first text is that cannot be encoded, as deep as is looked: `messages[0]`."""
     path = ""
     for _ in range(SEARCHED_LEVELS):
@@ -164,7 +164,7 @@ def _encodable(value: Any) -> bool:
     return True
 
 
-def _repeated(text: bytes, members: Members) -> str | None:
+def _repeated_key(text: bytes, members: Members) -> str | None:
     """The first key that stands twice, or None.
 
     A decoder keeps a repeated key's last value, so walking the text beside the decoded values
@@ -193,7 +193,7 @@ def _repeated(text: bytes, members: Members) -> str | None:
     return None
 
 
-def member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
+def decode_member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
     """One member decoded as `kind`; a wrong type is a 400 that names it. JSON null is absent.
 
     Some languages write every number as `5.0`, which JSON Schema counts as an integer, too: where
@@ -207,7 +207,7 @@ def member(members: Members, name: str, kind: Any, default: Any = None) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         found = _with_integers(given, kind)
         if found is not None:
-            members[name] = raw(found)
+            members[name] = encode_raw(found)
             return found
         words, _, place = str(error).partition(" - at ")
         if place and "[...]" not in place:  # a place without its names helps nobody
@@ -234,5 +234,5 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def raw(value: Any) -> msgspec.Raw:
+def encode_raw(value: Any) -> msgspec.Raw:
     return msgspec.Raw(encode(value))

@@ -17,7 +17,7 @@ class RequestConnection(Protocol):
     def abort(self) -> None:
         """Drop the connection."""
 
-    def take(self) -> bytes | None:
+    def take_body(self) -> bytes | None:
         """Its body, if all of it is here; asked for once."""
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:

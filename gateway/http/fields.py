@@ -43,7 +43,7 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
         elif name in _MARKS:
             _mark(found, name, value)
         elif name == _ENCODING:
-            found.encoding = _compressed(value) or found.encoding
+            found.encoding = _compression_of(value) or found.encoding
         elif found.token is None:
             if name == b"x-api-key":
                 found.token = value.strip().decode("latin-1")
@@ -59,7 +59,7 @@ def _media(value: bytes) -> str | None:
     return value.decode("latin-1")
 
 
-def _compressed(value: bytes) -> str | None:
+def _compression_of(value: bytes) -> str | None:
     said = value.strip().lower()
     return None if said in (b"", b"identity") else said.decode("latin-1")
 

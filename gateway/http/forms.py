@@ -112,46 +112,46 @@ def _parts(text: bytes, delimiter: bytes) -> Iterator[FormPart]:
     """Every occurrence of the delimiter must be one: where one is content, parsers differ."""
     at = text.find(delimiter)
     if at != 0:
-        raise _malformed("it does not begin with its boundary")
+        raise _malformed_error("it does not begin with its boundary")
     for _ in range(PARTS_LIMIT):
         head = at + len(delimiter)
         if text[head : head + 2] == b"--":
             if text[head + 2 :] not in (b"", b"\r\n"):
-                raise _malformed("something follows its last boundary")
+                raise _malformed_error("something follows its last boundary")
             return
         following = text.find(delimiter, head)
         if following < 0:
-            raise _malformed("its last boundary is missing")
+            raise _malformed_error("its last boundary is missing")
         if text[head : head + 2] != b"\r\n" or text[following - 2 : following] != b"\r\n":
-            raise _malformed("a boundary stands inside a part")
+            raise _malformed_error("a boundary stands inside a part")
         start = text.find(b"\r\n\r\n", head, min(following, head + HEAD_LIMIT_BYTES)) + 4
         if start < head + 4 or start > following - 2:
-            raise _malformed("a part has no head, or one that is too long")
-        name, is_file = _named(text[head + 2 : start - 4])
+            raise _malformed_error("a part has no head, or one that is too long")
+        name, is_file = _part_name(text[head + 2 : start - 4])
         yield FormPart(name, is_file, at, start, following - 2)
         at = following
-    raise _malformed(f"it has more than {PARTS_LIMIT} parts")
+    raise _malformed_error(f"it has more than {PARTS_LIMIT} parts")
 
 
-def _named(head: bytes) -> tuple[str, bool]:
+def _part_name(head: bytes) -> tuple[str, bool]:
     """A part's name and whether it is a file, from its one plain `content-disposition`."""
     found = [match for line in head.split(b"\r\n") if (match := _DISPOSITION.fullmatch(line))]
     lines = head.lower().count(b"content-disposition")
     if len(found) != 1 or lines != 1:
-        raise _malformed("a part has no plain `content-disposition: form-data`")
+        raise _malformed_error("a part has no plain `content-disposition: form-data`")
     given: dict[bytes, bytes] = {}
     rest = found[0][1]
     while rest:
         match = _PARAMETER.match(rest)
         if match is None or match[1].lower() in given:
-            raise _malformed("a part's `content-disposition` cannot be read")
+            raise _malformed_error("a part's `content-disposition` cannot be read")
         given[match[1].lower()] = match[3] if match[2] is None else match[2]
         rest = rest[match.end() :]
     name = given.get(b"name", b"").decode("latin-1")
     if not _NAME.fullmatch(name) or b"name*" in given:
-        raise _malformed("a part has no plain name")
+        raise _malformed_error("a part has no plain name")
     return name, b"filename" in given or b"filename*" in given
 
 
-def _malformed(why: str) -> RequestError:
+def _malformed_error(why: str) -> RequestError:
     return RequestError("bad_request", f"The form is malformed: {why}.")

@@ -25,7 +25,7 @@ _ADDRESS = re.compile(
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]+[^#]*").fullmatch
 
 
-def fault(
+def framing_fault(
     method: bytes, version: str, target: bytes, headers: Sequence[tuple[bytes, bytes]]
 ) -> str | None:
     """What is wrong with a head, in words for its client; names in `headers` are in lower case."""

@@ -55,9 +55,9 @@ class LazyFlowControl(FlowControl):
         left = self._transport.get_write_buffer_size()
         if self._looking is None and left and self._stall_s < math.inf:
             loop = asyncio.get_running_loop()
-            self._looking = loop.call_later(self._stall_s, self._look, self.unsent())
+            self._looking = loop.call_later(self._stall_s, self._check_progress, self.unsent())
 
-    def _look(self, before: int) -> None:
+    def _check_progress(self, before: int) -> None:
         self._looking = None
         if self.unsent() >= before:
             self._transport.abort()
@@ -89,7 +89,7 @@ class ConnectionTransport:
         self.write, self.is_closing, self.close = transport.write, transport.is_closing, close
 
 
-def unchunked(app: Any, cycle: RequestResponseCycle) -> Any:
+def wrap_unchunked(app: Any, cycle: RequestResponseCycle) -> Any:
     """`app`, answering a client of HTTP/1.0, which knows no chunks.
 
     What has no length ends with its connection; uvicorn would cut it into chunks all the same.

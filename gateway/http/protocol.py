@@ -29,8 +29,8 @@ from uvicorn.protocols.http.httptools_impl import (
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.http.connection import CONNECTION, Header
-from gateway.http.framing import HOSTLESS, fault
-from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, unchunked
+from gateway.http.framing import HOSTLESS, framing_fault
+from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, wrap_unchunked
 
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
@@ -101,7 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._upgrading = False  # its head is fed again, without the upgrade
         self._awaiting_head = False
         self._due_s = math.inf
-        self._overdue: Callable[[], None] = _nothing
+        self._overdue: Callable[[], None] = _do_nothing
         self._timer: asyncio.TimerHandle | None = None
         self._lost = False
         self._deaf = False  # what still arrives is no request
@@ -118,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(RequestError("overloaded", _MOST))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_done()
+        self._finish_head()
         self.flow.end()
         if self._timer is not None:
             self._timer.cancel()
@@ -137,14 +137,14 @@ class BoundedProtocol(HttpToolsProtocol):
         nothing: Any = None
         self.scope = self.headers = self.cycle = nothing
         self._working = self._on_gone = None
-        self._overdue, self._outgoing = _nothing, nothing
+        self._overdue, self._outgoing = _do_nothing, nothing
         self.pipeline.clear()
 
     def listen(self, on_gone: Callable[[], None]) -> Callable[[], None]:
         """As `Connection` says."""
         if self._lost or (self._working is not None and self._working.disconnected):
             on_gone()
-            return _nothing
+            return _do_nothing
         self._on_gone = on_gone
         self.flow.resume_reading()  # or nobody would see it
         return partial(self._forget, on_gone)
@@ -160,7 +160,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """As `Connection` says."""
         return 0 if self._lost else self.flow.unsent()
 
-    def take(self) -> bytes | None:
+    def take_body(self) -> bytes | None:
         """As `Connection` says, and as uvicorn's `receive` does it."""
         cycle = self._working
         if cycle is None or cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue:
@@ -243,7 +243,7 @@ class BoundedProtocol(HttpToolsProtocol):
         rest: bytes | memoryview = data
         try:
             while rest:
-                rest = self._parsed(rest)
+                rest = self._parse_data(rest)
         except httptools.HttpParserError as error:
             told = error.__context__
             if not isinstance(told, RequestError):
@@ -251,7 +251,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 told = RequestError("bad_framing", _METHOD if strange else _FRAMING)
             self._refuse(told)
 
-    def _parsed(self, data: bytes | memoryview) -> bytes | memoryview:
+    def _parse_data(self, data: bytes | memoryview) -> bytes | memoryview:
         """Returns what lies behind a head with an upgrade, once that head was fed without it."""
         try:
             self.parser.feed_data(data)
@@ -261,14 +261,14 @@ class BoundedProtocol(HttpToolsProtocol):
                 # After `connection: close` the old one takes what follows for nothing.
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-                self.parser.feed_data(_without_upgrade(self.scope, self.url, self.headers))
+                self.parser.feed_data(_strip_upgrade(self.scope, self.url, self.headers))
                 return memoryview(data)[upgrade.args[0] :]
         return b""
 
     def _refuse(self, error: RequestError) -> None:
         """Answer and close; a request that came whole before is answered first, and is the last."""
         self._deaf = True
-        self._head_done()
+        self._finish_head()
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if not cycle.more_body:
@@ -302,14 +302,14 @@ class BoundedProtocol(HttpToolsProtocol):
             if len(self.url) + head > HEAD_LIMIT_BYTES:
                 raise RequestError("head_too_large", _HEAD)
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        words = fault(method, version, self.url, self.headers)
+        words = framing_fault(method, version, self.url, self.headers)
         if words is not None:
             raise RequestError("bad_framing", words)
         if self.parser.should_upgrade() and method != b"CONNECT":
             self._upgrading = True
             self.scope["method"], self.scope["http_version"] = method.decode(), version
             return
-        self._head_done()
+        self._finish_head()
         super().on_headers_complete()
         self.cycle.transport = self._outgoing
         if 0 < len(self.pipeline) <= PIPELINED:
@@ -322,7 +322,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._working = cycle
         old = cycle.scope["http_version"] == HOSTLESS
-        super()._start_asgi_task(cycle, unchunked(app, cycle) if old else app)
+        super()._start_asgi_task(cycle, wrap_unchunked(app, cycle) if old else app)
 
     def on_response_complete(self) -> None:
         if self.pipeline or self.transport.is_closing():
@@ -350,7 +350,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._awaiting_head = True
         self._expire(self._head_s, self.transport.abort)
 
-    def _head_done(self) -> None:
+    def _finish_head(self) -> None:
         self._headed_s = self.loop.time()
         self._head_bytes = 0
         self._awaiting_head = False
@@ -363,27 +363,27 @@ class BoundedProtocol(HttpToolsProtocol):
         if timer is None or timer.when() > self._due_s:
             if timer is not None:
                 timer.cancel()
-            self._timer = self.loop.call_at(self._due_s, self._ring)
+            self._timer = self.loop.call_at(self._due_s, self._check_deadline)
 
-    def _ring(self) -> None:
+    def _check_deadline(self) -> None:
         self._timer = None
         if self._due_s == math.inf:
             return
         if self.loop.time() + TICK_S < self._due_s:
-            self._timer = self.loop.call_at(self._due_s, self._ring)
+            self._timer = self.loop.call_at(self._due_s, self._check_deadline)
         else:
             self._due_s = math.inf
             self._overdue()
 
 
-def bounded(
+def bounded_protocol(
     head_s: float, new_id: Callable[[], str], *, most: float = math.inf, stall_s: float = math.inf
 ) -> Any:
     """What uvicorn takes for a protocol class."""
     return partial(BoundedProtocol, head_s=head_s, new_id=new_id, most=most, stall_s=stall_s)
 
 
-def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+def _strip_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
     """The head again, as a client would send it that asks for no upgrade."""
     lines = [b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode())]
     for name, value in headers:
@@ -396,5 +396,5 @@ def _without_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]])
     return b"\r\n".join([*lines, b"", b""])
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     return

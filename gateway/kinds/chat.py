@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, member, open_members
+from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
@@ -22,7 +22,8 @@ from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
     NO_FEATURES,
     choices_of,
-    is_said,
+    is_set,
+    is_streamed,
     max_tokens_of,
     media_of,
     model_of,
@@ -30,7 +31,6 @@ from gateway.kinds.text_members import (
     prompt_of,
     refuse_others,
     session_of,
-    streams,
     text_features,
 )
 from router.request_kinds import RequestKind
@@ -52,7 +52,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     refuse_others(members, "messages")
     request_size.check(members, prompt)
     request_checks.check(members)
-    n, stream = choices_of(members, max_n), streams(members)
+    n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
     return InferenceRequest(
@@ -60,8 +60,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         path="/chat/completions",
         model=model,
         stream=stream,
-        wants_usage=is_said(options, "include_usage"),
-        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        wants_usage=is_set(options, "include_usage"),
+        wants_running_usage=is_set(options, "continuous_usage_stats"),
         prompts=1,
         n=n,
         max_tokens=max_tokens_of(members),
@@ -84,7 +84,7 @@ def _has_sound(members: Members, prompt: bytes, features: frozenset[Feature]) ->
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
-    kept = "store" in members and member(members, "store", bool, False)
+    kept = "store" in members and decode_member(members, "store", bool, False)
     used = text_features(members, n)
     used |= media_of(prompt)
     if kept:  # the provider shall keep the answer, as OpenAI does with chat completions
@@ -93,7 +93,7 @@ def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
 
 
 def _read(body: IncomingBody) -> InferenceRequest:
-    return read_chat(open_members(body.text), max_n=body.max_n, session=body.session)
+    return read_chat(decode_members(body.text), max_n=body.max_n, session=body.session)
 
 
 def _body(max_n: int) -> Schema:

@@ -31,7 +31,7 @@ class ChunkTemplate(NamedTuple):
     head: bytes
     middle: bytes
 
-    def take(self, event: bytes) -> TemplateMatch | None:
+    def match_event(self, event: bytes) -> TemplateMatch | None:
         head, middle = self
         if not event.startswith(head) or event[-3:] != _END:
             return None
@@ -56,4 +56,4 @@ def likeness_of(event: bytes, read: TemplateMatch) -> ChunkTemplate | None:
     if begin + tail - end > LIMIT_BYTES:  # it would be held for as long as its stream lasts
         return None
     found = ChunkTemplate(event[:begin], event[end:tail])
-    return found if found.middle.endswith(_USAGE) and found.take(event) == read else None
+    return found if found.middle.endswith(_USAGE) and found.match_event(event) == read else None

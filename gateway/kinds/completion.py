@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, open_members
+from gateway.http.body import Members, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
@@ -20,7 +20,8 @@ from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
     NO_FEATURES,
     choices_of,
-    is_said,
+    is_set,
+    is_streamed,
     max_tokens_of,
     model_of,
     options_of,
@@ -29,7 +30,6 @@ from gateway.kinds.text_members import (
     refuse_others,
     refuse_store,
     session_of,
-    streams,
     text_features,
 )
 from router.request_kinds import RequestKind
@@ -54,7 +54,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
             f"request may ask for {max_n}. Send fewer prompts at a time.",
             param="prompt",
         )
-    stream = streams(members)
+    stream = is_streamed(members)
     features = _features(members, n)
     options = options_of(members, stream=stream)
     limit = max_tokens_of(members)
@@ -63,8 +63,8 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
         path="/completions",
         model=model,
         stream=stream,
-        wants_usage=is_said(options, "include_usage"),
-        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        wants_usage=is_set(options, "include_usage"),
+        wants_running_usage=is_set(options, "continuous_usage_stats"),
         prompts=prompts,
         n=n,
         max_tokens=DEFAULT_MAX_TOKENS if limit is None else limit,
@@ -82,7 +82,7 @@ def _features(members: Members, n: int) -> frozenset[Feature]:
 
 
 def _read(body: IncomingBody) -> InferenceRequest:
-    return read_completion(open_members(body.text), max_n=body.max_n, session=body.session)
+    return read_completion(decode_members(body.text), max_n=body.max_n, session=body.session)
 
 
 def _body(max_n: int) -> Schema:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, open_members
+from gateway.http.body import Members, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
@@ -21,7 +21,8 @@ from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schem
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
     NO_FEATURES,
-    is_said,
+    is_set,
+    is_streamed,
     model_of,
     options_of,
     prompt_of,
@@ -29,7 +30,6 @@ from gateway.kinds.text_members import (
     refuse_others,
     refuse_store,
     session_of,
-    streams,
 )
 from ledger.usage import tokens_of_embedding
 from router.prompts import RequestUnits
@@ -54,7 +54,7 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
             f"`input` has {inputs} items; one request may have {INPUTS_LIMIT}.",
             param="input",
         )
-    extent, stream = _longest(inputs, members["input"]), streams(members)
+    extent, stream = _longest_share(inputs, members["input"]), is_streamed(members)
     refuse_store(members)
     options = options_of(members, stream=stream)
     return InferenceRequest(
@@ -62,8 +62,8 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
         path="/embeddings",
         model=model,
         stream=False,
-        wants_usage=is_said(options, "include_usage"),
-        wants_running_usage=is_said(options, "continuous_usage_stats"),
+        wants_usage=is_set(options, "include_usage"),
+        wants_running_usage=is_set(options, "continuous_usage_stats"),
         prompts=1,
         n=1,
         max_tokens=0,
@@ -75,7 +75,7 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
     )
 
 
-def _longest(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
+def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
     """An engine reads a list's texts one by one: the longest must fit, not all together."""
     if inputs == 1:
         return None
@@ -84,7 +84,7 @@ def _longest(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
 
 
 def _read(body: IncomingBody) -> InferenceRequest:
-    return read_embedding(open_members(body.text), session=body.session)
+    return read_embedding(decode_members(body.text), session=body.session)
 
 
 def _body(_max_n: int) -> Schema:

@@ -26,7 +26,7 @@ class _Tool(msgspec.Struct):
 _decode = msgspec.json.Decoder(list[_Tool]).decode
 
 
-def asked_by(members: Members) -> str | None:
+def requesting_member(members: Members) -> str | None:
     """The member that asks for it, or None."""
     if _LOOKED_AT.isdisjoint(members):
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from gateway.http.body import Members, raw
+from gateway.http.body import Members, encode_raw
 from gateway.http.forms import FormRequest
 from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
@@ -42,11 +42,11 @@ class InferenceRequest(msgspec.Struct, frozen=True):
             return self
         return replace(self, members={**self.members, **self.translated})
 
-    def ranked(self, priority: int) -> "InferenceRequest":
+    def with_priority(self, priority: int) -> "InferenceRequest":
         """For an engine that serves by priority; a line of a batch has its own."""
         if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
             return self
-        return replace(self, members={**self.members, "priority": raw(priority)})
+        return replace(self, members={**self.members, "priority": encode_raw(priority)})
 
 
 class IncomingBody(msgspec.Struct, frozen=True, gc=False):

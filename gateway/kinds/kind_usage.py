@@ -17,7 +17,7 @@ from ledger.usage import UsageError
 from router.types import RoutingRequest
 
 
-def used(
+def usage_of(
     spec: RequestKindSpec,
     units: KindUnits,
     request: RoutingRequest,
@@ -35,8 +35,10 @@ def used(
     counted, said = _counted(spec, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
     disputed = counted is None and bool(outcome.usage)
     if counted is not None:
-        whole = completed(counted, price, units.estimate(request, said))
-        guessed = price is not None and _charged(whole, price) != _charged(counted, price)
+        whole = complete_counts(counted, price, units.estimate(request, said))
+        guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
+            counted, price
+        )
         return whole, "estimated" if guessed else "reported", False
     if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
@@ -46,7 +48,7 @@ def used(
     return units.estimate(request, said), "estimated", disputed
 
 
-def completed(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
+def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:
     """With what the price lists and the target did not count."""
     whole = counted
     if not whole.audio_ms and guess.audio_ms:
@@ -73,7 +75,7 @@ def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> TokenCounts | No
         return None  # implausible usage is not money: `basis` and the flag show it
 
 
-def _charged(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
+def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
     """What of it the price looks at; the length of a sound that is charged by tokens is none."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (

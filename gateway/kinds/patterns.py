@@ -32,28 +32,28 @@ def patterns(text: bytes) -> Iterator[str]:
     found = _VALUE.findall(text)
     if _NAMES_ARE_PATTERNS in text:
         found += [item for item, colon in _TEXTS.findall(text) if colon]
-    return map(plain, found)
+    return map(decode_text, found)
 
 
 def grammars(text: bytes) -> Iterator[str]:
-    return map(plain, _GRAMMAR.findall(text))
+    return map(decode_text, _GRAMMAR.findall(text))
 
 
-def without_quoted(grammar: str) -> str:
+def strip_quoted(grammar: str) -> str:
     """What stands in quotes there means itself."""
     return _QUOTED.sub("q", grammar)
 
 
-def within(text: bytes) -> Iterator[bytes]:
+def nested_schemas(text: bytes) -> Iterator[bytes]:
     """Schemas that stand in it as texts, and texts that are one themselves."""
     whole = [text] if text[:1] == b'"' else []
     for part in (*whole, *_WITHIN.findall(text)):
-        said = plain(part).strip()
+        said = decode_text(part).strip()
         if said[:1] in ("{", "["):
             yield said.encode()
 
 
-def plain(text: bytes) -> str:
+def decode_text(text: bytes) -> str:
     """What a JSON text says; it was part of a document that was read, so it can be."""
     try:
         return msgspec.json.decode(text, type=str)
@@ -61,18 +61,18 @@ def plain(text: bytes) -> str:
         return text.decode(errors="replace")
 
 
-def repeats_groups(pattern: str) -> bool:
+def has_repeated_groups(pattern: str) -> bool:
     """Whether repeats may multiply: else the largest is all of it."""
     return "{" in pattern and _GROUP.search(pattern) is not None
 
 
-def longest_repeat(pattern: str) -> int:
+def max_repeat(pattern: str) -> int:
     if "{" not in pattern:
         return 1
     return max((_largest(*match_text) for match_text in _REPEAT.findall(pattern)), default=1)
 
 
-def repeated(pattern: str) -> int:
+def count_repeats(pattern: str) -> int:
     """How often its innermost part may stand in what it matches, `*` and `+` aside."""
     groups, last = [1], 1
     for mark in _MARK.finditer(pattern):

@@ -22,7 +22,7 @@ from backends.chunks import (
     ChunkChoice,
     decode_usage,
     parse_answer,
-    plain_word,
+    printable_text,
     read_chunk,
     read_counts,
     sum_running,
@@ -129,7 +129,7 @@ class ByteRelay:
         return None
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether the answer is whole: `[DONE]` was seen, or every choice finished."""
         return self.complete or len(self._finished) >= self._choices
 
@@ -164,13 +164,13 @@ class ByteRelay:
         """At the upstream's end, before settling: raises if the answer is not whole."""
         if self.error is not None:
             raise self.error
-        if not self.ended:
+        if not self.is_ended:
             rest = bytes(self._splitter.rest)  # an event whose empty line never came
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
-                raise self._reported(rest)
-            raise self._broken("the stream ended before the answer did")
+                raise self._reported_error(rest)
+            raise self._broken_error("the stream ended before the answer did")
         if not (self._spoke or self.content_events or self._finished):
-            raise self._broken("the stream ended without an answer")
+            raise self._broken_error("the stream ended without an answer")
 
     def finish(self) -> bytes:
         """What was withheld, for when the settle is durable."""
@@ -183,16 +183,16 @@ class ByteRelay:
         """Observe one event; return what of it may be relayed, marking the ending as such."""
         spans = spans or data_spans(event)
         if spans is None:
-            reported = self._reported(event) if error_in(event) is not None else None
-            raise reported or self._broken("the answer is no event stream")
+            reported = self._reported_error(event) if error_in(event) is not None else None
+            raise reported or self._broken_error("the answer is no event stream")
         if not spans:
             return event
         payload = join_data(event, spans)
-        if payload[:1] != b"{" and (passed := self._word(event, payload)) is not None:
+        if payload[:1] != b"{" and (passed := self._relay_marker(event, payload)) is not None:
             return passed
         chunk = self._chunk(payload)
         if chunk.service_tier:
-            self.tier = plain_word(chunk.service_tier)
+            self.tier = printable_text(chunk.service_tier)
         usage = chunk.usage_bytes()
         if chunk.choices:
             self._spoke = True
@@ -202,20 +202,20 @@ class ByteRelay:
         if usage is not None:
             return self._usage(event, chunk.choices, usage)
         if chunk.choices is None and tells_error(event, payload):
-            raise self._reported(payload)
+            raise self._reported_error(payload)
         return event
 
     def _chunk(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
         if chunk is None:
             if error_in(payload) is not None:  # Google sends a list of one
-                raise self._reported(payload)
-            raise self._broken("an event is not a JSON object")
+                raise self._reported_error(payload)
+            raise self._broken_error("an event is not a JSON object")
         if chunk.error_bytes() is not None:
-            raise self._reported(payload)
+            raise self._reported_error(payload)
         return chunk
 
-    def _word(self, event: bytes, payload: bytes) -> bytes | None:
+    def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:
         """What is relayed of an event that ends the answer, or says nothing; `None` of others."""
         word = payload.strip()
         if word == b"[DONE]":
@@ -224,7 +224,7 @@ class ByteRelay:
         if word:
             return None
         if tells_error(event, payload):
-            raise self._reported(payload)
+            raise self._reported_error(payload)
         return b""
 
     def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
@@ -256,19 +256,19 @@ class ByteRelay:
         for choice in choices:
             if choice.has_content():
                 content = True
-                self.said_bytes += choice.said_bytes()
+                self.said_bytes += choice.content_bytes()
                 self.shown = self.shown or choice.shows()
             if choice.is_failed():
                 self._failed.add(choice.index)
             if choice.finish_reason:
-                self.finish_reason = plain_word(choice.finish_reason)
+                self.finish_reason = printable_text(choice.finish_reason)
                 self._finished.add(choice.index)
                 if len(self._finished) >= self._choices:
                     self._withholding = True
         if content:
             self._add_content()
         if self._failed and len(self._failed) >= self._choices:
-            raise self._reported(payload)
+            raise self._reported_error(payload)
         return content
 
     def _observe_unknown(self, payload: bytes) -> None:
@@ -290,7 +290,7 @@ class ByteRelay:
     def _counted(self, usage: bytes) -> bytes:
         """Itself: it is kept for as long as the stream lasts, for each choice."""
         if len(usage) > USAGE_LIMIT_BYTES:
-            raise self._broken(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
+            raise self._broken_error(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
         return usage
 
     def _withhold(self, event: bytes) -> None:
@@ -300,11 +300,11 @@ class ByteRelay:
         if len(self._withheld) - self._ending_bytes > WITHHELD_LIMIT_BYTES:
             raise UpstreamBroken("the answer goes on far beyond its ending")
 
-    def _broken(self, reason: str) -> BackendError:
+    def _broken_error(self, reason: str) -> BackendError:
         """Before anything left, another target may still be tried."""
         return UpstreamBroken(reason) if self._started else InvalidResponse(reason)
 
-    def _reported(self, payload: bytes) -> BackendError:
+    def _reported_error(self, payload: bytes) -> BackendError:
         """The upstream's own error event; its message may quote the request and stays here.
 
         It is judged by what it says as long as the model had said nothing, nor counted any output.
@@ -338,7 +338,7 @@ class EventRelay(ByteRelay):
 
     def feed(self, chunk: bytes) -> bytes:
         if self._like is not None and not self._withholding and not self._splitter.rest:
-            taken = self._like.take(chunk)
+            taken = self._like.match_event(chunk)
             if taken is not None and self.error is None and len(chunk) <= EVENT_LIMIT_BYTES:
                 return self._took(taken)
         return super().feed(chunk)
@@ -360,7 +360,7 @@ class EventRelay(ByteRelay):
     def _event(self, event: bytes, spans: _Spans | None) -> bytes:
         """Several that are alike come in one segment to a gateway that is late."""
         if self._like is not None and not self._withholding:
-            taken = self._like.take(event)
+            taken = self._like.match_event(event)
             if taken is not None:
                 return self._took(taken)
         return super()._event(event, spans)
@@ -380,7 +380,7 @@ class EventRelay(ByteRelay):
             return event
         shown = cut_usage(event, raw)
         if self._choices == 1 == len(choices) and not index and not choices[0].finish_reason:
-            self._like = likeness_of(event, TemplateMatch(choices[0].said_bytes(), raw, shown))
+            self._like = likeness_of(event, TemplateMatch(choices[0].content_bytes(), raw, shown))
         return shown
 
 

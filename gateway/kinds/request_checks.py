@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, member
+from gateway.http.body import Members, decode_member
 
 STOPS = 64  # texts; OpenAI takes 4, as vLLM does by default
 STOP_CHARACTERS = 1024  # of one: an engine holds back as many of an answer
@@ -61,14 +61,14 @@ def check(members: Members) -> None:
         elif bytes(members[name]) in _NOTHING:
             continue
         elif name in REFUSED:
-            raise refused(name)
+            raise refused_member(name)
         elif name == _DETECTION:
             _check_detection(members)
         else:
             _check_list(members, name, _LISTS[name])
 
 
-def refused(name: str) -> RequestError:
+def refused_member(name: str) -> RequestError:
     """What is said of one of `REFUSED`."""
     return RequestError("unsupported", f"`{name}` is not taken: {REFUSED[name]}", param=name)
 
@@ -81,7 +81,7 @@ def _check_stop(members: Members) -> None:
     if text[:1] not in (b'"', b"["):
         raise _wrong(_STOP, "must be a string or a list of strings.")
     listed = text[:1] == b"["
-    given: Any = member(members, _STOP, list[str] if listed else str)
+    given: Any = decode_member(members, _STOP, list[str] if listed else str)
     stops: list[str] = given if listed else [given]
     if len(stops) > STOPS:
         raise _wrong(_STOP, f"has {len(stops)} texts; one request may have {STOPS}.")
@@ -90,7 +90,7 @@ def _check_stop(members: Members) -> None:
 
 
 def _check_detection(members: Members) -> None:
-    most = member(members, _DETECTION, _Detection).max_pattern_size
+    most = decode_member(members, _DETECTION, _Detection).max_pattern_size
     if not isinstance(most, int) or most > PATTERN_TOKENS:
         words = f"may look for patterns of {PATTERN_TOKENS} tokens (`max_pattern_size`)."
         raise _wrong(_DETECTION, words)
@@ -100,7 +100,7 @@ def _check_list(members: Members, name: str, limit: int) -> None:
     """A list, or an object by token."""
     given = bytes(members[name])
     kind: Any = dict[str, msgspec.Raw] if given[:1] == b"{" else list[msgspec.Raw]
-    count = len(member(members, name, kind))
+    count = len(decode_member(members, name, kind))
     if count > limit:
         raise _wrong(name, f"has {count} entries; one request may have {limit}.")
 

@@ -11,16 +11,16 @@ from contextlib import suppress
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, encode, member
+from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.patterns import (
+    count_repeats,
+    decode_text,
     grammars,
-    longest_repeat,
+    has_repeated_groups,
+    max_repeat,
+    nested_schemas,
     patterns,
-    plain,
-    repeated,
-    repeats_groups,
-    within,
-    without_quoted,
+    strip_quoted,
 )
 
 SCHEMA_BYTES = 256 * 1024  # of all tools together, too: coding agents send some 100 KB
@@ -68,7 +68,7 @@ def check(members: Members, prompt: bytes) -> None:
                 _check_shape(name, bytes(members[name]))
         for name in _ALTERNATIVES:
             if name in members and bytes(members[name]) not in (b"true", b"false"):
-                _check_alternatives(name, member(members, name, int, 0))
+                _check_alternatives(name, decode_member(members, name, int, 0))
     _check_media(prompt)
 
 
@@ -89,28 +89,28 @@ def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
     if text.count(b"{") + text.count(b"[") > SCHEMA_LEVELS and _levels(text) > SCHEMA_LEVELS:
         raise _much(name, f"is nested more than {SCHEMA_LEVELS} deep")
     if name in _GRAMMARS:
-        _checked(name, without_quoted(plain(text)), GROUPS_BYTES)
+        _check_groups(name, strip_quoted(decode_text(text)), GROUPS_BYTES)
         return
     left = GROUPS_BYTES
-    for pattern in (plain(text),) if name in _PATTERNS else patterns(text):
+    for pattern in (decode_text(text),) if name in _PATTERNS else patterns(text):
         if len(pattern.encode()) > PATTERN_BYTES:
             raise _much(name, f"has a pattern of more than {PATTERN_BYTES} bytes")
-        left = _checked(name, pattern, left)
+        left = _check_groups(name, pattern, left)
     for grammar in grammars(text):
-        left = _checked(name, without_quoted(grammar), left)
-    for inner in within(text) if levels else ():
+        left = _check_groups(name, strip_quoted(grammar), left)
+    for inner in nested_schemas(text) if levels else ():
         _check_shape(name, inner, levels - 1)
 
 
-def _checked(name: str, pattern: str, left: int) -> int:
+def _check_groups(name: str, pattern: str, left: int) -> int:
     """What is left of `GROUPS_BYTES`: repeats of repeats are read sign by sign."""
-    if repeats_groups(pattern):
+    if has_repeated_groups(pattern):
         left -= len(pattern)
         if left < 0:
             raise _much(name, f"repeats groups in more than {GROUPS_BYTES} bytes of patterns")
-        times = repeated(pattern)
+        times = count_repeats(pattern)
     else:
-        times = longest_repeat(pattern)
+        times = max_repeat(pattern)
     if times > REPEATED:
         raise _much(name, f"repeats what a pattern matches more than {REPEATED} times")
     return left

@@ -10,7 +10,7 @@ import msgspec
 
 from backends.answers import AnswerUsage, read_ranking
 from gateway.errors import RequestError
-from gateway.http.body import Members, member, open_members
+from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
@@ -19,7 +19,7 @@ from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKind
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_of, model_of
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
+from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
 from ledger.usage import tokens_of_reranking
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
@@ -34,16 +34,16 @@ CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
 
 def read_reranking(body: IncomingBody) -> InferenceRequest:
     """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
-    members = open_members(body.text)
+    members = decode_members(body.text)
     model, query = model_of(members), _query(members)
-    documents = member(members, "documents", list[msgspec.Raw])
+    documents = decode_member(members, "documents", list[msgspec.Raw])
     if not documents:
         words = "`documents` is required: a list of texts, or of objects with a `text`."
         raise RequestError("bad_request", words, param="documents")
     if len(documents) > DOCUMENTS_LIMIT:
         words = f"`documents` has {len(documents)} items; one request may have {DOCUMENTS_LIMIT}."
         raise RequestError("bad_request", words, param="documents")
-    top_n: int | None = member(members, "top_n", int)
+    top_n: int | None = decode_member(members, "top_n", int)
     if top_n is not None and top_n < 0:
         raise RequestError("bad_request", "`top_n` must not be negative.", param="top_n")
     for name, text in (("query", query), ("documents", bytes(members["documents"]))):
@@ -95,7 +95,7 @@ def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:
     return TokenCounts(input=request.prompt_tokens, searches=extent.searches)
 
 
-def _most(request: RoutingRequest) -> TokenCounts:
+def _bound_of(request: RoutingRequest) -> TokenCounts:
     extent = request.extent or RequestUnits()
     return TokenCounts(
         input=request.prompt_tokens_bound,
@@ -108,7 +108,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
     """The most that an API can charge: for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     tokens_pusd = bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False)
-    return tokens_pusd + beside_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
+    return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
 
 
 def _read_answer(body: bytes, _media: str) -> AnswerUsage:
@@ -141,7 +141,7 @@ SPEC: Final = RequestKindSpec(
     paths={"/v1/rerank": _PATH, "/v2/rerank": _PATH, "/rerank": _PATH},
     usage=tokens_of_reranking,
     units=KindUnits(
-        estimate=_estimate, most=_most, bound_pusd=_bound_pusd, exact=lambda _request: True
+        estimate=_estimate, most=_bound_of, bound_pusd=_bound_pusd, exact=lambda _request: True
     ),
     relay=chat_relay,  # no target streams a ranking
     read_answer=_read_answer,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, encode, member
+from gateway.http.body import Members, decode_member, encode
 from gateway.kinds import hosted_tools
 from router.types import Feature
 
@@ -32,7 +32,7 @@ _ADDRESS = re.compile(rb'"(?:url|image_url|video_url|audio_url)"\s*:\s*"(?!data:
 
 
 def model_of(members: Members) -> str:
-    return plain_model(member(members, "model", str))
+    return plain_model(decode_member(members, "model", str))
 
 
 def plain_model(model: str | None) -> str:
@@ -85,7 +85,7 @@ def prompts_of(members: Members, name: str) -> int:
         return 1
     first = _FIRST.match(members[name])
     listed = None if first is None else _LISTED.get(first[1])
-    read: list[Any] = member(members, name, listed or list[int])
+    read: list[Any] = decode_member(members, name, listed or list[int])
     if not read:
         raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
     if listed and [] in read:
@@ -98,7 +98,7 @@ def prompts_of(members: Members, name: str) -> int:
 def choices_of(members: Members, max_n: int) -> int:
     if "n" not in members:
         return 1
-    n: int = member(members, "n", int, 1)
+    n: int = decode_member(members, "n", int, 1)
     if not 1 <= n <= max_n:
         raise RequestError("bad_request", f"`n` must be between 1 and {max_n}.", param="n")
     return n
@@ -108,7 +108,7 @@ def max_tokens_of(members: Members) -> int | None:
     """Return the larger limit of two names: targets read either."""
     found: int | None = None
     for name in ("max_completion_tokens", "max_tokens"):
-        value: int | None = member(members, name, int) if name in members else None
+        value: int | None = decode_member(members, name, int) if name in members else None
         if value is not None:
             if not 1 <= value <= MAX_TOKENS_LIMIT:
                 bounds = "at least 1" if value < 1 else f"at most {MAX_TOKENS_LIMIT}"
@@ -117,15 +117,15 @@ def max_tokens_of(members: Members) -> int | None:
     return found
 
 
-def streams(members: Members) -> bool:
-    return "stream" in members and bool(member(members, "stream", bool, False))
+def is_streamed(members: Members) -> bool:
+    return "stream" in members and bool(decode_member(members, "stream", bool, False))
 
 
 def stream_options(members: Members) -> Members:
     """Read options of streams, opened one level deep: other members are the target's."""
     if "stream_options" not in members:
         return {}
-    found: Members = member(members, "stream_options", Members, {})
+    found: Members = decode_member(members, "stream_options", Members, {})
     return found
 
 
@@ -139,17 +139,17 @@ def options_of(members: Members, *, stream: bool) -> Members:
     return options
 
 
-def is_said(options: Members, name: str) -> bool:
+def is_set(options: Members, name: str) -> bool:
     return bytes(options.get(name, b"null")) not in _NOTHING
 
 
 def session_of(members: Members, session: str | None) -> str | None:
-    return session or (member(members, "user", str) if "user" in members else None)
+    return session or (decode_member(members, "user", str) if "user" in members else None)
 
 
 def refuse_store(members: Members) -> None:
     """Chat completions alone are kept by providers."""
-    if "store" in members and member(members, "store", bool, False):
+    if "store" in members and decode_member(members, "store", bool, False):
         raise RequestError(
             "unsupported",
             "`store` applies to `/v1/chat/completions` only. Leave it out.",
@@ -164,7 +164,7 @@ def text_features(members: Members, n: int) -> set[Feature]:
         used.add(Feature.N)
     if "tools" in members and bytes(members["tools"]) not in (b"null", b"[]"):
         used.add(Feature.TOOLS)
-    if hosted_tools.asked_by(members) is not None:
+    if hosted_tools.requesting_member(members) is not None:
         used.add(Feature.HOSTED_TOOLS)
     if "response_format" in members and b'"json' in bytes(members["response_format"]):
         used.add(Feature.JSON_SCHEMA)

@@ -46,7 +46,7 @@ class TranscriptRelay(ByteRelay):
         if found is None or found.type is None:
             return super()._event(event, spans)
         if found.error or found.type == "error":
-            raise self._reported(join_data(event, spans or []))
+            raise self._reported_error(join_data(event, spans or []))
         if found.type == _DELTA and isinstance(found.delta, str) and found.delta:
             self.content_events += 1
             self.first_content = True

@@ -24,7 +24,7 @@ from gateway.kinds.transcript_relay import TranscriptRelay
 from gateway.sound.decoded_sound import LONGEST_MS
 from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, beside_bound_pusd, bound_pusd
+from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
 from ledger.usage import tokens_of_transcription
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
@@ -51,7 +51,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
     for name in _SWITCHED:
         _flag(form, name)
     if _flag(form, "use_beam_search"):
-        raise request_checks.refused("use_beam_search")
+        raise request_checks.refused_member("use_beam_search")
     lasts = duration_of(len(sound), None)
     return InferenceRequest(
         kind=RequestKind.TRANSCRIPTION,
@@ -113,7 +113,7 @@ def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
     return TokenCounts(audio_input=audio, output=output, audio_ms=extent.audio_ms)
 
 
-def _most(request: RoutingRequest) -> TokenCounts:
+def _bound_of(request: RoutingRequest) -> TokenCounts:
     """Return the most that is booked where no target says what it counted.
 
     A sound without a bound is booked at what its bytes can be, and was held at more.
@@ -131,7 +131,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     return max(
         bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=True),
-        beside_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
+        per_unit_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
     )
 
 
@@ -177,7 +177,7 @@ SPEC: Final = RequestKindSpec(
         "/v1/audio/translations": _path(read_translation, "Sound written down in English"),
     },
     usage=tokens_of_transcription,
-    units=KindUnits(estimate=_estimate, most=_most, bound_pusd=_bound_pusd, exact=_exact),
+    units=KindUnits(estimate=_estimate, most=_bound_of, bound_pusd=_bound_pusd, exact=_exact),
     relay=lambda _asked, _own: TranscriptRelay(),
     read_answer=read_transcript,
     answer_has_text=True,

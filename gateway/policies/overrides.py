@@ -24,12 +24,12 @@ class NamedTarget(Protocol):
     def own(self) -> bool: ...
 
 
-def standing(known: Iterable[Override], now_us: int) -> tuple[Override, ...]:
+def standing_overrides(known: Iterable[Override], now_us: int) -> tuple[Override, ...]:
     """Those that count at this moment."""
-    return tuple(name for name in known if name.stands(now_us))
+    return tuple(name for name in known if name.is_standing(now_us))
 
 
-def covers(name: str, target: str) -> bool:
+def is_target_named(name: str, target: str) -> bool:
     """Whether an operator's name means this target."""
     return target == name or target.startswith(f"{name}/")
 
@@ -37,7 +37,7 @@ def covers(name: str, target: str) -> bool:
 def is_disabled(target: str, overrides: Iterable[Override]) -> bool:
     """Whether an operator keeps all requests from it, whatever they ask for."""
     return any(
-        override.says == DISABLED and covers(override.subject.removeprefix(TARGET), target)
+        override.says == DISABLED and is_target_named(override.subject.removeprefix(TARGET), target)
         for override in overrides
     )
 
@@ -47,32 +47,32 @@ def barred(
 ) -> Mapping[str, Rejection]:
     """By candidate: what keeps it away from requests for this model."""
     found: dict[str, Rejection] = {}
-    forced = _forced(overrides, model)
+    forced = _forced_override(overrides, model)
     for target in targets:
         if forced is not None and target.own is not (forced.says == OWN):
-            found[target.name] = Reason.DISABLED, _words(forced)
+            found[target.name] = Reason.DISABLED, _describe(forced)
         for override in overrides:
-            if override.says == DISABLED and covers(
+            if override.says == DISABLED and is_target_named(
                 override.subject.removeprefix(TARGET), target.name
             ):
-                found[target.name] = Reason.DISABLED, _words(override)
+                found[target.name] = Reason.DISABLED, _describe(override)
     return found
 
 
-def _forced(overrides: Sequence[Override], model: str) -> Override | None:
+def _forced_override(overrides: Sequence[Override], model: str) -> Override | None:
     by_subject = {
         override.subject: override for override in overrides if override.says in (OWN, API)
     }
     return by_subject.get(MODEL + model) or by_subject.get(MODEL + EVERY)
 
 
-def _words(override: Override) -> str:
+def _describe(override: Override) -> str:
     """Short: it stands in every verdict that it makes."""
     what = "disabled" if override.says == DISABLED else f"only {override.says}"
-    return f"{what} by {override.actor}{until(override)}"
+    return f"{what} by {override.actor}{describe_end(override)}"
 
 
-def until(override: Override) -> str:
+def describe_end(override: Override) -> str:
     """` until 2026-01-31 12:30 UTC`; empty without an end."""
     return "" if override.until_us is None else f" until {instant(override.until_us)}"
 

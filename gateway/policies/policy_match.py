@@ -12,7 +12,7 @@ from gateway.config.conditions import ConditionInput, ConditionUndecided
 from gateway.config.settings import ModelSection, PolicyRuleSection
 from gateway.fleet.fleet import Target
 from gateway.policies.rules import CompiledPolicy, CompiledRule
-from router.policy import RoutingRule, closed, rule_upon
+from router.policy import RoutingRule, match_rule, tighten_policy
 from router.reasons import Reason, Rejection
 from router.shares import NOBODY, Canary, SplitPart, TrafficSplit
 from router.types import Preference
@@ -73,39 +73,39 @@ class PolicyChain:
             return self.constant
         known: list[ConditionInput] = []
 
-        def ask(rule: RoutingRule) -> bool | None:
+        def check_rule(rule: RoutingRule) -> bool | None:
             entry = self._links[rule].entry
-            if entry.calendar is not None and not entry.calendar.holds(wall_us):
+            if entry.calendar is not None and not entry.calendar.is_active(wall_us):
                 return False
             if entry.condition is None:
                 return True
             if not known:
                 known.append(asking())
             try:
-                return entry.condition.holds(known[0])
+                return entry.condition.evaluate(known[0])
             except ConditionUndecided as error:
-                self._tell(rule.name, error)
+                self._log_undecided(rule.name, error)
                 return None
 
-        ruling = rule_upon(self._rules, ask)
+        ruling = match_rule(self._rules, check_rule)
         terms = self._links[ruling.rule].terms(key)
         if ruling.unknown:
-            terms = self._closed(terms, ruling.unknown)
+            terms = self._tighten_terms(terms, ruling.unknown)
         if ruling.shadow is not None:
             terms = replace(terms, shadow=self._links[ruling.shadow].terms(key))
         return terms
 
-    def _closed(self, terms: PolicyTerms, unknown: Sequence[RoutingRule]) -> PolicyTerms:
+    def _tighten_terms(self, terms: PolicyTerms, unknown: Sequence[RoutingRule]) -> PolicyTerms:
         barred = dict(terms.barred or NOBODY)
         for rule in unknown:
             barred |= self._links[rule].barred
-        policy = closed(terms.rule.policy, unknown)
+        policy = tighten_policy(terms.rule.policy, unknown)
         names = tuple(rule.name for rule in unknown)
         return replace(
             terms, rule=replace(terms.rule, policy=policy), barred=barred, undecided=names
         )
 
-    def _tell(self, name: str, error: ConditionUndecided) -> None:
+    def _log_undecided(self, name: str, error: ConditionUndecided) -> None:
         if name not in self._told:
             self._told.add(name)
             _log.warning("the condition of policy %r fails for a request: %s", name, error)

@@ -15,7 +15,7 @@ from gateway.fleet.candidates import CandidateSnapshot
 from ledger.budgets.windows import zone_named
 from ledger.money import usd_to_pusd
 from router.hours import DAYS, RuleCalendar, WeeklyHours, minute_of
-from router.policy import MatchInput, RoutingRule, within
+from router.policy import MatchInput, RoutingRule, rules_for
 from router.types import InfeasibleAction, Policy, Residency, Slo
 
 PENALTY_FACTOR = 5
@@ -68,7 +68,7 @@ class RuleSet:
 
     def entries(self, model: str, team: str) -> tuple[CompiledRule, ...]:
         """Those that requests of this model and team can fall under; the last one for certain."""
-        found = within(tuple(self._entries), MatchInput(model=model, team=team))
+        found = rules_for(tuple(self._entries), MatchInput(model=model, team=team))
         return tuple(self._entries[rule] for rule in found)
 
     def match(self, model: str, team: str) -> CompiledPolicy:

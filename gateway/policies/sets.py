@@ -13,7 +13,13 @@ from gateway.config.checks.known_names import Known
 from gateway.config.document import ConfigDocument, read_document
 from gateway.config.faults import ConfigFault
 from gateway.config.schema_policies import TimesSection
-from gateway.config.settings import ConfigReport, PolicyRuleSection, Settings, judged, version
+from gateway.config.settings import (
+    ConfigReport,
+    PolicyRuleSection,
+    Settings,
+    judge_document,
+    version,
+)
 from ledger.policies import PolicySet
 
 LONGEST = 1_000_000  # characters; a thousand policies have half as many
@@ -45,7 +51,7 @@ def examine_set(
         return ConfigReport(name, None, (*given.faults, missing))
     rest = settings.model_dump(mode="json")
     value = {**rest, "policies": given.value["policies"]}
-    return judged(ConfigDocument(value, given.faults, given.root), name, known)
+    return judge_document(ConfigDocument(value, given.faults, given.root), name, known)
 
 
 def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:
@@ -64,7 +70,7 @@ def written(settings: Settings) -> str:
     return yaml.safe_dump({"policies": policies}, sort_keys=False, allow_unicode=True)
 
 
-def in_words(rule: PolicyRuleSection) -> str:
+def describe_rule(rule: PolicyRuleSection) -> str:
     """Whom a rule is for and how it shares out requests: what a set's list of policies shows."""
     asked = rule.match
     parts = [

@@ -35,7 +35,9 @@ class BudgetHeadroom:
         """
         edition = self._desk.edition()
         if edition != self._edition:
-            known = {scopes: self._desk.room(scopes) for scopes in dict.fromkeys(self.scopes)}
+            known = {
+                scopes: self._desk.remaining_pusd(scopes) for scopes in dict.fromkeys(self.scopes)
+            }
             self._pusd = tuple([known[scopes] for scopes in self.scopes])
             self._edition = edition
         return self._pusd

@@ -87,17 +87,17 @@ class Attempt:
         """Whether a byte of the request may have left for its target."""
         return self.transmission is not None and self.transmission.possible
 
-    def begins(self) -> None:
+    def start_answer(self) -> None:
         """Its answer begins, so no other target is tried: what it was chosen among is let go.
 
         A stream may last for minutes, and eight candidates hold 8 KB.
         """
-        self.plan = self.plan.of_one(self.step.verdict)
+        self.plan = self.plan.reduce_to(self.step.verdict)
         if self.tries is not None:
             self.tries.end(self.plan)
             self.tries = None
 
-    def saw(self, now_s: float, events: int) -> None:
+    def observe_content(self, now_s: float, events: int) -> None:
         """Content arrived: `events` content events in all.
 
         An event may carry several tokens, or none that can be read yet: where the engine counts,
@@ -111,13 +111,13 @@ class Attempt:
         self.last_token_s = now_s
         self.events = events
         if self.flight is not None and now_s - self.told_s >= TELL_S:
-            self._tell(self.flight, now_s)
+            self._update_load(self.flight, now_s)
 
-    def _tell(self, flight: LoadReservation, now_s: float) -> None:
+    def _update_load(self, flight: LoadReservation, now_s: float) -> None:
         flight.first_token(now_s)
         counts = None if self.relay is None else self.relay.counts
         if counts is not None:
-            flight.counted(*counts, now_s)
+            flight.set_counts(*counts, now_s)
         else:
-            flight.grew(self.events - self.told_events)
+            flight.add_tokens(self.events - self.told_events)
         self.told_s, self.told_events = now_s, self.events

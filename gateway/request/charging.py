@@ -16,11 +16,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from backends.chunks import plain_word
+from backends.chunks import printable_text
 from backends.errors import ServerError
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
-from gateway.kinds.kind_usage import completed, used
+from gateway.kinds.kind_usage import complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import unseen_output
@@ -96,7 +96,7 @@ def charge(
     spec = KINDS[request.kind]
     if spec.units is not None:
         price = attempt.step.frozen.price
-        found = _BookedUsage(*used(spec, spec.units, request, price, outcome, own=attempt.own))
+        found = _BookedUsage(*usage_of(spec, spec.units, request, price, outcome, own=attempt.own))
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
@@ -110,16 +110,16 @@ def charge(
     tokens, basis, disputed, _ = found
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
-        return AttemptCharge(tokens, basis, 0, _own_cost(attempt, 0), disputed=disputed)
+        return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
     # Sound is read at the rate that its engine was measured with; what it says is in that rate.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
     said = 0 if heard else tokens.output
     engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
-    if _given_up(outcome, tokens):
-        begun, engine_s = _until_now(attempt, engine, engine.step, now_s)
+    if _is_interrupted(outcome, tokens):
+        begun, engine_s = _estimate_progress(attempt, engine, engine.step, now_s)
         tokens = begun if spec.units is None else tokens
     engine_us = round(engine_s * 1e6)
-    cost = _own_cost(attempt, engine_us)
+    cost = _own_cost_of(attempt, engine_us)
     return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)
 
 
@@ -129,7 +129,7 @@ def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) ->
         return 0
     units = KINDS[request.kind].units
     if units is not None:
-        tokens = completed(tokens, price, units.estimate(request, tokens.output))
+        tokens = complete_counts(tokens, price, units.estimate(request, tokens.output))
     return cost_pusd(tokens, price)
 
 
@@ -188,7 +188,11 @@ def _api_tokens(
 
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
     """Tokens of the text that came, at most those held for; an event of a stream is one."""
-    most, seen, said = most_output_of(attempt), _seen(attempt), said_bytes_of(attempt, outcome)
+    most, seen, said = (
+        most_output_of(attempt),
+        _content_events_of(attempt),
+        said_bytes_of(attempt, outcome),
+    )
     output = max(seen, min(most, int(outcome.is_whole)))
     if said:
         estimate = ratio.text_tokens(attempt.plan.learning_key, said)
@@ -217,16 +221,16 @@ def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Whether reported output is of all that came: a running figure may be of the beginning."""
     if output == 0:
         return not _speaks(attempt, outcome)
-    return outcome.usage_final or output >= _seen(attempt)
+    return outcome.usage_final or output >= _content_events_of(attempt)
 
 
-def _seen(attempt: Attempt) -> int:
+def _content_events_of(attempt: Attempt) -> int:
     """Events of a stream's content: each is a token at least."""
     return attempt.events if attempt.plan.asked.stream else 0
 
 
 def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    return bool(_seen(attempt) or said_bytes_of(attempt, outcome))
+    return bool(_content_events_of(attempt) or said_bytes_of(attempt, outcome))
 
 
 def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) -> AttemptCharge:
@@ -234,7 +238,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
     tokens, basis, disputed, claim = counted
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
-    said = plain_word(word) if isinstance(word, str) else None
+    said = printable_text(word) if isinstance(word, str) else None
     tier = None if said is None else tier_of(said)[:TIER_LIMIT]
     if price is None:
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
@@ -318,7 +322,7 @@ def _has_picture(answer: bytes) -> bool:
     return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 
 
-def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
+def _own_cost_of(attempt: Attempt, engine_us: int) -> int | None:
     frozen = attempt.step.frozen
     if frozen.target.rate_pusd_per_hour is None:
         return None
@@ -326,7 +330,7 @@ def _own_cost(attempt: Attempt, engine_us: int) -> int | None:
     return min(cost, frozen.candidate.bound_pusd or cost)
 
 
-def _given_up(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
+def _is_interrupted(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
     """Ended from our side while the engine was at work, and nothing told how far it came.
 
     What an engine failed at is not the client's to pay.
@@ -335,7 +339,7 @@ def _given_up(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
     return ours and tokens == _NOTHING and outcome.billable
 
 
-def _until_now(
+def _estimate_progress(
     attempt: Attempt, engine: EngineState, step: StepModel, now_s: float
 ) -> tuple[TokenCounts, float]:
     """The prompt, once its prefill must be over, and the engine time that the model expects.

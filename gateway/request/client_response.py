@@ -1,8 +1,8 @@
 """The client's side of one request: what was sent, whether it is still there, who ended it.
 
 `start` happens once; after it an error can only travel as an event in the stream. A sweeper (in
-`gateway.request.inference_api`) asks `stalls` and looks at `opened_s` to end stalled and overlong
-requests.
+`gateway.request.inference_api`) asks `is_stalled` and looks at `opened_s` to end stalled and
+overlong requests.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CLIENT_GONE = "client_gone"  # any other ending was our own doing
 class ClientResponse:
     """One answer. `task` is the request's task: cancelling it ends the request everywhere.
 
-    `charged`, kept once `through` was called: a target may charge for an attempt that failed.
+    `charged`, kept once `wrap_send` was called: a target may charge for an attempt that failed.
     `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
     """
 
@@ -66,7 +66,7 @@ class ClientResponse:
             if why != CLIENT_GONE or self.on_leave is None or not self.on_leave():
                 self.task.cancel()
 
-    def stalls(self, now_s: float, limit_s: float) -> bool:
+    def is_stalled(self, now_s: float, limit_s: float) -> bool:
         """Whether its client has taken nothing for so long; to be asked more often than that.
 
         A picture of some MiB leaves in one piece, which takes a slow line longer than the limit.
@@ -78,18 +78,18 @@ class ClientResponse:
             self.sending_since = now_s
         return now_s - self.sending_since > limit_s
 
-    def through(self, wrap: Callable[[Send], Send]) -> None:
+    def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
         """Whatever is sent from here on passes what `wrap` makes, and takes no shorter way."""
         self._send, self._connection = wrap(self._send), None
         self.broken = self.charged = False
 
-    def let_go(self) -> None:
-        """Nothing more is sent: what `through` put in the way knows this reply, and holds it."""
+    def detach(self) -> None:
+        """Nothing more is sent: what `wrap_send` put in the way knows this reply, and holds it."""
         self._send = _over
         if self.use is not None:
             self.use.end()
         if self.story is not None:
-            self.story.ends(self.status, self.ended_by)
+            self.story.on_ended(self.status, self.ended_by)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started, self.status = True, status
@@ -97,7 +97,7 @@ class ClientResponse:
             {
                 "type": "http.response.start",
                 "status": status,
-                "headers": self._marked(headers),
+                "headers": self._with_own_headers(headers),
             }
         )
 
@@ -116,12 +116,12 @@ class ClientResponse:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
 
-    def booked(self, tokens: TokenCounts | None) -> None:
+    def set_usage(self, tokens: TokenCounts | None) -> None:
         """What the ledger has of an answer, before its end is sent: told where it is translated."""
 
-    async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+    async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         if self._connection is not None and self._connection.answer(
-            status, self._marked(headers), data
+            status, self._with_own_headers(headers), data
         ):
             self.started = self.finished = True
             self.status = status
@@ -129,11 +129,11 @@ class ClientResponse:
         await self.start(status, [*headers, (b"content-length", str(len(data)).encode())])
         await self.body(data, more=False)
 
-    def _marked(self, headers: Sequence[Header]) -> list[Header]:
+    def _with_own_headers(self, headers: Sequence[Header]) -> list[Header]:
         named = (b"x-request-id", self.request_id.encode())
         return [named, *headers] if self.use is None else [named, *headers, *self.use.headers]
 
-    async def again(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+    async def replay(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         """Another request's answer, as it was sent: with that one's id, and in this dialect."""
         self.started, self.status = True, status
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}

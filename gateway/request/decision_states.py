@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from router.snapshot_codec import SnapshotParts, freeze
+from router.snapshot_codec import SnapshotParts, encode
 from router.types import ApiState, Candidate, EngineState, Policy, RoutingRequest
 
 INPUTS_LIMIT_BYTES = 4096  # of many candidates, or crowded engines, none are kept
@@ -38,7 +38,7 @@ class SnapshotStates(SnapshotParts):
         self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
     ) -> bytes:
         """Everything that `decide` was given as msgpack; empty where that is too long."""
-        whole = _encode(freeze(request, policy, candidates, self))
+        whole = _encode(encode(request, policy, candidates, self))
         return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
 
     def of(self, candidate: Candidate) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]:

@@ -24,7 +24,7 @@ from backends.errors import (
 )
 from backends.ratelimit import RateLimitHeaders, parse_rate_limit
 from gateway.clock import Clock
-from gateway.errors import RequestError, let_go
+from gateway.errors import RequestError, drop_traceback
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import LIMITED
@@ -40,18 +40,18 @@ from gateway.request.background_reads import BackgroundReads
 from gateway.request.client_response import ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
-from gateway.request.limits.rate_limiter import RateLimiter, over_rate
+from gateway.request.limits.rate_limiter import RateLimiter, rate_error
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import cancelled
 from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
 from gateway.request.refusals import (
     BudgetShortfall,
-    failed,
     infeasible,
-    no_place,
     over_budget,
+    queue_refusal,
     status_of,
+    upstream_failure,
 )
 from gateway.request.request_parser import body_for
 from gateway.request.response_writer import ResponseWriter
@@ -115,14 +115,14 @@ class Dispatcher:
     ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
-        tries = CandidateQueue(await self._planned(asked, identity, reply))
+        tries = CandidateQueue(await self._make_plan(asked, identity, reply))
         refusal: RequestError | None = None
         short: BudgetShortfall | None = None
         number = 0
         failing: list[Target] = []
-        self.retries.asked()
+        self.retries.count_request()
         while (verdict := tries.next()) is not None:
-            attempt = await self._fitted(tries.plan, tries.plan.step(verdict), number + 1)
+            attempt = await self._fit_attempt(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, BudgetRefusal):
                 refusal = refusal or over_budget(attempt)
                 short = short or BudgetShortfall(attempt, verdict.candidate.bound_pusd)
@@ -132,15 +132,15 @@ class Dispatcher:
             attempt.story = reply.story
             error = await self._attempt(attempt, reply)
             if number > 1:
-                self.retries.ended(ok=error is None)
+                self.retries.record_retry(ok=error is None)
             if error is None:
                 target = attempt.step.frozen.target
-                self._absolved(identity, failing, target)
+                self._discount_failures(identity, failing, target)
                 if self.drawing is not None and target.own:
                     self.drawing.offer(asked, identity, target)
                 return
             name = attempt.step.frozen.target.name
-            refusal = failed(error, name, [target.name for target in failing])
+            refusal = upstream_failure(error, name, [target.name for target in failing])
             if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
             failing.append(attempt.step.frozen.target)
@@ -154,13 +154,15 @@ class Dispatcher:
             self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
         raise refusal
 
-    def _absolved(self, identity: Identity, failing: list[Target], answering: Target) -> None:
+    def _discount_failures(
+        self, identity: Identity, failing: list[Target], answering: Target
+    ) -> None:
         """A replica that answers what another one of its pool failed at says whose fault it is."""
         for target in failing:
             if target.own and target.pool == answering.pool:
-                self.experience.absolve(target.row, identity.key_id)
+                self.experience.discount_failures(target.row, identity.key_id)
 
-    async def _planned(
+    async def _make_plan(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> RoutingPlan:
         """A plan with at least one step; waits when the policy says `queue` and it can help."""
@@ -176,7 +178,7 @@ class Dispatcher:
                 plan = msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
             except QueueFull as full:
                 self._note(plan)
-                told = no_place(plan, full.wait_s, hopeless=full.hopeless)
+                told = queue_refusal(plan, full.wait_s, hopeless=full.hopeless)
                 reason = plan.decision.reason.value
                 self.metering.refuse(plan, reason=reason, http_status=told.row.status)
                 raise told from full
@@ -187,7 +189,7 @@ class Dispatcher:
         reason, short = plan.decision.reason, None
         if reason is Reason.BUDGET:
             tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
-            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.least_pusd)
+            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.min_bound_pusd)
         else:
             error = infeasible(plan)
         self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
@@ -199,7 +201,7 @@ class Dispatcher:
         over = None if reply.use is None else reply.use.counted.over
         if over is not None:
             self._note(plan)
-            told, scope = over_rate(over), over.account.name
+            told, scope = rate_error(over), over.account.name
             self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
             raise told
 
@@ -211,7 +213,7 @@ class Dispatcher:
             reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
         )
         if reply.story is not None:
-            reply.story.decided(begun_s, plan)
+            reply.story.on_decided(begun_s, plan)
         return plan
 
     def _lines_up(self, plan: RoutingPlan) -> bool:
@@ -219,28 +221,28 @@ class Dispatcher:
         decision = plan.decision
         if decision.otherwise is not InfeasibleAction.QUEUE:
             return False
-        chosen = decision.chosen
+        chosen = decision.first_choice
         if chosen is None:
             return decision.reason not in PERMANENT
         return chosen.candidate.internal and self.waiting.has_line(plan)
 
     def _note(self, plan: RoutingPlan) -> None:
         """Once a request, admitted or not, however often it was planned."""
-        self.metering.noted(plan)
+        self.metering.record_policy_notes(plan)
         if self.demanded is not None:
             self.demanded.note(plan.decision, plan.request, plan.policy)
 
-    async def _fitted(
+    async def _fit_attempt(
         self, plan: RoutingPlan, step: AttemptPlan, number: int
     ) -> Attempt | BudgetRefusal:
         """Held in full, or with as short an answer as the holds of others leave room for."""
         held = await self._held(plan, step, number)
         if not isinstance(held, BudgetRefusal):
             return held
-        shorter = step.within(held.room_pusd)
+        shorter = step.fit_to_budget(held.room_pusd)
         if shorter is None:
             return held
-        return await self._held(plan.shortened(shorter), shorter, number)
+        return await self._held(plan.with_attempt(shorter), shorter, number)
 
     async def _held(
         self, plan: RoutingPlan, step: AttemptPlan, number: int
@@ -249,9 +251,9 @@ class Dispatcher:
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
         # The promise is made before anything is awaited: no other request may see the room twice.
-        flight, passage = self.flights.take_off(plan, step, self.clock.now_s()), None
+        flight, passage = self.flights.reserve(plan, step, self.clock.now_s()), None
         if not target.own:
-            passage = self.experience.depart(target.row, counted_tokens(plan.request))
+            passage = self.experience.begin_call(target.row, counted_tokens(plan.request))
         try:
             held = await self.admission.hold(attempt_id, step.scopes, bound)
             if isinstance(held, BudgetRefusal):
@@ -267,15 +269,15 @@ class Dispatcher:
                 flight=flight,
                 passage=passage,
             )
-            self._opened(attempt)
+            self._open_record(attempt)
             flight = passage = None  # they land with the attempt
         finally:
             for promise in (flight, passage):
                 if promise is not None:
-                    promise.land()
+                    promise.release()
         return attempt
 
-    def _opened(self, attempt: Attempt) -> None:
+    def _open_record(self, attempt: Attempt) -> None:
         """Write the attempt ahead of its dispatch; without a record nothing is sent."""
         try:
             self.metering.open(attempt)
@@ -289,15 +291,15 @@ class Dispatcher:
         target = attempt.step.frozen.target
         leaving = self.left.allow(reply) if target.goes_on else _ABORTED
         try:
-            with leaving, self.silences.heard(attempt, reply.task):
+            with leaving, self.silences.watch_attempt(attempt, reply.task):
                 try:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)
                 except RequestDeclined as error:
                     await self.delivery.decline(attempt, error, reply)
         except BackendError as error:
-            let_go(error)
-            return await self._failed(attempt, error, reply)
+            drop_traceback(error)
+            return await self._handle_failure(attempt, error, reply)
         except JournalError as error:
             if reply.started:
                 raise  # the answer stays without its end, as it stays without its row
@@ -309,7 +311,7 @@ class Dispatcher:
         finally:
             for promise in (attempt.flight, attempt.passage):
                 if promise is not None:
-                    promise.land()
+                    promise.release()
             if exchange is not None:
                 await exchange.aclose()
             self._closed(attempt, reply)
@@ -331,7 +333,7 @@ class Dispatcher:
         plan, target = attempt.plan, attempt.step.frozen.target
         asked = plan.asked.with_marks() if target.takes_marks else plan.asked
         if target.by_priority:
-            asked = asked.ranked(plan.terms.rule.priority)
+            asked = asked.with_priority(plan.terms.rule.priority)
         body = body_for(
             asked,
             upstream_model=target.upstream_model,
@@ -343,7 +345,7 @@ class Dispatcher:
         )
         headers = {"x-request-id": attempt.id}
         if attempt.story is not None:
-            headers |= attempt.story.sends(attempt.id, attempt.number, plan, attempt.step)
+            headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)
         asked, form = plan.asked, plan.asked.form
         # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
         streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
@@ -353,31 +355,31 @@ class Dispatcher:
         attempt.transmission = call.transmission
         exchange = await target.backend.open(call)
         if attempt.passage is not None:
-            self.experience.answered(target.row)
+            self.experience.record_answer(target.row)
             if target.shares_row:
-                self.experience.held_off.answered(target.row, target.upstream_model)
+                self.experience.held_off.record_answer(target.row, target.upstream_model)
             wall_s = self.clock.wall_us() / 1e6
-            self._heard(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
+            self._record_head(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
         return exchange
 
-    def _heard(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
+    def _record_head(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
         """The head of an API's answer has come, and may say what is left of its limits."""
         if limit is not None:
-            self.experience.room(attempt.step.frozen.target.row, limit)
+            self.experience.record_rate_limit(attempt.step.frozen.target.row, limit)
         if attempt.passage is not None:
-            attempt.passage.land()
+            attempt.passage.release()
 
-    async def _failed(
+    async def _handle_failure(
         self, attempt: Attempt, error: BackendError, reply: ClientResponse
     ) -> BackendError | None:
         """Settle the failed try; hand on, tell the client, or end its stream with one event."""
         target = attempt.step.frozen.target
         if isinstance(error, UpstreamOverloaded) and not target.own:
-            self._heard(attempt, error.rate_limit)
+            self._record_head(attempt, error.rate_limit)
             if target.shares_row and error.status == LIMITED:
-                self.experience.held_off.refused(target.row, target.upstream_model, error)
+                self.experience.held_off.record_refusal(target.row, target.upstream_model, error)
             elif error.retry_after_s:
-                self.experience.wait(target.row, error.retry_after_s)
+                self.experience.record_retry_after(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = AttemptOutcome.cut(
             attempt.relay, status, http_status, error=error.kind, billable=error.billable
@@ -393,6 +395,6 @@ class Dispatcher:
             self.metering.settle_later(attempt, outcome)
             return error  # no byte has left: another target may still answer
         await self.metering.settle(attempt, outcome)
-        told, reply.broken = failed(error, target.name), True
+        told, reply.broken = upstream_failure(error, target.name), True
         await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
         return None

@@ -14,7 +14,7 @@ from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.silent_engine import FirstTokenWait
 from gateway.table_layout import LoadCell
-from router.recheck import PeerLoad, stands
+from router.recheck import PeerLoad, is_still_first
 
 LOOK_S = 0.05  # how long news takes in the middle: a tick of the host that tells, one of ours
 
@@ -25,16 +25,16 @@ class DispatchRecheck:
     def __init__(self, board: SharedLoadTable) -> None:
         self._board, self._peers = board, PeerLoadRow(board)
 
-    def sent(self, wait: FirstTokenWait) -> None:
+    def schedule_recheck(self, wait: FirstTokenWait) -> None:
         """Its request goes out now, by a decision of this moment."""
         attempt = wait.attempt
         # Only a first try is one: the next candidates are those of the same decision.
         if attempt.number > 1 or attempt.last or attempt.plan.changed or not self._peers.hosts:
             return
         known = self._peers.hosts, self._others(attempt.step.frozen.target.row)
-        asyncio.get_running_loop().call_later(LOOK_S, self._look, wait, *known)
+        asyncio.get_running_loop().call_later(LOOK_S, self._recheck_wait, wait, *known)
 
-    def _look(self, wait: FirstTokenWait, hosts: int, known: PeerLoad) -> None:
+    def _recheck_wait(self, wait: FirstTokenWait, hosts: int, known: PeerLoad) -> None:
         attempt = wait.attempt
         # `tries` are gone once an answer begins. Of a host not heard before all it has is no news.
         if not (wait.waits and wait.counts) or attempt.tries is None or self._peers.hosts != hosts:
@@ -45,7 +45,7 @@ class DispatchRecheck:
         plan = attempt.plan
         candidates = [entry.candidate for entry in plan.frozen]
         chosen = attempt.step.verdict.candidate.name
-        if not stands(plan.request, plan.policy, candidates, chosen, missed):
+        if not is_still_first(plan.request, plan.policy, candidates, chosen, missed):
             wait.move(DispatchSuperseded("another host had given the engine's time away"))
 
     def _others(self, engine: int) -> PeerLoad:
@@ -60,4 +60,4 @@ class DispatchRecheck:
 
 def recheck_of(board: SharedLoadTable, *, peers: bool) -> Callable[[FirstTokenWait], None] | None:
     """Return what is told of each dispatch to an engine; `None` where no other hosts exist."""
-    return DispatchRecheck(board).sent if peers else None
+    return DispatchRecheck(board).schedule_recheck if peers else None

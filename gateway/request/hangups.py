@@ -12,7 +12,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.hidden_output import HiddenOutput
 from ledger.prices.book import Price
-from ledger.prices.rates import unlisted
+from ledger.prices.rates import is_unlisted
 from router.types import Feature
 
 MARGIN = 2.0  # the rates that are seen include the prompt's time, and networks
@@ -74,4 +74,4 @@ def can_think(attempt: Attempt, hidden: HiddenOutput) -> bool:
 
 def lists_reasoning(price: Price | None) -> bool:
     """Whether the price has a rate of its own for reasoning."""
-    return price is not None and not unlisted(price.terms.rates, "reasoning")
+    return price is not None and not is_unlisted(price.terms.rates, "reasoning")

@@ -13,12 +13,12 @@ from functools import partial
 from math import ceil
 from typing import Any, Protocol
 
-from gateway.auth import INFERENCE, KeyLookup, authenticate, sent
+from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection, TimeoutsSection
-from gateway.errors import RequestError, let_go
+from gateway.errors import RequestError, drop_traceback
 from gateway.errors import body as error_body
-from gateway.http.body import encode, open_members
+from gateway.http.body import decode_members, encode
 from gateway.http.connection import Header, RequestConnection, connection_of
 from gateway.http.fields import RequestHead, read_fields
 from gateway.kinds import KIND_PATHS, KINDS
@@ -99,32 +99,32 @@ class InferenceApi:
         REQUEST.set(request_id)
         make = ClientResponse if dialect is None else partial(TranslatedResponse, dialect)
         reply = make(send, request_id=request_id, clock=now_s, task=task, connection=connection)
-        self._begins(reply, scope)
+        self._start_request(reply, scope)
         unwatch: Callable[[], object] | None = None
         text: bytes | None = None
         try:
             self._admit(scope["method"])
             fields, now_us = read_fields(scope["headers"]), self._clock.wall_us()
             identity = await authenticate(
-                self._keys, sent(fields.token), now_us=now_us, scope=INFERENCE
+                self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
             text = await self._body(scope["path"], fields, connection, receive)
-            unwatch = _watched(connection, receive, reply)
-            asked = await self._asked(scope["path"], fields, text, reply)
+            unwatch = _watch_disconnect(connection, receive, reply)
+            asked = await self._parse_body(scope["path"], fields, text, reply)
             if dialect is None and fields.once is None:
                 await self._dispatcher.dispatch(asked, identity, reply)
             else:
                 await self._otherwise(scope["path"], fields, text, asked, identity, reply)
         except RequestError as error:
             await refuse(reply, error, last=text is None and waits_to_send(scope))
-            let_go(error)
+            drop_traceback(error)
         except asyncio.CancelledError:
             if reply.ended_by is None:
                 if not self.draining:
                     raise
                 reply.ended_by = "drain"
             task.uncancel()
-            await _ended(reply, connection, self._server.timeouts.client_stall_s)
+            await _send_ending(reply, connection, self._server.timeouts.client_stall_s)
         except Exception:  # the outermost handler: one defect must not take the worker along
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
@@ -134,14 +134,14 @@ class InferenceApi:
                 unwatch()
             self._open.discard(reply)
             self._metrics.working = len(self._open)
-            reply.let_go()
+            reply.detach()
 
-    def _begins(self, reply: ClientResponse, scope: Message) -> None:
+    def _start_request(self, reply: ClientResponse, scope: Message) -> None:
         self._open.add(reply)
         self._metrics.working = len(self._open)
         observer = self._dispatcher.observer
         if observer is not None:
-            reply.story = observer.begins(reply.request_id, scope["path"], scope["headers"])
+            reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
 
     def open_replies(self) -> tuple[ClientResponse, ...]:
         """What is being worked on."""
@@ -158,42 +158,44 @@ class InferenceApi:
 
     def _end_late(self, limits: TimeoutsSection, now: float) -> None:
         for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
-            if reply.stalls(now, limits.client_stall_s):
+            if reply.is_stalled(now, limits.client_stall_s):
                 reply.end("client_stall")
             elif now - reply.opened_s > limits.total_s:
                 reply.end("total")
 
-    async def _asked(
+    async def _parse_body(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
     ) -> InferenceRequest:
         """Return what the body asks for; a thread reads a large one, another process its sound."""
         large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
         if len(text) > large:
-            asked = await asyncio.to_thread(self._understood, path, fields, text, reply)
+            asked = await asyncio.to_thread(self._decode_body, path, fields, text, reply)
         else:
-            asked = self._understood(path, fields, text, reply)
+            asked = self._decode_body(path, fields, text, reply)
         if asked.form is None:
             return asked
         measure = KINDS[asked.kind].measure
         return asked if measure is None else await measure(asked, self._dispatcher.sounds)
 
-    def _understood(
+    def _decode_body(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
     ) -> InferenceRequest:
         """What the body asks for, in its dialect."""
         max_n, session = self._server.max_n, fields.session
         if isinstance(reply, TranslatedResponse):
             wall_s = self._clock.wall_us() // 1_000_000
-            return reply.hear(open_members(text), max_n=max_n, session=session, wall_s=wall_s)
+            return reply.decode_request(
+                decode_members(text), max_n=max_n, session=session, wall_s=wall_s
+            )
         return KIND_PATHS[path].read(IncomingBody(text, fields.media or "", session, max_n))
 
-    async def _translated(
+    async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
         if reply.counts:
             counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
-            await reply.whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            await reply.send_whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
             return
         if reply.voice is not None and asked.stream:
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
@@ -213,14 +215,14 @@ class InferenceApi:
         """The same in another dialect, or once only."""
         answer: Callable[[], Awaitable[None]]
         if isinstance(reply, TranslatedResponse):
-            answer = partial(self._translated, asked, identity, reply)
+            answer = partial(self._dispatch_translated, asked, identity, reply)
         else:
             answer = partial(self._dispatcher.dispatch, asked, identity, reply)
         if fields.once is None:
             await answer()
         else:
             named = IdempotentRequest(fields.once, identity.key_id, path, text)
-            await self._dispatcher.submissions.first(named, reply, answer)
+            await self._dispatcher.submissions.run_first(named, reply, answer)
 
     def _admit(self, method: str) -> None:
         if method != "POST":
@@ -239,17 +241,17 @@ class InferenceApi:
             raise RequestError("media_type", COMPRESSED)
         if fields.media is not None:
             _check_media_type(path, fields.media)
-        text = None if connection is None else connection.take()
+        text = None if connection is None else connection.take_body()
         if text is None:  # usually all of it is here, and nothing needs a deadline
-            text = await self._received(receive, limit)
+            text = await self._receive_body(receive, limit)
         if len(text) > limit:
             raise _too_large(limit)
         return text
 
-    async def _received(self, receive: Receive, limit: int) -> bytes:
+    async def _receive_body(self, receive: Receive, limit: int) -> bytes:
         try:
             async with asyncio.timeout(self._server.timeouts.receive_s) as patience:
-                return await _joined(await receive(), receive, limit, patience)
+                return await _join_parts(await receive(), receive, limit, patience)
         except TimeoutError as error:
             raise RequestError("slow_client", "The request body did not arrive in time.") from error
 
@@ -260,7 +262,7 @@ def _check_media_type(path: str, said: str) -> None:
         raise RequestError("media_type", reader.fix)
 
 
-async def _joined(
+async def _join_parts(
     message: Message, receive: Receive, limit: int, patience: asyncio.Timeout
 ) -> bytes:
     """All parts. What came prolongs the patience, so a long body may come over a slow line."""
@@ -284,7 +286,7 @@ async def _joined(
         message = await receive()
 
 
-def _watched(
+def _watch_disconnect(
     connection: RequestConnection | None, receive: Receive, reply: ClientResponse
 ) -> Callable[[], object]:
     """From here on a hang-up ends the request; returns what ends the watching."""
@@ -300,7 +302,7 @@ async def _watch(receive: Receive, reply: ClientResponse) -> None:
     reply.end(CLIENT_GONE)
 
 
-async def _ended(
+async def _send_ending(
     reply: ClientResponse, connection: RequestConnection | None, patience_s: float
 ) -> None:
     """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
@@ -344,7 +346,7 @@ async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = Fal
         headers.append(CHALLENGE)
     if last or error.row.status == _BODY_UNREAD:
         headers.append((b"connection", b"close"))
-    await reply.whole(error.row.status, headers, error_body(error))
+    await reply.send_whole(error.row.status, headers, error_body(error))
 
 
 def _too_large(limit: int) -> RequestError:

@@ -1,6 +1,6 @@
 """One attempt in the air: its promises on the board, kept in step with its own events.
 
-`land` gives back exactly what was taken, whatever happened in between, and is idempotent: an
+`release` gives back exactly what was taken, whatever happened in between, and is idempotent: an
 attempt that ends in any way leaves no promise behind. A stream tells how far it is, so its sequence
 is followed: what it holds and what it may come to hold stand in a place of their own.
 """
@@ -13,7 +13,7 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.table_layout import RESIDENTS, LoadCell, SequenceCell
 from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
-from router.forecast import kv_longest_tokens, kv_rounded, work_of
+from router.forecast import kv_rounded, max_kv_tokens, work_of
 from router.request_kinds import KIND_TRAITS
 from router.types import Slo, StepModel
 
@@ -42,7 +42,7 @@ class LoadTracker:
         self._places: dict[int, list[int]] = {}  # free ones, by engine
         self._tightest: dict[int, TightestTpot] = {}
 
-    def take_off(
+    def reserve(
         self, plan: RoutingPlan, step: AttemptPlan, now_s: float
     ) -> "LoadReservation | None":
         """The promises of one attempt that is sent now (monotonic); APIs have none."""
@@ -53,7 +53,7 @@ class LoadTracker:
         prompt, output, slo = request.prompt_tokens, None, plan.policy.slo
         decoded = KIND_TRAITS[request.kind].decoded
         if plan.asked.stream and request.n == 1 and decoded:  # followed
-            longest = kv_longest_tokens(work_of(request, plan.policy), verdict.candidate)
+            longest = max_kv_tokens(work_of(request, plan.policy), verdict.candidate)
             output = longest - prompt
         promise = ReservedLoad(
             prompt * plan.asked.n,
@@ -69,7 +69,7 @@ class LoadTracker:
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
-            self._prefixes.sent(engine, request.beginning.marks, now_s)
+            self._prefixes.record_sent(engine, request.beginning.marks, now_s)
             row = self._board.load_row(self._worker, engine)
             self._board.cells[row + _EXPECTED] += step.frozen.prefix_tokens
         places = self._places.get(engine)
@@ -205,13 +205,13 @@ class LoadReservation:
             waited_s = now_s - self._promise.sent_s
             self._judge(LoadCell.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
 
-    def grew(self, tokens: int) -> None:
+    def add_tokens(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
         if self._context and not self._landed:
             self._board.cells[self._row + _CONTEXT] += tokens
             self._context += tokens
 
-    def counted(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
+    def set_counts(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
         """The engine's own count: the prompt's estimate is corrected, and with it the promise.
 
         A sequence that outgrows its promise is promised one block more at a time. What no engine
@@ -226,7 +226,7 @@ class LoadReservation:
         final = prompt_tokens + promise.output_tokens
         if held > final:
             final = held + block
-        self.grew(held - self._context)
+        self.add_tokens(held - self._context)
         if final != self._final:
             change = kv_rounded(final, block) - kv_rounded(self._final, block)
             self._board.cells[self._row + _PROMISED] += change
@@ -242,7 +242,7 @@ class LoadReservation:
         else:
             self._stands(held, final)
 
-    def paced(self, model: StepModel, *, observed_s: float, steps: float) -> None:
+    def record_pace(self, model: StepModel, *, observed_s: float, steps: float) -> None:
         """It ends: `steps` steps took so long. What was not felt so far feeds the step feedback."""
         if self._start is None or steps <= 0 or observed_s <= 0:
             return
@@ -285,7 +285,7 @@ class LoadReservation:
         if not kept:
             cells[row + LoadCell.MISSED_TOTAL] += 1.0
 
-    def land(self) -> None:
+    def release(self) -> None:
         if self._landed:
             return
         self._landed = True

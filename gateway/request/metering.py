@@ -57,12 +57,12 @@ class UsageMeter:
 
     def open(self, attempt: Attempt) -> None:
         attempt.opened_us = self._clock.wall_us()
-        self._journal.append(opening(attempt, attempt.opened_us))
+        self._journal.append(opened_record(attempt, attempt.opened_us))
 
     async def settle(self, attempt: Attempt, outcome: AttemptOutcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
-        record = self._settled(attempt, outcome)
-        written = partial(self._ended, attempt, outcome, record)
+        record = self._settled_record(attempt, outcome)
+        written = partial(self._finish, attempt, outcome, record)
         await self._journal.append_durable(record, written)
         return record.cost_pusd
 
@@ -72,17 +72,17 @@ class UsageMeter:
         Does nothing when the attempt is settled: the first outcome stands.
         """
         if not attempt.settled:
-            record = self._settled(attempt, outcome)
+            record = self._settled_record(attempt, outcome)
             self._journal.append_ending(record)
-            self._ended(attempt, outcome, record)
+            self._finish(attempt, outcome, record)
 
-    def noted(self, plan: RoutingPlan) -> None:
+    def record_policy_notes(self, plan: RoutingPlan) -> None:
         """What policies said of a request, beside the decision that acts."""
         metrics = self._metrics
         for name in plan.terms.undecided:
             metrics.count_undecided(name)
         if plan.shadow is not None:
-            chosen, watched = plan.decision.chosen, plan.shadow.chosen
+            chosen, watched = plan.decision.first_choice, plan.shadow.first_choice
             ours, theirs = (
                 None if verdict is None else verdict.candidate.name for verdict in (chosen, watched)
             )
@@ -114,11 +114,11 @@ class UsageMeter:
             decision=plan.decision_blob,
         )
         if short is not None:
-            record = _with_room(record, short)
+            record = _with_shortfall(record, short)
         with suppress(JournalError):  # a refusal stands without its note, where notes have no room
             self._journal.append(record)
 
-    def _settled(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
+    def _settled_record(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
         bill = charge(attempt, outcome, self._ratio, self._hidden, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
@@ -163,7 +163,7 @@ class UsageMeter:
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 
-    def _ended(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
+    def _finish(self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled) -> None:
         """The record is written, and only now money comes back.
 
         Before it, a worker's death in between would lend twice what the books count to the bound.
@@ -227,7 +227,7 @@ class UsageMeter:
                     duration_s=record.duration_us / 1e6,
                 )
         if attempt.story is not None:
-            attempt.story.settled(record)
+            attempt.story.on_settled(record)
         well = did_well(attempt, outcome)
         suspect = plan.identity.key_id if outcome.error in MAY_BE_THE_REQUEST else None
         if target.own:
@@ -295,7 +295,7 @@ class UsageMeter:
             metrics.observe_pace(target.name, tpot_s, attempt.gaps, attempt.decode_s)
 
 
-def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
+def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
     """What is promised to the books before the attempt is dispatched."""
     plan, step = attempt.plan, attempt.step
     target, verdict, who = step.frozen.target, step.verdict, plan.identity
@@ -340,7 +340,7 @@ def opening(attempt: Attempt, opened_us: int) -> AttemptOpened:
     )
 
 
-def _with_room(record: RequestRefused, short: BudgetShortfall) -> RequestRefused:
+def _with_shortfall(record: RequestRefused, short: BudgetShortfall) -> RequestRefused:
     budget = short.budget
     return msgspec.structs.replace(
         record,
@@ -361,7 +361,7 @@ def _shadow(plan: RoutingPlan) -> dict[str, str | None]:
     """What the policy that only watches would have done, where there is one."""
     if plan.shadow is None:
         return {}
-    chosen = plan.shadow.chosen
+    chosen = plan.shadow.first_choice
     return {
         "shadow_policy": plan.shadow.policy,
         "shadow_target": None if chosen is None else chosen.candidate.name,
@@ -385,4 +385,4 @@ def _feed_back(attempt: Attempt, tokens: TokenCounts) -> None:
     if engine is None or engine.step is None or flight is None or first is None or last is None:
         return
     steps = tokens.output / attempt.plan.request.n - 1
-    flight.paced(engine.step, observed_s=last - first, steps=steps)
+    flight.record_pace(engine.step, observed_s=last - first, steps=steps)

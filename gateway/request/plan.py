@@ -26,7 +26,7 @@ from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths
-from router.explain import packed_within
+from router.explain import pack_bounded
 from router.reasons import Reason
 from router.token_ratio import TokenRatio
 from router.types import Decision, Policy, RoutingRequest, Verdict
@@ -41,9 +41,9 @@ class AttemptPlan(msgspec.Struct, frozen=True):
     frozen: CandidateSnapshot
     scopes: tuple[str, ...]
 
-    def within(self, room_pusd: int) -> "AttemptPlan | None":
+    def fit_to_budget(self, room_pusd: int) -> "AttemptPlan | None":
         """The same with an answer short enough for the room; `None` when none is."""
-        frozen = self.frozen.within(room_pusd)
+        frozen = self.frozen.fit_to_budget(room_pusd)
         if frozen is None:
             return None
         return AttemptPlan(self.verdict._replace(candidate=frozen.candidate), frozen, self.scopes)
@@ -96,7 +96,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         """All of them in their order; dispatch makes one when it comes to it."""
         return tuple([self.step(verdict) for verdict in self.decision.order])
 
-    def shortened(self, step: AttemptPlan) -> "RoutingPlan":
+    def with_attempt(self, step: AttemptPlan) -> "RoutingPlan":
         """The same with this step as it is asked for, so that its record says so."""
         known, changed = self.decision, step.verdict.candidate.name
         order, verdicts = (
@@ -109,10 +109,10 @@ class RoutingPlan(msgspec.Struct, frozen=True):
             for group in (known.order, known.verdicts)
         )
         decision = known._replace(order=order, verdicts=verdicts)
-        blob = _packed(self.request, self.policy, decision)
+        blob = _pack_decision(self.request, self.policy, decision)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
-    def of_one(self, verdict: Verdict) -> "RoutingPlan":
+    def reduce_to(self, verdict: Verdict) -> "RoutingPlan":
         """What is left to be known once the answer of a candidate begins, its record being open."""
         best, known = self.best_own, self.decision
         verdicts = (verdict,) if best is None or best is verdict else (best, verdict)
@@ -124,9 +124,9 @@ class RoutingPlan(msgspec.Struct, frozen=True):
             shadow=None,
         )
 
-    def decided(self, decision: Decision) -> "RoutingPlan":
+    def with_decision(self, decision: Decision) -> "RoutingPlan":
         """The same under another decision on its candidates."""
-        blob = _packed(self.request, self.policy, decision)
+        blob = _pack_decision(self.request, self.policy, decision)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
     @property
@@ -154,7 +154,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         return tuple(target for target in self.route.targets if target.name in names)
 
     @property
-    def least_pusd(self) -> int | None:
+    def min_bound_pusd(self) -> int | None:
         """The most that the request could cost at the cheapest of those."""
         bounds = [
             verdict.candidate.bound_pusd
@@ -237,7 +237,7 @@ class RoutePlanner:
         terms = route.chain.constant
         if terms is None:
             terms = route.chain.terms(
-                lambda: _asking(asked, route, tokens[0]),
+                lambda: _condition_input(asked, route, tokens[0]),
                 wall_us=clock.wall_us(),
                 key=request_id
                 if asked.session is None
@@ -245,7 +245,7 @@ class RoutePlanner:
             )
         request = self._request(asked, route, tokens, terms, target)
         rule, candidates = terms.rule, self._candidates
-        frozen = candidates.freeze(
+        frozen = candidates.build(
             route.targets,
             request,
             route.compare_with,
@@ -259,7 +259,7 @@ class RoutePlanner:
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
         shadow = None
         if terms.shadow is not None and not static:
-            shadow = self._watched(terms.shadow, request, frozen, now_s)
+            shadow = self._decide_shadow(terms.shadow, request, frozen, now_s)
         return RoutingPlan(
             request_id,
             asked,
@@ -271,7 +271,7 @@ class RoutePlanner:
             frozen,
             candidates.comparators(route.compare_with, clock.wall_us()),
             sticky_key,
-            _packed(request, policy, decision),
+            _pack_decision(request, policy, decision),
             terms,
             self._states,
             shadow,
@@ -321,7 +321,7 @@ class RoutePlanner:
             asked.has_sound,
         )
 
-    def _watched(
+    def _decide_shadow(
         self,
         terms: PolicyTerms,
         request: RoutingRequest,
@@ -336,7 +336,9 @@ class RoutePlanner:
         return None if static else decision
 
 
-def _asking(asked: InferenceRequest, route: RouteContext, prompt_tokens: int) -> ConditionInput:
+def _condition_input(
+    asked: InferenceRequest, route: RouteContext, prompt_tokens: int
+) -> ConditionInput:
     who = route.identity
     return ConditionInput(
         model=route.model,
@@ -354,9 +356,9 @@ def _asking(asked: InferenceRequest, route: RouteContext, prompt_tokens: int) ->
     )
 
 
-def _packed(request: RoutingRequest, policy: Policy, decision: Decision) -> bytes:
+def _pack_decision(request: RoutingRequest, policy: Policy, decision: Decision) -> bytes:
     asked = request, policy, decision
-    return packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
+    return pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
 
 
 def session_key(model: str, identity: Identity, session: str) -> str:

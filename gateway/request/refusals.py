@@ -99,7 +99,7 @@ def over_budget(refusal: BudgetRefusal) -> RequestError:
     )
 
 
-def no_place(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:
+def queue_refusal(plan: RoutingPlan, wait_s: float, *, hopeless: bool) -> RequestError:
     """The policy would let it wait, and the line is full, or too slow for its deadline."""
     if hopeless:
         message = f"`{plan.model}` has no room for this request before its deadline."
@@ -116,7 +116,7 @@ def infeasible(plan: RoutingPlan) -> RequestError:
     decision = plan.decision
     detail = short(decision)
     if decision.reason is Reason.FEATURE:
-        return _lacking(plan)
+        return _feature_refusal(plan)
     remedy = REASONS[decision.reason].remedy
     if remedy is not None:
         param, fix = remedy.member, remedy.advice
@@ -126,7 +126,7 @@ def infeasible(plan: RoutingPlan) -> RequestError:
             detail = "; ".join(_details(decision.verdicts, decision.reason))
         message = f"No target of `{plan.model}` can serve this: {detail}. {fix}"
         return RequestError(remedy.error, message, param=param, retry=False)
-    wait_s = _room_in_s(decision.verdicts)
+    wait_s = _retry_delay_s(decision.verdicts)
     shown = f"{wait_s:.1f}".removesuffix(".0")
     when = f"; there is room in {shown} s" if wait_s > RETRY_AFTER_S else ""
     serving = any(verdict.reason in _FULL for verdict in decision.verdicts)
@@ -141,7 +141,7 @@ def _details(verdicts: Sequence[Verdict], reason: Reason) -> Iterator[str]:
     yield from dict.fromkeys(verdict.detail for verdict in verdicts if verdict.reason is reason)
 
 
-def _room_in_s(verdicts: Sequence[Verdict]) -> float:
+def _retry_delay_s(verdicts: Sequence[Verdict]) -> float:
     """When the first target may have room: APIs say so, an own engine may at any moment."""
     waits = [
         verdict.candidate.api.retry_after_s if verdict.candidate.api else RETRY_AFTER_S
@@ -151,7 +151,7 @@ def _room_in_s(verdicts: Sequence[Verdict]) -> float:
     return max(RETRY_AFTER_S, min(waits, default=RETRY_AFTER_S))
 
 
-def _lacking(plan: RoutingPlan) -> RequestError:
+def _feature_refusal(plan: RoutingPlan) -> RequestError:
     """Names the members that ask for what the target that comes closest does not offer."""
     missing = min(
         (
@@ -161,7 +161,7 @@ def _lacking(plan: RoutingPlan) -> RequestError:
         ),
         key=len,
     )
-    names = sorted({_asked_by(feature, plan) for feature in missing})
+    names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(
         "unsupported",
@@ -173,13 +173,13 @@ def _lacking(plan: RoutingPlan) -> RequestError:
     )
 
 
-def _asked_by(feature: Feature, plan: RoutingPlan) -> str:
+def _requesting_member(feature: Feature, plan: RoutingPlan) -> str:
     if feature is Feature.HOSTED_TOOLS:  # by one of several
-        return hosted_tools.asked_by(plan.asked.members) or _ASKED_BY[feature]
+        return hosted_tools.requesting_member(plan.asked.members) or _ASKED_BY[feature]
     return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member
 
 
-def failed(
+def upstream_failure(
     error: BackendError, target: str | None = None, before: Sequence[str] = ()
 ) -> RequestError:
     """Return what the client is told: which target failed, how, and what to do.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from backends.text_length import said_in_answer, shows_pictures
+from backends.text_length import answer_content_bytes, has_pictures
 from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
@@ -17,7 +17,7 @@ from gateway.request.usage_checks import (
     is_impossible,
     is_too_high,
     is_too_low,
-    worth_reading,
+    is_worth_reading,
 )
 from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
@@ -111,9 +111,9 @@ def find_contradiction(
         return None
     said, shown = outcome.said_bytes, outcome.shown
     if outcome.answer is not None:
-        if not worth_reading(found.tokens, choices, len(outcome.answer)):
+        if not is_worth_reading(found.tokens, choices, len(outcome.answer)):
             return None
-        said, shown = said_in_answer(outcome.answer), shows_pictures(outcome.answer)
+        said, shown = answer_content_bytes(outcome.answer), has_pictures(outcome.answer)
     if is_too_low(found.tokens, said):
         return Contradiction.TOO_LOW
     if not shown and is_too_high(found.tokens, found.usage, choices, said):
@@ -142,4 +142,4 @@ def said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
         return outcome.said_bytes
     if not KINDS[attempt.plan.request.kind].answer_has_text:
         return 0
-    return said_in_answer(outcome.answer)
+    return answer_content_bytes(outcome.answer)

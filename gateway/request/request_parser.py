@@ -1,10 +1,10 @@
 """The body that a target gets of a client's request: its own model, usage, limits and salt."""
 
-from gateway.http.body import Members, encode, raw
+from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.text_members import stream_options
 
-_TRUE = raw(True)
+_TRUE = encode_raw(True)
 
 
 def _name_limit(members: Members) -> None:
@@ -30,7 +30,7 @@ def body_for(
     if asked.form is not None:
         return asked.form.body_for(upstream_model)
     members = dict(asked.members)
-    members["model"] = raw(upstream_model)
+    members["model"] = encode_raw(upstream_model)
     if own:
         _name_limit(members)
     if asked.stream:
@@ -40,12 +40,12 @@ def body_for(
             options["continuous_usage_stats"] = _TRUE
         else:
             options.pop("continuous_usage_stats", None)
-        members["stream_options"] = raw(options)
+        members["stream_options"] = encode_raw(options)
     if asked.translated is not None and "max_tokens" in members:
         members[cap_name] = members.pop("max_tokens")
     if max_tokens_cap is not None:
         name = "max_completion_tokens" if "max_completion_tokens" in members else cap_name
-        members[name] = raw(max_tokens_cap)
+        members[name] = encode_raw(max_tokens_cap)
     if salt is not None:
-        members["cache_salt"] = raw(salt)
+        members["cache_salt"] = encode_raw(salt)
     return encode(members)

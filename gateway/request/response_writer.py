@@ -20,8 +20,8 @@ from backends.errors import (
     UpstreamRejected,
     WrongAddress,
 )
-from backends.exchange import drain, pour, read_all
-from backends.refusal import TOO_LONG, names_model, openai_refusal
+from backends.exchange import drain_exchange, pour_exchange, read_all
+from backends.refusal import TOO_LONG, is_about_model, openai_refusal
 from gateway.clock import Clock
 from gateway.http.connection import Header
 from gateway.kinds import KINDS
@@ -56,9 +56,9 @@ class ResponseWriter:
         read = KINDS[attempt.plan.asked.kind].read_answer
         if exchange.status >= 400:
             body = await read_all(exchange, REFUSAL_LIMIT_BYTES)
-            await self._refused(attempt, exchange.status, body, reply)
+            await self._relay_refusal(attempt, exchange.status, body, reply)
         elif read is not None and not _flows(attempt, exchange):
-            await self._found(attempt, exchange, reply, read)
+            await self._relay_whole(attempt, exchange, reply, read)
         elif attempt.plan.asked.stream:
             await self._stream(attempt, exchange, reply)
         else:
@@ -70,23 +70,23 @@ class ResponseWriter:
         """Answer with a refusal that stood in the body of a 200, as with that status."""
         if reply.started or error.status is None:
             raise error
-        await self._refused(attempt, error.status, error.body, reply)
+        await self._relay_refusal(attempt, error.status, error.body, reply)
 
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         asked = attempt.plan.asked
         attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
         headers = _headers(attempt, STREAM, NO_CACHE)
         stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
-        while not await pour(exchange, stream):
+        while not await pour_exchange(exchange, stream):
             if stream.held:
                 if not reply.started:
                     await reply.start(200, headers)
-                    attempt.begins()
+                    attempt.start_answer()
                 await reply.body(stream.held, more=True)
             if stream.error is not None:
                 raise stream.error
             if relay.complete:  # an upstream that stays open after `[DONE]` has nothing to add
-                await drain(exchange)
+                await drain_exchange(exchange)
                 break
         rest = relay.finish()
         outcome = AttemptOutcome(
@@ -104,7 +104,7 @@ class ResponseWriter:
             await self._metering.settle(attempt, outcome.without_client())
             return
         await self._metering.settle(attempt, outcome)
-        reply.booked(attempt.booked)
+        reply.set_usage(attempt.booked)
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
@@ -112,7 +112,7 @@ class ResponseWriter:
     async def _whole(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES, check=partial(_check_wanted, reply))
         said = parse_answer(body)
-        attempt.saw(self._clock.now_s(), 1)
+        attempt.observe_content(self._clock.now_s(), 1)
         outcome = AttemptOutcome(
             "finished",
             200,
@@ -129,10 +129,10 @@ class ResponseWriter:
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
-        reply.booked(attempt.booked)
-        await reply.whole(exchange.status, headers, body)
+        reply.set_usage(attempt.booked)
+        await reply.send_whole(exchange.status, headers, body)
 
-    async def _found(
+    async def _relay_whole(
         self,
         attempt: Attempt,
         exchange: Exchange,
@@ -143,7 +143,7 @@ class ResponseWriter:
         body = await read_all(exchange, ANSWER_LIMIT_BYTES, check=partial(_check_wanted, reply))
         media = media_type(exchange.headers)
         found = read(body, media)
-        attempt.saw(self._clock.now_s(), 1)
+        attempt.observe_content(self._clock.now_s(), 1)
         outcome = AttemptOutcome(
             "finished", 200, usage=found.usage, usage_final=True, said_bytes=found.said_bytes
         )
@@ -157,9 +157,9 @@ class ResponseWriter:
         headers = _headers(attempt, content_type)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
-        await reply.whole(exchange.status, headers, body)
+        await reply.send_whole(exchange.status, headers, body)
 
-    async def _refused(
+    async def _relay_refusal(
         self, attempt: Attempt, status: int, body: bytes, reply: ClientResponse
     ) -> None:
         """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
@@ -169,7 +169,7 @@ class ResponseWriter:
         """
         if status in OUR_ACCOUNT:  # its body may quote them
             raise UpstreamRejected("the target refused our credentials", status=status)
-        if status in NO_PATH and not names_model(body):
+        if status in NO_PATH and not is_about_model(body):
             raise WrongAddress("the target has no such path", status=status)
         if status == NOT_FOUND and attempt.own and not attempt.last:
             raise ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
@@ -179,7 +179,7 @@ class ResponseWriter:
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
-        await reply.whole(status, _headers(attempt, JSON), told)
+        await reply.send_whole(status, _headers(attempt, JSON), told)
 
 
 class StreamSink:
@@ -213,17 +213,17 @@ class StreamSink:
         try:
             out = relay.feed(piece)
         except BackendError as error:
-            return self._broken(error)
+            return self._fail(error)
         if relay.content_events > attempt.events:
-            attempt.saw(self._now_s(), relay.content_events)
+            attempt.observe_content(self._now_s(), relay.content_events)
         elif attempt.first_token_s is None and self._is_late():
-            return self._broken(HeadTimeout("no token in time"))
+            return self._fail(HeadTimeout("no token in time"))
         reply = self._reply
         self.held = reply.push(out) if out and reply.ended_by is None else b""
         self.error = relay.error  # no further piece may ever come to tell it
         return not self.held and not relay.complete and self.error is None
 
-    def _broken(self, error: BackendError) -> bool:
+    def _fail(self, error: BackendError) -> bool:
         self.error, self.held = error, b""
         return False
 

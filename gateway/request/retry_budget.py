@@ -19,11 +19,11 @@ class RetryBudget:
     def allowed(self) -> bool:
         return self._balance >= 1.0
 
-    def asked(self) -> None:
+    def count_request(self) -> None:
         """A request came."""
         self._balance = min(RESERVE, self._balance + SHARE)
 
-    def ended(self, *, ok: bool) -> None:
+    def record_retry(self, *, ok: bool) -> None:
         """A further try answered, or failed."""
         change = 1.0 if ok else -1.0
         self._balance = max(-RESERVE, min(RESERVE, self._balance + change))

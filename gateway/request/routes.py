@@ -62,13 +62,13 @@ class RouteCache:
         place = asked, identity.key_id
         route = self._known.get(place)
         if route is None or route.identity is not identity:
-            route = self._made(asked, identity)
+            route = self._make_route(asked, identity)
             if place not in self._known and len(self._known) >= ROUTES_LIMIT:
                 del self._known[next(iter(self._known))]
             self._known[place] = route
         return route
 
-    def _made(self, asked: str, identity: Identity) -> RouteContext:
+    def _make_route(self, asked: str, identity: Identity) -> RouteContext:
         found = resolve_model(self._settings, asked)
         if found is None:
             raise RequestError(

@@ -15,7 +15,7 @@ Message = Any
 Send = Callable[[Message], Awaitable[None]]
 
 
-async def with_last_word(
+async def serve_with_shutdown_response(
     serve: Callable[[Send], Awaitable[None]], send: Send, draining: Callable[[], bool]
 ) -> None:
     """Runs `serve(send)`; 503 where it is cancelled while `draining` and nothing was sent yet."""

@@ -108,7 +108,9 @@ class SilentEngineDetector:
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
 
-    def heard(self, attempt: Attempt, task: asyncio.Task[Any]) -> AbstractContextManager[None]:
+    def watch_attempt(
+        self, attempt: Attempt, task: asyncio.Task[Any]
+    ) -> AbstractContextManager[None]:
         """Around all that `task` awaits of a target; raises why it is moved from its engine."""
         if not attempt.own:
             return _UNWATCHED
@@ -125,9 +127,9 @@ class SilentEngineDetector:
         """Until cancelled."""
         while True:
             await asyncio.sleep(LOOK_S)
-            self.look()
+            self.check_engines()
 
-    def look(self) -> None:
+    def check_engines(self) -> None:
         now_s = self._clock.now_s()
         late_s, self._looked_s = now_s - self._looked_s - LOOK_S, now_s
         if late_s > LATE_S:
@@ -144,7 +146,7 @@ class SilentEngineDetector:
             for wait in engine.waits
             if wait.counts
             and now_s - max(wait.attempt.dispatched_s, heard_s)
-            > (PATIENCE_S if known else patience_s(wait.attempt))
+            > (PATIENCE_S if known else silence_timeout_s(wait.attempt))
         ]
         if not overdue:
             return
@@ -162,7 +164,7 @@ class SilentEngineDetector:
             wait.move(FirstTokenTimeout("the engine takes requests and says nothing"))
 
 
-def patience_s(attempt: Attempt) -> float:
+def silence_timeout_s(attempt: Attempt) -> float:
     """How long nothing may be heard of a request before its engine is suspected."""
     request, verdict = attempt.plan.request, attempt.step.verdict
     if verdict.ttft_ms is None:

@@ -15,25 +15,25 @@ from ledger.journals.records import AttemptSettled
 class RequestTrace(Protocol):
     """One request, from its first byte to its last. Times are monotonic seconds."""
 
-    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
+    def on_decided(self, begun_s: float, plan: RoutingPlan) -> None:
         """It was planned, from `begun_s` to now; again whenever it waited for a place."""
 
-    def sends(
+    def on_dispatched(
         self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
     ) -> dict[str, str]:
         """An attempt is dispatched: what else its target is told in headers."""
 
-    def settled(self, record: AttemptSettled) -> None:
+    def on_settled(self, record: AttemptSettled) -> None:
         """An attempt has ended, and the journal has it."""
 
-    def ends(self, status: int | None, ended_by: str | None) -> None:
+    def on_ended(self, status: int | None, ended_by: str | None) -> None:
         """Nothing more is sent to the client; `status` is what it was told, if it was."""
 
 
 class TraceObserver(Protocol):
     """One per worker."""
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> RequestTrace:
+    def start_trace(self, request_id: str, path: str, headers: Iterable[Header]) -> RequestTrace:
         """A request has come."""
 
     def close(self) -> None:

@@ -84,7 +84,7 @@ def is_too_high(
     tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
 ) -> bool:
     """Whether the text that came has fewer bytes than so many tokens; not asked of pictures."""
-    visible = tokens.plain_output - _rejected(usage)
+    visible = tokens.plain_output - _rejected_tokens(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
 
 
@@ -94,7 +94,7 @@ def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
     return msgspec.structs.replace(tokens, output=visible + tokens.reasoning + tokens.audio_output)
 
 
-def worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
+def is_worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
     """Whether an answer in one piece must be read to judge it: mostly its size says enough.
 
     Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.
@@ -103,7 +103,7 @@ def worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
     return is_too_low(tokens, answer_bytes) or 2 * visible > answer_bytes
 
 
-def _rejected(usage: Mapping[str, Any]) -> int:
+def _rejected_tokens(usage: Mapping[str, Any]) -> int:
     """Tokens of a prediction that the model did not take over: billed, and never said."""
     details = usage.get("completion_tokens_details")
     count = details.get("rejected_prediction_tokens") if isinstance(details, Mapping) else None

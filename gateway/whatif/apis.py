@@ -14,7 +14,7 @@ class ApiLatency:
     tpot_s: float
 
 
-def draws(count: int, latency: Latency, seed: int) -> list[ApiLatency]:
+def draw_latencies(count: int, latency: Latency, seed: int) -> list[ApiLatency]:
     """An answer to each request, asked for or not, so that policies are comparable."""
     rng = random.Random(seed)  # noqa: S311  (a simulation)
     return [ApiLatency(*latency.draw(rng)) for _ in range(count)]

@@ -23,20 +23,20 @@ from gateway.control.whatif_jobs import (
     WhatIfProgress,
     WhatIfResult,
     progress,
-    tell,
+    write_result,
 )
 from gateway.policies.sets import examine_set, rules_of
 from gateway.whatif.ledger_traffic import SpanError
 from gateway.whatif.replay_fleet import HouseError
 from gateway.whatif.traffic_selection import (
     WhatIfInputError,
-    arranged,
+    arrange_traffic,
+    engine_model_source,
     house_of,
-    modelled,
     pool_and_model,
-    recorded_traffic,
+    read_recorded_traffic,
 )
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from ledger.database import URL_VARIABLE, open_readonly
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book
@@ -48,30 +48,30 @@ TOLD_EVERY_S = 0.2
 
 def main(argv: list[str], environ: Mapping[str, str]) -> None:
     place = Path(argv[0])
-    _give_way()
+    _lower_priority()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WhatIfJobSpec)
     threading.Thread(target=_end_with_starter, daemon=True).start()
     try:
         document = answer(order, environ[URL_VARIABLE], ProgressWriter(place, Clock()))
-        tell(place, WhatIfResult(result=document))
+        write_result(place, WhatIfResult(result=document))
     except (WhatIfInputError, HouseError, SpanError) as error:
-        tell(place, WhatIfResult(fault=str(error)))
+        write_result(place, WhatIfResult(fault=str(error)))
 
 
 def answer(order: WhatIfJobSpec, url: str, report: "ProgressWriter") -> dict[str, Any]:
     """The document. Raises `WhatIfInputError`, `HouseError`, `SpanError`."""
     asked = order.question
     settings = Settings.model_validate(order.settings)
-    report.doing("reads the ledger")
+    report.write_stage("reads the ledger")
     books = open_readonly(url)
     try:
         in_force = rules_of(settings, policies_in_force(books)).settings
         sets = [(name, _rules(name, text, settings, in_force)) for name, text in asked.sets]
         prices = load_price_book(books, price_aliases(settings))
-        traffic = recorded_traffic(books, asked.ledger, asked.most, order.now_us)
-        traffic = arranged(settings, traffic, asked.models, asked.times)
+        traffic = read_recorded_traffic(books, asked.ledger, asked.most, order.now_us)
+        traffic = arrange_traffic(settings, traffic, asked.models, asked.times)
         named = {
-            pool: modelled(word, what)
+            pool: engine_model_source(word, what)
             for word in asked.engines
             for pool, what in [pool_and_model(word)]
         }
@@ -80,7 +80,7 @@ def answer(order: WhatIfJobSpec, url: str, report: "ProgressWriter") -> dict[str
         books.dispose()
     names = [name for name, _ in sets]
     count = len(traffic.arrivals)
-    document = trial(house, sets, traffic.arrivals, asked.seed, report.of(names, count))
+    document = run_whatif(house, sets, traffic.arrivals, asked.seed, report.of(names, count))
     document["traffic"] = {**document["traffic"], **traffic.about, "times": asked.times}
     return document
 
@@ -93,7 +93,7 @@ class ProgressWriter:
         self._clock = clock
         self._told_s = -TOLD_EVERY_S
 
-    def doing(self, what: str, done: int = 0, of: int = 0) -> None:
+    def write_stage(self, what: str, done: int = 0, of: int = 0) -> None:
         self._told_s = self._clock.now_s()
         progress(self._place, WhatIfProgress(what, done, of))
 
@@ -103,7 +103,7 @@ class ProgressWriter:
 
         def report(name: str, done: int) -> None:
             if done == requests or self._clock.now_s() - self._told_s >= TOLD_EVERY_S:
-                self.doing(f"plays {name}", names.index(name) * requests + done, total)
+                self.write_stage(f"plays {name}", names.index(name) * requests + done, total)
 
         return report
 
@@ -120,7 +120,7 @@ def _rules(name: str, text: str, settings: Settings, in_force: Settings) -> Sett
     return examined.settings
 
 
-def _give_way() -> None:
+def _lower_priority() -> None:
     os.nice(NICENESS)
     with suppress(OSError):  # a container may forbid it
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

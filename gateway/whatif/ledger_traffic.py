@@ -26,7 +26,7 @@ class SpanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LedgerTraffic:
-    """Arrivals from `start_us` on; `seen` by API; `refused`: asked, and never served.
+    """Arrivals from `start_us` on; `latency_source` by API; `refused`: asked, and never served.
 
     `cut`: there were more in the span than could be taken.
     """
@@ -57,7 +57,7 @@ def span_of(text: str, now_us: int) -> Scope:
     raise SpanError(f"--ledger {text}: no span of time; say {SPAN_FORMS}")
 
 
-def past(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:
+def read_traffic(connection: Connection, scope: Scope, *, most: int | None = None) -> LedgerTraffic:
     """What was asked in the span, the earliest first."""
     rows: dict[str, Arrival] = {}
     logs: dict[str, _Logs] = {}
@@ -85,7 +85,7 @@ def past(connection: Connection, scope: Scope, *, most: int | None = None) -> Le
                 asked.ttft_us,
                 further_us / (asked.output_tokens - 1) if asked.output_tokens > 1 else 0,
             )
-    seen = {name: log.seen for name, log in logs.items() if len(log.ttft) >= LEAST_SEEN}
+    seen = {name: log.latency_source for name, log in logs.items() if len(log.ttft) >= LEAST_SEEN}
     refused = refused_requests(connection, scope)
     return LedgerTraffic(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
 
@@ -103,7 +103,7 @@ class _Logs:
             self.tpot.append(math.log(tpot_us / 1e6))
 
     @property
-    def seen(self) -> ApiLatencySource:
+    def latency_source(self) -> ApiLatencySource:
         prior = Latency()
         ttft, tpot = _lognormal(self.ttft), _lognormal(self.tpot)
         if tpot is None:

@@ -100,7 +100,7 @@ def _plots(document: dict[str, Any]) -> list[tuple[str, str]]:
         raise PlotsMissingError("its plots need `pip install 'breakeven[dashboard]'`") from error
     found = [
         ("Dollars", _dollars(alt, document["results"])),
-        ("Promises kept, by class", _kept(alt, document["results"])),
+        ("Promises kept, by class", _attainment_chart(alt, document["results"])),
     ]
     load, unit = _load(document)
     if load:
@@ -134,7 +134,7 @@ def _dollars(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     )
 
 
-def _kept(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
+def _attainment_chart(alt: Any, results: Sequence[dict[str, Any]]) -> Any:
     data = [
         {"class": f"{result['policy']}: {each['class']}", "what": what, "share": each[name]}
         for result in results

@@ -34,7 +34,7 @@ from router.bid_price import UNKNOWN_MARKET, BidPrice, DemandSums, DemandWindow,
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
-from router.forecast import kv_longest_tokens, work_of
+from router.forecast import max_kv_tokens, work_of
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
 from router.types import (
@@ -74,7 +74,7 @@ class PoolSample(NamedTuple):
     bid_price_pusd_per_s: float
 
 
-def _asking(arrival: Arrival, model: str) -> ConditionInput:
+def _condition_input(arrival: Arrival, model: str) -> ConditionInput:
     return ConditionInput(
         model=model,
         team=arrival.tenant,
@@ -125,11 +125,12 @@ class PolicyReplay:
         terms = self._terms(arrival, name, model, targets)
         rule = terms.rule
         request = self._request(arrival, name, model, terms)
-        frozen = self._candidates.freeze(
+        frozen = self._candidates.build(
             targets,
             request,
             model.compare_with,
-            rooms_pusd=[self._purses.room_pusd(arrival.tenant, self._wall_us())] * len(targets),
+            rooms_pusd=[self._purses.remaining_pusd(arrival.tenant, self._wall_us())]
+            * len(targets),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=self._clock,
         )
@@ -137,9 +138,9 @@ class PolicyReplay:
         policy = rule.priced(frozen)
         decision = decide(request, policy, [entry.candidate for entry in frozen])
         for place, verdict in enumerate(decision.order):
-            choice = self._fitting(arrival, request, verdict, frozen, rule)
+            choice = self._own_choice(arrival, request, verdict, frozen, rule)
             if choice is not None:
-                self.holding.chose(name, arrival, decision.order, place)
+                self.holding.record_choice(name, arrival, decision.order, place)
                 self._note(decision, request, policy)
                 return choice
         waited_ms = 1000.0 * (now_s - arrival.at_s)
@@ -151,7 +152,7 @@ class PolicyReplay:
             None, refused=True, told=ReplayDecision(policy.name, "", decision.reason)
         )
 
-    def ended(self, outcome: ReplayOutcome) -> None:
+    def on_ended(self, outcome: ReplayOutcome) -> None:
         arrival, choice = outcome.arrival, outcome.choice
         told = None if choice is None else choice.told
         if isinstance(told, ReplayDecision) and told.held is not None:
@@ -194,7 +195,7 @@ class PolicyReplay:
             self._chains[name, arrival.tenant] = chain
         wall_us = self._house.calendar.wall_us(arrival.at_s)
         key = f"{arrival.session or wall_us}:{arrival.tenant}"
-        terms = chain.terms(partial(_asking, arrival, name), wall_us=wall_us, key=key)
+        terms = chain.terms(partial(_condition_input, arrival, name), wall_us=wall_us, key=key)
         policy = terms.rule.policy
         self.slos.setdefault(policy.name, policy.slo)
         return terms
@@ -216,7 +217,7 @@ class PolicyReplay:
             barred=terms.barred,
         )
 
-    def _fitting(
+    def _own_choice(
         self,
         arrival: Arrival,
         request: RoutingRequest,
@@ -247,7 +248,7 @@ class PolicyReplay:
                 held.settle(0)
             return None
         most = min((*limits, room - arrival.prompt_tokens))
-        final = kv_longest_tokens(work_of(request, policy), candidate)
+        final = max_kv_tokens(work_of(request, policy), candidate)
         return ReplayChoice(
             seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
         )
@@ -322,7 +323,7 @@ class _Own:
     def __init__(self, planned: PolicyReplay, seat: ReplayEngine, pool: str) -> None:
         self._planned, self._seat, self._pool = planned, seat, pool
 
-    def look(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
+    def snapshot(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
         seat, market = self._seat, self._planned.market(self._pool)
         state = seat.state(now_s, tightest_ttft_ms=market.tightest_ttft_ms)
         return state, seat.shape.context_tokens, market
@@ -336,7 +337,7 @@ class _Api:
         self._state = ApiState()
         self._known = 0
 
-    def look(self, _now_s: float, _needed_tokens: int) -> ApiState:
+    def snapshot(self, _now_s: float, _needed_tokens: int) -> ApiState:
         return self._state
 
     def learn(self, tracker: LatencyTracker) -> None:

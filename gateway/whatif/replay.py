@@ -40,13 +40,13 @@ class ReplayOutcome:
     waited_s: float = 0.0
     choice: "ReplayChoice | None" = field(default=None, compare=False)
 
-    def kept(self, slo: Slo) -> bool:
-        return self.kept_ttft(slo) and self.kept_tpot(slo)
+    def has_met_slo(self, slo: Slo) -> bool:
+        return self.has_met_ttft(slo) and self.has_met_tpot(slo)
 
-    def kept_ttft(self, slo: Slo) -> bool:
+    def has_met_ttft(self, slo: Slo) -> bool:
         return slo.ttft_ms is None or 1000.0 * self.ttft_s <= slo.ttft_ms
 
-    def kept_tpot(self, slo: Slo) -> bool:
+    def has_met_tpot(self, slo: Slo) -> bool:
         return slo.tpot_ms is None or 1000.0 * self.tpot_s <= slo.tpot_ms
 
 
@@ -84,7 +84,7 @@ class ReplayPolicyProtocol(Protocol):
         self, arrival: Arrival, seats: Sequence[ReplayEngine], now_s: float, worker: int, /
     ) -> ReplayChoice: ...
 
-    def ended(self, outcome: ReplayOutcome) -> None:
+    def on_ended(self, outcome: ReplayOutcome) -> None:
         """A request is over: time to learn from it."""
 
     def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
@@ -116,18 +116,18 @@ class Replay:
             first_s = self.arrivals[0].at_s
             self._moves = [(first_s, _FOLD, -1), (first_s, _TICK, -1)]
         for index, arrival in enumerate(self.arrivals):
-            self._pass(arrival.at_s, chooser)
-            self._ask(index, arrival, arrival.at_s, chooser)
+            self._advance_until(arrival.at_s, chooser)
+            self._route_arrival(index, arrival, arrival.at_s, chooser)
             if self.progress is not None and index % TOLD_EVERY == 0:
                 self.progress(index)
         if self.progress is not None:
             self.progress(len(self.arrivals))
         self._moves = [move for move in self._moves if move[1] not in (_FOLD, _TICK)]
         heapq.heapify(self._moves)
-        self._pass(inf, chooser)
+        self._advance_until(inf, chooser)
         return self.outcomes
 
-    def _ask(
+    def _route_arrival(
         self, index: int, arrival: Arrival, now_s: float, chooser: ReplayPolicyProtocol
     ) -> None:
         worker, outcome = index % self.knowledge.workers, self.outcomes[index]
@@ -153,7 +153,7 @@ class Replay:
         if choice.stands is not None:
             heapq.heappush(self._moves, (now_s + self.knowledge.skew_s, _LOOK, index))
 
-    def _pass(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
+    def _advance_until(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:
         """Let time pass, with what is due on the way."""
         moves = self._moves
         while moves and moves[0][0] <= until_s:
@@ -166,14 +166,14 @@ class Replay:
                 periods = max(1, self._quiet(at_s, until_s, TICK_S))
                 heapq.heappush(moves, (at_s + periods * TICK_S, what, -1))
             elif what == _ANSWER:
-                chooser.ended(self.outcomes[index])
+                chooser.on_ended(self.outcomes[index])
             elif what == _AGAIN:
                 self._waiting -= 1
-                self._ask(index, self.arrivals[index], at_s, chooser)
+                self._route_arrival(index, self.arrivals[index], at_s, chooser)
             elif what == _LOOK:
-                self._look(index, at_s)
+                self._recheck_choice(index, at_s)
             else:
-                self._give_up(index, at_s)
+                self._abandon_engine(index, at_s)
         self._advance(until_s, chooser)
 
     def _fold(self, at_s: float, until_s: float) -> float:
@@ -183,7 +183,7 @@ class Replay:
         for seat in self.seats:
             seat.fold(at_s)
             if folds:
-                seat.rest(folds, period_s)
+                seat.skip_folds(folds, period_s)
         return at_s + (folds + 1) * period_s
 
     def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
@@ -199,9 +199,9 @@ class Replay:
                 ttft_s, outcome.tpot_s = flight.latencies_s
                 outcome.ttft_s = outcome.waited_s + ttft_s
                 outcome.preemptions = flight.preemptions
-                chooser.ended(outcome)
+                chooser.on_ended(outcome)
 
-    def _look(self, index: int, at_s: float) -> None:
+    def _recheck_choice(self, index: int, at_s: float) -> None:
         """What others did when it was sent is known by now."""
         outcome = self.outcomes[index]
         if outcome.engine is None or outcome.choice is None or outcome.choice.stands is None:
@@ -209,11 +209,11 @@ class Replay:
         seat = self._seat_of(outcome)
         flight = seat.flights.get(str(index))
         if flight is not None and flight.first_s is None:
-            missed = seat.missed(flight)
+            missed = seat.missed_load(flight)
             if any(missed) and not outcome.choice.stands(missed):
-                self._give_up(index, at_s)
+                self._abandon_engine(index, at_s)
 
-    def _give_up(self, index: int, at_s: float) -> None:
+    def _abandon_engine(self, index: int, at_s: float) -> None:
         """Without a first token so far: the engine is told to stop, and the API asked."""
         outcome = self.outcomes[index]
         seat = self._seat_of(outcome)

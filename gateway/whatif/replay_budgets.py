@@ -27,17 +27,17 @@ class ReplayBudget:
         self._window = CalendarWindow(0, 0)
         self._taken: dict[int, int] = {}  # spent and held, by window
 
-    def at(self, at_us: int) -> int:
+    def window_at_us(self, at_us: int) -> int:
         """The window of this instant, by its start."""
         at_s = at_us // 1_000_000
         if not self._window.start_s <= at_s < self._window.end_s:
             self._window = window_at(self._budget.period, self._budget.timezone, at_s)
         return self._window.start_s
 
-    def room_pusd(self, window: int) -> int:
+    def remaining_pusd(self, window: int) -> int:
         return max(0, self._limit - self._taken.get(window, 0))
 
-    def take(self, window: int, pusd: int) -> None:
+    def reserve(self, window: int, pusd: int) -> None:
         self._taken[window] = self._taken.get(window, 0) + pusd
 
 
@@ -49,7 +49,7 @@ class ReplayHold(NamedTuple):
 
     def settle(self, charged_pusd: int) -> None:
         for purse, window in self.taken:
-            purse.take(window, charged_pusd - self.pusd)
+            purse.reserve(window, charged_pusd - self.pusd)
 
 
 class _NamedBudget:
@@ -70,18 +70,22 @@ class ReplayBudgets:
                 self._budgets.setdefault(budget.scope, []).append(_NamedBudget(budget))
         self._of: dict[str, list[ReplayBudget]] = {}
 
-    def room_pusd(self, team: str, at_us: int) -> int | None:
+    def remaining_pusd(self, team: str, at_us: int) -> int | None:
         """What its tightest budget leaves; `None`: it has none."""
         purses = self._purses(team)
-        return min([purse.room_pusd(purse.at(at_us)) for purse in purses]) if purses else None
+        return (
+            min([purse.remaining_pusd(purse.window_at_us(at_us)) for purse in purses])
+            if purses
+            else None
+        )
 
     def hold(self, team: str, at_us: int, pusd: int) -> ReplayHold | None:
         purses = self._purses(team)
         if not purses:
             return None
-        taken = tuple((budget, budget.at(at_us)) for budget in purses)
+        taken = tuple((budget, budget.window_at_us(at_us)) for budget in purses)
         for purse, window in taken:
-            purse.take(window, pusd)
+            purse.reserve(window, pusd)
         return ReplayHold(pusd, taken)
 
     def _purses(self, team: str) -> list[ReplayBudget]:

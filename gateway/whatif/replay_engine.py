@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from backends.simulator.model import SimulatedEngine
 from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
-from gateway.fleet.target_views import crowded
+from gateway.fleet.target_views import is_crowded
 from gateway.whatif.traffic import Arrival
 from router.deadlines import bearable_ms
 from router.feedback import FeedbackLoops, FeedbackSums, predicted_s, pull
@@ -119,7 +119,7 @@ class ReplayEngine:
         if not self._waiting:
             self._moved_s = at_s
         queued, held = arrival.prompt_tokens, flight.promised
-        self._changed(at_s, worker, sequences=1, queued=queued, held=held)
+        self._change_load(at_s, worker, sequences=1, queued=queued, held=held)
 
     def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
         """Let time pass; returns what ended."""
@@ -140,7 +140,7 @@ class ReplayEngine:
         self._promise(flight, -1)
         self.engine.abort(name)
         queued = flight.arrival.prompt_tokens if flight.first_s is None else 0
-        self._changed(
+        self._change_load(
             self.engine.now_s, flight.worker, sequences=-1, queued=-queued, held=-flight.promised
         )
         return flight
@@ -156,9 +156,9 @@ class ReplayEngine:
         else:
             self.loops.fold(FeedbackSums(admitted_tokens=self._prefilled + self._queued), now_s)
 
-    def rest(self, folds: int, period_s: float) -> None:
+    def skip_folds(self, folds: int, period_s: float) -> None:
         """As so many folds a period apart, of what was folded last: nothing runs in between."""
-        self.loops.rest(folds, period_s)
+        self.loops.skip_folds(folds, period_s)
 
     def state(
         self, now_s: float, worker: int = 0, tightest_ttft_ms: float | None = None
@@ -166,7 +166,7 @@ class ReplayEngine:
         """What that worker knows of the engine at this instant."""
         seen = self._loads(now_s)
         if self._knowledge.skew_s:
-            seen = self._as_seen_by(worker, seen)
+            seen = self._stale_loads_of(worker, seen)
         shape, loops = self.shape, self.loops
         held = seen.context + seen.queued
         state = EngineState(
@@ -178,9 +178,9 @@ class ReplayEngine:
             head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
             head_since_s=now_s - seen.moved_s,
         )  # fmt: skip
-        return replace(state, residents=self._residents()) if crowded(state) else state
+        return replace(state, residents=self._residents()) if is_crowded(state) else state
 
-    def missed(self, flight: ReplayRequest) -> PeerLoad:
+    def missed_load(self, flight: ReplayRequest) -> PeerLoad:
         """What others had in flight when this one was sent, and its worker did not know."""
         until_s = flight.started_s
         since_s = until_s - self._knowledge.skew_s
@@ -205,7 +205,9 @@ class ReplayEngine:
             self._squares, self._moved_s,
         )  # fmt: skip
 
-    def _changed(self, at_s: float, worker: int, *, sequences: int, queued: int, held: int) -> None:
+    def _change_load(
+        self, at_s: float, worker: int, *, sequences: int, queued: int, held: int
+    ) -> None:
         """A worker's own sums moved: `queued` prompt tokens, `held` tokens of promises."""
         self._queued += queued
         self._promised += held
@@ -218,7 +220,7 @@ class ReplayEngine:
             while news[0][0] <= at_s - 2.0 * skew_s:  # a second look asks for what is so old
                 news.popleft()
 
-    def _as_seen_by(self, worker: int, now: _Loads) -> _Loads:
+    def _stale_loads_of(self, worker: int, now: _Loads) -> _Loads:
         """Without what others did of late; a worker's own news is seen at once."""
         since_s = now.at_s - self._knowledge.skew_s
         late = [item for item in self._news if item[1] != worker and item[0] > since_s]
@@ -243,7 +245,7 @@ class ReplayEngine:
     def _first(self, flight: ReplayRequest, at_s: float) -> None:
         flight.first_s = at_s
         prompt = flight.arrival.prompt_tokens
-        self._changed(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
+        self._change_load(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
         self._moved_s = at_s
         self._prefilled += prompt
         flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
@@ -260,13 +262,13 @@ class ReplayEngine:
         flight.end_s = event.at_s
         steps = flight.arrival.output_tokens - 1
         if steps > 0:
-            self._decoded(flight, event.at_s - flight.first_s, steps)
+            self._observe_decode(flight, event.at_s - flight.first_s, steps)
         del self.flights[event.id]
         self._promise(flight, -1)
-        self._changed(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
+        self._change_load(event.at_s, flight.worker, sequences=-1, queued=0, held=-flight.promised)
         return flight
 
-    def _decoded(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:
+    def _observe_decode(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:
         self._observed += observed_s
         self._predicted += predicted_s(
             self.believed,

@@ -14,9 +14,9 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import EngineShape
 from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import resolve_model
-from gateway.config.machines import parts
+from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, Settings
-from gateway.control.decisions.hypothetical import nobody, unstarted
+from gateway.control.decisions.hypothetical import make_null_backend, unstarted_runtime
 from gateway.fleet.fleet import Fleet
 from gateway.runtime import VLLM_LIMITS, Runtime
 from ledger.fleet.pool_records import CapacityRow
@@ -79,8 +79,8 @@ class ReplayFleet:
         self.start_us = start_us
         self.calendar = ReplayClock(start_us)
         self._entered = entered or {}
-        self.runtime: Runtime = unstarted(settings)
-        self.fleet = Fleet(settings, self.runtime, nobody)
+        self.runtime: Runtime = unstarted_runtime(settings)
+        self.fleet = Fleet(settings, self.runtime, make_null_backend)
         self.seen = {
             name: seen.get(name, ApiLatencySource(Latency(), PRIOR_SOURCE))
             for name in self.runtime.apis
@@ -106,7 +106,7 @@ class ReplayFleet:
 
         What stands in the books counts before the configuration: rates are entered there.
         """
-        total, unknown, paid = 0, [], parts(self.settings)
+        total, unknown, paid = 0, [], machine_shares(self.settings)
         for name in self.engines:
             rate, pool = self._entered.get(name), self.settings.pools[name]
             rate = paid[name].pusd_per_hour if rate is None else rate
@@ -118,7 +118,7 @@ class ReplayFleet:
         return total, unknown
 
 
-def pools_asked(settings: Settings, models: Iterator[str]) -> list[str]:
+def pools_of_models(settings: Settings, models: Iterator[str]) -> list[str]:
     """Own pools that the asked models may run on, in the order of the file."""
     targets: set[str] = set()
     for name in models:
@@ -156,7 +156,7 @@ def _model(
         found = EngineModelSource(profile.shape, f"profile {profile.name}")
     if found is None:
         rows = [row for row in measured if row.pool == name]
-        found = next((source for source in map(_measured, rows) if source is not None), None)
+        found = next((source for source in map(_measured_source, rows) if source is not None), None)
     if found is None:
         raise HouseError(
             f"pools.{name}: nobody measured its engine: say --engine {name}=PROFILE with one of"
@@ -174,7 +174,7 @@ def _model(
     )
 
 
-def _measured(row: CapacityRow) -> EngineModelSource | None:
+def _measured_source(row: CapacityRow) -> EngineModelSource | None:
     a, b, c = row.step_a_s, row.step_b_s, row.step_c_s
     d, t0, tokens = row.step_d_s, row.step_t0_s, row.kv_capacity_tokens
     if a is None or b is None or c is None or d is None or t0 is None or tokens is None:

@@ -23,7 +23,7 @@ MOST_FLOWS = 20
 Value = Callable[[Arrival], int | None]
 
 
-def valued(house: ReplayFleet) -> Value:
+def value_function(house: ReplayFleet) -> Value:
     """What a request is worth elsewhere; `None` where nothing has a price."""
     known: dict[str, Sequence[Price]] = {}
 
@@ -37,7 +37,7 @@ def valued(house: ReplayFleet) -> Value:
     return value
 
 
-def told_of(outcome: ReplayOutcome) -> ReplayDecision:
+def decision_of(outcome: ReplayOutcome) -> ReplayDecision:
     assert outcome.choice is not None, "it was asked"
     told = outcome.choice.told
     assert isinstance(told, ReplayDecision), "its chooser was `Planned`"
@@ -46,7 +46,7 @@ def told_of(outcome: ReplayOutcome) -> ReplayDecision:
 
 def api_pusd(outcome: ReplayOutcome) -> int | None:
     """What the API charges for it: 0 where none was asked, `None` where its price is not known."""
-    return 0 if outcome.engine is not None else charged_pusd(outcome, told_of(outcome))
+    return 0 if outcome.engine is not None else charged_pusd(outcome, decision_of(outcome))
 
 
 def result(
@@ -73,7 +73,9 @@ def result(
         },
         "classes": [
             _class(
-                rule, [outcome for outcome in outcomes if told_of(outcome).rule == rule], planned
+                rule,
+                [outcome for outcome in outcomes if decision_of(outcome).rule == rule],
+                planned,
             )
             for rule in planned.slos
         ],
@@ -81,7 +83,7 @@ def result(
         "sessions": planned.holding.document(),
         "targets": _targets(outcomes),
         "reasons": dict(
-            Counter(told_of(outcome).reason.value for outcome in outcomes).most_common()
+            Counter(decision_of(outcome).reason.value for outcome in outcomes).most_common()
         ),
         "load": [sample._asdict() for sample in planned.samples.values()],
     }
@@ -89,7 +91,7 @@ def result(
 
 def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) -> dict[str, Any]:
     slo = planned.slos[rule]
-    served = [outcome for outcome in outcomes if told_of(outcome).target]
+    served = [outcome for outcome in outcomes if decision_of(outcome).target]
     own = [outcome for outcome in served if outcome.engine is not None]
     api = [outcome for outcome in served if outcome.engine is None]
     decoded = [1000.0 * outcome.tpot_s for outcome in served if outcome.arrival.output_tokens > 1]
@@ -99,9 +101,9 @@ def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) 
         "slo": {"ttft_ms": slo.ttft_ms, "tpot_ms": slo.tpot_ms, "attainment": slo.attainment},
         "requests": len(outcomes),
         "refused": len(outcomes) - len(served),
-        "attainment": _share(sum(outcome.kept(slo) for outcome in served), len(outcomes)),
-        "attainment_own": _share(sum(outcome.kept(slo) for outcome in own), len(own)),
-        "attainment_api": _share(sum(outcome.kept(slo) for outcome in api), len(api)),
+        "attainment": _share(sum(outcome.has_met_slo(slo) for outcome in served), len(outcomes)),
+        "attainment_own": _share(sum(outcome.has_met_slo(slo) for outcome in own), len(own)),
+        "attainment_api": _share(sum(outcome.has_met_slo(slo) for outcome in api), len(api)),
         "ttft_ms_p50": _quantile(firsts, 0.5),
         "ttft_ms_p95": _quantile(firsts, 0.95),
         "tpot_ms_p50": _quantile(decoded, 0.5),
@@ -121,7 +123,9 @@ def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) 
         if (found := house.model(name)) is not None
     }
     some = [
-        outcome for outcome in outcomes if own[outcome.arrival.model] and told_of(outcome).target
+        outcome
+        for outcome in outcomes
+        if own[outcome.arrival.model] and decision_of(outcome).target
     ]
     spilled = [outcome for outcome in some if outcome.engine is None]
     worth, spilled_worth = (
@@ -141,7 +145,7 @@ def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) 
 def _targets(outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for outcome in outcomes:
-        name = told_of(outcome).target or "refused"
+        name = decision_of(outcome).target or "refused"
         row = rows.setdefault(
             name, {"target": name, "requests": 0, "input": 0, "output": 0, "api_usd": 0.0}
         )
@@ -157,7 +161,7 @@ def disagreement(before: Sequence[ReplayOutcome], after: Sequence[ReplayOutcome]
     """Where two sets sent the same requests, by target, and what the difference came to."""
     flows: dict[tuple[str, str], list[tuple[ReplayOutcome, ReplayOutcome]]] = {}
     for outcome, other in zip(before, after, strict=True):
-        here, there = _place(outcome), _place(other)
+        here, there = _target_of(outcome), _target_of(other)
         if here != there:
             flows.setdefault((here, there), []).append((outcome, other))
     ranked = sorted(flows.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -189,8 +193,8 @@ def _flow(
                 "team": old.arrival.tenant,
                 "prompt_tokens": old.arrival.prompt_tokens,
                 "output_tokens": old.arrival.output_tokens,
-                "rule": [told_of(old).rule, told_of(new).rule],
-                "reason": [told_of(old).reason.value, told_of(new).reason.value],
+                "rule": [decision_of(old).rule, decision_of(new).rule],
+                "reason": [decision_of(old).reason.value, decision_of(new).reason.value],
                 "ttft_ms": [_finite_ms(old), _finite_ms(new)],
             }
             for old, new in pairs[:: max(1, len(pairs) // EXAMPLES)][:EXAMPLES]
@@ -198,14 +202,14 @@ def _flow(
     }
 
 
-def _place(outcome: ReplayOutcome) -> str:
+def _target_of(outcome: ReplayOutcome) -> str:
     """Replicas of a pool are one place."""
-    target = told_of(outcome).target
+    target = decision_of(outcome).target
     return target.rpartition("/")[0] if outcome.engine is not None else target or "refused"
 
 
 def _finite_ms(outcome: ReplayOutcome) -> float | None:
-    return round(1000.0 * outcome.ttft_s, 1) if told_of(outcome).target else None
+    return round(1000.0 * outcome.ttft_s, 1) if decision_of(outcome).target else None
 
 
 def _share(part: float, whole: float) -> float | None:

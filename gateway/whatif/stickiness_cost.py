@@ -27,7 +27,9 @@ class StickinessCost:
     def target(self, model: str, arrival: Arrival) -> str | None:
         return self._last.target(_key(model, arrival)) if arrival.session else None
 
-    def chose(self, model: str, arrival: Arrival, order: Sequence[Verdict], place: int) -> None:
+    def record_choice(
+        self, model: str, arrival: Arrival, order: Sequence[Verdict], place: int
+    ) -> None:
         """It goes to `order[place]`, the first that can take it."""
         if not arrival.session:
             return

@@ -102,7 +102,7 @@ class TraceTraffic:
 def read_trace(path: Path, *, most: int | None = None) -> TraceTraffic:
     """Raises `TraceError`. `most`: of the earliest requests."""
     try:
-        with _opened(path) as file:
+        with _open_trace(path) as file:
             return _read(path, file, most)
     except (OSError, EOFError) as error:
         raise TraceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
@@ -112,7 +112,7 @@ def read_trace(path: Path, *, most: int | None = None) -> TraceTraffic:
         ) from error
 
 
-def _opened(path: Path) -> TextIO:
+def _open_trace(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")

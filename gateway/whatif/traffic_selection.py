@@ -12,14 +12,14 @@ from sqlalchemy import Engine
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import Settings, resolve_model
-from gateway.whatif.ledger_traffic import past, span_of
+from gateway.whatif.ledger_traffic import read_traffic, span_of
 from gateway.whatif.replay_fleet import (
     ApiLatencySource,
     EngineModelSource,
     ReplayClock,
     ReplayFleet,
     engine_models,
-    pools_asked,
+    pools_of_models,
 )
 from gateway.whatif.traffic import Arrival
 from ledger.fleet.paidrates import read_rates
@@ -47,11 +47,13 @@ class TrafficSelection:
     times: float = 1.0
 
 
-def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) -> TrafficSelection:
+def read_recorded_traffic(
+    books: Engine, span: str, most: int | None, now_us: int
+) -> TrafficSelection:
     """The ledger's own. Raises `WhatIfInputError`, and `SpanError`."""
     scope = span_of(span, now_us)
     with books.connect() as connection:
-        found = past(connection, scope, most=most)
+        found = read_traffic(connection, scope, most=most)
     if not found.arrivals:
         raise WhatIfInputError(f"--ledger {span}: no conversation was answered in that time")
     about = {
@@ -61,7 +63,7 @@ def recorded_traffic(books: Engine, span: str, most: int | None, now_us: int) ->
     return TrafficSelection(found.arrivals, found.start_us, found.seen, about)
 
 
-def arranged(
+def arrange_traffic(
     settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
 ) -> TrafficSelection:
     """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
@@ -96,7 +98,7 @@ def pool_and_model(word: str) -> tuple[str, str]:
     return pool, what
 
 
-def modelled(word: str, what: str) -> EngineModelSource:
+def engine_model_source(word: str, what: str) -> EngineModelSource:
     """By its profile's name. Raises `WhatIfInputError`."""
     if what not in PROFILES:
         known = ", ".join(sorted(PROFILES))
@@ -118,7 +120,7 @@ def house_of(
         with books.connect() as connection:
             measured = capacities(connection)
         entered = read_rates(books)
-    pools = pools_asked(settings, iter({arrival.model for arrival in traffic.arrivals}))
+    pools = pools_of_models(settings, iter({arrival.model for arrival in traffic.arrivals}))
     models = engine_models(settings, pools, named, measured)
     house = ReplayFleet(settings, prices, models, traffic.seen, traffic.start_us, entered)
     came_us = traffic.start_us if traffic.came_us is None else traffic.came_us

@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.config.settings import Settings
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.replay_fleet import ReplayFleet
-from gateway.whatif.report import disagreement, result, valued
+from gateway.whatif.report import disagreement, result, value_function
 from gateway.whatif.traffic import Arrival
 
 Progress = Callable[[str, int], None]
 """(name of the set, requests that have come)"""
 
 
-def trial(
+def run_whatif(
     house: ReplayFleet,
     sets: Sequence[tuple[str, Settings]],
     arrivals: Sequence[Arrival],
@@ -27,12 +27,15 @@ def trial(
 
     APIs draw their latencies once a request from `seed`, the same for each set.
     """
-    value = valued(house)
+    value = value_function(house)
     found: list[list[ReplayOutcome]] = []
     results = []
     for name, rules in sets:
         planned = PolicyReplay(house, rules, arrivals[-1].at_s)
-        apis = {api: draws(len(arrivals), event.latency, seed) for api, event in house.seen.items()}
+        apis = {
+            api: draw_latencies(len(arrivals), event.latency, seed)
+            for api, event in house.seen.items()
+        }
         replay = Replay(
             planned.seats, {}, arrivals, (), apis=apis,
             progress=lambda done, name=name: progress(name, done),  # type: ignore[misc]  # bound now
@@ -40,7 +43,7 @@ def trial(
         outcomes = replay.run(planned)
         found.append(outcomes)
         results.append(result(name, house, planned, outcomes, value))
-    document = {"traffic": _traffic(house, arrivals), **_assumed(house), "results": results}
+    document = {"traffic": _traffic(house, arrivals), **_assumptions_of(house), "results": results}
     if len(found) > 1:
         document["disagreement"] = disagreement(found[1], found[0])
     return document
@@ -58,7 +61,7 @@ def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
     }
 
 
-def _assumed(house: ReplayFleet) -> dict[str, Any]:
+def _assumptions_of(house: ReplayFleet) -> dict[str, Any]:
     """Whose word is taken for engines and APIs."""
     return {
         "engines": {name: engine.source for name, engine in house.engines.items()},

@@ -29,7 +29,7 @@ from gateway.config.settings import ServerSection, Settings, TimeoutsSection
 from gateway.control.pricing.configured import price_aliases
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.http.access_log import AccessLog
-from gateway.http.protocol import bounded
+from gateway.http.protocol import bounded_protocol
 from gateway.ids import RequestIds
 from gateway.process import start_process
 from gateway.runtime import METRICS_DIR, Runtime
@@ -115,11 +115,11 @@ def serve(
     # A look at 50,000 new objects stops all streams for 12 ms; every 2.5 million one at all.
     gc.set_threshold(5_000, 500, 1000)
     most = min(settings.max_connections, clients_within(files_allowed()))
-    make_room(2 * most + FILES_OWN)
+    reserve_file_table(2 * most + FILES_OWN)
     server(app, settings.timeouts, most=most, access=access).run(sockets=[listener])
 
 
-def make_room(files: int) -> None:
+def reserve_file_table(files: int) -> None:
     """For so many open files, before there are any.
 
     Linux doubles the table of a process with threads behind a grace period of all processors: 5 to
@@ -157,7 +157,7 @@ def server(
     config = uvicorn.Config(
         AccessLog(served) if access else served,
         loop="uvloop",
-        http=bounded(
+        http=bounded_protocol(
             timeouts.receive_s,
             RequestIds(),
             most=most,

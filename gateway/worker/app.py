@@ -28,7 +28,7 @@ from backends.secret import Secret
 from gateway.batches.line_endpoint import LineEndpoint
 from gateway.clock import Clock
 from gateway.config.settings import ModelSection, Settings, resolve_model
-from gateway.control.access import caller
+from gateway.control.access import caller_of
 from gateway.control.organization.pages import add_organization
 from gateway.control.organization.reads import LedgerReads
 from gateway.errors import RequestError
@@ -47,8 +47,8 @@ from gateway.request.inference_api import (
 )
 from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
 from gateway.request.routes import allowed
-from gateway.request.shutdown_response import with_last_word
-from gateway.worker.openapi import POLICY, described, page
+from gateway.request.shutdown_response import serve_with_shutdown_response
+from gateway.worker.openapi import POLICY, describe_api, page
 from ledger.identity.keys import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
@@ -111,7 +111,7 @@ class Gateway(FastAPI):
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         named, serve = {**scope, "method": method, REQUEST_ID: request_id}, super().__call__
         try:
-            await with_last_word(
+            await serve_with_shutdown_response(
                 lambda send: serve(named, receive, send), answer, lambda: self.hot.draining
             )
         except Exception:  # the outermost handler, which `_on_defect` has answered for
@@ -119,19 +119,19 @@ class Gateway(FastAPI):
                 raise  # half an answer is cut off, so that nobody takes it for a whole one
             log.exception("request %s failed", request_id)
 
-    def take(self, router: APIRouter) -> None:
+    def add_router(self, router: APIRouter) -> None:
         """Its routes become the application's own, each to be guarded by itself."""
         self.router.routes.extend(router.routes)
 
-    def take_batches(self, routers: Iterable[APIRouter], entrance: LineEndpoint | None) -> None:
+    def add_batches(self, routers: Iterable[APIRouter], entrance: LineEndpoint | None) -> None:
         """Serve the routes of batches, and let their lines in at `entrance`."""
         for router in routers:
-            self.take(router)
+            self.add_router(router)
         self.entrance = entrance
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = described(super().openapi(), self.max_n)
+            self.openapi_schema = describe_api(super().openapi(), self.max_n)
         return self.openapi_schema
 
 
@@ -194,13 +194,13 @@ def create_app(
 
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
     async def models(request: Request) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         names = [name for name in settings.models if _usable(settings, identity, name)]
         return (anthropic_cards if _is_anthropics(request) else cards)(names, started_s)
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
     async def model(model: str, request: Request) -> dict[str, Any]:
-        identity = caller(request)
+        identity = caller_of(request)
         if not _usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
         return (anthropic_card if _is_anthropics(request) else card)(model, started_s)
@@ -267,7 +267,7 @@ def _has_own(model: ModelSection) -> bool:
 
 async def _on_request_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    return _told(request, error, {})
+    return _error_response(request, error, {})
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
@@ -289,7 +289,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     path = request.url.path
     hint = f" The address is `/v1{path}`." if "/v1" + path in HOT else ""
     told = RequestError(kind, f"{request.method} {path}: {error.detail}.{hint}")
-    return _told(request, told, headers)
+    return _error_response(request, told, headers)
 
 
 async def _on_defect(request: Request, _: Exception) -> Response:
@@ -303,15 +303,15 @@ def _allowed_methods(request: Request) -> list[str]:
     routes, found = request.app.routes, set()
     for method in METHODS:
         scope = {**request.scope, "method": method}
-        if any(route.matches(scope)[0] is Match.FULL for route in routes):
+        if any(route.is_match(scope)[0] is Match.FULL for route in routes):
             found.add(method)
     return sorted(found | {"HEAD"} if "GET" in found else found)
 
 
-def _told(request: Request, error: RequestError, headers: dict[str, str]) -> Response:
+def _error_response(request: Request, error: RequestError, headers: dict[str, str]) -> Response:
     text, status = error_body(error), error.row.status
     if _is_anthropics(request):
-        text = MESSAGES.refusal(text, status, request.scope[REQUEST_ID])
+        text = MESSAGES.translate_error(text, status, request.scope[REQUEST_ID])
         headers["request-id"] = request.scope[REQUEST_ID]
     if status == 401:
         headers |= {name.decode(): value.decode() for name, value in (CHALLENGE,)}

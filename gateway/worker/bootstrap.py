@@ -26,7 +26,7 @@ from gateway.batches.serving import BatchDependencies, serve_batches
 from gateway.clock import Clock
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import PoolSection, ProviderSection, Settings
-from gateway.control.access import guard
+from gateway.control.access import guard_routes
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
@@ -69,7 +69,7 @@ from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates
-from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followed
+from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
 from gateway.worker.policy_follower import ReadPolicies
 from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
@@ -104,7 +104,7 @@ def build(
     limits, queue = settings.server.timeouts, settings.queue
     board, clock = SharedLoadTable(runtime.run_dir / "board", runtime.layout), Clock()
     prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
-    journal, desk, recording = _recorded(settings, runtime, worker)
+    journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
@@ -142,33 +142,33 @@ def build(
 
     @asynccontextmanager
     async def lifespan(_: Gateway) -> AsyncIterator[None]:
-        board.enter(worker, os.getpid(), clock.now_s())
+        board.enter_worker(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
-        new = (*followed(settings, ledger, runtime, moving, clock), estimates.keep())
+        new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
             yield
-        await _emptied([hot, *batches.served], metrics)
+        await _wait_for_requests([hot, *batches.served], metrics)
         for served in (batches, dispatcher.submissions, dispatcher.sounds, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    render = partial(_rendered, exposition, metrics)
+    render = partial(_render_metrics, exposition, metrics)
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
-    app.take_batches(batches.routers, batches.entrance)
-    return _administered(app, settings, runtime, ledger, board, clock)
+    app.add_batches(batches.routers, batches.entrance)
+    return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
 def _secrets(fleet: Fleet) -> tuple[Secret, ...]:
     return tuple(secret for back in fleet.backends.values() for secret in back.secrets)
 
 
-def _administered(
+def _add_admin_routes(
     app: Gateway,
     settings: Settings,
     runtime: Runtime,
@@ -179,8 +179,8 @@ def _administered(
     """With the routes of those who run it, and every route guarded."""
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
-    app.take(admin_router(desk))
-    guard(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
+    app.add_router(admin_router(desk))
+    guard_routes(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
     return app
 
 
@@ -204,7 +204,7 @@ def _plans(
     return plans_for
 
 
-def _recorded(
+def _open_records(
     settings: Settings, runtime: Runtime, worker: int
 ) -> tuple[JournalWriter, BudgetClient, JournalGate]:
     """The worker's journal, the budgets that its records count on, and who may still write."""
@@ -236,11 +236,11 @@ def _observer(
 ) -> TraceObserver | None:
     if settings.opentelemetry.endpoint is None:
         return None
-    from gateway.telemetry.otel.exporting import exporting  # noqa: PLC0415  (a library for this alone)
+    from gateway.telemetry.otel.exporting import make_otel_observer  # noqa: PLC0415  (a library for this alone)
 
     instance, names = f"{runtime.host}/{worker}", _names(settings, runtime)
     telemetry, registry = settings.opentelemetry, exposition.registry
-    return exporting(telemetry, instance, names, clock, environ, registry)
+    return make_otel_observer(telemetry, instance, names, clock, environ, registry)
 
 
 @asynccontextmanager
@@ -320,7 +320,7 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
         missing.append("draining")
     if not desk.connected:
         missing.append("ledger writer")
-    if not recording.look():
+    if not recording.is_open():
         missing.append(JOURNAL)
     return missing
 
@@ -369,7 +369,7 @@ def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
             part.close()
 
 
-async def _emptied(served: Sequence[InferenceApi], metrics: RequestMetrics) -> None:
+async def _wait_for_requests(served: Sequence[InferenceApi], metrics: RequestMetrics) -> None:
     """Requests that the server has cut off write their ends before the journal is closed."""
     try:
         async with asyncio.timeout(LAST_WORDS_S):
@@ -380,7 +380,7 @@ async def _emptied(served: Sequence[InferenceApi], metrics: RequestMetrics) -> N
     metrics.flush()
 
 
-def _rendered(exposition: MetricsExposition, metrics: RequestMetrics) -> bytes:
+def _render_metrics(exposition: MetricsExposition, metrics: RequestMetrics) -> bytes:
     metrics.flush()
     metrics.estimators.look()
     return exposition.render()
@@ -390,7 +390,7 @@ async def _beat(
     board: SharedLoadTable, worker: int, clock: Clock, metrics: RequestMetrics, gate: JournalGate
 ) -> None:
     while True:
-        gate.look()
-        board.beat(worker, clock.now_s())
+        gate.is_open()
+        board.record_heartbeat(worker, clock.now_s())
         metrics.flush()
         await asyncio.sleep(BEAT_S)

@@ -54,7 +54,7 @@ class CorsPolicy:
             headers.append((b"access-control-allow-origin", b"*" if self._all else origin))
         wanted = _value(scope, b"access-control-request-method")
         if scope["method"] == "OPTIONS" and wanted is not None:
-            headers += _permitted(scope) if allowed else []
+            headers += _preflight_headers(scope) if allowed else []
             await self._beforehand(send, headers)
         else:
             headers += [(b"access-control-expose-headers", EXPOSED)] if allowed else []
@@ -67,7 +67,7 @@ class CorsPolicy:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _permitted(scope: Any) -> list[Header]:
+def _preflight_headers(scope: Any) -> list[Header]:
     """The methods there are, and the headers that the page wants to send."""
     found: list[Header] = [
         (b"access-control-allow-methods", METHODS),
@@ -89,7 +89,7 @@ class _SharingHeaders:
 
     def __init__(self, connection: RequestConnection, headers: Sequence[Header]) -> None:
         self._headers = headers
-        self.abort, self.take = connection.abort, connection.take
+        self.abort, self.take_body = connection.abort, connection.take_body
         self.listen, self.push = connection.listen, connection.push
         self.unsent = connection.unsent
         self._answer = connection.answer

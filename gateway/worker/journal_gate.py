@@ -20,7 +20,7 @@ class JournalGate:
         self._journal = journal
         self._refused = False
 
-    def look(self) -> bool:
+    def is_open(self) -> bool:
         """Whether new work is taken; a change is logged."""
         reason = self._journal.refusal()
         refused = reason is not None

@@ -52,7 +52,7 @@ class LiveParts(NamedTuple):
     reset: Callable[[Sequence[Override]], None] = lambda _: None  # of what operators reset
 
 
-def followed(
+def followers_of(
     settings: Settings, ledger: LedgerReaders, runtime: Runtime, moving: LiveParts, clock: Clock
 ) -> Iterator[Coroutine[Any, Any, None]]:
     """What others put in force while this worker runs, each a chore without an end."""

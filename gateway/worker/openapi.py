@@ -118,7 +118,7 @@ td {{ padding: 0 1.5rem 0 0; }}
 """
 
 
-def described(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
+def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
     """Add the hot paths, the key and the errors to FastAPI's own document.
 
     `max_n`: as in `server.max_n`.

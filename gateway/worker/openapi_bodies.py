@@ -22,7 +22,7 @@ from gateway.kinds.openapi_schemas import (
 from gateway.kinds.spec import PathDescription, Schema
 
 
-def _absent(*names: str) -> Schema:
+def _absent_members(*names: str) -> Schema:
     """Members of chat completions that say nothing here: empty, or a 400."""
     return {name: {"enum": [None, False, [], {}]} for name in names}
 
@@ -36,7 +36,7 @@ def _of(kind: str, required: Schema, **optional: Schema) -> Schema:
     }
 
 
-def _turn(roles: list[str], content: Schema) -> Schema:
+def _message_schema(roles: list[str], content: Schema) -> Schema:
     return {
         "type": "object",
         "required": ["role", "content"],
@@ -44,7 +44,9 @@ def _turn(roles: list[str], content: Schema) -> Schema:
     }
 
 
-def _translated(summary: str, body: Schema, *answer: str, streamed: bool = True) -> PathDescription:
+def _translated_path(
+    summary: str, body: Schema, *answer: str, streamed: bool = True
+) -> PathDescription:
     """A path that is answered as a chat completion, in another dialect.
 
     `answer`: the members that its answer has at least.
@@ -81,11 +83,11 @@ _CONVERSATION: Schema = {
         **list_schema(
             {
                 "anyOf": [
-                    _turn(
+                    _message_schema(
                         ["user"],
                         {"anyOf": [TEXT, list_schema({"anyOf": [_TEXT_BLOCK, _IMAGE, _RESULT]})]},
                     ),
-                    _turn(
+                    _message_schema(
                         ["assistant"],
                         {
                             "anyOf": [
@@ -105,7 +107,7 @@ _CONVERSATION: Schema = {
                             ]
                         },
                     ),
-                    _turn(["system"], _TEXTS),
+                    _message_schema(["system"], _TEXTS),
                 ]
             }
         ),
@@ -137,9 +139,13 @@ _SHOWN = {"anyOf": [_PART, _of("input_image", {"image_url": TEXT})]}
 _SAID = {"type": "string", "minLength": 1}  # an answer that says nothing is none
 _ITEM: Schema = {
     "anyOf": [
-        _turn(["user"], {"anyOf": [TEXT, list_schema(_SHOWN)]}),
-        _turn(["system", "developer"], {"anyOf": [TEXT, {"type": "array", "items": _PART}]}),
-        _turn(["assistant"], {"anyOf": [_SAID, list_schema(_of("output_text", {"text": _SAID}))]}),
+        _message_schema(["user"], {"anyOf": [TEXT, list_schema(_SHOWN)]}),
+        _message_schema(
+            ["system", "developer"], {"anyOf": [TEXT, {"type": "array", "items": _PART}]}
+        ),
+        _message_schema(
+            ["assistant"], {"anyOf": [_SAID, list_schema(_of("output_text", {"text": _SAID}))]}
+        ),
         _of("function_call", {"call_id": TEXT, "name": TEXT, "arguments": TEXT}),
         _of("function_call_output", {"call_id": TEXT, "output": TEXT}),
     ]
@@ -151,7 +157,7 @@ _FUNCTION = _of(
     parameters={"type": ["object", "null"]},
 )
 
-_NOT_IN_MESSAGES = _absent("n", "stop", "stream_options", "max_completion_tokens")
+_NOT_IN_MESSAGES = _absent_members("n", "stop", "stream_options", "max_completion_tokens")
 _MESSAGES = body_schema(
     "messages",
     {
@@ -173,23 +179,23 @@ _RESPONSES = body_schema(
         "max_output_tokens": TOKEN_LIMIT,
         "tools": {"type": ["array", "null"], "items": _FUNCTION},
         **USER,
-        **_absent("n", "messages", "max_tokens", "max_completion_tokens"),
+        **_absent_members("n", "messages", "max_tokens", "max_completion_tokens"),
     },
 )
 INFERENCE_PATHS: Final[dict[str, PathDescription]] = {
     **{path: entry.described for spec in KINDS.values() for path, entry in spec.paths.items()},
-    "/v1/messages": _translated(
+    "/v1/messages": _translated_path(
         "Anthropic's Messages, as a chat completion",
         _MESSAGES,
         "id", "type", "role", "model", "content", "stop_reason", "usage",
     ),
-    "/v1/messages/count_tokens": _translated(
+    "/v1/messages/count_tokens": _translated_path(
         "How many tokens such a request may have (an estimate)",
         body_schema("messages", {**_CONVERSATION, **_NOT_IN_MESSAGES}),
         "input_tokens",
         streamed=False,
     ),
-    "/v1/responses": _translated(
+    "/v1/responses": _translated_path(
         "OpenAI's Responses, as a chat completion; nothing is kept",
         _RESPONSES,
         "id", "object", "created_at", "model", "status", "output",

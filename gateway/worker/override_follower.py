@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from gateway.followers import LOOK_S
-from gateway.policies.overrides import standing
+from gateway.policies.overrides import standing_overrides
 from gateway.request.active_policies import ActivePolicies
 from ledger.identity.keyring import KeyGeneration
 from ledger.overrides import NEWEST_OVERRIDE_FILE, Override
@@ -51,7 +51,7 @@ class OverrideFollower:
         self.apply()
 
     def apply(self) -> None:
-        found = standing(self._all, self._wall_us())
+        found = standing_overrides(self._all, self._wall_us())
         if found != self._in_force.overrides:
             self._in_force.overrule(found)
 

@@ -22,7 +22,7 @@ class PriceFollower:
     """One per worker. `newer` reads the versions above a number; it may block."""
 
     def __init__(self, book: PriceBook, newer: ReadNewer, candidates: CandidateBuilder) -> None:
-        self.known = book.newest
+        self.known = book.newest_version
         self._book = book
         self._newer = newer
         self._candidates = candidates
@@ -40,9 +40,9 @@ class PriceFollower:
         if book is None:
             return False
         self._candidates.reprice(book)
-        self._book, self.known = book, book.newest
+        self._book, self.known = book, book.newest_version
         return True
 
     def _read(self) -> PriceBook | None:
-        prices = self._newer(self._book.newest)
-        return self._book.extended(prices) if prices else None
+        prices = self._newer(self._book.newest_version)
+        return self._book.with_prices(prices) if prices else None

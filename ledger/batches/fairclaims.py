@@ -17,7 +17,7 @@ from ledger.orm.batches import BatchLineRow, BatchRow
 WAITING, RUNNING, OUT, DONE = "waiting", "running", "out", "done"
 
 
-def shared(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
+def fair_shares(places: int, in_work: Mapping[str, int]) -> dict[str, int]:
     """How many of the places each team gets, so that all come as near to equal as they can.
 
     `in_work` is what each has already; of two that are equal the one named first comes first.
@@ -60,7 +60,9 @@ def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterat
     if len(batches) > 1:
         in_work.update({row[0]: row[1] for row in connection.execute(_in_work(wanted.model))})
     while batches and limit > 0:
-        for team, places in shared(limit, {batch: in_work[batch] for batch in batches}).items():
+        for team, places in fair_shares(
+            limit, {batch: in_work[batch] for batch in batches}
+        ).items():
             left = places
             while left and batches[team]:
                 rows = connection.execute(_next(*batches[team][0], wanted, left)).all()
@@ -73,7 +75,7 @@ def fair_rows(connection: Connection, wanted: ClaimFilter, limit: int) -> Iterat
         batches = {team: some for team, some in batches.items() if some}
 
 
-def goes_on(now_us: int) -> list[Any]:
+def open_batch_conditions(now_us: int) -> list[Any]:
     """Conditions on a batch whose lines may be worked on."""
     return [BatchRow.status == "in_progress", BatchRow.expires_us > now_us]
 
@@ -95,7 +97,7 @@ def _with_lines(wanted: ClaimFilter) -> Select[str, str, int]:
         kept = exists().where(here, *wanted.conditions(whole=False))
         waits = case((BatchRow.expires_us <= wanted.ends_by_us, waits), else_=kept)  # one is asked
     query = select(BatchRow.id, BatchRow.team_id, BatchRow.expires_us)
-    return query.where(*goes_on(wanted.now_us), waits).order_by(BatchRow.id)
+    return query.where(*open_batch_conditions(wanted.now_us), waits).order_by(BatchRow.id)
 
 
 def _in_work(model: str) -> Select[str, int]:
@@ -113,7 +115,7 @@ def _next(batch_id: str, whole: bool, wanted: ClaimFilter, limit: int) -> Select
         .where(
             BatchLineRow.batch_id == batch_id,
             *wanted.conditions(whole=whole),
-            *goes_on(wanted.now_us),
+            *open_batch_conditions(wanted.now_us),
         )
         .order_by(BatchLineRow.number)
         .limit(limit)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, Engine, Select, delete, func, insert, select, update
 
 from ledger.database import read_row, read_rows, read_value, reading, write_alone
-from ledger.idempotency import IdempotencyRecord, claimed
+from ledger.idempotency import IdempotencyRecord, try_claim
 from ledger.orm.batches import FileChunkRow, FileRow
 
 CHUNK_BYTES = 1024 * 1024
@@ -47,7 +47,7 @@ class FileStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def begin(self, record: FileRecord) -> None:
+    def create(self, record: FileRecord) -> None:
         write_alone(self._engine, insert(FileRow).values(**asdict(record)))
 
     def append(
@@ -62,7 +62,7 @@ class FileStore:
             if team_limit_bytes is not None:
                 team_id = connection.execute(team).scalar_one_or_none() or ""
                 lock_team(connection, team_id)
-                kept = int(connection.execute(_kept(team_id)).scalar_one())
+                kept = int(connection.execute(_stored_bytes_query(team_id)).scalar_one())
                 if kept + len(data) > team_limit_bytes:
                     return False
             grown = (
@@ -77,7 +77,7 @@ class FileStore:
     def finish(self, whole: FileRecord) -> bool:
         """From here on it is seen, as it is told here; False when it was swept meanwhile."""
         with self._engine.begin() as connection:
-            return _finished(connection, whole)
+            return _mark_processed(connection, whole)
 
     def finish_once(
         self, whole: FileRecord, asking: IdempotencyRecord, *, until_us: int
@@ -88,8 +88,8 @@ class FileStore:
         a file that was not whole. `None` when it was swept, and for a key that was just freed.
         """
         with self._engine.connect() as connection, connection.begin() as transaction:
-            first = claimed(connection, asking, now_us=whole.created_us, expires_us=until_us)
-            if first is asking and not _finished(connection, whole):
+            first = try_claim(connection, asking, now_us=whole.created_us, expires_us=until_us)
+            if first is asking and not _mark_processed(connection, whole):
                 transaction.rollback()
                 return None
             return first
@@ -106,7 +106,7 @@ class FileStore:
         row = read_row(self._engine, query)
         return None if row is None else FileRecord(*row)
 
-    def listed(
+    def list_files(
         self,
         team_id: str,
         *,
@@ -124,9 +124,9 @@ class FileStore:
         query = query.order_by(FileRow.id.desc() if newest_first else FileRow.id).limit(limit)
         return [FileRecord(*row) for row in read_rows(self._engine, query)]
 
-    def kept_bytes(self, team_id: str) -> int:
+    def stored_bytes(self, team_id: str) -> int:
         """With what is arriving."""
-        return int(read_value(self._engine, _kept(team_id)) or 0)
+        return int(read_value(self._engine, _stored_bytes_query(team_id)) or 0)
 
     def chunk(self, file_id: str, number: int) -> bytes | None:
         query = select(FileChunkRow.data).where(
@@ -153,7 +153,7 @@ class FileStore:
         return len(found)
 
 
-def _finished(connection: Connection, whole: FileRecord) -> bool:
+def _mark_processed(connection: Connection, whole: FileRecord) -> bool:
     values = {**asdict(whole), "status": PROCESSED}
     change = update(FileRow).where(FileRow.id == whole.id).values(**values)
     return connection.execute(change).rowcount == 1
@@ -174,5 +174,5 @@ def lock_team(connection: Connection, team_id: str) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(name)))
 
 
-def _kept(team_id: str) -> Select[int]:
+def _stored_bytes_query(team_id: str) -> Select[int]:
     return select(func.coalesce(func.sum(FileRow.bytes), 0)).where(FileRow.team_id == team_id)

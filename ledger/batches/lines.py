@@ -19,7 +19,7 @@ from ledger.batches.fairclaims import (
     ClaimFilter,
     claimed_columns,
     fair_rows,
-    goes_on,
+    open_batch_conditions,
 )
 from ledger.database import read_rows, read_value, reading, write_alone
 from ledger.orm.batches import BatchLineRow, BatchRow
@@ -78,7 +78,7 @@ class LineStore:
             with self._engine.begin() as connection:
                 connection.execute(insert(BatchLineRow), rows)
 
-    def forget(self, batch_id: str) -> None:
+    def delete_lines(self, batch_id: str) -> None:
         write_alone(self._engine, delete(BatchLineRow).where(BatchLineRow.batch_id == batch_id))
 
     def models(self) -> list[str]:
@@ -100,7 +100,7 @@ class LineStore:
         claims: list[LineClaim] = []
         with self._engine.begin() as connection:
 
-            def take(row: Any) -> None:
+            def claim_row(row: Any) -> None:
                 taken = {"state": RUNNING, "owner": self._owner, "lease_us": until_us}
                 change = _line(row.batch_id, row.number)
                 connection.execute(change.values(**taken, sent=row.sent + 1))
@@ -108,10 +108,12 @@ class LineStore:
 
             wanted = ClaimFilter(model, now_us, ends_by_us)
             for row in fair_rows(connection, wanted, limit):
-                take(row)
+                claim_row(row)
             if len(claims) < limit:  # apart: each walks the index in its order
-                for row in connection.execute(_left(model, now_us, limit - len(claims))).all():
-                    take(row)
+                for row in connection.execute(
+                    _abandoned_lines(model, now_us, limit - len(claims))
+                ).all():
+                    claim_row(row)
         return claims
 
     def claim_onward(
@@ -126,7 +128,7 @@ class LineStore:
                 BatchLineRow.batch_id == batch_id,
                 BatchLineRow.next_us <= now_us,
                 BatchLineRow.kept.is_(False),
-                *goes_on(now_us),
+                *open_batch_conditions(now_us),
             )
             .order_by(BatchLineRow.number.desc())
             .limit(limit)
@@ -140,7 +142,7 @@ class LineStore:
                 connection.execute(change.values(**taken, sent=row.sent + 1))
         return [_claim(row) for row in rows]
 
-    def waiting(self, model: str) -> dict[str, int]:
+    def waiting_counts(self, model: str) -> dict[str, int]:
         """Lines of a model that wait, by batch; also those whose time has not come."""
         query = (
             select(BatchLineRow.batch_id, func.count())
@@ -288,7 +290,7 @@ class LineStore:
         )
 
 
-def _left(model: str, now_us: int, limit: int) -> Any:
+def _abandoned_lines(model: str, now_us: int, limit: int) -> Any:
     """Lines of batches that go on, whose runner's lease is over."""
     return (
         claimed_columns()
@@ -296,7 +298,7 @@ def _left(model: str, now_us: int, limit: int) -> Any:
             BatchLineRow.state == RUNNING,
             BatchLineRow.model == model,
             BatchLineRow.lease_us <= now_us,
-            *goes_on(now_us),
+            *open_batch_conditions(now_us),
         )
         .order_by(BatchLineRow.batch_id, BatchLineRow.number)
         .limit(limit)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from ledger.batches.fairclaims import DONE, OUT, RUNNING, WAITING
 from ledger.batches.lines import LineClaim
-from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, give_back, held
+from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, held_amounts, release_grants
 from ledger.budgets.grants import BudgetAccount, budgets
 from ledger.database import read_row, read_rows, write_alone
 from ledger.journals.reader import JournalOffset
@@ -155,11 +155,11 @@ class OutgoingStore:
     def __post_init__(self) -> None:
         self._books = LedgerRepository(self.engine, host=AT_PROVIDERS)
 
-    def begin(self, record: OutgoingRecord, *, until_us: int) -> None:
+    def create(self, record: OutgoingRecord, *, until_us: int) -> None:
         values = {**asdict(record), "owner": self.owner, "lease_us": until_us}
         write_alone(self.engine, insert(ProviderBatchRow).values(**values))
 
-    def leave(
+    def send_lines(
         self, outgoing_id: str, leaving: Sequence[LeavingLine], *, at_us: int
     ) -> LeavingResult:
         """Claimed lines go out: their attempts are open and held, in one transaction."""
@@ -204,7 +204,7 @@ class OutgoingStore:
         row = read_row(self.engine, query)
         return None if row is None else OutgoingRecord(*row)
 
-    def take(self, outgoing_id: str, *, now_us: int, until_us: int) -> bool:
+    def lease(self, outgoing_id: str, *, now_us: int, until_us: int) -> bool:
         """The lease on its next step, or its renewal; False while another has it."""
         change = (
             update(ProviderBatchRow)
@@ -265,7 +265,7 @@ class OutgoingStore:
         row = read_row(self.engine, query)
         return None if row is None else _line_of(row)
 
-    def opened(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
+    def find_openings(self, attempts: Sequence[str]) -> dict[str, AttemptOpening]:
         """What the books say of these attempts since they were opened."""
         columns = [getattr(AttemptRow, name) for name in AttemptOpening.__dataclass_fields__]
         query = select(AttemptRow.attempt_id, *columns).where(
@@ -273,7 +273,7 @@ class OutgoingStore:
         )
         return {row[0]: AttemptOpening(*row[1:]) for row in read_rows(self.engine, query)}
 
-    def book(self, record: OutgoingRecord, ended: Sequence[LineEnd], *, at_us: int) -> int:
+    def settle_lines(self, record: OutgoingRecord, ended: Sequence[LineEnd], *, at_us: int) -> int:
         """Settle attempts and answer their lines, all at once; how many lines were answered.
 
         What was booked before changes nothing, and a line that is in other hands by now is left.
@@ -281,7 +281,7 @@ class OutgoingStore:
         with self.engine.begin() as connection:
             new = [end for end in ended if self._forget(connection, record.id, end.line)]
             names = [end.line.attempt_id for end in new]
-            before = held(connection, names)
+            before = held_amounts(connection, names)
             items = [
                 JournalItem(AT_PROVIDERS, 0, place, b"", end.settled)
                 for place, end in enumerate(new)
@@ -291,7 +291,7 @@ class OutgoingStore:
                 BudgetAccount(budget, window): pusd
                 for (_, budget, window), pusd in applied.spent.items()
             }
-            give_back(connection, before, spent)
+            release_grants(connection, before, spent)
             return sum(self._answer(connection, record.batch_id, end) for end in new)
 
     def _answer(self, connection: Connection, batch_id: str, line_end: LineEnd) -> bool:

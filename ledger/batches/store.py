@@ -83,9 +83,9 @@ class BatchStore:
     def find(self, batch_id: str, team_id: str) -> BatchRecord | None:
         query = select(*_COLUMNS).where(BatchRow.id == batch_id, BatchRow.team_id == team_id)
         with reading(self._engine) as connection:
-            return _one(connection.execute(query).one_or_none())
+            return _record_of(connection.execute(query).one_or_none())
 
-    def listed(self, team_id: str, *, after: str | None, limit: int) -> list[BatchRecord]:
+    def list_batches(self, team_id: str, *, after: str | None, limit: int) -> list[BatchRecord]:
         """At most `limit` of a team's batches, the newest first, behind the one called `after`.
 
         Without their `errors`: those are `find`'s.
@@ -141,7 +141,7 @@ class BatchStore:
 
     # -- for who holds the lease --------------------------------------------------------------
 
-    def take(self, batch_id: str, owner: str, *, now_us: int, until_us: int) -> bool:
+    def lease(self, batch_id: str, owner: str, *, now_us: int, until_us: int) -> bool:
         """The lease on validating or writing it, or its renewal; False while another has it."""
         change = (
             update(BatchRow)
@@ -155,14 +155,14 @@ class BatchStore:
     def move(self, batch_id: str, owner: str, since: Sequence[str], **values: Any) -> bool:
         """Change a batch that is in one of these statuses and in this owner's hands."""
         with self._engine.begin() as connection:
-            return _moved(connection, batch_id, owner, since, values)
+            return _move_batch(connection, batch_id, owner, since, values)
 
     def end(
         self, batch_id: str, owner: str, files: Sequence[tuple[str, int]], **values: Any
     ) -> bool:
         """The last move: the output files (id, size) are seen with it, and the lines are gone."""
         with self._engine.begin() as connection:
-            if not _moved(connection, batch_id, owner, (FINALIZING,), values):
+            if not _move_batch(connection, batch_id, owner, (FINALIZING,), values):
                 return False
             for file_id, size in files:
                 whole = update(FileRow).where(FileRow.id == file_id)
@@ -180,7 +180,7 @@ class BatchStore:
         return {row[0]: row[1] for row in read_rows(self._engine, query)}
 
 
-def _moved(
+def _move_batch(
     connection: Connection, batch_id: str, owner: str, since: Sequence[str], values: Any
 ) -> bool:
     change = (
@@ -191,5 +191,5 @@ def _moved(
     return connection.execute(change).rowcount == 1
 
 
-def _one(row: Any) -> BatchRecord | None:
+def _record_of(row: Any) -> BatchRecord | None:
     return None if row is None else BatchRecord(*row)

@@ -45,7 +45,7 @@ class Alert:
         return f"{self.budget_id}:{self.window}:{self.threshold_ppm}"
 
 
-def note(
+def record_alerts(
     engine: Engine, thresholds: Mapping[str, Sequence[int]], *, at_us: int
 ) -> tuple[Alert, ...]:
     """Note what was reached since the last look, in this window or the one before it.
@@ -53,7 +53,7 @@ def note(
     `thresholds`: parts per million of the limit, by budget. Returns what this call noted.
     """
     with reading(engine) as connection:
-        found = _reached(connection, thresholds, at_us)
+        found = _reached_alerts(connection, thresholds, at_us)
     noted = []
     for alert in found:
         row = {
@@ -70,16 +70,16 @@ def note(
     return tuple(noted)
 
 
-def take_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
+def claim_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
     """Those that nobody has heard yet and nobody is telling; they are the caller's for a while."""
     with reading(engine) as connection:
-        waiting = _waiting(connection, at_us)
+        waiting = _waiting_alerts(connection, at_us)
     taken = []
     for alert in waiting:
         wait_us = min(WAIT_LIMIT_US, LEASE_US << min(alert.tries, 20))
         with engine.begin() as connection:
             claimed = connection.execute(
-                _one(alert)
+                _update_of(alert)
                 .where(BudgetAlertRow.tries == alert.tries, BudgetAlertRow.told_us.is_(None))
                 .values(tries=alert.tries + 1, due_us=at_us + wait_us)
             )
@@ -88,12 +88,12 @@ def take_due(engine: Engine, *, at_us: int) -> tuple[Alert, ...]:
     return tuple(taken)
 
 
-def told(engine: Engine, alert: Alert, *, at_us: int) -> None:
+def mark_delivered(engine: Engine, alert: Alert, *, at_us: int) -> None:
     """Somebody heard it: it is not told again."""
-    write_alone(engine, _one(alert).values(told_us=at_us))
+    write_alone(engine, _update_of(alert).values(told_us=at_us))
 
 
-def _reached(
+def _reached_alerts(
     connection: Connection, thresholds: Mapping[str, Sequence[int]], at_us: int
 ) -> list[Alert]:
     budgets = BoundBudgets(connection)
@@ -138,7 +138,7 @@ def _reached_of(
                 )  # fmt: skip
 
 
-def _waiting(connection: Connection, at_us: int) -> list[Alert]:
+def _waiting_alerts(connection: Connection, at_us: int) -> list[Alert]:
     table = BudgetAlertRow
     query = (
         select(
@@ -163,7 +163,7 @@ def _waiting(connection: Connection, at_us: int) -> list[Alert]:
     return found
 
 
-def _one(alert: Alert) -> Update:
+def _update_of(alert: Alert) -> Update:
     return update(BudgetAlertRow).where(
         BudgetAlertRow.budget_id == alert.budget_id,
         BudgetAlertRow.window == alert.window,

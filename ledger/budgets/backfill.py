@@ -38,7 +38,7 @@ from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldR
 from ledger.orm.types import exact_sum
 
 
-def book_each(
+def backfill_default(
     connection: Connection,
     default: BudgetLine,
     window: CalendarWindow,
@@ -75,7 +75,7 @@ def book_each(
             _grant(connection, budget_id, window.start_s, spent, default.limit_pusd)
 
 
-def book(
+def backfill_budget(
     connection: Connection,
     scope: str,
     budget_id: str,
@@ -137,7 +137,7 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
         case AttemptRows.EXTERNAL:
             return and_(AttemptRow.provider.is_not(None), AttemptRow.simulated.is_(False))
         case AttemptRows.TAGGED:
-            return _tagged(connection, name)
+            return _tag_condition(connection, name)
         case AttemptRows.COLUMN:
             return _column(kind) == name
 
@@ -148,7 +148,7 @@ def _column(kind: BudgetScope) -> InstrumentedAttribute[Any]:
     return column
 
 
-def _tagged(connection: Connection, name: str) -> ColumnElement[bool]:
+def _tag_condition(connection: Connection, name: str) -> ColumnElement[bool]:
     """Attempts with a tag of that name, or of that name and value: `app` or `app=web`."""
     pairs = func.json_each_text if connection.dialect.name == "postgresql" else func.json_each
     tag = pairs(AttemptRow.tags).table_valued(column("key", String), column("value", String))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from ledger.budgets.binding import BudgetLine, binding
-from ledger.budgets.grants import AccountBalance, BudgetAccount, regrant, standing
+from ledger.budgets.grants import AccountBalance, BudgetAccount, lock_balance, regrant
 from ledger.budgets.windows import window_at
 from ledger.journals.records import Hold, HoldState
 from ledger.orm.budgets import HoldRow
@@ -36,7 +36,7 @@ class BatchEscrow:
         for budget_id, line in sorted(self._bind(scopes), key=lambda pair: pair[0]):
             if line.hard:
                 account = self._account(budget_id, line)
-                self._stand[account] = standing(self.connection, AT_PROVIDERS, account)
+                self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account)
 
     def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
         """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
@@ -44,7 +44,7 @@ class BatchEscrow:
         for budget_id, line in self._bind(scopes):
             account = self._account(budget_id, line)
             amount = bound_pusd if line.hard else 0
-            if line.hard and self._left(account) < bound_pusd:
+            if line.hard and self._remaining_pusd(account) < bound_pusd:
                 return None
             holds.append(Hold(account.budget_id, account.window, amount))
         for each_hold in holds:
@@ -58,8 +58,8 @@ class BatchEscrow:
             if pusd:
                 regrant(self.connection, AT_PROVIDERS, account, self._stand[account], pusd)
 
-    def _left(self, account: BudgetAccount) -> int:
-        return self._stand[account].room_pusd - self._held.get(account, 0)
+    def _remaining_pusd(self, account: BudgetAccount) -> int:
+        return self._stand[account].remaining_pusd - self._held.get(account, 0)
 
     def _bind(self, scopes: Iterable[str]) -> Iterator[tuple[str, BudgetLine]]:
         by_scope: dict[str, list[BudgetLine]] = {}
@@ -72,7 +72,7 @@ class BatchEscrow:
         return BudgetAccount(budget_id, window.start_s)
 
 
-def held(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
+def held_amounts(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount, int]:
     """What these attempts still hold of hard budgets; asked before they are settled."""
     found: dict[BudgetAccount, int] = {}
     for start in range(0, len(attempts), IDS_PER_QUERY):
@@ -87,14 +87,14 @@ def held(connection: Connection, attempts: Sequence[str]) -> dict[BudgetAccount,
     return found
 
 
-def give_back(
+def release_grants(
     connection: Connection,
     held_pusd: Mapping[BudgetAccount, int],
     spent_pusd: Mapping[BudgetAccount, int],
 ) -> None:
     """After the settles are written: the grants cover what was spent, and no hold that ended."""
     for account, amount in sorted(held_pusd.items()):
-        found = standing(connection, AT_PROVIDERS, account)
+        found = lock_balance(connection, AT_PROVIDERS, account)
         change = spent_pusd.get(account, 0) - amount
         change = max(change, found.mine_spent_pusd - found.mine_pusd)
         if change:

@@ -41,7 +41,7 @@ class BudgetLine(NamedTuple):
     retired_us: int | None = None
 
 
-def each_of(scope: str) -> str | None:
+def wildcard_of(scope: str) -> str | None:
     """`user:*` for `user:ann`; None for what no default is made of, and for a default."""
     kind, colon, name = scope.partition(":")
     return f"{kind}:{EACH}" if colon and kind in EACH_KINDS and name != EACH else None
@@ -50,7 +50,7 @@ def each_of(scope: str) -> str | None:
 def default_of(budget_id: str) -> str | None:
     """`user:*@month` for `user:ann@month`; a name may hold `@` and `:`."""
     scope, _, period = budget_id.rpartition("@")
-    each = each_of(scope)
+    each = wildcard_of(scope)
     return None if each is None else budget_key(each, period)
 
 
@@ -76,7 +76,7 @@ def binding(
     for scope in dict.fromkeys(scopes):
         own = by_scope.get(scope, ())
         yield from ((line.id, line) for line in own)
-        each = each_of(scope)
+        each = wildcard_of(scope)
         if each is not None and each in by_scope:
             periods = {line.period for line in own}
             for line in by_scope[each]:

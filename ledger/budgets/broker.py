@@ -56,7 +56,7 @@ class _LoanQueue:
     borrow: wire.LoanRequest
 
     @property
-    def asks(self) -> dict[BudgetAccount, int]:
+    def amounts(self) -> dict[BudgetAccount, int]:
         return {BudgetAccount(*ask.key): ask.pusd for ask in self.borrow.asks}
 
 
@@ -119,19 +119,19 @@ class BudgetBroker:
             await self._server.wait_closed()
         self._socket.unlink(missing_ok=True)
 
-    def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
+    def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
         """What the books counted, by (journal, budget, window)."""
-        self._book.applied(spent)
+        self._book.apply_spent(spent)
 
-    def bury(self, journal: str) -> None:
+    def close_journal(self, journal: str) -> None:
         """Its worker is gone and all of it is in the books: what it still said is void."""
-        self._book.bury(journal)
+        self._book.close_journal(journal)
         self._buried.add(journal)
         for worker in tuple(self._workers):
             if worker.journal == journal:
                 self._hang_up(worker)
 
-    def look(self, at_us: int | None = None) -> BudgetSnapshot:
+    def read_snapshot(self, at_us: int | None = None) -> BudgetSnapshot:
         """Read what `refresh` and `share` need, a few times a second; blocks.
 
         `at_us`: of the windows of that moment; None: of all that ever were.
@@ -153,7 +153,7 @@ class BudgetBroker:
         self._lines, self._news, self._known = seen.lines, seen.spent, frozenset(seen.spent)
         if moved or lines is not None:
             for worker in self._workers:
-                self._tell(worker, moved, lines)
+                self._send_updates(worker, moved, lines)
 
     async def share(self, seen: BudgetSnapshot) -> None:
         """Leave other hosts what lies idle here, once that is more than is left for everyone.
@@ -161,17 +161,17 @@ class BudgetBroker:
         Below a limit that was lowered nothing lies idle, other hosts or not.
         """
         for account, standing in seen.standings.items():
-            idle = self._book.room_pusd(account) + self._book.lent_pusd(account)
-            wanted = standing.others or standing.room_pusd < 0
-            if not wanted or standing.room_pusd >= idle:
+            idle = self._book.remaining_pusd(account) + self._book.lent_pusd(account)
+            wanted = standing.others or standing.remaining_pusd < 0
+            if not wanted or standing.remaining_pusd >= idle:
                 continue
             async with self._one_at_a_time:
                 if self._book.lent_pusd(account):
                     await self._recall([account])
-                room = self._book.room_pusd(account)
+                room = self._book.remaining_pusd(account)
                 if room > 0:
                     after = await asyncio.to_thread(shrink, self._engine, self._host, account, room)
-                    self._book.granted(account, after)
+                    self._book.set_grant(account, after)
 
     def lent_pusd(self, account: BudgetAccount) -> int:
         """What this host's workers were lent beyond what the books say they spent."""
@@ -196,11 +196,11 @@ class BudgetBroker:
         if isinstance(request, wire.ClientHello):
             self._declare(worker, request)
         elif isinstance(request, wire.LoanReturn):
-            self._take_back(worker, request.returns)
+            self._record_returns(worker, request.returns)
             if request.recall is not None:
-                self._answered(request.recall, worker)
+                self._record_answer(request.recall, worker)
         else:
-            self._take_back(worker, request.returns)
+            self._record_returns(worker, request.returns)
             task = asyncio.get_running_loop().create_task(self._borrow(worker, request))
             self._borrowing.add(task)
             task.add_done_callback(self._borrowing.discard)
@@ -208,7 +208,7 @@ class BudgetBroker:
     def _hang_up(self, worker: _Worker) -> None:
         self._workers.discard(worker)
         for number in list(self._recalls):
-            self._answered(number, worker)
+            self._record_answer(number, worker)
         worker.writer.close()
 
     def _declare(self, worker: _Worker, hello: wire.ClientHello) -> None:
@@ -218,11 +218,11 @@ class BudgetBroker:
         worker.journal = hello.journal
         granted = {BudgetAccount(*amount.key): amount.pusd for amount in hello.granted}
         self._book.declare(hello.journal, granted)
-        self._tell(worker, self._news, self._lines)
+        self._send_updates(worker, self._news, self._lines)
 
-    def _take_back(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
+    def _record_returns(self, worker: _Worker, returns: Iterable[wire.AccountAmount]) -> None:
         for return_ in returns:
-            self._book.take_back(worker.journal, BudgetAccount(*return_.key), return_.pusd)
+            self._book.record_return(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
     async def _borrow(self, worker: _Worker, borrow: wire.LoanRequest) -> None:
         """Whoever finds the desk free answers for all who came while it was not."""
@@ -243,7 +243,7 @@ class BudgetBroker:
             while waiting:
                 queue = waiting[0]
                 if not self._may_fit(queue) or await self._lend([queue]):
-                    self._send(queue.worker, self._refused(queue.borrow, self._short(queue)[0]))
+                    self._send(queue.worker, self._refusal_of(queue.borrow, self._short(queue)[0]))
                 waiting = waiting[1:]
         except (DBAPIError, OSError):
             for queue in waiting:
@@ -253,21 +253,21 @@ class BudgetBroker:
 
     async def _lend(self, asking: Sequence[_LoanQueue]) -> list[_LoanQueue]:
         """In the order in which they came; returns those for whom there is no room."""
-        await self._make_room(asking)
+        await self._raise_grants(asking)
         waiting = []
         for queue in asking:
             if self._short(queue):
                 waiting.append(queue)
             else:
-                self._send(queue.worker, self._lent(queue))
+                self._send(queue.worker, self._answer_loan(queue))
         return waiting
 
-    def _lent(self, queue: _LoanQueue) -> wire.Answer:
+    def _answer_loan(self, queue: _LoanQueue) -> wire.Answer:
         worker, borrow = queue.worker, queue.borrow
         if worker not in self._workers:  # it said goodbye meanwhile: nobody would carry the loan
             return wire.LoanRefusal(borrow.number, borrow.asks[0].budget_id, "0", "0", away=True)
         loans, small = [], []
-        for account, asked in queue.asks.items():
+        for account, asked in queue.amounts.items():
             loan, little_left = self._book.lend(
                 worker.journal,
                 account,
@@ -283,21 +283,21 @@ class BudgetBroker:
 
     def _short(self, queue: _LoanQueue) -> list[BudgetAccount]:
         """What has no room for it at this moment."""
-        room = self._book.room_pusd
-        return [account for account, asked in queue.asks.items() if asked > room(account)]
+        room = self._book.remaining_pusd
+        return [account for account, asked in queue.amounts.items() if asked > room(account)]
 
     def _may_fit(self, queue: _LoanQueue) -> bool:
         """Whether the limits, as the database has just told them, leave room for it alone."""
         for account in self._short(queue):
             standing = self._book.standings.get(account)
-            room = self._book.room_pusd(account)
-            if standing is not None and queue.asks[account] > room + standing.room_pusd:
+            room = self._book.remaining_pusd(account)
+            if standing is not None and queue.amounts[account] > room + standing.remaining_pusd:
                 return False
         return True
 
-    def _refused(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
+    def _refusal_of(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
         standing = self._book.standings[account]
-        room = max(0, self._book.room_pusd(account)) + max(0, standing.room_pusd)
+        room = max(0, self._book.remaining_pusd(account)) + max(0, standing.remaining_pusd)
         return wire.LoanRefusal(
             borrow.number,
             account.budget_id,
@@ -306,17 +306,17 @@ class BudgetBroker:
             away=self._book.is_unaccounted(account),
         )
 
-    async def _make_room(self, asking: Sequence[_LoanQueue]) -> None:
+    async def _raise_grants(self, asking: Sequence[_LoanQueue]) -> None:
         """Raise grants where the host is short of what is asked, all in one transaction."""
         asked: dict[BudgetAccount, list[tuple[int, int]]] = {}
         for queue in asking:
-            for account, pusd in queue.asks.items():
+            for account, pusd in queue.amounts.items():
                 asked.setdefault(account, []).append((pusd, queue.borrow.hold_pusd))
         needs = [need for account, asks in asked.items() for need in self._needs(account, asks)]
         if needs:
             grown = await asyncio.to_thread(grow, self._engine, self._host, needs)
             for account, standing in grown.items():
-                self._book.granted(account, standing)
+                self._book.set_grant(account, standing)
 
     def _needs(self, account: BudgetAccount, asks: Sequence[tuple[int, int]]) -> list[GrantNeed]:
         """Together where all fit, as far as is known; else one by one, and of the rest the least.
@@ -324,14 +324,14 @@ class BudgetBroker:
         `asks`: (asked, hold) in their order. The database is the judge: what it has not told yet
         is asked for the first alone, and what does not fit is asked for all the same.
         """
-        room, standing = self._book.room_pusd(account), self._book.standings.get(account)
+        room, standing = self._book.remaining_pusd(account), self._book.standings.get(account)
         total = sum(asked for asked, _ in asks)
         if total <= room:
             return []
         if standing is None:
             asks, left = asks[:1], 0
         else:
-            left = max(0, standing.room_pusd)
+            left = max(0, standing.remaining_pusd)
         if len(asks) > 1 and total - room <= left:
             return [GrantNeed(account, total - room, max(hold for _, hold in asks))]
         needs, least = [], None
@@ -368,14 +368,14 @@ class BudgetBroker:
         finally:
             del self._recalls[number]
 
-    def _answered(self, number: int, worker: _Worker) -> None:
+    def _record_answer(self, number: int, worker: _Worker) -> None:
         waiting = self._recalls.get(number)
         if waiting is not None:
             waiting[0].discard(worker)
             if not waiting[0] and not waiting[1].done():
                 waiting[1].set_result(None)
 
-    def _tell(
+    def _send_updates(
         self, worker: _Worker, spent: _Spent, lines: tuple[wire.BudgetTerms, ...] | None
     ) -> None:
         """The spending before the budgets: whoever knows these knows what is left of them."""

@@ -117,7 +117,7 @@ class BudgetClient:
 
     async def aclose(self) -> None:
         """Give all free money back and leave."""
-        self._give_back(list(self._slices))
+        self._return_loans(list(self._slices))
         if self._writer is not None:
             self._writer.close()
         if self._task is not None:
@@ -128,10 +128,10 @@ class BudgetClient:
         """Another number whenever a room may be another: news came, or a window ended."""
         since_us, until_us = self._windows_us
         if not since_us <= self._now_us() < until_us:
-            self._turn()
+            self._move_windows()
         return self._edition
 
-    def room(self, scopes: Sequence[str]) -> int | None:
+    def remaining_pusd(self, scopes: Sequence[str]) -> int | None:
         """What the least of the hard budgets has not spent; None without a hard budget.
 
         Never less than the truth: holds of others are not counted, `hold` is the judge.
@@ -184,7 +184,7 @@ class BudgetClient:
             if piece is not None and held.amount_pusd:
                 self._slices[key] = settle(piece, held.amount_pusd, actual_pusd)
                 if key in self._small:
-                    self._give_back([key])
+                    self._return_loans([key])
 
     async def _borrow(
         self, short: list[wire.AccountKey], taken: list[wire.AccountKey], bound_pusd: int
@@ -193,7 +193,7 @@ class BudgetClient:
         if self._writer is None:
             self._undo(taken, bound_pusd)
             raise BrokerUnavailable("the budget desk cannot be reached")
-        returns = self._freed(short)
+        returns = self._take_free(short)
         asks = tuple(
             wire.amount(key, bound_pusd + self._slices.get(key, NOTHING).overdrawn_pusd)
             for key in short
@@ -224,7 +224,7 @@ class BudgetClient:
     def _undo(self, keys: list[wire.AccountKey], bound_pusd: int) -> None:
         for key in keys:
             self._slices[key] = settle(self._slices[key], bound_pusd, 0)
-        self._give_back([key for key in keys if key in self._small])
+        self._return_loans([key for key in keys if key in self._small])
 
     def _undo_loan(self, asked: _OpenLoan) -> None:
         answer = asked.answer.result() if asked.answer.exception() is None else None
@@ -249,13 +249,13 @@ class BudgetClient:
         found = self._of_scopes.get(names)
         if found is None:
             budgets = [_own(name, budget) for name, budget in binding(self._budgets or {}, names)]
-            found = tuple(sorted(budgets, key=_place))
+            found = tuple(sorted(budgets, key=_order_of))
             if len(self._of_scopes) >= SCOPES_LIMIT:
                 self._of_scopes.clear()  # whoever asks often is back at once
             self._of_scopes[names] = found
         return found
 
-    def _turn(self) -> None:
+    def _move_windows(self) -> None:
         """Every budget counts on the account of the window that holds this moment.
 
         Slices of windows that ended go, when nothing is held of them any more.
@@ -273,16 +273,16 @@ class BudgetClient:
         if self._defaults:
             self._of_scopes.clear()  # its accounts are of the windows before
         for key in [key for key, piece in self._slices.items() if not piece.held_pusd]:
-            if self._ended(key):
+            if self._is_ended(key):
                 del self._slices[key]
-        for key in [key for key in self._spent if self._ended(key)]:
+        for key in [key for key in self._spent if self._is_ended(key)]:
             del self._spent[key]
 
     def _window_of(self, budget_id: str) -> CalendarWindow | None:
         found = self._windows.get(budget_id)
         return found or self._windows.get(default_of(budget_id) or "")
 
-    def _ended(self, key: wire.AccountKey) -> bool:
+    def _is_ended(self, key: wire.AccountKey) -> bool:
         current = self._window_of(key[0])
         return current is not None and key[1] < current.start_s
 
@@ -291,7 +291,7 @@ class BudgetClient:
         window = self._window_of(name) or CalendarWindow(now_s, now_s)
         return _refusal(name, int(refused.limit_pusd), int(refused.room_pusd), window)
 
-    def _freed(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.AccountAmount, ...]:
+    def _take_free(self, keys: Sequence[wire.AccountKey]) -> tuple[wire.AccountAmount, ...]:
         """Take the free money out of slices, to be sent back."""
         freed = []
         for key in keys:
@@ -303,10 +303,10 @@ class BudgetClient:
                 )
         return tuple(freed)
 
-    def _give_back(self, keys: Sequence[wire.AccountKey], recall: int | None = None) -> None:
+    def _return_loans(self, keys: Sequence[wire.AccountKey], recall: int | None = None) -> None:
         if self._writer is None:
             return
-        freed = self._freed(keys)
+        freed = self._take_free(keys)
         if freed or recall is not None:
             self._send(wire.LoanReturn(freed, recall))
 
@@ -333,9 +333,9 @@ class BudgetClient:
             finally:
                 self._writer = None
                 writer.close()
-                self._fail_asked()
+                self._fail_pending()
 
-    def _fail_asked(self) -> None:
+    def _fail_pending(self) -> None:
         asked, self._asked = self._asked, {}
         for request in asked.values():
             if not request.answer.done():
@@ -345,7 +345,7 @@ class BudgetClient:
         if isinstance(answer, wire.BudgetUpdate):
             self._learn(answer)
         elif isinstance(answer, wire.LoanRecall):
-            self._give_back(answer.accounts, answer.number)
+            self._return_loans(answer.accounts, answer.number)
         else:
             asked = self._asked.pop(answer.number, None)
             if isinstance(answer, wire.Loan):
@@ -364,7 +364,7 @@ class BudgetClient:
         keys = {loan.key for loan in answer.loans}
         self._small = (self._small - keys) | set(answer.small)
         if not waited_for:
-            self._give_back(list(keys))
+            self._return_loans(list(keys))
 
     def _learn(self, news: wire.BudgetUpdate) -> None:
         if news.lines is not None:
@@ -375,7 +375,7 @@ class BudgetClient:
                 budgets.setdefault(line.scope, []).append(budget)
             self._budgets, self._windows, self._of_scopes = budgets, {}, {}
             self._defaults = any(is_default(scope) for scope in budgets)
-            self._turn()
+            self._move_windows()
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
         self._edition += 1
         if self._budgets is not None:
@@ -396,5 +396,5 @@ def _own(name: str, budget: _Budget) -> _Budget:
     return _Budget(budget.line, budget.hard, budget.limit_pusd, place, account, budget.ends_s)
 
 
-def _place(budget: _Budget) -> tuple[int, str]:
+def _order_of(budget: _Budget) -> tuple[int, str]:
     return budget.place

@@ -58,7 +58,7 @@ class GrantPool:
         return sum(self.granted.values())
 
     @property
-    def room_pusd(self) -> int:
+    def remaining_pusd(self) -> int:
         """What can still be granted; negative after the limit was lowered below the grants."""
         return self.limit_pusd - self.granted_pusd
 
@@ -84,7 +84,7 @@ def budget_key(scope: str, period: str) -> str:
     return f"{scope}@{period}"
 
 
-def take(
+def reserve(
     slices: Mapping[str, Slice], scopes: Iterable[str], amount_pusd: int
 ) -> dict[str, Slice] | SliceShortfall:
     """Hold the amount on every scope or on none; returns the changed slices only."""
@@ -119,7 +119,7 @@ def settle(piece: Slice, held_pusd: int, actual_pusd: int) -> Slice:
     return _new(Slice, (granted, held - held_pusd, spent + actual_pusd))
 
 
-def room_pusd(slices: Mapping[str, Slice], scopes: Iterable[str]) -> int | None:
+def remaining_pusd(slices: Mapping[str, Slice], scopes: Iterable[str]) -> int | None:
     """The least free amount over the scopes; `None` when there is no scope."""
     return min((slices.get(scope, NOTHING).free_pusd for scope in set(scopes)), default=None)
 
@@ -143,9 +143,9 @@ def loan_pusd(room: int, missing_pusd: int, hold_pusd: int, holders: int) -> int
 def grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool | None:
     """Raise a holder's grant; `None` when the pot has no room for it."""
     _not_negative(amount_pusd)
-    if amount_pusd > pot.room_pusd:
+    if amount_pusd > pot.remaining_pusd:
         return None
-    return _granted(pot, holder, pot.granted.get(holder, 0) + amount_pusd)
+    return _with_grant(pot, holder, pot.granted.get(holder, 0) + amount_pusd)
 
 
 def borrow(
@@ -155,14 +155,14 @@ def borrow(
     missing = amount_pusd - piece.free_pusd
     if missing <= 0:
         return pot, piece
-    loan = loan_pusd(pot.room_pusd, missing, amount_pusd, holders)
+    loan = loan_pusd(pot.remaining_pusd, missing, amount_pusd, holders)
     lent = grant(pot, holder, loan) if loan else None
     if lent is None:
         return None
     return lent, piece._replace(granted_pusd=piece.granted_pusd + loan)
 
 
-def give_back(
+def return_grant(
     pot: GrantPool, holder: str, piece: Slice, amount_pusd: int | None = None
 ) -> tuple[GrantPool, Slice]:
     """Return free money (all of it, or at most `amount_pusd`) from a slice to its pot."""
@@ -172,11 +172,11 @@ def give_back(
     before = pot.granted.get(holder, 0)
     if amount > before:
         raise EscrowError(f"`{holder}` returns {amount} of a grant of {before}")
-    back = _granted(pot, holder, before - amount)
+    back = _with_grant(pot, holder, before - amount)
     return back, piece._replace(granted_pusd=piece.granted_pusd - amount)
 
 
-def _granted(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool:
+def _with_grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool:
     return replace(pot, granted={**pot.granted, holder: amount_pusd})
 
 

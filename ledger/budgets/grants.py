@@ -62,7 +62,7 @@ class AccountBalance:
     others: int  # further hosts with a grant
 
     @property
-    def room_pusd(self) -> int:
+    def remaining_pusd(self) -> int:
         return self.limit_pusd - max(self.granted_pusd, self.spent_pusd)
 
 
@@ -78,18 +78,18 @@ def grow(
     """Raise this host's grants by what is missing, or by a loan while much is left."""
     with engine.begin() as connection:
         ordered = sorted(needs, key=lambda need: scope_order(need.account.budget_id))
-        return {need.account: _grow_one(connection, host, need) for need in ordered}
+        return {need.account: _grow_grant(connection, host, need) for need in ordered}
 
 
 def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) -> AccountBalance:
     """Give free money back, so that other hosts find it; never below what was spent."""
     with engine.begin() as connection:
-        found = _locked(connection, host, account)
+        found = _lock_window(connection, host, account)
         back = min(amount_pusd, max(0, found.mine_pusd - found.mine_spent_pusd))
         return _raise(connection, host, account, found, -back)
 
 
-def leave(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
+def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
     ordered = sorted(
         accounts,
@@ -98,20 +98,20 @@ def leave(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     for start in range(0, len(ordered), LEFT_AT_ONCE):
         with engine.begin() as connection:
             for account in ordered[start : start + LEFT_AT_ONCE]:
-                found = _locked(connection, host, account)
+                found = _lock_window(connection, host, account)
                 idle = max(0, found.mine_pusd - found.mine_spent_pusd)
                 _raise(connection, host, account, found, -idle)
 
 
-def standing(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
+def lock_balance(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
     """Where an account stands, locked until the transaction ends; made if missing."""
-    return _locked(connection, host, account)
+    return _lock_window(connection, host, account)
 
 
 def regrant(
     connection: Connection, host: str, account: BudgetAccount, before: AccountBalance, by_pusd: int
 ) -> AccountBalance:
-    """Raise or lower a host's grant on an account that `standing` has locked."""
+    """Raise or lower a host's grant on an account that `lock_balance` has locked."""
     return _raise(connection, host, account, before, by_pusd)
 
 
@@ -174,9 +174,9 @@ def spent_by_journal(
         return {(row[0], BudgetAccount(row[1], row[2])): row[3] for row in rows}
 
 
-def _grow_one(connection: Connection, host: str, need: GrantNeed) -> AccountBalance:
-    found = _locked(connection, host, need.account)
-    loan = loan_pusd(found.room_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
+def _grow_grant(connection: Connection, host: str, need: GrantNeed) -> AccountBalance:
+    found = _lock_window(connection, host, need.account)
+    loan = loan_pusd(found.remaining_pusd, need.missing_pusd, need.hold_pusd, 1 + found.others)
     return _raise(connection, host, need.account, found, loan) if loan > 0 else found
 
 
@@ -202,7 +202,7 @@ def _raise(
     return after
 
 
-def _locked(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
+def _lock_window(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
     """Lock the account's window (made if missing) and read where it stands."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     key = {"budget_id": account.budget_id, "window": account.window}

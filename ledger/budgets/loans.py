@@ -41,11 +41,11 @@ class LoanBook:
             gone = standing.mine_spent_pusd - alive
             granted = {GONE: gone, UNKNOWN: standing.mine_pusd - gone}
             self._pots[account] = GrantPool(standing.mine_pusd, granted)
-        self._all_declared()
+        self._release_unknown()
 
-    def room_pusd(self, account: BudgetAccount) -> int:
+    def remaining_pusd(self, account: BudgetAccount) -> int:
         """What this host can lend without asking the database."""
-        return self._pot(account).room_pusd
+        return self._pot(account).remaining_pusd
 
     def lent_pusd(self, account: BudgetAccount) -> int:
         """What workers were lent beyond what the books say they spent."""
@@ -59,7 +59,7 @@ class LoanBook:
         """Whether money may be there that a worker has yet to account for."""
         return self._pot(account).granted.get(UNKNOWN, 0) > 0
 
-    def granted(self, account: BudgetAccount, standing: AccountBalance) -> None:
+    def set_grant(self, account: BudgetAccount, standing: AccountBalance) -> None:
         """The database changed or confirmed this host's grant."""
         self._pots[account] = replace(self._pot(account), limit_pusd=standing.mine_pusd)
         self.standings[account] = standing
@@ -68,15 +68,15 @@ class LoanBook:
         self, journal: str, account: BudgetAccount, *, asked_pusd: int, hold_pusd: int, holders: int
     ) -> tuple[int, bool]:
         """Lend at least what is asked (there is room); returns the loan, and if little is left."""
-        room = self.room_pusd(account)
+        room = self.remaining_pusd(account)
         assert asked_pusd <= room
         known = self.standings.get(account)
-        total = room + (max(0, known.room_pusd) if known else 0)
+        total = room + (max(0, known.remaining_pusd) if known else 0)
         loan = max(asked_pusd, min(loan_pusd(total, asked_pusd, hold_pusd, holders), room))
         self._hold(account, journal, self._pot(account).granted.get(journal, 0) + loan)
         return loan, not is_sliced(total - loan, hold_pusd, holders)
 
-    def take_back(self, journal: str, account: BudgetAccount, pusd: int) -> None:
+    def record_return(self, journal: str, account: BudgetAccount, pusd: int) -> None:
         pot = self._pots.get(account)
         if pot is not None:
             self._hold(account, journal, pot.granted.get(journal, 0) - pusd)
@@ -91,9 +91,9 @@ class LoanBook:
                 self._hold(account, UNKNOWN, pot.granted[UNKNOWN] - lent)
             self._hold(account, journal, lent)
         self._undeclared.discard(journal)
-        self._all_declared()
+        self._release_unknown()
 
-    def applied(self, spent: Mapping[tuple[str, str, int], int]) -> None:
+    def apply_spent(self, spent: Mapping[tuple[str, str, int], int]) -> None:
         """What the books counted, by journal: called after each applied batch."""
         for (journal, budget_id, window), pusd in spent.items():
             account = BudgetAccount(budget_id, window)
@@ -106,7 +106,7 @@ class LoanBook:
             else:
                 self._hold(account, GONE, pot.granted.get(GONE, 0) + pusd)
 
-    def bury(self, journal: str) -> None:
+    def close_journal(self, journal: str) -> None:
         """Its worker is gone and all of it is in the books: what it did not spend is free."""
         for account, pot in self._pots.items():
             if journal in pot.granted or (journal, account) in self._spent:
@@ -117,9 +117,9 @@ class LoanBook:
                     rest[UNKNOWN] -= spent
                 self._pots[account] = replace(pot, granted=rest)
         self._undeclared.discard(journal)
-        self._all_declared()
+        self._release_unknown()
 
-    def _all_declared(self) -> None:
+    def _release_unknown(self) -> None:
         """Once nobody is missing, what no one accounted for was not lent."""
         if self._undeclared:
             return

@@ -92,7 +92,7 @@ class RateShares:
         self._engine, self._holder, self._host, self._clock_us = engine, holder, host, clock_us
 
     def renew(self) -> tuple[int, bool]:
-        """How many hosts are alive, and whether the lease had lapsed: then read `own` again."""
+        """Return the hosts alive, and whether the lease lapsed: then read `own_shares` again."""
         with self._engine.begin() as connection:
             found = self._own_row(connection)
             now_us = self._clock_us(connection)
@@ -105,7 +105,7 @@ class RateShares:
                 connection.execute(update(RateHostRow).where(mine).values(renewed_us=now_us))
             return _alive(connection, now_us), lapsed
 
-    def own(self) -> dict[str, RateShare]:
+    def own_shares(self) -> dict[str, RateShare]:
         with self._engine.begin() as connection:
             query = select(RatePartRow.name, *_LIMITS, *_HELD, *_KEPT).where(
                 RatePartRow.holder == self._holder
@@ -120,13 +120,13 @@ class RateShares:
         What is missing is noted, for others to give.
         """
         with self._engine.begin() as connection:
-            now_us = self._leased(connection)
+            now_us = self._check_lease(connection)
             hosts = _alive(connection, now_us)
             ordered = sorted(needs)
             parts = {need.name: self._grow(connection, need, hosts, now_us) for need in ordered}
             return hosts, parts
 
-    def wanted(self) -> dict[str, Pair]:
+    def wanted_by_others(self) -> dict[str, Pair]:
         """What others miss of limits that this host has a part of."""
         mine = aliased(RatePartRow)
         query = (
@@ -148,20 +148,20 @@ class RateShares:
             rows = connection.execute(query.where(RatePartRow.wanted_us > since_us))
             return {name: (int(requests), int(tokens)) for name, requests, tokens in rows}
 
-    def state(self, parts: Mapping[str, RateShare]) -> None:
+    def write_shares(self, parts: Mapping[str, RateShare]) -> None:
         """Write parts as they are on this host by now: never more than they were here."""
         with self._engine.begin() as connection:
-            self._leased(connection)
+            self._check_lease(connection)
             for name, part in sorted(parts.items()):
-                _locked(connection, name)
+                _lock_account(connection, name)
                 connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
 
-    def give(self, parts: Mapping[str, RateShare]) -> None:
-        """As `state`; whoever wanted it asks again, and says what is missing still."""
+    def release_shares(self, parts: Mapping[str, RateShare]) -> None:
+        """As `write_shares`; whoever wanted it asks again, and says what is missing still."""
         with self._engine.begin() as connection:
-            self._leased(connection)
+            self._check_lease(connection)
             for name, part in sorted(parts.items()):
-                _locked(connection, name)
+                _lock_account(connection, name)
                 connection.execute(update(RatePartRow).where(self._is(name)).values(_columns(part)))
                 others = and_(
                     RatePartRow.name == name,
@@ -170,7 +170,7 @@ class RateShares:
                 )
                 connection.execute(update(RatePartRow).where(others).values(wanted_us=None))
 
-    def leave(self) -> None:
+    def release_all(self) -> None:
         """Keep nothing: when all that was let in is forgotten, it is others'."""
         with self._engine.begin() as connection:
             mine = update(RatePartRow).where(RatePartRow.holder == self._holder)
@@ -209,7 +209,7 @@ class RateShares:
     def _grow(
         self, connection: Connection, need: RateShareNeed, hosts: int, now_us: int
     ) -> RateShare:
-        _locked(connection, need.name)
+        _lock_account(connection, need.name)
         mine = RatePartRow.holder == self._holder
         query = select(
             *(func.sum(case((mine, cell), else_=0)) for cell in _HELD),
@@ -243,7 +243,7 @@ class RateShares:
         query = select(RateHostRow.renewed_us).where(RateHostRow.holder == self._holder)
         return connection.execute(query.with_for_update()).scalar_one_or_none()
 
-    def _leased(self, connection: Connection) -> int:
+    def _check_lease(self, connection: Connection) -> int:
         found, now_us = self._own_row(connection), self._clock_us(connection)
         if found is None or now_us - found > LEASE_S * _US:
             raise LeaseLapsed
@@ -258,7 +258,7 @@ def _alive(connection: Connection, now_us: int) -> int:
     return max(1, int(connection.execute(query).scalar_one()))
 
 
-def _locked(connection: Connection, name: str) -> None:
+def _lock_account(connection: Connection, name: str) -> None:
     """Parts of this limit change by nobody else until the transaction ends."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     connection.execute(add(RateAccountRow).on_conflict_do_nothing(), [{"name": name}])

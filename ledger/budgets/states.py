@@ -12,10 +12,10 @@ from sqlalchemy import Connection, select
 from ledger.budgets.binding import (
     BoundBudgets,
     BudgetLine,
-    each_of,
     is_default,
     pattern_of,
     scope_of,
+    wildcard_of,
 )
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.windows import CalendarWindow, Period, window_at
@@ -57,7 +57,7 @@ class BudgetState:
         return None if self.account == self.line.id else self.line.id
 
     @property
-    def left_pusd(self) -> int:
+    def remaining_pusd(self) -> int:
         """Below zero where a soft budget is overspent."""
         return self.line.limit_pusd - self.spent_pusd - self.held_pusd
 
@@ -101,7 +101,7 @@ def _of(
     )
     spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
     for scope in also:
-        if each_of(scope) == bound.scope:
+        if wildcard_of(scope) == bound.scope:
             spent.setdefault(budget_key(scope, bound.period), 0)
     holds = (
         select(HoldRow.budget_id, exact_sum(HoldRow.amount_pusd))

@@ -18,7 +18,7 @@ _FIRST = select(BudgetVersionRow.budget_id, func.min(BudgetVersionRow.recorded_u
 _Said = dict[str, tuple[object, ...]]
 
 
-def say_budgets(connection: Connection, at_us: int) -> int:
+def record_versions(connection: Connection, at_us: int) -> int:
     """Add a version of each budget that says something else than its newest; returns how many."""
     newest = _newest(connection)
     rows = [

@@ -38,11 +38,11 @@ class PublishedClaim:
     verdict: str
 
     @property
-    def holds(self) -> bool:
+    def is_confirmed(self) -> bool:
         return self.verdict.startswith(FOLLOWS)
 
     @property
-    def stated(self) -> bool:
+    def is_stated(self) -> bool:
         """Whether the article states the figure at all; others are derived from what it states."""
         return self.claimed != "not stated"
 
@@ -70,7 +70,7 @@ def compute_with(formula: str, inputs: Inputs) -> Fraction:
     return Fraction(FORMULAS[formula](inputs))
 
 
-def agrees(claim: PublishedClaim) -> bool:
+def is_recomputed_equal(claim: PublishedClaim) -> bool:
     """Whether what is computed is what the table says, to the places that it says."""
     for told, value in zip(claim.recomputed.split(".."), compute(claim), strict=True):
         if round(value, len(told.partition(".")[2])) != Fraction(told):
@@ -78,7 +78,7 @@ def agrees(claim: PublishedClaim) -> bool:
     return True
 
 
-def within_reach(claim: PublishedClaim, basis: TokenBasis) -> bool | None:
+def is_within_reach(claim: PublishedClaim, basis: TokenBasis) -> bool | None:
     """Whether a break-even volume can be served at the article's own measured speed.
 
     On the basis that the speed is counted in; `None` for claims of another kind.

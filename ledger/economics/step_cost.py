@@ -94,7 +94,7 @@ def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
     return LoadCurve(minutes, tuple(accumulate(minutes)))
 
 
-def explaining(loads: Sequence[int], overflowed: int) -> Fraction:
+def explaining_capacity(loads: Sequence[int], overflowed: int) -> Fraction:
     """The capacity of a minute, or window, at which just so many of these tokens overflow.
 
     Overflow falls from all tokens to none as the capacity rises, in straight pieces between the
@@ -114,7 +114,7 @@ def explaining(loads: Sequence[int], overflowed: int) -> Fraction:
         capacity = found
 
 
-def windowed(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
+def sum_windows(tokens_per_minute: Sequence[int], minutes: int) -> list[int]:
     """The load in windows of several minutes; a last, shorter one counts as whole."""
     if minutes == 1:
         return [*tokens_per_minute]
@@ -131,7 +131,7 @@ def _windows(sums: Sequence[int], minutes: int) -> list[int]:
 
 def overflow(tokens_per_minute: Sequence[int], per_minute: Exact, minutes: int) -> Fraction:
     """Tokens above a capacity, in windows of so many minutes: as `LoadCurve.overflow` has it."""
-    return _above(windowed(tokens_per_minute, minutes), Fraction(per_minute) * minutes)
+    return _above(sum_windows(tokens_per_minute, minutes), Fraction(per_minute) * minutes)
 
 
 def _above(loads: Sequence[int], capacity: Fraction) -> Fraction:
@@ -189,13 +189,13 @@ def break_even(staircase: StepCost, gpus: int, api: UnitPrice) -> Fraction | Non
     def start(full: int) -> Fraction:
         return load.total * room / fills[full - 1] if full else Fraction(0)
 
-    def ends(full: int) -> bool:
+    def has_ended(full: int) -> bool:
         """Whether the next piece is too late: zero was reached, or nothing is gained from here."""
         return behind(start(full)) <= 0 or slope(full) >= 0
 
     if fixed <= 0:
         return Fraction(0)
-    piece = bisect_left(range(len(fills) + 1), True, key=ends)
+    piece = bisect_left(range(len(fills) + 1), True, key=has_ended)
     if piece <= len(fills) and behind(start(piece)) > 0:
         return None
     begin = start(piece - 1)

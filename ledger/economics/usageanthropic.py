@@ -33,7 +33,7 @@ def of_row(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket
     }
     counts = {kind: count(row, name, where, faults) for kind, name in named.items()}
     told = {"model": row.get("model_version"), "tier": row.get("usage_type"), "context": row}
-    return _used(told, (start_us, start_us + DAY_US), counts, where, faults)
+    return _make_bucket(told, (start_us, start_us + DAY_US), counts, where, faults)
 
 
 def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket | None:
@@ -55,10 +55,10 @@ def of_result(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBuc
         "output": count(row, "output_tokens", where, faults),
     }
     told = {"model": row.get("model"), "tier": row.get("service_tier"), "context": row}
-    return _used(told, (start_us, end_us), counts, where, faults)
+    return _make_bucket(told, (start_us, end_us), counts, where, faults)
 
 
-def _used(
+def _make_bucket(
     told: Mapping[str, Any],
     span: tuple[int, int],
     counts: dict[str, int],

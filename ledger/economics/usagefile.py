@@ -230,13 +230,13 @@ def _ours(row: Mapping[str, Any], where: str, faults: list[str]) -> UsageBucket 
         faults.append(f"{where}: more tokens than a request can have")
         return None
     start = at_us - at_us % MINUTE_US
-    billed = _billed(row.get("compared_usd" if own else "cost_usd"), where, faults)
+    billed = _billed_pusd(row.get("compared_usd" if own else "cost_usd"), where, faults)
     return UsageBucket(
         start, start + MINUTE_US, str(name), STANDARD, 1, TokenCounts(**counts), billed
     )
 
 
-def _billed(text: Any, where: str, faults: list[str]) -> int | None:
+def _billed_pusd(text: Any, where: str, faults: list[str]) -> int | None:
     if not text:
         return None
     try:
@@ -270,12 +270,14 @@ def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
                     faults.append(f"{where}: a result is no object")
                 elif "starting_at" in bucket:
                     shape = "Anthropic usage (JSON)"
-                    found.append(anthropic.of_result({**result, **_times(bucket)}, where, faults))
+                    found.append(
+                        anthropic.of_result({**result, **_times_of(bucket)}, where, faults)
+                    )
                 else:
-                    found.append(_bucket({**result, **_times(bucket)}, where, faults))
+                    found.append(_bucket({**result, **_times_of(bucket)}, where, faults))
     return shape, [finding for finding in found if finding is not None]
 
 
-def _times(bucket: Mapping[str, Any]) -> dict[str, Any]:
+def _times_of(bucket: Mapping[str, Any]) -> dict[str, Any]:
     names = ("start_time", "end_time", "starting_at", "ending_at")
     return {name: bucket.get(name) for name in names}

@@ -43,7 +43,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-def _written(name: str) -> str:
+def _column_name(name: str) -> str:
     """Names say the unit that is written: dollars, and times that are no numbers."""
     kind = _KINDS.get(name)
     if kind is ColumnKind.USD:
@@ -51,7 +51,9 @@ def _written(name: str) -> str:
     return name.replace("_us", "_at") if kind is ColumnKind.INSTANT else name
 
 
-COLUMNS = tuple(ExportColumn(_written(name), _KINDS.get(name, ColumnKind.TEXT)) for name in _NAMES)
+COLUMNS = tuple(
+    ExportColumn(_column_name(name), _KINDS.get(name, ColumnKind.TEXT)) for name in _NAMES
+)
 
 
 def attempt_rows(

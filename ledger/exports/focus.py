@@ -19,7 +19,7 @@ from ledger.exports.focus_columns import account, focus_row, sub_account
 from ledger.exports.focus_gpu import OWN, gpu_charges
 from ledger.exports.table import Reached, Row, Value, slices
 from ledger.fleet.hourshares import hour_contracts, hour_shares
-from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.journals.token_kinds import TOKEN_KINDS
 from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
@@ -68,7 +68,7 @@ class _Prices:
             PriceBook([price for price in stored if price.rank == 0]),
         )
 
-    def listed(self, price: Price | None, at_us: int) -> Price | None:
+    def list_price(self, price: Price | None, at_us: int) -> Price | None:
         if price is None or price.rank == 0:
             return price
         return self.public.find(price.name, at_us)
@@ -85,14 +85,14 @@ def focus_rows(
         for group in groups(connection, part, bucket_us=period_us, by=_BY, cuts=cuts):
             price = prices.versions.get(group.version or 0)
             span = _span(group.start_us, period_us, part)
-            for charge in charges(group, price, prices.listed(price, group.first_us)):
+            for charge in charges(group, price, prices.list_price(price, group.first_us)):
                 yield focus_row(_api(group, charge, price), span)
         shares = hour_shares(connection, part, bucket_us=period_us)
         for start_us, values in gpu_charges(shares, contracts, purchases=part.team is None):
             yield focus_row(values, _span(start_us, period_us, part))
         for claim in claim_groups(connection, part, bucket_us=period_us):
             yield focus_row(_claim(claim), _span(claim.start_us, period_us, part))
-        for adjustment in adjusted(connection, part, bucket_us=period_us):
+        for adjustment in posted_adjustments(connection, part, bucket_us=period_us):
             yield focus_row(_adjustment(adjustment), _span(adjustment.start_us, period_us, part))
         reached(part.end_us)
 

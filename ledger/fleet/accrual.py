@@ -82,7 +82,7 @@ def rated_versions(connection: Connection, pool: str, *, lock: bool = False) -> 
     return [dict(row) for row in found.mappings()]
 
 
-def in_force(versions: Sequence[Version], hour_us: int) -> Version:
+def version_in_force(versions: Sequence[Version], hour_us: int) -> Version:
     """The latest stated by the hour's end; an hour before all of them takes the first."""
     stated = [row for row in versions if row["recorded_us"] < hour_us + HOUR_US]
     return stated[-1] if stated else versions[0]
@@ -94,7 +94,9 @@ def last_closed_us(connection: Connection, pool: str) -> int | None:
     return connection.execute(query).scalar_one()
 
 
-def begins_us(connection: Connection, pool: str, *, since: date | None, recorded_us: int) -> int:
+def bill_start_us(
+    connection: Connection, pool: str, *, since: date | None, recorded_us: int
+) -> int:
     """Where a pool's bill begins: on its contract's first day, else with the first evidence."""
     first_day = midnight_us(since)
     if first_day is not None:

@@ -42,7 +42,7 @@ class PoolBill:
     share: Fraction = Fraction(1)
 
     @property
-    def rated(self) -> bool:
+    def is_rated(self) -> bool:
         return self.pusd_per_hour is not None
 
     @property

@@ -16,10 +16,10 @@ from heapq import nlargest
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.economics.step_cost import (
     WINDOWS_MINUTES,
-    explaining,
+    explaining_capacity,
     fitted_window,
     overflow,
-    windowed,
+    sum_windows,
 )
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capacity import TrafficSums, rate_of
@@ -87,19 +87,19 @@ def pool_capability(
     load = load_of(asked, bill, span_end_us)
     if not any(load):
         return None
-    measured = _measured(bill, rows, traffic, basis)
+    measured = _measured_rate(bill, rows, traffic, basis)
     rate = floor(asked) if measured is None else measured
     overflowed = sum(asked.spilled)
     known = CapabilitySource.FLOOR if measured is None else CapabilitySource.MEASURED
     window = WINDOWS_MINUTES[0]
-    shortest, longest = (overflow(load, rate, width) for width in _ends())
-    enough = telling(asked)
+    shortest, longest = (overflow(load, rate, width) for width in _window_bounds())
+    enough = is_significant(asked)
     if overflowed > shortest and enough:
-        known, rate = CapabilitySource.SPILLS, explaining(load, overflowed)
+        known, rate = CapabilitySource.SPILLS, explaining_capacity(load, overflowed)
     elif overflowed < longest and (enough or measured is not None):
         known = CapabilitySource.SPILLS if measured is None else CapabilitySource.SERVED
         window = WINDOWS_MINUTES[-1]
-        rate = explaining(windowed(load, window), overflowed) / window
+        rate = explaining_capacity(sum_windows(load, window), overflowed) / window
     else:
         window = fitted_window(load, capacity_per_minute=rate, overflowed=overflowed)
     if not rate:
@@ -110,7 +110,7 @@ def pool_capability(
     return PoolCapability(able, rate, window, measured, traffic.decodes, enough)
 
 
-def together(
+def combine_pools(
     pools: Mapping[str, PoolCapability | None],
     served: Mapping[str, int],
     basis: TokenBasis,
@@ -160,7 +160,7 @@ def _group(pool: PoolCapability, kinds: frozenset[str] | None) -> str:
     return "" if pool.decodes else ",".join(sorted(kinds or ("embedding",)))
 
 
-def telling(load: PoolLoad) -> bool:
+def is_significant(load: PoolLoad) -> bool:
     """Whether enough spilled, and often enough, to say anything about capacity."""
     counts = load.spilled_requests
     return sum(counts) >= TELLING_REQUESTS and len(counts) - counts.count(0) >= TELLING_MINUTES
@@ -186,7 +186,7 @@ def _output(basis: TokenBasis) -> bool:
     return basis is TokenBasis.OUTPUT
 
 
-def _measured(
+def _measured_rate(
     bill: PoolBill, rows: Sequence[CapacityRow], traffic: TrafficSums, basis: TokenBasis
 ) -> Fraction | None:
     """Tokens a minute by step times: the mean of the pool's engines, for each of its replicas."""
@@ -203,5 +203,5 @@ def _measured(
     return mean * bill.replicas * SECONDS_PER_MINUTE
 
 
-def _ends() -> tuple[int, int]:
+def _window_bounds() -> tuple[int, int]:
     return WINDOWS_MINUTES[0], WINDOWS_MINUTES[-1]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 DRIFT_FILE = "drift.json"
 
@@ -34,9 +34,9 @@ class DriftNote(msgspec.Struct, frozen=True):
 
 
 def write_drift(run_dir: Path, notes: list[DriftNote]) -> None:
-    leave(run_dir / DRIFT_FILE, notes)
+    write_note(run_dir / DRIFT_FILE, notes)
 
 
 def read_drift(run_dir: Path) -> dict[str, DriftNote]:
     """By pool; empty where nothing is sampled."""
-    return {note.pool: note for note in find(run_dir / DRIFT_FILE, list[DriftNote]) or ()}
+    return {note.pool: note for note in read_note(run_dir / DRIFT_FILE, list[DriftNote]) or ()}

@@ -17,14 +17,14 @@ from ledger.database import reading
 from ledger.fleet.accrual import (
     HourSplit,
     Version,
-    begins_us,
+    bill_start_us,
     hours_of,
-    in_force,
     last_closed_us,
     paid_engine_us,
     rated_versions,
     split,
     unavailable,
+    version_in_force,
 )
 from ledger.fleet.use import PoolUse, uses
 from ledger.orm.books import PostingRow
@@ -104,7 +104,7 @@ def _close_pool(connection: Connection, pool: str, until_us: int, at_us: int) ->
     closed = _ClosedHours()
     for span in hours_of(start_us, until_us):
         hour_us = span[0] // HOUR_US * HOUR_US
-        contract, use = in_force(versions, hour_us), found.get(hour_us) or PoolUse()
+        contract, use = version_in_force(versions, hour_us), found.get(hour_us) or PoolUse()
         result = split(pool, contract, span, use)
         closed.hours.append(_hour_row(pool, span, contract, result, use) | {"closed_us": at_us})
         closed.teams += _team_rows(pool, hour_us, result, use)
@@ -119,7 +119,7 @@ def _open_since(connection: Connection, pool: str, first: Version) -> int:
     last = last_closed_us(connection, pool)
     if last is not None:
         return last + HOUR_US
-    return begins_us(connection, pool, since=first["since"], recorded_us=first["recorded_us"])
+    return bill_start_us(connection, pool, since=first["since"], recorded_us=first["recorded_us"])
 
 
 def _hour_row(

@@ -63,9 +63,9 @@ def hour_shares(connection: Connection, scope: Scope, *, bucket_us: int) -> Iter
     A team has no part of what nobody used.
     """
     width = max(bucket_us, HOUR_US)
-    yield from _used(connection, scope, width)
+    yield from _used_shares(connection, scope, width)
     if scope.team is None:
-        yield from _unused(connection, scope, width)
+        yield from _unused_shares(connection, scope, width)
 
 
 def closed_until_us(connection: Connection) -> dict[str, int | None]:
@@ -81,7 +81,7 @@ def closed_until_us(connection: Connection) -> dict[str, int | None]:
     return {pool: None if last is None else last + HOUR_US for pool, last in found}
 
 
-def _used(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
+def _used_shares(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
     table, closed = GpuHourTeamRow, aliased(GpuHourRow)
     start = (table.hour_us - table.hour_us % width).label("start_us")
     same = and_(closed.pool == table.pool, closed.hour_us == table.hour_us, closed.correction == 0)
@@ -101,7 +101,7 @@ def _used(connection: Connection, scope: Scope, width: int) -> Iterator[HourShar
         yield HourShare(start_us, pool, contract, "used", team, pusd, engine_us)
 
 
-def _unused(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
+def _unused_shares(connection: Connection, scope: Scope, width: int) -> Iterator[HourShare]:
     table = GpuHourRow
     start = (table.hour_us - table.hour_us % width).label("start_us")
     statement = (

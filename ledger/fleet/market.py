@@ -103,7 +103,7 @@ def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> Throughput
     own = [throughput for throughput in gpu.serving if throughput.model == model]
     if own:
         best = max(own, key=lambda throughput: throughput.output_tokens_per_s / throughput.gpus)
-        return ThroughputEstimate(_each(best), best, gpu.name, Fraction(1))
+        return ThroughputEstimate(_tokens_per_gpu(best), best, gpu.name, Fraction(1))
     others = [
         (other, throughput)
         for other in known
@@ -116,12 +116,12 @@ def estimate(known: Sequence[GpuOffer], gpu: GpuOffer, model: str) -> Throughput
     if Fraction(str(throughput.weights_gib)) * CACHE > gpu.memory_gib * ROOM:
         return None
     scale = _ratio(gpu, other)
-    return ThroughputEstimate(_each(throughput) * scale, throughput, other.name, scale)
+    return ThroughputEstimate(_tokens_per_gpu(throughput) * scale, throughput, other.name, scale)
 
 
 def _ratio(gpu: GpuOffer, other: GpuOffer) -> Fraction:
     return Fraction(gpu.bandwidth_bytes_s, other.bandwidth_bytes_s)
 
 
-def _each(measured_throughput: MeasuredThroughput) -> Fraction:
+def _tokens_per_gpu(measured_throughput: MeasuredThroughput) -> Fraction:
     return Fraction(str(measured_throughput.output_tokens_per_s)) / measured_throughput.gpus

@@ -1,7 +1,7 @@
 """GPU rates and ops hours that people entered, carried into the pools' contracts.
 
 A contract is what the configuration declares, with the rate, its source and the ops hours that
-stand entered for its pool over the file's own (`carried`). An entry that begins later becomes a
+stand entered for its pool over the file's own (`apply_rate`). An entry that begins later becomes a
 version of the contract when its time has come (`carry_rates`), from that very instant on: hours
 that are closed stay as they were closed.
 """
@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, func, insert, select
 
 from ledger.database import reading
-from ledger.manual_entries import RATE, ManualEntry, entries, in_force
+from ledger.manual_entries import RATE, ManualEntry, entries, entries_in_force
 from ledger.orm.fleet import GpuContractRow
 
 NEWEST_CONTRACT_FILE = "contracts.newest"  # in the run directory: the newest version's number
@@ -33,7 +33,7 @@ def rate_of(manual_entry: ManualEntry) -> GpuRate | None:
     return None if manual_entry.says is None else msgspec.convert(manual_entry.says, GpuRate)
 
 
-def carried(contract: Mapping[str, Any], manual_entry: ManualEntry | None) -> dict[str, Any]:
+def apply_rate(contract: Mapping[str, Any], manual_entry: ManualEntry | None) -> dict[str, Any]:
     """The contract's columns with what stands entered."""
     rate = None if manual_entry is None else rate_of(manual_entry)
     return {**contract} if rate is None else {**contract, **msgspec.structs.asdict(rate)}
@@ -41,7 +41,7 @@ def carried(contract: Mapping[str, Any], manual_entry: ManualEntry | None) -> di
 
 def standing_rates(connection: Connection, at_us: int) -> dict[str, ManualEntry]:
     """By pool."""
-    return in_force(entries(connection, RATE), at_us)
+    return entries_in_force(entries(connection, RATE), at_us)
 
 
 def carry_rates(

@@ -57,7 +57,7 @@ def _size(
     each = -(-today.gpus_per_engine * today.gpu.memory_gib // gpu.memory_gib)
     bandwidth = Fraction(today.gpus_per_engine) * today.gpu.bandwidth_bytes_s
     scaled = each * gpu.bandwidth_bytes_s / bandwidth
-    engines = least(load, Fraction(today.per_engine) * scaled, spilled)
+    engines = min_engines(load, Fraction(today.per_engine) * scaled, spilled)
     if engines is None:
         return None
     gpus, rate = int(engines * each), gpu.low_pusd_per_hour
@@ -65,7 +65,7 @@ def _size(
     return GpuOptionCost(gpu, engines, gpus, scaled, month)
 
 
-def least(load: LoadCurve, per_engine: Fraction, spilled: Fraction) -> int | None:
+def min_engines(load: LoadCurve, per_engine: Fraction, spilled: Fraction) -> int | None:
     """The fewest engines that leave no more overflow than this; `None` beyond `MOST_ENGINES`."""
     counts = range(1, MOST_ENGINES + 1)
     place = bisect_left(

@@ -15,13 +15,13 @@ from sqlalchemy import Connection
 from ledger.fleet.accrual import (
     HourSplit,
     Version,
-    begins_us,
     bill_pusd,
+    bill_start_us,
     hours_of,
-    in_force,
     last_closed_us,
     rated_versions,
     split,
+    version_in_force,
 )
 from ledger.fleet.pool_records import ContractVersion, HourCell
 from ledger.fleet.use import PoolUse, uses
@@ -94,7 +94,7 @@ def running(
     parts: list[OpenHoursPart] = []
     for span in hours_of(from_us, scope.end_us):
         hour_us = span[0] // HOUR_US * HOUR_US
-        version, use = in_force(versions, hour_us), whole.get(hour_us) or PoolUse()
+        version, use = version_in_force(versions, hour_us), whole.get(hour_us) or PoolUse()
         splits.append(split(pool, version, span, use))
         parts += _spread(splits[-1], version, span, use, seen)
     used: dict[str, int] = {}
@@ -129,7 +129,7 @@ def open_from(
         if first is None
         else (first["since"], first["recorded_us"])
     )
-    begins = begins_us(connection, pool, since=since, recorded_us=recorded_us)
+    begins = bill_start_us(connection, pool, since=since, recorded_us=recorded_us)
     return max(scope.start_us, begins)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 NOTES_FILE = "upkeep.json"
 ACTOR = "upkeep"  # of overrides
@@ -31,9 +31,9 @@ class UpkeepNote(msgspec.Struct, frozen=True):
 
 
 def write_notes(run_dir: Path, notes: list[UpkeepNote]) -> None:
-    leave(run_dir / NOTES_FILE, notes)
+    write_note(run_dir / NOTES_FILE, notes)
 
 
 def read_notes(run_dir: Path) -> dict[str, UpkeepNote]:
     """By engine; empty where no upkeep ever ran."""
-    return {note.engine: note for note in find(run_dir / NOTES_FILE, list[UpkeepNote]) or ()}
+    return {note.engine: note for note in read_note(run_dir / NOTES_FILE, list[UpkeepNote]) or ()}

@@ -83,7 +83,7 @@ class KnownKey(NamedTuple):
 def make(session: Session, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes) -> CreatedKey:
     """As `create_key`, said who."""
     made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
-    _say(session, made.key_id, MADE, author)
+    _record_change(session, made.key_id, MADE, author)
     return made
 
 
@@ -93,7 +93,7 @@ def revoke(session: Session, key_id: str, author: ChangeAuthor) -> None:
     before = None if known is None else known.revoked_us
     revoke_key(session, key_id, now_us=author.at_us)
     if before is None:
-        _say(session, key_id, REVOKED, author)
+        _record_change(session, key_id, REVOKED, author)
 
 
 def rotate(
@@ -110,7 +110,7 @@ def rotate(
     `expires_us`: the new one's; None: the old one's. Raises `IdentityError` for a key that is over,
     or has a successor.
     """
-    old = find(session.connection(), key_id)
+    old = find_key(session.connection(), key_id)
     if (state := old.state(author.at_us)) != "active":
         raise IdentityError(f"key `{key_id}` is {state}: only an active one is rotated")
     spec = KeySpec(
@@ -125,13 +125,13 @@ def rotate(
         expires_us=old.expires_us if expires_us is None else expires_us,
     )
     made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
-    _say(session, made.key_id, MADE, author)
-    _say(session, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
+    _record_change(session, made.key_id, MADE, author)
+    _record_change(session, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
     bump_generation(session)
     return made
 
 
-def find(connection: Connection, key_id: str) -> KnownKey:
+def find_key(connection: Connection, key_id: str) -> KnownKey:
     """Raises `IdentityError` where there is none."""
     row = connection.execute(_SELECT.where(KeyRow.id == key_id)).one_or_none()
     if row is None:
@@ -161,7 +161,7 @@ def teams_of(connection: Connection, user: str) -> set[str]:
     return set(connection.execute(select(KeyRow.team_id).where(KeyRow.user_id == user)).scalars())
 
 
-def _say(
+def _record_change(
     session: Session,
     key_id: str,
     event: str,

@@ -19,7 +19,7 @@ from typing import TypeVar
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
-from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, matches, split_token
+from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, is_match, split_token
 from ledger.orm.identity import KeyChangeRow, KeyRow, TeamRow
 
 CACHED_KEYS = 10_000
@@ -140,7 +140,7 @@ class KeyRing:
     def _judge(self, entry: _Entry, parts: TokenParts, now_us: int) -> Identity | None:
         if self._pepper is None:
             return None  # no key was ever made here
-        if not matches(entry.stored, self._pepper, parts):
+        if not is_match(entry.stored, self._pepper, parts):
             return None
         return None if _is_over(entry, now_us) else entry.identity
 

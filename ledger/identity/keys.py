@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
-from ledger.identity.secretfile import kept_secret
+from ledger.identity.secretfile import read_or_create_secret
 from ledger.identity.tokens import GENERATION, PEPPER_FILE, SECRET_BYTES, secret_hash, token_text
 from ledger.orm.identity import KeyRow, MetaRow, OrganisationRow, TeamRow, UserRow
 
@@ -132,7 +132,7 @@ def bump_generation(session: Session) -> None:
 
 def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
     """The pepper of this installation, made at first use, readable by its owner only."""
-    return kept_secret(state_dir / PEPPER_FILE, new_bytes)
+    return read_or_create_secret(state_dir / PEPPER_FILE, new_bytes)
 
 
 def _ensure(session: Session, row: OrganisationRow | TeamRow | UserRow) -> None:

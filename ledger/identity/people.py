@@ -99,7 +99,7 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             return None
         return Person(said, entry.role, entry.teams)
 
-    def named(self, claims: Mapping[str, Any]) -> tuple[str, float]:
+    def name_of_sign_in(self, claims: Mapping[str, Any]) -> tuple[str, float]:
         """Find whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
         claim = self.oidc.claim
         name, since_s = claims.get(claim), claims.get("iat")

@@ -27,7 +27,7 @@ class PepperMismatch(IdentityError):
 def agreed_pepper(connection: Connection, state_dir: Path) -> bytes:
     """The installation's pepper; made where the ledger has no keys. Raises `PepperMismatch`."""
     path = state_dir / PEPPER_FILE
-    known = _known(connection)
+    known = _stored_fingerprint(connection)
     begins = (path.exists() and known is None) or not _keys_in_force(connection)
     if not path.exists() and not begins:
         raise PepperMismatch(
@@ -52,7 +52,7 @@ def fingerprint(pepper: bytes) -> int:
     return int.from_bytes(digest[:8]) >> 1
 
 
-def _known(connection: Connection) -> int | None:
+def _stored_fingerprint(connection: Connection) -> int | None:
     query = select(MetaRow.value).where(MetaRow.name == FINGERPRINT)
     return connection.execute(query).scalar_one_or_none()
 
@@ -70,7 +70,7 @@ def _store(connection: Connection, known: int | None, mine: int) -> int | None:
     connection.execute(add(MetaRow).on_conflict_do_nothing(), [row])
     same = MetaRow.value == known
     connection.execute(update(MetaRow).where(MetaRow.name == FINGERPRINT, same).values(value=mine))
-    return _known(connection)
+    return _stored_fingerprint(connection)
 
 
 _OR_BEGIN = (

@@ -8,7 +8,9 @@ from pathlib import Path
 BYTES = 32
 
 
-def kept_secret(path: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
+def read_or_create_secret(
+    path: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes
+) -> bytes:
     """What the file holds; of several processes that make it, the first one wins."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,6 +40,6 @@ def secret_hash(pepper: bytes, key_id: str, secret: str) -> bytes:
     return hmac.new(pepper, f"{key_id}_{secret}".encode(), hashlib.sha256).digest()
 
 
-def matches(stored: bytes, pepper: bytes, token: TokenParts) -> bool:
+def is_match(stored: bytes, pepper: bytes, token: TokenParts) -> bool:
     """In constant time."""
     return hmac.compare_digest(stored, secret_hash(pepper, token.key_id, token.secret))

@@ -50,7 +50,7 @@ def vouch(key: bytes, name: str | None, asked: VouchedRequest, body: bytes, now_
     return ".".join((_FORM, *parts, _mac(key, asked, *parts)))
 
 
-def heard(key: bytes, value: str, asked: VouchedRequest, now_us: int) -> VouchedUser:
+def verify_voucher(key: bytes, value: str, asked: VouchedRequest, now_us: int) -> VouchedUser:
     """Return who is vouched for. Raises `InvalidVoucher`; the body is still to be compared."""
     parts = value.split(".") if value.isascii() and len(value) <= _LONGEST else []
     if len(parts) != 5 or parts[0] != _FORM:

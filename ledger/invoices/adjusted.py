@@ -25,7 +25,9 @@ class Adjustment:
     pusd: int
 
 
-def adjusted(connection: Connection, scope: Scope, *, bucket_us: int) -> Iterator[Adjustment]:
+def posted_adjustments(
+    connection: Connection, scope: Scope, *, bucket_us: int
+) -> Iterator[Adjustment]:
     """What was posted for the scope's time, by bucket."""
     if scope.team is not None:
         return

@@ -75,16 +75,18 @@ def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str,
     return number
 
 
-def stored(connection: Connection) -> list[ImportedInvoice]:
+def list_invoices(connection: Connection) -> list[ImportedInvoice]:
     """Every imported invoice, the latest first."""
-    return [_stored(row) for row in connection.execute(_SELECT.order_by(InvoiceRow.id.desc()))]
+    return [
+        _invoice_of_row(row) for row in connection.execute(_SELECT.order_by(InvoiceRow.id.desc()))
+    ]
 
 
-def find(connection: Connection, number: int) -> ImportedInvoice:
+def find_invoice(connection: Connection, number: int) -> ImportedInvoice:
     row = connection.execute(_SELECT.where(InvoiceRow.id == number)).one_or_none()
     if row is None:
         raise InvoiceStateError(f"there is no invoice {number}; `breakeven invoices list`")
-    return _stored(row)
+    return _invoice_of_row(row)
 
 
 def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
@@ -100,14 +102,14 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
     ]
 
 
-def booked(connection: Connection, party: str, first: date, last: date) -> list[BookedCost]:
+def booked_costs(connection: Connection, party: str, first: date, last: date) -> list[BookedCost]:
     """What the books have of a party from the first day to the last, both included."""
     span = _us(first), _us(last + timedelta(days=1))
     if party.startswith(GPU):
-        found = _gpu_booked(connection, party.removeprefix(GPU), span)
+        found = _gpu_costs(connection, party.removeprefix(GPU), span)
     else:
-        found = _provider_booked(connection, party.removeprefix(PROVIDER), span)
-    return found + _adjusted(connection, party, span)
+        found = _provider_costs(connection, party.removeprefix(PROVIDER), span)
+    return found + _adjusted_costs(connection, party, span)
 
 
 class PostingMode(StrEnum):
@@ -118,7 +120,7 @@ class PostingMode(StrEnum):
     ADDS = "adds"  # it is owed beside what the books have: a part, a credit note
 
 
-def overlapping(connection: Connection, invoice: ImportedInvoice) -> list[int]:
+def overlapping_invoices(connection: Connection, invoice: ImportedInvoice) -> list[int]:
     """Invoices of the same party that were posted for some of the same days."""
     table = InvoiceRow
     query = select(table.id).where(
@@ -131,11 +133,11 @@ def overlapping(connection: Connection, invoice: ImportedInvoice) -> list[int]:
     return list(connection.execute(query.order_by(table.id)).scalars())
 
 
-def differences(
+def posting_differences(
     connection: Connection, invoice: ImportedInvoice, manner: PostingMode
 ) -> dict[date, int]:
     """What posting it adds to what is owed, by day. Refuses to guess between two invoices."""
-    others = overlapping(connection, invoice)
+    others = overlapping_invoices(connection, invoice)
     if others and manner is PostingMode.WHOLE:
         raise InvoiceStateError(
             f"invoice {others[0]} was posted for some of the same days: say --adds if both are "
@@ -145,12 +147,12 @@ def differences(
     for line in lines_of(connection, invoice.id):
         found[line.day] = found.get(line.day, 0) + line.amount_pusd
     if manner is not PostingMode.ADDS:
-        for booking in booked(connection, invoice.party, invoice.first_day, invoice.last_day):
+        for booking in booked_costs(connection, invoice.party, invoice.first_day, invoice.last_day):
             found[booking.day] = found.get(booking.day, 0) - booking.booked_pusd
     return {day: pusd for day, pusd in found.items() if pusd}
 
 
-def post(
+def post_invoice(
     engine: Engine, number: int, *, by: str, at_us: int, manner: PostingMode = PostingMode.WHOLE
 ) -> dict[date, int]:
     """Bring the books to the invoice; returns what was posted by day.
@@ -164,12 +166,12 @@ def post(
             .where(InvoiceRow.id == number, InvoiceRow.posted_us.is_(None))
             .values(posted_us=at_us, posted_by=by)
         )
-        invoice = find(connection, number)
+        invoice = find_invoice(connection, number)
         if not taken.rowcount:
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
         if at_us < postable_us(invoice):
-            raise InvoiceStateError(too_early(invoice))
-        posted = differences(connection, invoice, manner)
+            raise InvoiceStateError(too_early_text(invoice))
+        posted = posting_differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
         rows = [
             row
@@ -190,7 +192,7 @@ def postable_us(invoice: ImportedInvoice) -> int:
     return _us(invoice.last_day) + DAY_US + 2 * GRACE_US
 
 
-def too_early(invoice: ImportedInvoice) -> str:
+def too_early_text(invoice: ImportedInvoice) -> str:
     return (
         f"invoice {invoice.id} goes to {invoice.last_day}, a day (UTC) that is not over: what "
         "the books get until then would be owed twice. Post it the day after, or import "
@@ -220,7 +222,7 @@ def _account(party: str) -> str:
     return party.removeprefix(PROVIDER)
 
 
-def _provider_booked(
+def _provider_costs(
     connection: Connection, provider: str, span: tuple[int, int]
 ) -> list[BookedCost]:
     day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
@@ -272,7 +274,7 @@ def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> li
     ]
 
 
-def _gpu_booked(connection: Connection, pool: str, span: tuple[int, int]) -> list[BookedCost]:
+def _gpu_costs(connection: Connection, pool: str, span: tuple[int, int]) -> list[BookedCost]:
     day = GpuHourRow.hour_us.op("/")(literal_column(str(DAY_US)))
     query = (
         select(day, exact_sum(GpuHourRow.bill_pusd), func.count())
@@ -285,7 +287,7 @@ def _gpu_booked(connection: Connection, pool: str, span: tuple[int, int]) -> lis
     ]
 
 
-def _adjusted(connection: Connection, party: str, span: tuple[int, int]) -> list[BookedCost]:
+def _adjusted_costs(connection: Connection, party: str, span: tuple[int, int]) -> list[BookedCost]:
     day = PostingRow.at_us.op("/")(literal_column(str(DAY_US)))
     query = (
         select(day, exact_sum(PostingRow.amount_pusd))
@@ -325,5 +327,5 @@ _FIELDS: Sequence[str] = tuple(ImportedInvoice.__dataclass_fields__)
 _SELECT = select(*(getattr(InvoiceRow, name) for name in _FIELDS))
 
 
-def _stored(row: Any) -> ImportedInvoice:
+def _invoice_of_row(row: Any) -> ImportedInvoice:
     return ImportedInvoice(*row)

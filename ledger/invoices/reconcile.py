@@ -115,7 +115,7 @@ def by_day_and_model(
         if pair.invoiced_pusd or pair.booked_pusd:
             causes = _causes(pair, neighbours, rounding_pusd(places, len(pair.lines)))
             found.setdefault(day, []).append(_row(model, pair, causes))
-    return {day: _settled(rows) for day, rows in found.items()}
+    return {day: _clear_settled(rows) for day, rows in found.items()}
 
 
 def by_key(
@@ -133,7 +133,7 @@ def by_key(
     return sorted(rows, key=lambda row: (-abs(row.difference_pusd), row.key))
 
 
-def mapped(lines: Iterable[InvoiceLine], teams: Mapping[str, str]) -> list[InvoiceLine]:
+def map_projects(lines: Iterable[InvoiceLine], teams: Mapping[str, str]) -> list[InvoiceLine]:
     """Projects by the names of the teams that they are for."""
     return [replace(line, project=teams.get(line.project or "", line.project)) for line in lines]
 
@@ -150,7 +150,7 @@ def _row(key: str, pair: _Pair, causes: tuple[DifferenceCause, ...]) -> Reconcil
     )
 
 
-def _settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
+def _clear_settled(rows: list[ReconciliationLine]) -> list[ReconciliationLine]:
     """Where a day's adjustments bring its sum to the invoice's, no difference is left to explain.
 
     An adjustment is of a day and not of a model: it stands in a row of its own.

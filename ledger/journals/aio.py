@@ -56,7 +56,7 @@ class AioContext:
         self._call = ctypes.CDLL(None, use_errno=True).syscall
         self._call.restype = ctypes.c_long
         self._context = ctypes.c_ulong(0)
-        self._made(self._setup, ctypes.c_long(MOST), ctypes.byref(self._context))
+        self._call_library(self._setup, ctypes.c_long(MOST), ctypes.byref(self._context))
         self.told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asked = _Iocb(opcode=_FDSYNC, flags=_TELL, told=self.told)
         self._list = (ctypes.c_void_p * 1)(ctypes.addressof(self._asked))
@@ -67,21 +67,21 @@ class AioContext:
     def fdatasync(self, file: int) -> None:
         """Begin it; raises `OSError` if the kernel does not take it."""
         self._asked.file = file
-        self._made(self._submit, self._context, self._one, self._list)
+        self._call_library(self._submit, self._context, self._one, self._list)
 
-    def ended(self, *, wait: bool) -> list[int]:
+    def reap_operations(self, *, wait: bool) -> list[int]:
         """Of each operation that ended since, its error's number or 0; `wait`: for one at least."""
         with suppress(BlockingIOError):
             os.eventfd_read(self.told)
         least = self._one if wait else self._none
-        count = self._made(self._get, self._context, least, self._most, self._events, None)
+        count = self._call_library(self._get, self._context, least, self._most, self._events, None)
         return [-event.result for event in self._events[:count]]
 
     def close(self) -> None:
-        self._made(self._destroy, self._context)
+        self._call_library(self._destroy, self._context)
         os.close(self.told)
 
-    def _made(self, *call: object) -> int:
+    def _call_library(self, *call: object) -> int:
         result: int = self._call(*call)
         if result < 0:
             number = ctypes.get_errno()

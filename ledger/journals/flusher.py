@@ -24,7 +24,9 @@ _Round = tuple[Sequence[int], asyncio.AbstractEventLoop, Done]
 class Flusher(Protocol):
     """One round at a time."""
 
-    def begin(self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done) -> None:
+    def start_flush(
+        self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done
+    ) -> None:
         """Flush these files; `done` is called from the loop, with the first failure or None."""
 
     def close(self) -> None:
@@ -52,7 +54,9 @@ class ThreadFlusher:
         self._rounds: SimpleQueue[_Round | None] = SimpleQueue()
         self._thread: Thread | None = None
 
-    def begin(self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done) -> None:
+    def start_flush(
+        self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done
+    ) -> None:
         if self._thread is None:
             self._thread = Thread(target=self._run, name="journal", daemon=True)
             self._thread.start()
@@ -88,7 +92,9 @@ class KernelFlusher:
         self._failure: OSError | None = None
         self._done: Done | None = None
 
-    def begin(self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done) -> None:
+    def start_flush(
+        self, files: Sequence[int], loop: asyncio.AbstractEventLoop, done: Done
+    ) -> None:
         if self._loop is not loop:
             self._loop = loop
             loop.add_reader(self._aio.told, self._reap)
@@ -102,14 +108,14 @@ class KernelFlusher:
             else:
                 self._failure, self._done = None, done
                 return
-        self._instead.begin(files, loop, done)
+        self._instead.start_flush(files, loop, done)
 
     def close(self) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop was closed
                 self._loop.remove_reader(self._aio.told)
         while self._left:
-            self._count(self._aio.ended(wait=True))
+            self._count(self._aio.reap_operations(wait=True))
         done, self._done = self._done, None
         if done is not None and self._loop is not None:
             with suppress(RuntimeError):
@@ -118,7 +124,7 @@ class KernelFlusher:
         self._instead.close()
 
     def _reap(self) -> None:
-        self._count(self._aio.ended(wait=False))
+        self._count(self._aio.reap_operations(wait=False))
         done = self._done
         if self._left == 0 and done is not None:
             self._done = None

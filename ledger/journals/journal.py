@@ -84,7 +84,7 @@ class JournalWriter:
     def append(self, record: Record) -> None:
         """Write before a dispatch. `JournalFull` means: refuse the request."""
         frame = encode(record)
-        self._make_room(len(frame))
+        self._ensure_capacity(len(frame))
         self._write(frame)
         self._full = False
         self._unended += isinstance(record, AttemptOpened)
@@ -94,7 +94,7 @@ class JournalWriter:
         if self._broken is not None:
             return f"{self._home}: {self._broken.strerror}"
         try:
-            self._make_room(0)
+            self._ensure_capacity(0)
             if self._full:
                 self._reserve.probe()
         except JournalFull as full:
@@ -110,7 +110,7 @@ class JournalWriter:
         try:
             self._write(frame)
         except JournalFull:
-            self._reserve.give_up()
+            self._reserve.release()
             self._write(frame)
         self._unended = max(0, self._unended - 1)
 
@@ -165,11 +165,11 @@ class JournalWriter:
         """
         wait_s = self._round_s + ROUND_S - loop.time()
         if wait_s > 0.0:
-            loop.call_later(wait_s, self._begin_round, loop)
+            loop.call_later(wait_s, self._start_round, loop)
         else:
-            loop.call_soon(self._begin_round, loop)
+            loop.call_soon(self._start_round, loop)
 
-    def _begin_round(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start_round(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._closed or not self._waiting:
             self._flushing = False
             return
@@ -186,7 +186,7 @@ class JournalWriter:
             else:
                 self._flushing = False
 
-        self._flusher.begin([*retired, self._file], loop, done)
+        self._flusher.start_flush([*retired, self._file], loop, done)
 
     def _end_round(
         self, waiting: list[asyncio.Future[None]], retired: list[int], error: OSError | None
@@ -222,7 +222,7 @@ class JournalWriter:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
         self._offset += len(frame)
 
-    def _make_room(self, size: int) -> None:
+    def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
         if self.size_bytes + size > self._limit_bytes:
             self._forget_removed()

@@ -41,7 +41,7 @@ class DiskReserve:
         self._extend(self.kept_bytes + PROBE_BYTES)
         os.ftruncate(self._file, self.kept_bytes)
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         os.ftruncate(self._file, 0)
         self.kept_bytes = 0
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from ledger.journals.token_kinds import PER_UNIT, TOKEN, TokenRates
 from ledger.money import pusd_to_usd
 from ledger.prices.book import Price, PriceBook
-from ledger.prices.rates import KINDS, STANDARD, PriceTerms, unlisted
+from ledger.prices.rates import KINDS, STANDARD, PriceTerms, is_unlisted
 
 SAME_NAME_TIMES = 10
 OTHER_HOST_TIMES = 30
@@ -49,7 +49,7 @@ class PriceBands:
     def __init__(self, book: PriceBook, at_us: int) -> None:
         self._book = book
         self._hosts: dict[str, list[Price]] = {}
-        for price in book.in_force(at_us):
+        for price in book.prices_in_force(at_us):
             if not price.simulated:
                 self._hosts.setdefault(_model(price.name), []).append(price)
 
@@ -58,15 +58,15 @@ class PriceBands:
         if price.withdrawn or price.simulated:
             return None
         found: dict[tuple[str, str], tuple[list[str], str]] = {}
-        stated = _stated(price.terms)
+        stated = _stated_amounts(price.terms)
         for place, value in stated.items():
             if _follows(price.terms, place):
                 continue
-            for known in self._known(price, place):
+            for known in self._known_prices(price, place):
                 off = _off(place, value, known)
                 if off is not None:
                     how, example = off
-                    found.setdefault((how, known.who), ([], example))[0].append(_named(place))
+                    found.setdefault((how, known.who), ([], example))[0].append(_place_text(place))
                 break
         lines = [
             f"{', '.join(kinds)}: {how} {who} ({example})"
@@ -74,7 +74,7 @@ class PriceBands:
         ]
         return "; ".join(lines) or None
 
-    def _known(self, price: Price, place: Place) -> Iterator[_KnownPrices]:
+    def _known_prices(self, price: Price, place: Place) -> Iterator[_KnownPrices]:
         """What there is to hold one kind against, the best first."""
         books = self._book.books_of(price.name)
         others = [
@@ -160,7 +160,7 @@ def _unit(place: Place, ratio: Fraction, *, exact: bool) -> str | None:
     return None
 
 
-def _stated(terms: PriceTerms) -> Stated:
+def _stated_amounts(terms: PriceTerms) -> Stated:
     """Every amount that a price states, but its surcharge."""
     found = {(STANDARD, 0, kind): getattr(terms.rates, kind) for kind in KINDS}
     for schedule in terms.schedules:
@@ -186,7 +186,7 @@ def _follows(terms: PriceTerms, place: Place) -> bool:
     if kind not in KINDS:
         return False
     rates = _rates(terms, place)
-    return unlisted(rates, kind) or (kind not in USUAL and not getattr(rates, kind))
+    return is_unlisted(rates, kind) or (kind not in USUAL and not getattr(rates, kind))
 
 
 def _rates(terms: PriceTerms, place: Place) -> TokenRates:
@@ -196,7 +196,7 @@ def _rates(terms: PriceTerms, place: Place) -> TokenRates:
     return terms.rates
 
 
-def _named(place: Place) -> str:
+def _place_text(place: Place) -> str:
     tier, above, kind = place
     words = [*([] if tier == STANDARD else [tier]), kind.removesuffix("_pusd")]
     return " ".join([*words, *([f">{above}"] if above else [])])

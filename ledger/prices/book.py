@@ -22,9 +22,9 @@ from ledger.prices.rates import (
     PriceTerms,
     TierRates,
     UnpricedTierError,
-    beside_bound_pusd,
     bound_pusd,
     cost_pusd,
+    per_unit_bound_pusd,
     prompt_tokens,
     rates_for,
     rates_from,
@@ -39,12 +39,12 @@ __all__ = [
     "TierRates",
     "TokenRates",
     "UnpricedTierError",
-    "beside_bound_pusd",
     "bound_pusd",
     "check",
     "cost_pusd",
     "is_open",
     "last_at",
+    "per_unit_bound_pusd",
     "prompt_tokens",
     "rates_for",
     "rates_from",
@@ -100,7 +100,7 @@ class PriceBook:
                 return found
         return None
 
-    def unchanged_us(self, at_us: int) -> tuple[int, int]:
+    def unchanged_span_us(self, at_us: int) -> tuple[int, int]:
         """From and until when every `find` answers as at this instant."""
         edges_us, place = self._edges_us, bisect_right(self._edges_us, at_us)
         since_us = edges_us[place - 1] if place else -BIGINT_LIMIT
@@ -136,11 +136,11 @@ class PriceBook:
         )
 
     @property
-    def newest(self) -> int:
+    def newest_version(self) -> int:
         """The number of the version that was stored last; 0 in an empty book."""
         return max(self._by_version, default=0)
 
-    def extended(self, prices: Iterable[Price]) -> "PriceBook":
+    def with_prices(self, prices: Iterable[Price]) -> "PriceBook":
         """The book with these versions beside its own."""
         return PriceBook([*self._by_version.values(), *prices], self._aliases)
 
@@ -151,7 +151,7 @@ class PriceBook:
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
-    def in_force(self, at_us: int) -> Iterator[Price]:
+    def prices_in_force(self, at_us: int) -> Iterator[Price]:
         """Every name's price at an instant, by name."""
         for name in sorted(self._by_name):
             found = self._in_force(name, at_us)
@@ -218,7 +218,7 @@ def check(price: Price) -> list[str]:
     if until is not None and until <= price.effective_from_us:
         faults.append("it ends before it begins")
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
-    largest += beside_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
+    largest += per_unit_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:
         faults.append("the dearest possible request does not fit a 64-bit integer")
     return faults

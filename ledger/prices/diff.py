@@ -11,7 +11,7 @@ from enum import StrEnum
 from ledger.prices.bands import PriceBands
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.drafts import DraftChanges, PriceDraft, diff
-from ledger.prices.rates import KINDS, STANDARD, PriceError, PriceTerms, unlisted
+from ledger.prices.rates import KINDS, STANDARD, PriceError, PriceTerms, is_unlisted
 
 PER_TOKEN, PER_UNIT, SHARE = "usd_per_million", "usd", "percent"  # how an amount is read
 Place = tuple[str, int, str]  # tier, above tokens, kind
@@ -106,8 +106,8 @@ def planned(
     others = frozenset(row.name for row in stored if row.book != book)
     changes = diff(mine, wanted, at_us=at_us, priced=others)
     now = PriceBook(stored)
-    made = changes.prices(now.newest + 1)
-    entries = [*_entries(now, now.extended(made), made, at_us)]
+    made = changes.prices(now.newest_version + 1)
+    entries = [*_entries(now, now.with_prices(made), made, at_us)]
     entries += [
         PriceChange(price.name, PriceStatus.DROPPED, at_us, None, price, price)
         for price in changes.gone
@@ -142,16 +142,18 @@ def _entries(
         else:
             status = PriceStatus.CHANGED if before.terms != after.terms else PriceStatus.RESTATED
         end = None if row.withdrawn else row.effective_until_us
-        yield PriceChange(row.name, status, moment, end, before, after, differences(before, after))
+        yield PriceChange(
+            row.name, status, moment, end, before, after, price_differences(before, after)
+        )
 
 
-def differences(before: Price | None, after: Price | None) -> tuple[PriceAmount, ...]:
+def price_differences(before: Price | None, after: Price | None) -> tuple[PriceAmount, ...]:
     """Every amount that differs, standard tier first, thresholds ascending, in the kinds' order.
 
     A kind that only follows the one it falls back on is left out.
     """
     old, new = _amounts(before), _amounts(after)
-    own = (old.keys() - _unlisted(before)) | (new.keys() - _unlisted(after))
+    own = (old.keys() - _unlisted_places(before)) | (new.keys() - _unlisted_places(after))
     return tuple(
         PriceAmount(*place, _unit(place[2]), old.get(place), new.get(place))
         for place in sorted(own, key=_order)
@@ -164,7 +166,7 @@ def amounts(price: Price) -> tuple[PriceAmount, ...]:
     return tuple(
         PriceAmount(*place, _unit(place[2]), value, value)
         for place, value in sorted(_amounts(price).items(), key=lambda item: _order(item[0]))
-        if place not in _unlisted(price)
+        if place not in _unlisted_places(price)
     )
 
 
@@ -193,7 +195,7 @@ def _beside() -> list[str]:
     ]
 
 
-def _unlisted(price: Price | None) -> set[Place]:
+def _unlisted_places(price: Price | None) -> set[Place]:
     if price is None:
         return set()
     every = [(STANDARD, 0, price.terms.rates)]
@@ -201,7 +203,7 @@ def _unlisted(price: Price | None) -> set[Place]:
         (schedule.tier, schedule.above_tokens, schedule.rates) for schedule in price.terms.schedules
     ]
     return {
-        (t, above, kind) for t, above, rates in every for kind in KINDS if unlisted(rates, kind)
+        (t, above, kind) for t, above, rates in every for kind in KINDS if is_unlisted(rates, kind)
     }
 
 

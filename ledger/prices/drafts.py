@@ -90,7 +90,7 @@ def diff(
     """
     _refuse_faults(drafts)
     stored: dict[Key, list[Price]] = {}
-    for price in sorted(current, key=_place):
+    for price in sorted(current, key=_order_of):
         stored.setdefault((price.book, price.name), []).append(price)
     stated: dict[Key, list[PriceDraft]] = {}
     for draft in sorted(drafts, key=lambda each_draft: each_draft.effective_from_us or 0):
@@ -103,12 +103,14 @@ def diff(
             gone.append(versions[-1])
         else:
             start_us = at_us if versions or key[1] in priced else 0
-            rows += _missing(versions, wanted, start_us)
+            rows += _missing_changes(versions, wanted, start_us)
     changed = {(row.draft.book, row.draft.name) for row in rows}
     return DraftChanges(tuple(rows), len({*stated} - changed), tuple(gone))
 
 
-def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> list[DraftChange]:
+def _missing_changes(
+    versions: list[Price], drafts: list[PriceDraft], start: int
+) -> list[DraftChange]:
     """One name of one book: rows wherever, from `start` on, stored and stated differ."""
     since = {draft.effective_from_us or 0 for draft in drafts}
     since |= {price.effective_from_us for price in versions}
@@ -130,7 +132,7 @@ def _missing(versions: list[Price], drafts: list[PriceDraft], start: int) -> lis
             continue
         rows.append(row)
         following = max((version.version for version in versions), default=0) + 1
-        versions = sorted([*versions, row.price(following)], key=_place)
+        versions = sorted([*versions, row.price(following)], key=_order_of)
     return rows
 
 
@@ -164,7 +166,7 @@ def _draft_of(price: Price) -> PriceDraft:
     )
 
 
-def _place(price: Price) -> tuple[int, int]:
+def _order_of(price: Price) -> tuple[int, int]:
     return price.effective_from_us, price.version
 
 

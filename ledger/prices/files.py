@@ -33,7 +33,14 @@ from msgspec.structs import replace
 from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.drafts import PriceDraft
-from ledger.prices.rates import STANDARD, PriceError, PriceTerms, TierRates, overlaid, rates_from
+from ledger.prices.rates import (
+    STANDARD,
+    PriceError,
+    PriceTerms,
+    TierRates,
+    overlay_rates,
+    rates_from,
+)
 from ledger.yamltext import BoundedLoader
 
 _US_PER_S = 1_000_000
@@ -154,7 +161,7 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
 
 def _over(base: Mapping[str, int], stated: object) -> TokenRates:
     """A schedule's rates: what it leaves open is as in the standard rates."""
-    return rates_from(overlaid(base, _kinds(stated)))
+    return rates_from(overlay_rates(base, _kinds(stated)))
 
 
 def _kinds(stated: object) -> dict[str, int]:

@@ -79,7 +79,7 @@ def flags(
                 found.append(PriceFlag(name, price.version, PriceDoubt.PARTLY_KNOWN, unsaid))
             if words := bands.doubt(price):
                 found.append(PriceFlag(name, price.version, PriceDoubt.IMPLAUSIBLE, words))
-        found += _ended(book, name, price, at_us)
+        found += _ended_flags(book, name, price, at_us)
     return found
 
 
@@ -113,7 +113,7 @@ def _doubts(
             yield PriceDoubt.ENDS_SOON, f"the price of {price.book} ends after {last}"
 
 
-def _ended(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterator[PriceFlag]:
+def _ended_flags(book: PriceBook, name: str, now: Price | None, at_us: int) -> Iterator[PriceFlag]:
     """Stated prices that came to their end with nothing in their place: another book's counts."""
     for versions in book.books_of(name if now is None else now.name):
         last = last_at(versions, at_us)

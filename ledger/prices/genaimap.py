@@ -26,9 +26,9 @@ from ledger.prices.rates import (
     PriceError,
     PriceTerms,
     TierRates,
-    overlaid,
+    is_unlisted,
+    overlay_rates,
     rates_from,
-    unlisted,
 )
 
 BOOK = "genai-prices"
@@ -134,10 +134,10 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
             raise PriceError("the output has no price")
         base["output"] = 0
     before = None if known is None else known.terms
-    full = _filled(base, None if before is None else before.rates)
+    full = _fill_kinds(base, None if before is None else before.rates)
     inclusive = before is not None and _inclusive(steps, before)
     schedules = {
-        (STANDARD, above + inclusive): rates_from(overlaid(full, kinds))
+        (STANDARD, above + inclusive): rates_from(overlay_rates(full, kinds))
         for above, kinds in sorted(steps.items())
     }
     for tier, variant in _variants(model, today):
@@ -169,22 +169,24 @@ def _tier(
     own = _steps(variant)
     stated = own.pop(0)
     had = [] if before is None else [s for s in before.schedules if s.tier == tier]
-    low = overlaid(full, stated)
+    low = overlay_rates(full, stated)
     if had and had[0].above_tokens == 0:
-        low = _filled({**stated, "input": low["input"], "output": low["output"]}, had[0].rates)
+        low = _fill_kinds({**stated, "input": low["input"], "output": low["output"]}, had[0].rates)
     yield (tier, 0), rates_from(low)
     for above in sorted({*own, *steps}):
         kinds = {kind: pusd for kind, pusd in steps.get(above, {}).items() if kind not in stated}
-        low = overlaid(low, kinds | own.get(above, {}))
+        low = overlay_rates(low, kinds | own.get(above, {}))
         yield (tier, above + inclusive), rates_from(low)
 
 
-def _filled(stated: Kinds, before: TokenRates | None) -> Kinds:
+def _fill_kinds(stated: Kinds, before: TokenRates | None) -> Kinds:
     """What is stated, over the kinds that the price so far lists on its own account."""
     if before is None:
         return stated
-    listed = {kind: getattr(before, kind) for kind in KINDS if not unlisted(before, kind)}
-    return listed | stated if listed["output"] == stated["output"] else overlaid(listed, stated)
+    listed = {kind: getattr(before, kind) for kind in KINDS if not is_unlisted(before, kind)}
+    return (
+        listed | stated if listed["output"] == stated["output"] else overlay_rates(listed, stated)
+    )
 
 
 def _inclusive(steps: Steps, before: PriceTerms) -> bool:
@@ -212,11 +214,11 @@ def _steps(stated: Mapping[str, Any]) -> Steps:
 def _in_force(model: Any, today: date) -> Mapping[str, Any]:
     """The prices of the last condition that holds; the first stands where none does."""
     if not isinstance(model.prices, list):
-        return _stated(model.prices)
+        return _stated_values(model.prices)
     if any(hasattr(price.constraint, "start_time") for price in model.prices):
         raise PriceError("the price depends on the time of day")
     active = [price for price in model.prices if _since(price.constraint) <= today]
-    return _stated((active or model.prices[:1])[-1].prices)
+    return _stated_values((active or model.prices[:1])[-1].prices)
 
 
 def _variants(model: Any, today: date) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -228,7 +230,7 @@ def _variants(model: Any, today: date) -> Iterator[tuple[str, Mapping[str, Any]]
             if len(price_variant.when) == 1
             else None
         )
-        stated = _stated(price_variant.prices)
+        stated = _stated_values(price_variant.prices)
         if tier and tier not in seen and stated and _since(price_variant.constraint) <= today:
             seen.add(tier)
             yield tier, stated
@@ -238,5 +240,5 @@ def _since(constraint: Any) -> date:
     return date.min if constraint is None else constraint.start_date
 
 
-def _stated(prices: Any) -> Mapping[str, Any]:
+def _stated_values(prices: Any) -> Mapping[str, Any]:
     return {key: value for key, value in vars(prices).items() if value is not None}

@@ -19,7 +19,14 @@ from msgspec.structs import replace
 
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
-from ledger.prices.rates import STANDARD, PriceError, PriceTerms, TierRates, overlaid, rates_from
+from ledger.prices.rates import (
+    STANDARD,
+    PriceError,
+    PriceTerms,
+    TierRates,
+    overlay_rates,
+    rates_from,
+)
 from ledger.prices.unread_terms import (
     MOST_SEARCHES,
     SEARCH_FEE,
@@ -80,7 +87,7 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
 
     `name`: of the model, which tells whether it searches for every request.
     """
-    listed = _ranges(row, noise) or _listed(row, noise)
+    listed = _ranges(row, noise) or _listed_amounts(row, noise)
     base = listed.pop((STANDARD, 0), {})
     mode = row.get("mode")
     beside = _beside(row, noise)
@@ -167,7 +174,7 @@ def _searches_always(row: Mapping[str, object], name: str) -> bool:
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))
 
 
-def _listed(row: Mapping[str, object], noise: list[str]) -> Listed:
+def _listed_amounts(row: Mapping[str, object], noise: list[str]) -> Listed:
     listed: Listed = {}
     for field in row:
         match = _KEY.match(field)
@@ -202,13 +209,13 @@ def _schedules(listed: Listed, base: Kinds) -> Iterator[TierRates]:
     for tier in sorted(tiers):
         own = {} if tier == STANDARD else listed.get((tier, 0), {})
         own |= _in_proportion(base, own, "cache_write_1h", to="cache_write")
-        below = overlaid(base, own)
+        below = overlay_rates(base, own)
         if tier != STANDARD:
             yield TierRates(tier, 0, rates_from(below))
         for above in thresholds:
             standard = listed.get((STANDARD, above), {})
             stated = _as_much_cheaper(base, own, standard) | listed.get((tier, above), {})
-            below = overlaid(below, stated)
+            below = overlay_rates(below, stated)
             yield TierRates(tier, above, rates_from(below))
 
 

@@ -23,7 +23,7 @@ class ModelLimits(NamedTuple):
     output_tokens: int
     context_tokens: int
 
-    def longest(self, prompt_tokens: int) -> int:
+    def max_output_tokens(self, prompt_tokens: int) -> int:
         """The longest answer after such a prompt, at least one token."""
         return max(1, min(self.output_tokens, self.context_tokens - prompt_tokens))
 

@@ -37,7 +37,7 @@ from ledger.prices.rates import (
     PriceError,
     PriceTerms,
     TierRates,
-    overlaid,
+    overlay_rates,
     rates_from,
 )
 
@@ -153,7 +153,7 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
             beside[field] = pusd
     if (ppm := read(_UPLIFT, _ppm)) is not None:
         beside["uplift_ppm"] = ppm
-    words = {column: read(column, _word) or "" for column in ("name", "tier", "source")}
+    words = {column: read(column, _check_cell) or "" for column in ("name", "tier", "source")}
     if not words["name"]:
         faults.append(f"{book}: line {line.number}, column `name`: is empty")
     since, until = read("from", _day), read("until", _day)
@@ -173,7 +173,7 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
 def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDraft]:
     """The price that these rows of one name and one beginning make, if they make one."""
     where = f"{book}: line {rows[0].line.number}"
-    standard = [row for row in rows if _place(row) == (STANDARD, 0)]
+    standard = [row for row in rows if _order_of(row) == (STANDARD, 0)]
     if len(standard) != 1:
         words = "has no row of the standard tier" if not standard else "has two standard rows"
         line = rows[0] if not standard else standard[1]
@@ -208,8 +208,8 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
             "nothing is above zero: a free model cannot be told from a forgotten price"
         )
     schedules = [
-        TierRates(*_place(row), rates_from(overlaid(kinds, row.kinds)))
-        for row in sorted(others, key=_place)
+        TierRates(*_order_of(row), rates_from(overlay_rates(kinds, row.kinds)))
+        for row in sorted(others, key=_order_of)
     ]
     return PriceDraft(
         name=base.words["name"],
@@ -223,7 +223,7 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
     )
 
 
-def _place(row: _Row) -> tuple[str, int]:
+def _order_of(row: _Row) -> tuple[str, int]:
     return row.words["tier"].lower() or STANDARD, row.above
 
 
@@ -272,7 +272,7 @@ def _start_us(day: date) -> int:
     return int(start.timestamp() // 86_400) * _US_PER_DAY
 
 
-def _word(text: str) -> str:
+def _check_cell(text: str) -> str:
     if len(text) > CELL_LIMIT or not text.isprintable():
         raise PriceError(f"is not 1 to {CELL_LIMIT} printable characters")
     return text

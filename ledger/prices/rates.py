@@ -110,7 +110,7 @@ def rates_from(listed: Mapping[str, int]) -> TokenRates:
     return TokenRates(**full)
 
 
-def overlaid(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
+def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, int]:
     """What a schedule states over the rates below it; its output price is reasoning's, too."""
     full = {**below, **stated}
     if "output" in stated and "reasoning" not in stated:
@@ -118,7 +118,7 @@ def overlaid(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[str, i
     return full
 
 
-def unlisted(rates: TokenRates, kind: str) -> bool:
+def is_unlisted(rates: TokenRates, kind: str) -> bool:
     """Whether a kind costs just what the one it falls back on costs."""
     instead = _FALLBACK.get(kind)
     return instead is not None and getattr(rates, kind) == getattr(rates, instead)
@@ -142,7 +142,7 @@ def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int
         pusd += tokens.reasoning * (rates.reasoning - rates.output)
     if any(_seldom(tokens)):
         pusd += _seldom_pusd(tokens, terms, rates)
-    return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
+    return _uplift(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
 def bound_pusd(
@@ -174,10 +174,10 @@ def bound_pusd(
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd
     )
-    return _uplifted(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
+    return _uplift(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
-def beside_bound_pusd(price: Price, **counts: int) -> int:
+def per_unit_bound_pusd(price: Price, **counts: int) -> int:
     """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
     `counts` are fields of `TokenCounts`. For sound the bound stands instead of the bound on tokens,
@@ -241,5 +241,5 @@ def is_charged(field: str | None, tokens: TokenCounts, rates: TokenRates) -> boo
     return field is not None and bool(getattr(tokens, field) and getattr(rates, field))
 
 
-def _uplifted(pusd: int, uplift_ppm: int) -> int:
+def _uplift(pusd: int, uplift_ppm: int) -> int:
     return divide_half_even(pusd * (PPM + uplift_ppm), PPM)

@@ -60,24 +60,24 @@ class PriceRecord:
 def load_price_book(engine: Engine, aliases: Mapping[str, str] | None = None) -> PriceBook:
     """Every stored version, as one immutable book; `aliases` are the configured price files'."""
     with reading(engine) as connection:
-        return PriceBook(_stored(connection), aliases)
+        return PriceBook(_read_stored(connection), aliases)
 
 
 def stored_prices(engine: Engine) -> list[Price]:
     """Every stored version, in the order of storing."""
     with reading(engine) as connection:
-        return _stored(connection)
+        return _read_stored(connection)
 
 
 def every_price(connection: Connection) -> list[Price]:
     """The same, in a state of the books that is being read."""
-    return _stored(connection)
+    return _read_stored(connection)
 
 
 def newer_prices(engine: Engine, version: int) -> list[Price]:
     """The versions stored after this one."""
     with reading(engine) as connection:
-        return _stored(connection, above=version)
+        return _read_stored(connection, above=version)
 
 
 def prices_of(engine: Engine, versions: Iterable[int]) -> dict[int, Price]:
@@ -135,13 +135,13 @@ def import_drafts(
     say is no other price, and counts at once.
     """
     with engine.begin() as connection:
-        _one_at_a_time(connection)
-        stored = [row for row in _stored(connection) if row.rank < APPROVED_RANK]
+        _lock_import(connection)
+        stored = [row for row in _read_stored(connection) if row.rank < APPROVED_RANK]
         waiting = 0
         if keep_market:
             market = [row for row in stored if row.rank == BUNDLED_RANK]
             named = list(_newly_unread(market, drafts, at_us))
-            waiting = _waiting(market, [item for item in drafts if item not in named], at_us)
+            waiting = _waiting_count(market, [item for item in drafts if item not in named], at_us)
             known = {price.name for price in market}
             drafts = [draft for draft in drafts if draft.rank or draft.name not in known]
             stored = [row for row in stored if row.rank]
@@ -166,15 +166,15 @@ def import_approved(
     `plan` makes it again of what is stored by now. Raises `BookMovedError` if that differs.
     """
     with engine.begin() as connection:
-        _one_at_a_time(connection)
-        again = plan(_stored(connection), at_us)
+        _lock_import(connection)
+        again = plan(_read_stored(connection), at_us)
         if approved(again) != approved(seen):
             raise BookMovedError("the price book was changed meanwhile: look at the changes again")
         _store(connection, again.changes.rows, stamp, at_us, book=again.book)
         return again
 
 
-def _waiting(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
+def _waiting_count(market: Sequence[Price], drafts: Iterable[PriceDraft], at_us: int) -> int:
     """Names of a market's list that it states otherwise than it was stored."""
     books = {(price.book, price.name) for price in market}
     again = [draft for draft in drafts if (draft.book, draft.name) in books]
@@ -201,7 +201,7 @@ def _newly_unread(
             yield draft
 
 
-def _one_at_a_time(connection: Connection) -> None:
+def _lock_import(connection: Connection) -> None:
     """SQLite's transactions of writers are so by themselves."""
     if connection.dialect.name == "postgresql":
         connection.execute(_LOCK)
@@ -218,7 +218,7 @@ def _store(
     for row in rows:
         by_book.setdefault(row.draft.book, []).append(row)
     for name, own in by_book.items():
-        seq = None if stamp is None else _noted(connection, name, stamp, at_us, len(own))
+        seq = None if stamp is None else _record_import(connection, name, stamp, at_us, len(own))
         values = [
             {
                 "name": row.draft.name,
@@ -235,7 +235,9 @@ def _store(
             connection.execute(insert(PriceVersionRow), values)
 
 
-def _noted(connection: Connection, book: str, stamp: ImportStamp, at_us: int, stored: int) -> int:
+def _record_import(
+    connection: Connection, book: str, stamp: ImportStamp, at_us: int, stored: int
+) -> int:
     values = {
         "at_us": at_us, "actor": stamp.actor, "origin": stamp.origin, "book": book,
         "digest": stamp.digest, "read_on": stamp.read_on, "stored": stored,
@@ -244,21 +246,24 @@ def _noted(connection: Connection, book: str, stamp: ImportStamp, at_us: int, st
     return seq.scalar_one()
 
 
-def _stored(connection: Connection, above: int = 0) -> list[Price]:
+def _read_stored(connection: Connection, above: int = 0) -> list[Price]:
     query = (
         select(PriceVersionRow.version, PriceVersionRow.price)
         .where(PriceVersionRow.version > above)
         .order_by(PriceVersionRow.version)
     )
     alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
-    return [_shared(_price(version, item), alike) for version, item in connection.execute(query)]
+    return [
+        _share_equal_parts(_price(version, item), alike)
+        for version, item in connection.execute(query)
+    ]
 
 
 def _price(version: int, document: dict[str, object]) -> Price:
     return msgspec.convert({**document, "version": version}, Price)
 
 
-def _shared(price: Price, alike: dict[object, Any]) -> Price:
+def _share_equal_parts(price: Price, alike: dict[object, Any]) -> Price:
     """The same, holding what another one holds where that is equal: half of a book's memory."""
     return msgspec.structs.replace(
         price,

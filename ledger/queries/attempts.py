@@ -41,13 +41,13 @@ class AttemptCell:
         return self.input_tokens + self.output_tokens
 
     @property
-    def answered(self) -> bool:
+    def is_answered(self) -> bool:
         return self.status in ANSWERED
 
     @property
     def avoids(self) -> bool:
         """Served by an own engine inside the SLO, or where none was promised."""
-        return self.backend == "own" and self.answered and self.slo_met is not False
+        return self.backend == "own" and self.is_answered and self.slo_met is not False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import AttemptRow, JournalPositionRow, QuarantinedRecordRow, RefusalRow
-from ledger.seals.compactions import refused_until
+from ledger.seals.compactions import compacted_refusals
 from ledger.spans import Scope, rows
 
 
@@ -70,7 +70,7 @@ def refusals(connection: Connection, scope: Scope) -> list[RefusalCount]:
     counted: Counter[tuple[Any, ...]] = Counter()
     for row in rows(connection, statement):
         counted[tuple(row[:-1])] += row[-1]
-    for each_refusals in refused_until(connection, scope):
+    for each_refusals in compacted_refusals(connection, scope):
         alike = (
             each_refusals.reason,
             each_refusals.model,

@@ -16,10 +16,17 @@ from sqlalchemy import ColumnElement, Connection, select, union_all
 from ledger.economics.cost import TokenBasis
 from ledger.fleet.pool_records import PoolLoad
 from ledger.orm.tables import AttemptRow, RollupLoadDayRow, RollupLoadHourRow, RollupLoadRow
-from ledger.queries.rollups import RollupProgress, Span, inside, live, parts_of, surplus
+from ledger.queries.rollups import (
+    RollupProgress,
+    Span,
+    in_spans,
+    live_conditions,
+    parts_of,
+    surplus_conditions,
+)
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope, rows
 from ledger.sums.minutes import MINUTES_OF_DAY, numbers, spread
-from ledger.sums.rollup import MINUTES, loads_of_rows, unpacked
+from ledger.sums.rollup import MINUTES, loads_of_rows, unpack_columns
 
 NOTHING = PoolLoad(0, (), (), (), (), 0)
 
@@ -48,7 +55,7 @@ class PoolLoads:
     minutes: int
     series: dict[_Of, _Series]
 
-    def of(
+    def pool_load(
         self, *, pool: str, spills: Collection[str], kinds: Collection[str] | None = None
     ) -> PoolLoad:
         """One pool's; `spills` are the models whose overflow is this pool's.
@@ -94,17 +101,17 @@ def loads(
             connection,
             scope,
             found,
-            inside(AttemptRow.opened_us, ((scope.start_us, scope.end_us),)),
+            in_spans(AttemptRow.opened_us, ((scope.start_us, scope.end_us),)),
         )
-        return found.trimmed()
+        return found.trim_loads()
     ((_, (whole,)),) = parts.tiers
     _add_sums(connection, scope, found, whole, here.packed_us)
-    for rest in live(parts, here):
+    for rest in live_conditions(parts, here):
         _add_rows(connection, scope, found, rest)
-    for more in surplus(parts, here):  # only of the minute that the span's end cuts
+    for more in surplus_conditions(parts, here):  # only of the minute that the span's end cuts
         cut = replace(scope, end_us=-(-scope.end_us // MINUTE_US) * MINUTE_US)
         _add_rows(connection, cut, found, more, sign=-1)
-    return found.trimmed()
+    return found.trim_loads()
 
 
 class _LoadSums:
@@ -122,7 +129,7 @@ class _LoadSums:
         tokens = (day.tokens, day.output_tokens, day.good_tokens, day.good_output_tokens)
         return day.minutes, tokens[self._tokens], tokens[self._good], day.requests
 
-    def trimmed(self) -> PoolLoads:
+    def trim_loads(self) -> PoolLoads:
         for series in self.loads.series.values():
             for column in series:
                 del column[self.loads.minutes :]
@@ -137,7 +144,7 @@ class _LoadSums:
     def hour(self, of: _Of, start_us: int, packed: bytes) -> None:
         """Each hour of a series is packed once, and read before any row."""
         series, at = self._series(of), (start_us - self.loads.start_us) // MINUTE_US
-        places, *columns = unpacked(packed)
+        places, *columns = unpack_columns(packed)
         wanted = (columns[self._tokens], columns[self._good], columns[4])
         if len(places) == MINUTES:
             whole = slice(at, at + MINUTES)
@@ -184,16 +191,18 @@ def _add_sums(
     dawn, dusk = -(-start // DAY_US) * DAY_US, min(end, packed_us) // DAY_US * DAY_US
     if dawn < dusk:
         hours = tuple(pair for pair in ((start, dawn), (dusk, end)) if pair[0] < pair[1])
-        listed = _packed(connection, scope, RollupLoadDayRow, found.columns, ((dawn, dusk),))
+        listed = _read_packed(connection, scope, RollupLoadDayRow, found.columns, ((dawn, dusk),))
         for pool, model, kind, start_us, *columns in listed:
             found.day(_Of(pool, model, kind), start_us, columns)
     if hours:
-        listed = _packed(connection, scope, RollupLoadHourRow, (RollupLoadHourRow.minutes,), hours)
+        listed = _read_packed(
+            connection, scope, RollupLoadHourRow, (RollupLoadHourRow.minutes,), hours
+        )
         for pool, model, kind, start_us, packed in listed:
             found.hour(_Of(pool, model, kind), start_us, packed)
 
 
-def _packed(
+def _read_packed(
     connection: Connection,
     scope: Scope,
     table: Any,
@@ -206,7 +215,7 @@ def _packed(
         # One span a piece: of two at once PostgreSQL would read the hours of all time.
         select(load.pool, load.model, load.kind, table.start_us, *columns)
         .join(table, table.cell_id == load.id)
-        .where(whose, inside(table.start_us, (span,)))
+        .where(whose, in_spans(table.start_us, (span,)))
         for span in spans
     ]
     return rows(connection, union_all(*pieces) if len(pieces) > 1 else pieces[0])

@@ -167,7 +167,7 @@ def ttft_pairs(connection: Connection, scope: Scope, *, limit: int = 500) -> lis
     return [TtftPrediction(*row) for row in rows(connection, scope.narrow(statement))]
 
 
-def kept(connection: Connection, scope: Scope, *, limit: int) -> list[SloAttainment]:
+def slo_attainment(connection: Connection, scope: Scope, *, limit: int) -> list[SloAttainment]:
     """Of the latest `limit` answers whose promise is known, by policy, the busiest first."""
     latest = (
         scope.narrow(select(AttemptRow.policy, AttemptRow.slo_met))

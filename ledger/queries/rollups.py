@@ -3,7 +3,7 @@
 Sums hold what was final when they passed it (`orm_rollups`). The rest is read from the rows: what
 lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that ends
 in the newest hour takes that hour's sums whole, less the few rows that came after its end. So
-every attempt counts once, whenever the sums move on: `settle_on` reads again when they did.
+every attempt counts once, whenever the sums move on: `read_consistently` reads again when they did.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,17 +55,19 @@ class SpanTiers:
         return tuple((start, min([end, *ends])) for _, spans in self.tiers for start, end in spans)
 
 
-def settle_on(connection: Connection, read: Callable[[RollupProgress | None], Found]) -> Found:
+def read_consistently(
+    connection: Connection, read: Callable[[RollupProgress | None], Found]
+) -> Found:
     """What `read` finds at one state of the sums; it is told None where they are of no use."""
     for _ in range(TRIES):
-        before = rolled(connection)
+        before = rollup_progress(connection)
         found = read(before)
         if before is None or _version(connection) == before.version:
             return found
     return read(None)
 
 
-def rolled(connection: Connection) -> RollupProgress | None:
+def rollup_progress(connection: Connection) -> RollupProgress | None:
     query = select(
         RollupPositionRow.seq,
         RollupPositionRow.version,
@@ -123,22 +125,24 @@ def _tiers(span: Span, widths: Sequence[int], packed_us: int) -> dict[int, list[
     return found
 
 
-def inside(column: Any, spans: tuple[Span, ...]) -> ColumnElement[bool]:
+def in_spans(column: Any, spans: tuple[Span, ...]) -> ColumnElement[bool]:
     return or_(*(and_(column >= start, column < end) for start, end in spans))
 
 
-def live(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
+def live_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
     """Conditions on attempts, one a statement: together all rows that no sum of `parts` holds."""
     within = parts.within
-    waiting = select(RollupWaitingRow.attempt_seq).where(inside(RollupWaitingRow.opened_us, within))
+    waiting = select(RollupWaitingRow.attempt_seq).where(
+        in_spans(RollupWaitingRow.opened_us, within)
+    )
     beyond = select(AttemptRow.seq).where(
-        AttemptRow.seq > here.seq, inside(AttemptRow.opened_us, within)
+        AttemptRow.seq > here.seq, in_spans(AttemptRow.opened_us, within)
     )
     found = [AttemptRow.seq.in_(union_all(waiting, beyond))]
-    return found + [inside(AttemptRow.opened_us, (edge,)) for edge in parts.edges]
+    return found + [in_spans(AttemptRow.opened_us, (edge,)) for edge in parts.edges]
 
 
-def surplus(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
+def surplus_conditions(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]:
     """Conditions on attempts, one a statement: all rows that sums of `parts` hold beyond the span.
 
     No row after the newest is asked for: most often there is none to read.
@@ -146,7 +150,7 @@ def surplus(parts: SpanTiers, here: RollupProgress) -> list[ColumnElement[bool]]
     newest_us = 0 if here.newest_us is None else here.newest_us
     return [
         and_(
-            inside(AttemptRow.opened_us, (span,)),
+            in_spans(AttemptRow.opened_us, (span,)),
             AttemptRow.seq <= here.seq,
             AttemptRow.seq.not_in(select(RollupWaitingRow.attempt_seq)),
         )
@@ -173,7 +177,7 @@ class SumQuery:
 
 def sums(connection: Connection, cube: RollupCube, scope: Scope, ask: SumQuery) -> Sums:
     """What was asked for, of one state of the sums."""
-    return settle_on(connection, lambda here: sums_at(connection, cube, scope, ask, here))
+    return read_consistently(connection, lambda here: sums_at(connection, cube, scope, ask, here))
 
 
 def sums_at(
@@ -183,18 +187,18 @@ def sums_at(
     ask: SumQuery,
     here: RollupProgress | None,
 ) -> Sums:
-    """The same for who reads more than this at one state of the sums, inside `settle_on`."""
+    """The same for a reader of more at one state of the sums, inside `read_consistently`."""
     parts = parts_of(scope, here, ask.bucket_us)
     if here is None or parts is None:
-        return _of_rows(connection, cube, scope, ask, inside(AttemptRow.opened_us, (
+        return _of_rows(connection, cube, scope, ask, in_spans(AttemptRow.opened_us, (
             (scope.start_us, scope.end_us),
         )))  # fmt: skip
     found = _of_tables(connection, cube, parts, scope, ask)
-    for rest in live(parts, here):
+    for rest in live_conditions(parts, here):
         merge(found, _of_rows(connection, cube, scope, ask, rest))
-    for more in surplus(parts, here):
+    for more in surplus_conditions(parts, here):
         beyond = replace(scope, end_us=parts.after[-1][1])
-        _take_off(found, _of_rows(connection, cube, beyond, ask, more))
+        _subtract_sums(found, _of_rows(connection, cube, beyond, ask, more))
     return found
 
 
@@ -216,7 +220,7 @@ def _of_tables(
         table = cube.tier(width_us)
         start = [hour_of(table.start_us, ask.bucket_us).label("bucket_us")] if ask.bucket_us else []
         figures = [getattr(table, name) for name in ask.of(cube)]
-        piece = select(*start, table.cell_id, *figures).where(inside(table.start_us, spans))
+        piece = select(*start, table.cell_id, *figures).where(in_spans(table.start_us, spans))
         if which:
             piece = piece.where(table.cell_id.in_(select(cells.id).where(*which)))
         pieces.append(piece)
@@ -239,7 +243,7 @@ def _of_tables(
     grouped = [*(of.name for of in starts), *(of.name for of in named)]
     if grouped and not whole:
         query = query.group_by(*grouped)
-    return _collected(rows(connection, query), len(ask.by), bucketed=bucketed)
+    return _collect_sums(rows(connection, query), len(ask.by), bucketed=bucketed)
 
 
 def _of_rows(
@@ -254,12 +258,12 @@ def _of_rows(
         (AttemptRow.opened_us - AttemptRow.opened_us % ask.bucket_us).label("bucket_us")
     ]  # fmt: skip
     columns = [*starts, *named, *(cube.measures[name] for name in ask.of(cube))]
-    query = cube.joined(select(*columns).where(which, *ask.where(_Columns(cube))))
+    query = cube.join_compared(select(*columns).where(which, *ask.where(_Columns(cube))))
     grouped = [*starts, *named]
     if grouped:
         query = query.group_by(*(each_named.name for each_named in grouped))
     listed = rows(connection, scope.narrow(query))
-    return _collected(listed, len(ask.by), bucketed=ask.bucket_us is not None)
+    return _collect_sums(listed, len(ask.by), bucketed=ask.bucket_us is not None)
 
 
 class _Columns:
@@ -272,7 +276,7 @@ class _Columns:
         return self._dimensions[name]
 
 
-def _collected(listed: list[tuple[Any, ...]], places: int, *, bucketed: bool) -> Sums:
+def _collect_sums(listed: list[tuple[Any, ...]], places: int, *, bucketed: bool) -> Sums:
     """Rows of a statement that groups: each key is there once."""
     if bucketed:
         return {row[: places + 1]: list(row[places + 1 :]) for row in listed}
@@ -289,7 +293,7 @@ def merge(into: Sums, more: Sums) -> None:
                 before[place] += value
 
 
-def _take_off(found: Sums, more: Sums) -> None:
+def _subtract_sums(found: Sums, more: Sums) -> None:
     """What sums hold and the span does not; a group that has nothing else goes with it."""
     for key, values in more.items():
         left = [number - value for number, value in zip(found[key], values, strict=True)]

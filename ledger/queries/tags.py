@@ -14,11 +14,18 @@ from ledger.orm.tables import KeyRow
 from ledger.queries import requests
 from ledger.queries.attempts import SpendPoint
 from ledger.queries.requests import AttemptDetail
-from ledger.queries.rollups import RollupProgress, SumQuery, Sums, rolled, settle_on, sums_at
+from ledger.queries.rollups import (
+    RollupProgress,
+    SumQuery,
+    Sums,
+    read_consistently,
+    rollup_progress,
+    sums_at,
+)
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import HOUR_US, Scope
 from ledger.sums.rollup import ATTEMPTS, KEYED, LIMB, TAGGED
-from ledger.sums.tagsums import tagging
+from ledger.sums.tagsums import read_start
 
 _BY_TAGS = SumQuery(("tags",))
 _BY_KEY = SumQuery(("team_id", "key_id", "backend"))
@@ -38,7 +45,7 @@ class TagSpend:
 
 def tagged(connection: Connection, scope: Scope) -> list[TagSpend]:
     """The dearest first."""
-    found = settle_on(connection, partial(_by_tags, connection, scope))
+    found = read_consistently(connection, partial(_by_tags, connection, scope))
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for (_, text), (attempts, given, answered, high, low) in found.items():
         for name, value in msgspec.json.decode(text, type=dict[str, str]).items():
@@ -63,7 +70,7 @@ class KeySpend:
 
 def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
     """By team, key and backend."""
-    found = settle_on(connection, partial(_by_key, connection, scope, _BY_KEY))
+    found = read_consistently(connection, partial(_by_key, connection, scope, _BY_KEY))
     return [
         KeySpend(
             team, key, backend, items[0], items[1], items[2], items[3] * LIMB + items[4], items[5]
@@ -75,7 +82,7 @@ def keyed(connection: Connection, scope: Scope) -> list[KeySpend]:
 def spent_by_key(connection: Connection, scope: Scope, bucket_us: int) -> list[SpendPoint]:
     """By bucket and key, in time order."""
     ask = SumQuery(("key_id",), bucket_us, measures=("cost_high", "cost_low"))
-    found = settle_on(connection, partial(_by_key, connection, scope, ask))
+    found = read_consistently(connection, partial(_by_key, connection, scope, ask))
     return [
         SpendPoint(start_us, key, high * LIMB + low)
         for (start_us, key), (high, low) in sorted(found.items())
@@ -90,7 +97,7 @@ def attempts_of_key(
     No index has keys. Sums tell a key's team and its hours, so that no more of the rows is read.
     """
     ask = SumQuery(("team_id",), HOUR_US, lambda of: [of.key_id == key_id], ("attempts",))
-    found = settle_on(connection, partial(_by_key, connection, scope, ask))
+    found = read_consistently(connection, partial(_by_key, connection, scope, ask))
     start_us = end_us = 0
     seen = 0
     for (hour_us, _), (count,) in sorted(found.items(), reverse=True):
@@ -113,8 +120,8 @@ def whole_from_us(connection: Connection) -> int:
 
     0 where nothing is missing.
     """
-    gone_us, here = retired_until_us(connection), rolled(connection)
-    kept = None if here is None else tagging(connection, here.version)
+    gone_us, here = retired_until_us(connection), rollup_progress(connection)
+    kept = None if here is None else read_start(connection, here.version)
     return gone_us if kept is None else min(gone_us, kept.from_us)
 
 
@@ -131,7 +138,7 @@ def spent_by_hour(connection: Connection, scope: Scope) -> dict[int, int]:
 
     By team and tags there are far fewer sums than by all that pages group by.
     """
-    found = settle_on(connection, partial(_by_hour, connection, scope))
+    found = read_consistently(connection, partial(_by_hour, connection, scope))
     return {start_us: high * LIMB + low for (start_us,), (high, low) in found.items()}
 
 
@@ -156,7 +163,7 @@ def _tagged_to(
     connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> RollupProgress | None:
     """How far sums by tag and key are, none of them coarser; None where they began too late."""
-    kept = None if here is None else tagging(connection, here.version)
+    kept = None if here is None else read_start(connection, here.version)
     if here is None or kept is None or kept.from_us > scope.start_us:
         return None
     return replace(here, packed_us=0)

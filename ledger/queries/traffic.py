@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from ledger.orm.tables import AttemptRow, KeyRow, RefusalRow, TeamRow
 from ledger.request_kinds import CONVERSATION
-from ledger.seals.compactions import refused_until
+from ledger.seals.compactions import compacted_refusals
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
 
 ROWS_AT_ONCE = 5_000
@@ -82,6 +82,6 @@ def refused_requests(connection: Connection, scope: Scope) -> int:
     )
     old = sum(
         refusals.requests
-        for refusals in refused_until(connection, Scope(scope.start_us, scope.end_us))
+        for refusals in compacted_refusals(connection, Scope(scope.start_us, scope.end_us))
     )
     return int(connection.execute(query).scalar_one()) + old

@@ -168,7 +168,7 @@ def charges(group: PriceGroup, price: Price | None, listed: Price | None) -> lis
     factor = PPM + price.terms.uplift_ppm
     amounts = [Fraction(part.quantity * part.rate_pusd) for part in parts]
     off = group.cost_pusd * PPM - sum(amounts) * factor
-    allowed = group.requests * _rounded(parts, factor)
+    allowed = group.requests * _rounding_bound(parts, factor)
     if not -allowed <= 2 * off <= allowed or any(part.quantity < 0 for part in parts):
         return _whole(group, UNEXPLAINED)
     if not any(amounts):
@@ -213,7 +213,7 @@ def _parts(group: PriceGroup, price: Price) -> list[_Part]:
     return parts
 
 
-def _rounded(parts: Sequence[_Part], factor: int) -> int:
+def _rounding_bound(parts: Sequence[_Part], factor: int) -> int:
     """How far one attempt's cost is from quantity x price by its rounding: doubled, x `PPM`."""
     parted = any(part.unit is not None and part.rate_pusd % part.unit.counts for part in parts)
     return (PPM if factor != PPM else 0) + (factor if parted else 0)
@@ -241,6 +241,6 @@ def _bracket(cuts: Sequence[int]) -> ColumnElement[int]:
     return case(*((cut >= PROMPT, place) for place, cut in enumerate(cuts)), else_=len(cuts))
 
 
-def within(values: Mapping[Any, Sequence[Any]]) -> list[ColumnElement[bool]]:
+def column_conditions(values: Mapping[Any, Sequence[Any]]) -> list[ColumnElement[bool]]:
     """Conditions on columns of attempts; no values exclude nothing."""
     return [column.in_(some) for column, some in values.items() if some]

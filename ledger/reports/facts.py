@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from ledger.fleet.capacity import TrafficSums
 from ledger.fleet.overflow import LACK_OF_CAPACITY
 from ledger.queries.attempts import AttemptCell, ComparatorCost, FlaggedAttempts, OverflowCost
-from ledger.queries.rollups import RollupProgress, SumQuery, Sums, settle_on, sums, sums_at
+from ledger.queries.rollups import RollupProgress, SumQuery, Sums, read_consistently, sums, sums_at
 from ledger.spans import EVER, Scope
 from ledger.sums.rollup import ANSWERED, ATTEMPTS, COMPARED, LIMB
 
@@ -127,7 +127,7 @@ class SpanFacts:
         bought: dict[tuple[Any, ...], list[int]] = {}
         for group in self.mine:
             known = group.status is not None and group.flag != "unpriced"
-            if known and _of_kinds(group, kinds) and _spilled(group, spills):
+            if known and _of_kinds(group, kinds) and _is_spilled(group, spills):
                 figures = (
                     group.input_tokens + group.output_tokens,
                     group.output_tokens,
@@ -136,7 +136,7 @@ class SpanFacts:
                 _plus(bought, (group.model,), figures)
         elsewhere: dict[tuple[Any, ...], list[int]] = {}
         for at in self.compared:
-            if at.status in ANSWERED and _of_kinds(at, kinds) and _spilled(at, spills):
+            if at.status in ANSWERED and _of_kinds(at, kinds) and _is_spilled(at, spills):
                 figures = (at.tokens, at.output_tokens, at.cost_pusd)
                 _plus(elsewhere, (at.model, at.comparator, at.position), figures)
         paid = [
@@ -152,7 +152,7 @@ class SpanFacts:
             attempt
             for attempt in self.attempts
             if attempt.status in ANSWERED
-            and (attempt.pool == pool or _spilled(attempt, spills))
+            and (attempt.pool == pool or _is_spilled(attempt, spills))
             and _of_kinds(attempt, kinds)
         ]
         return TrafficSums(
@@ -179,17 +179,17 @@ assert ComparedGroup._fields[: len(_COMPARED)] == _COMPARED
 def facts(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, everyone: bool = False
 ) -> SpanFacts:
-    """Inside `settle_on`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
+    """Inside `read_consistently`. `everyone`: all teams' attempts, for `traffic` is everybody's."""
     whole = Scope(scope.start_us, scope.end_us) if everyone else scope
     found = sums_at(connection, ATTEMPTS, whole, SumQuery(_ATTEMPT), here)
     return SpanFacts(
         scope.team,
         tuple(AttemptGroup(*key[1:], *_money(finding, _COST)) for key, finding in found.items()),
-        _compared(connection, scope, here),
+        _compared_groups(connection, scope, here),
     )
 
 
-def _compared(
+def _compared_groups(
     connection: Connection, scope: Scope, here: RollupProgress | None
 ) -> tuple[ComparedGroup, ...]:
     found = sums_at(connection, COMPARED, scope, SumQuery(_COMPARED), here)
@@ -207,7 +207,7 @@ _CHARTS = SumQuery(
 def moments(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, bucket_us: int
 ) -> list[BucketSums]:
-    """In time order; inside `settle_on`."""
+    """In time order; inside `read_consistently`."""
     ask = SumQuery(_CHARTS.by, bucket_us, measures=_CHARTS.measures)
     found: dict[tuple[Any, ...], list[int]] = {}
     for (start_us, backend, reason, status, slo_met), items in sums_at(
@@ -222,7 +222,7 @@ def moments(
 
 def comparisons(connection: Connection, scope: Scope) -> list[ComparatorCost]:
     return SpanFacts(
-        scope.team, (), settle_on(connection, partial(_compared, connection, scope))
+        scope.team, (), read_consistently(connection, partial(_compared_groups, connection, scope))
     ).comparisons()
 
 
@@ -242,10 +242,11 @@ def flagged(connection: Connection, scope: Scope) -> list[FlaggedAttempts]:
     return sorted(lines, key=lambda line: (line.flag, -line.attempts, line.target))
 
 
-def homes(connection: Connection, here: RollupProgress | None) -> dict[str, str]:
+def home_pools(connection: Connection, here: RollupProgress | None) -> dict[str, str]:
     """The pool that a model's spills belong to: the one that answers most of its requests.
 
-    One pool for each model, so that no token overflows twice. Of all time; inside `settle_on`.
+    One pool for each model, so that no token overflows twice. Of all time; inside
+    `read_consistently`.
     """
     own = SumQuery(
         ("model", "pool"), where=lambda of: [of.backend == "own"], measures=("attempts",)
@@ -270,7 +271,7 @@ def _plus(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], more: A
             before[place] += value
 
 
-def _spilled(attempt_group: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
+def _is_spilled(attempt_group: AttemptGroup | ComparedGroup, models: Collection[str]) -> bool:
     """An answer of these models by an API because own engines lacked capacity."""
     return (
         attempt_group.backend == "api"

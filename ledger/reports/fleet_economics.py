@@ -68,7 +68,7 @@ class FleetEconomics:
         return Fraction(pusd) * HOURS_OF_A_MONTH / self.hours if self.hours else None
 
 
-def standing(
+def fleet_economics(
     bills: Sequence[PoolBill],
     found: Sequence[ComparatorCost],
     *,
@@ -76,7 +76,7 @@ def standing(
     capability: FleetCapability | None,
 ) -> FleetEconomics:
     """`served` and `found` cover the pools of `bills` that have a rate; see `rated_pools`."""
-    rated = [bill for bill in bills if bill.rated]
+    rated = [bill for bill in bills if bill.is_rated]
     hours = max((bill.hours for bill in rated), default=Fraction(0))
     fixed = FixedCost(
         sum(bill.bill_pusd for bill in rated), sum((bill.ops_pusd for bill in rated), Fraction(0))
@@ -86,7 +86,7 @@ def standing(
         for against in ComparatorKind
         if (chosen := chosen_comparisons(found, against))
     )
-    unrated = tuple(bill.pool for bill in bills if not bill.rated)
+    unrated = tuple(bill.pool for bill in bills if not bill.is_rated)
     return FleetEconomics(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
 
 
@@ -108,7 +108,7 @@ def with_spares(alone: FleetEconomics, spares: int) -> tuple[ComparatorResult, .
 def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:
     """The pools whose money is known; without any rate, all: their volume still counts."""
     pools = list(bills)
-    return frozenset(bill.pool for bill in pools if bill.rated) or frozenset(
+    return frozenset(bill.pool for bill in pools if bill.is_rated) or frozenset(
         bill.pool for bill in pools
     )
 
@@ -153,7 +153,7 @@ def _verdict(
     average = UnitPrice(Fraction(avoided) / covered.tokens, basis) if covered.tokens else None
     even = None
     stands = None
-    rated = [bill for bill in bills if bill.rated]
+    rated = [bill for bill in bills if bill.is_rated]
     if rated and average is not None:
         stands = position(volume=covered, fixed_pusd=fixed.total_pusd, avoided=average)
         if capability is not None:

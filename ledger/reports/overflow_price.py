@@ -39,7 +39,7 @@ def overflow_prices(
     prices = [] if average is None else [OverflowPrice(AS_BOUGHT, (), average, _sum(paid))]
     kept = list(served)
     for verdict in verdicts:
-        same = _compared(found, kept, verdict.against)
+        same = _chosen_costs(found, kept, verdict.against)
         average = _average(same, basis) or verdict.average
         if average is not None:
             prices.append(
@@ -48,7 +48,7 @@ def overflow_prices(
     return tuple(prices)
 
 
-def _compared(
+def _chosen_costs(
     found: Iterable[OverflowCost], served: Iterable[ComparatorCost], against: ComparatorKind
 ) -> list[OverflowCost]:
     """What overflowed, at the comparators that the verdict names."""

@@ -87,14 +87,14 @@ def report(connection: Connection, scope: Scope) -> Report:
         start_us=scope.start_us,
         end_us=scope.end_us,
         team=scope.team,
-        team_used_pusd=_team_used(connection, rests, scope),
+        team_used_pusd=_team_used_pusd(connection, rests, scope),
         total=_line("total", cells),
         teams=_by(cells, [cell.team for cell in cells]),
         models=_by(cells, [cell.model for cell in cells]),
         backends=_by(cells, [cell.backend for cell in cells]),
         targets=_by(cells, [cell.target for cell in cells]),
         pools=_pools(closed, contracts),
-        running=tuple(_running(rests, contracts, scope)),
+        running=tuple(_running_lines(rests, contracts, scope)),
         comparators=tuple(
             ComparedLine(
                 comparison.model,
@@ -154,7 +154,7 @@ def _pools(
     )
 
 
-def _team_used(connection: Connection, rests: Iterable[OpenHours], scope: Scope) -> int | None:
+def _team_used_pusd(connection: Connection, rests: Iterable[OpenHours], scope: Scope) -> int | None:
     if scope.team is None:
         return None
     hours = queries.hours_by_team(connection, scope, bucket_us=queries.DAY_US)
@@ -162,7 +162,7 @@ def _team_used(connection: Connection, rests: Iterable[OpenHours], scope: Scope)
     return closed + sum(rest.used_pusd.get(scope.team, 0) for rest in rests)
 
 
-def _running(
+def _running_lines(
     rests: Iterable[OpenHours], contracts: Mapping[str, ContractVersion], scope: Scope
 ) -> Iterator[PoolLine]:
     for rest in rests:

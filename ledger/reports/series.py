@@ -28,7 +28,7 @@ class SpendAmount:
 def spend(survey: Survey) -> list[SpendAmount]:
     """Every line of every bucket, in time order; lines of nothing are left out."""
     amounts: dict[tuple[int, SpendSeries], int] = {}
-    for start_us, line, pusd in (*_api(survey), *_closed(survey), *_open(survey)):
+    for start_us, line, pusd in (*_api(survey), *_closed_hours(survey), *_open(survey)):
         if pusd:
             amounts[start_us, line] = amounts.get((start_us, line), 0) + pusd
     return [SpendAmount(start, line, pusd) for (start, line), pusd in sorted(amounts.items())]
@@ -40,7 +40,7 @@ def _api(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
             yield moment.start_us, SpendSeries.API, moment.cost_pusd
 
 
-def _closed(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
+def _closed_hours(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for cell in survey.hours:
         start = cell.start_us
         yield start, SpendSeries.USED, cell.used_pusd

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.bills import PoolBill, pool_bill
-from ledger.fleet.capability import PoolCapability, load_of, pool_capability, together
+from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
 from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.load import PoolLoads, loads
@@ -27,9 +27,9 @@ from ledger.queries.reads import (
     Scope,
     TeamCell,
 )
-from ledger.queries.rollups import RollupProgress, settle_on
-from ledger.reports.facts import BucketSums, SpanFacts, facts, homes, moments
-from ledger.reports.fleet_economics import FleetEconomics, rated_pools, standing
+from ledger.queries.rollups import RollupProgress, read_consistently
+from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
+from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
 from ledger.reports.overflow_price import OverflowPrice, overflow_prices
 
 
@@ -129,7 +129,7 @@ class _Books:
         self._connection, self._scope, self._bucket_us = connection, scope, bucket_us
         self._basis, self._alone = basis, alone
         widest = replace(scope, team=None if None in teams else scope.team)
-        self._read = settle_on(connection, partial(self._settled, widest, teams))
+        self._read = read_consistently(connection, partial(self._read_settled, widest, teams))
         self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
         self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
         self._fresh = queries.freshness(connection)
@@ -138,7 +138,7 @@ class _Books:
         self._running: dict[ContractVersion, OpenHours] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
 
-    def _settled(
+    def _read_settled(
         self, widest: Scope, teams: Sequence[str | None], here: RollupProgress | None
     ) -> _SurveyReads:
         connection, scope = self._connection, self._scope
@@ -146,7 +146,7 @@ class _Books:
         by_minute = {None, *self._alone} if self._alone else set()
         return _SurveyReads(
             facts(connection, widest, here, everyone=bool(self._alone)),
-            homes(connection, here) if self._alone else {},
+            home_pools(connection, here) if self._alone else {},
             {
                 team: tuple(moments(connection, spans[team], here, bucket_us=self._bucket_us))
                 for team in teams
@@ -159,13 +159,13 @@ class _Books:
         mine = self._read.facts.of(team)
         cells = mine.cells()
         contracts = _contracts(self._contracts, cells, scope)
-        rests = [self._rest(contract) for contract in contracts]
+        rests = [self._open_hours_of(contract) for contract in contracts]
         bills = [
             pool_bill(contract, self._closed, scope, rest)
             for contract, rest in zip(contracts, rests, strict=True)
         ]
         rated = rated_pools(bills)
-        served = {pool: _served(cells, pool, basis) for pool in rated}
+        served = {pool: _served_volume(cells, pool, basis) for pool in rated}
         found = [comparison for comparison in mine.comparisons() if comparison.pool in rated]
         main = {pool: main_kinds(cells, pool) for pool in rated}
         looks = {
@@ -173,11 +173,11 @@ class _Books:
             for bill in bills
             if team in self._alone and bill.pool in rated
         }
-        answer = standing(
+        answer = fleet_economics(
             bills,
             found,
             served=Volume(sum(volume.tokens for volume in served.values()), basis),
-            capability=together(
+            capability=combine_pools(
                 {pool: look.capability for pool, look in looks.items()},
                 {pool: int(volume.tokens) for pool, volume in served.items()},
                 basis,
@@ -200,7 +200,7 @@ class _Books:
             tuple(rests),
         )
 
-    def _rest(self, contract: ContractVersion) -> OpenHours:
+    def _open_hours_of(self, contract: ContractVersion) -> OpenHours:
         """Of the hour that is open; a team's is everyone's."""
         known = self._running.get(contract)
         if known is None:
@@ -223,9 +223,9 @@ class _Books:
         spills = [model for model, home in self._read.homes.items() if home == pool]
         which: Any = {"spills": spills, "kinds": kinds}
         can = self._ability(mine, bill, which)
-        load = self._read.loads[mine.team].of(pool=pool, **which)
+        load = self._read.loads[mine.team].pool_load(pool=pool, **which)
         compared = [cost for cost in found if cost.pool == pool]
-        alone = standing(
+        alone = fleet_economics(
             [bill], compared, served=served, capability=None if can is None else can.capability
         )
         prices = overflow_prices(mine.overflowed(**which), compared, alone.verdicts, self._basis)
@@ -238,7 +238,7 @@ class _Books:
                 bill,
                 self._able,
                 mine.traffic(pool=bill.pool, **which),
-                self._read.loads[None].of(pool=bill.pool, **which),
+                self._read.loads[None].pool_load(pool=bill.pool, **which),
                 span_end_us=self._scope.end_us,
                 basis=self._basis,
             )
@@ -256,7 +256,7 @@ def main_kinds(cells: Iterable[AttemptCell], pool: str) -> frozenset[str] | None
     return seen or None
 
 
-def _served(cells: Iterable[AttemptCell], pool: str, basis: TokenBasis) -> Volume:
+def _served_volume(cells: Iterable[AttemptCell], pool: str, basis: TokenBasis) -> Volume:
     good = [cell for cell in cells if cell.avoids and cell.pool == pool]
     output = basis is TokenBasis.OUTPUT
     return Volume(sum(c.output_tokens if output else c.tokens for c in good), basis)

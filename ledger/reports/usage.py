@@ -2,7 +2,8 @@
 
 Usage counts attempts as they were opened: tokens of every kind, and requests by their first try,
 so that a fallback makes no second request. Costs are what APIs charged (`charges`), who bears the
-closed GPU hours (`hourshares`) and what invoices differed by (`adjusted`): together they are the
+closed GPU hours (`hourshares`) and what invoices differed by (`posted_adjustments`): together they
+are the
 books. GPU hours are borne by teams, so they carry no key and no user, and a filter by keys leaves
 them out; adjustments are nobody's.
 """
@@ -14,11 +15,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ledger.fleet.hourshares import HourShare, hour_shares
-from ledger.invoices.adjusted import Adjustment, adjusted
+from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.journals.token_kinds import PROMPT_KINDS
 from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.stored import every_price
-from ledger.reports.charges import PROMPT, ChargeLine, charges, cuts_of, groups, within
+from ledger.reports.charges import PROMPT, ChargeLine, charges, column_conditions, cuts_of, groups
 from ledger.spans import HOUR_US, Scope, rows, total
 
 CELLS_LIMIT = 20_000
@@ -51,7 +52,7 @@ class UsageFilters:
 
     def conditions(self) -> list[ColumnElement[bool]]:
         columns = {"team": self.teams, "key": self.keys, "user": self.users, "model": self.models}
-        found = within({_COLUMNS[name]: values for name, values in columns.items()})
+        found = column_conditions({_COLUMNS[name]: values for name, values in columns.items()})
         of_batches: ColumnElement[bool] = _COLUMNS["batch"]
         if self.batch is None:
             return found
@@ -140,7 +141,7 @@ def cost_cells(
             if share.pusd and (not filters.teams or share.team in filters.teams):
                 _add(found, _gpu_cell(share, by, items=items))
     if filters == UsageFilters():
-        for adjustment in adjusted(connection, scope, bucket_us=bucket_us):
+        for adjustment in posted_adjustments(connection, scope, bucket_us=bucket_us):
             _add(found, _adjusted_cell(adjustment, by, items=items))
     return sorted(found.values(), key=lambda cell: cell.start_us)
 

@@ -63,7 +63,7 @@ class AttemptWaterfall:
     warning: str | None
 
 
-def far(rtt_us: int | None, whole_us: int | None) -> bool:
+def is_far(rtt_us: int | None, whole_us: int | None) -> bool:
     """Whether the way to an engine is much of what a client waits for."""
     if rtt_us is None or not whole_us:
         return False
@@ -114,7 +114,7 @@ def _before(begun: int, sent: int, line_us: int) -> tuple[WaterfallSpan, ...]:
 
 def warning(facts: AttemptFacts) -> str | None:
     whole = facts.duration_us if facts.ttft_us is None else facts.ttft_us
-    if not far(facts.rtt_us, whole):
+    if not is_far(facts.rtt_us, whole):
         return None
     assert facts.rtt_us is not None
     assert whole is not None

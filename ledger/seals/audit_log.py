@@ -146,10 +146,10 @@ class AuditLog:
                         "row": str(row[register.key]), "event": event,
                         "actor": register.actor_of(event, row),
                         "before": before,
-                        "said": said(register, event, row),
+                        "said": visible_values(register, event, row),
                         "leaf": leaf_of(connection, register, event, row),
                     }  # fmt: skip
-                    chain = chained(chain, entry)
+                    chain = chain_entry(chain, entry)
                     yield {**entry, "chain": chain}
 
     def _fresh(
@@ -192,13 +192,19 @@ def changes(connection: Connection, limit: int) -> list[AuditEntry]:
     earlier: dict[int, dict[str, object]] = {row[0]: row[1] for row in found}
     return [
         AuditEntry(
-            number, at_us, register, row, event, actor, _moved(earlier.get(before or 0, {}), said)
+            number,
+            at_us,
+            register,
+            row,
+            event,
+            actor,
+            _changed_values(earlier.get(before or 0, {}), said),
         )
         for number, at_us, register, row, event, actor, said, before in rows
     ]
 
 
-def _moved(
+def _changed_values(
     old: Mapping[str, object], new: Mapping[str, object]
 ) -> tuple[tuple[str, object, object], ...]:
     every = sorted({*old, *new})
@@ -223,7 +229,7 @@ def leaf_of(
     """The hash of what an entry of this row holds, secrets included."""
     names = register.columns(event)
     rest = _leaves(connection, register, row) if event == MADE else ()
-    return leaf(register.name, names, [_ordered(row[name]) for name in names], *rest)
+    return leaf(register.name, names, [_order_members(row[name]) for name in names], *rest)
 
 
 def _leaves(
@@ -244,7 +250,7 @@ def _leaves(
             yield leaf(str(table.__tablename__), names, [part[name] for name in names])
 
 
-def said(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str, object]:
+def visible_values(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str, object]:
     """The same for people: without secrets, and without what is empty."""
     shown = {
         name: row[name]
@@ -255,10 +261,10 @@ def said(register: AuditedTable, event: str, row: Mapping[str, Any]) -> dict[str
     return found
 
 
-def chained(before: bytes, entry: Mapping[str, Any]) -> bytes:
+def chain_entry(before: bytes, entry: Mapping[str, Any]) -> bytes:
     """An entry's chain value after the one before it."""
     names = ("number", "at_us", "register", "row", "event", "actor", "before", "said", "leaf")
-    values = [_ordered(entry[name]) for name in names]
+    values = [_order_members(entry[name]) for name in names]
     return sha256(before + msgspec.msgpack.encode(values)).digest()
 
 
@@ -283,10 +289,10 @@ def _before(connection: Connection, register: AuditedTable, row: Mapping[str, An
     return found
 
 
-def _ordered(value: Any) -> Any:
+def _order_members(value: Any) -> Any:
     """JSON documents come back with their members in any order; msgpack's integers have 64 bits."""
     if isinstance(value, int) and not -_WIDE <= value < _WIDE:
         return str(value)
     if isinstance(value, dict):
-        return [[name, _ordered(value[name])] for name in sorted(value)]
-    return [_ordered(item) for item in value] if isinstance(value, list) else value
+        return [[name, _order_members(value[name])] for name in sorted(value)]
+    return [_order_members(item) for item in value] if isinstance(value, list) else value

@@ -36,7 +36,7 @@ from ledger.seals.compactions import (
     PostingCompaction,
     last,
 )
-from ledger.seals.retire import NAMED_AT_ONCE, proved
+from ledger.seals.retire import NAMED_AT_ONCE, prove_link
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US
@@ -80,7 +80,7 @@ class PostingCompactor:
                     waits_for=waits or f"seal {links[-1][0].number} is not old enough"
                 )
             draft = _draft(connection, since, links[-1][0].to)
-            entry = _condensed(connection, since, [link for link, _ in links], draft)
+            entry = _compaction_values(connection, since, [link for link, _ in links], draft)
         number = 1 if before is None else before.number + 1
         said = PostingCompaction(number, condensed_us=at_us, **entry)
         row = asdict(said) | {
@@ -145,7 +145,7 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
     inside = (PostingRow.seq > since.postings, PostingRow.seq <= to.postings)
     lines = connection.execute(select(*columns).where(*inside).order_by(PostingRow.seq)).all()
     here = Counter(line.entry_id for line in lines)
-    kept = _kept(connection, here)
+    kept = _entries_to_keep(connection, here)
     balances: dict[tuple[str, int], list[int]] = {}
     charged: set[str] = set()
     gone: list[int] = []
@@ -157,7 +157,7 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
         balance[0], balance[1] = balance[0] + 1, balance[1] + line.amount_pusd
         if line.account.startswith(TEAMS):
             charged.add(line.entry_id)
-    refusals, refused = _refused(connection, since, to)
+    refusals, refused = _condense_refusals(connection, since, to)
     return _Draft(
         gone,
         refusals,
@@ -167,7 +167,7 @@ def _draft(connection: Connection, since: SealRanges, to: SealRanges) -> _Draft:
     )
 
 
-def _kept(connection: Connection, here: Counter[str]) -> set[str]:
+def _entries_to_keep(connection: Connection, here: Counter[str]) -> set[str]:
     """Of these entries, those that stay: not an attempt's that is gone, or not wholly in here."""
     kept = {
         name for name in here
@@ -188,7 +188,7 @@ def _kept(connection: Connection, here: Counter[str]) -> set[str]:
     return kept
 
 
-def _refused(
+def _condense_refusals(
     connection: Connection, since: SealRanges, to: SealRanges
 ) -> tuple[list[int], list[CompactedRefusals]]:
     alike = [field.name for field in fields(CompactedRefusals)][1:-1]
@@ -207,7 +207,7 @@ def _refused(
     return gone, [CompactedRefusals(*pair) for pair in sorted(alike_and_count, key=repr)]
 
 
-def _condensed(
+def _compaction_values(
     connection: Connection, since: SealRanges, links: Sequence[SealLink], draft: _Draft
 ) -> dict[str, Any]:
     """The rest of a `PostingCompaction`; raises `NotAsSealed`."""
@@ -215,7 +215,7 @@ def _condensed(
     gone: list[bytes] = []
     left: list[bytes] = []
     for link in links:
-        leaves, _ = proved(connection, since, link)
+        leaves, _ = prove_link(connection, since, link)
         for kind, seq, leaf in leaves:
             going = (kind == sealed.postings.__name__ and seq in postings) or (
                 kind == sealed.refusals.__name__ and seq in refusals

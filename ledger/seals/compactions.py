@@ -87,16 +87,16 @@ def last(connection: Connection) -> tuple[PostingCompaction | None, bytes]:
         select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number.desc()).limit(1)
     )
     row = connection.execute(query).one_or_none()
-    return (None, GENESIS) if row is None else (_condensed(row), bytes(row.chain))
+    return (None, GENESIS) if row is None else (_compaction_of(row), bytes(row.chain))
 
 
 def condensings(connection: Connection) -> list[PostingCompaction]:
     """Every one, in order."""
     query = select(PostingCompactionRow.__table__).order_by(PostingCompactionRow.number)
-    return [_condensed(row) for row in connection.execute(query).all()]
+    return [_compaction_of(row) for row in connection.execute(query).all()]
 
 
-def refused_until(connection: Connection, scope: Scope) -> Iterator[CompactedRefusals]:
+def compacted_refusals(connection: Connection, scope: Scope) -> Iterator[CompactedRefusals]:
     """Refusals of the scope that went, by hours that begin in it."""
     table = CondensedRefusalRow
     query = select(*(getattr(table, field.name) for field in fields(CompactedRefusals))).where(
@@ -123,7 +123,7 @@ def condensings_hold(connection: Connection) -> Generator[tuple[str, str], None,
     balances = _lines(connection, CondensedPostingRow, CompactedBalance)
     refused = _lines(connection, CondensedRefusalRow, CompactedRefusals)
     for row in connection.execute(_STORED).all():
-        compaction = _condensed(row)
+        compaction = _compaction_of(row)
         name, link = f"condensing {compaction.number}", bytes(row.link or b"")
         mine = balances.pop(compaction.number, [])
         if (compaction.number, compaction.first_link) != (follows, first):
@@ -164,6 +164,6 @@ def _lines(connection: Connection, table: Any, line: type[_Line]) -> dict[int, l
     return found
 
 
-def _condensed(row: Row[Any]) -> PostingCompaction:
+def _compaction_of(row: Row[Any]) -> PostingCompaction:
     values = {field.name: getattr(row, field.name) for field in fields(PostingCompaction)}
     return PostingCompaction(**values | {"gone": bytes(row.gone), "left": bytes(row.left)})

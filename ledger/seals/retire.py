@@ -123,7 +123,7 @@ class AttemptRetirer:
     def _part(
         self, connection: Connection, since: SealRanges, link: SealLink, number: int, at_us: int
     ) -> tuple[RetirementPart, list[int]]:
-        leaves, members = proved(connection, since, link)
+        leaves, members = prove_link(connection, since, link)
         may = _droppable(connection, [member.seq for member in members])
         gone = [member for member in members if member.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
@@ -193,14 +193,14 @@ def _waits(connection: Connection, since: SealRanges, link: SealLink, before_us:
     if connection.execute(select(exists().where(done, young))).scalar():
         return f"seal {link.number} has attempts that are not old enough"
     provider = connection.execute(
-        select(AttemptRow.provider).where(done, _unreconciled(connection)).limit(1)
+        select(AttemptRow.provider).where(done, _unreconciled_condition(connection)).limit(1)
     ).scalar()
     if provider is not None:
         return f"seal {link.number} has a day of {provider} for which no invoice is posted"
     return None
 
 
-def _unreconciled(connection: Connection) -> Any:
+def _unreconciled_condition(connection: Connection) -> Any:
     """Whose provider sends invoices, on a day that none of those that were posted covers."""
     party = "provider:" + AttemptRow.provider
     sends = exists().where(InvoiceRow.party == party)
@@ -221,7 +221,7 @@ def _unreconciled(connection: Connection) -> Any:
 _DAYS = (InvoiceRow.first_day, InvoiceRow.last_day)
 
 
-def proved(
+def prove_link(
     connection: Connection, since: SealRanges, link: SealLink
 ) -> tuple[list[tuple[str, int, bytes]], list[LinkMember]]:
     """All leaves under a link, with table and number, and the attempts that may go.

@@ -59,7 +59,7 @@ class RetirementPart:
         return found | {name: getattr(self.sums, name) for name in _SUMS}
 
 
-def parts(connection: Connection) -> list[tuple[RetirementPart, bytes]]:
+def retirement_parts(connection: Connection) -> list[tuple[RetirementPart, bytes]]:
     """Every part with its stored chain value, in order."""
     query = select(RetirementRow.__table__).order_by(RetirementRow.number, RetirementRow.part)
     return [_part(row) for row in connection.execute(query).all()]
@@ -73,9 +73,9 @@ def last(connection: Connection) -> tuple[RetirementPart | None, bytes]:
     return (None, GENESIS) if row is None else _part(row)
 
 
-def retired(connection: Connection) -> RetiredTotals:
+def retired_totals(connection: Connection) -> RetiredTotals:
     """Everything that was retired, added up."""
-    found = [part.sums for part, _ in parts(connection)]
+    found = [part.sums for part, _ in retirement_parts(connection)]
     return RetiredTotals(
         max((totals.until_us for totals in found), default=0),
         *(sum(getattr(totals, name) for totals in found) for name in _SUMS[1:]),
@@ -91,7 +91,7 @@ def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None,
     """Of `verify`: parts follow one another without a gap, each bound to its link and the last."""
     before, follows = GENESIS, (1, 0)
     links = {number: bytes(chain) for number, chain in connection.execute(_LINKS).all()}
-    for part, chain in parts(connection):
+    for part, chain in retirement_parts(connection):
         name = f"retirement {part.number}.{part.part}"
         if (part.number, part.part) != follows:
             yield name, f"{follows[0]}.{follows[1]} is missing before it"

@@ -129,15 +129,15 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
 def _ordered_at(row: Sequence[Any], place: int) -> list[Any]:
     """The row with the JSON document at one place in order."""
     values = list(row)
-    values[place] = _ordered(values[place])
+    values[place] = _order_members(values[place])
     return values
 
 
-def _ordered(value: Any) -> Any:
+def _order_members(value: Any) -> Any:
     """JSON documents come back with their members in any order."""
     if isinstance(value, dict):
-        return {key: _ordered(value[key]) for key in sorted(value)}
-    return [_ordered(item) for item in value] if isinstance(value, list) else value
+        return {key: _order_members(value[key]) for key in sorted(value)}
+    return [_order_members(item) for item in value] if isinstance(value, list) else value
 
 
 _ATTEMPT = _columns(AttemptRow)

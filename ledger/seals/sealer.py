@@ -80,14 +80,14 @@ class Sealer:
         """
         if self._engine.dialect.name != "postgresql":
             with reading(self._engine) as connection:
-                return _most(connection)
+                return _newest_ranges(connection)
         try:
             with self._engine.begin() as connection:
                 connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"))
                 connection.execute(
                     text("LOCK TABLE attempts, postings, refusals, price_versions IN SHARE MODE")
                 )
-                return _most(connection)
+                return _newest_ranges(connection)
         except OperationalError as error:
             if "lock timeout" in str(error.orig):
                 return None
@@ -98,7 +98,7 @@ class Sealer:
     ) -> tuple[_Draft, SealRanges]:
         since, to = last.to, sealed.before(last.to, most, self._at_once)
         draft = _Draft(last.number + 1)
-        waiting = _waiting(connection, since.attempts)
+        waiting = _waiting_attempts(connection, since.attempts)
         for place in range(0, len(waiting), NAMED_AT_ONCE):
             some = waiting[place : place + NAMED_AT_ONCE]
             for attempt in sealed.attempts(connection, 0, since.attempts, some):
@@ -130,14 +130,14 @@ def head(connection: Connection) -> tuple[SealLink, bytes]:
     return link_of(row), bytes(row.chain)
 
 
-def _most(connection: Connection) -> SealRanges:
+def _newest_ranges(connection: Connection) -> SealRanges:
     columns = (AttemptRow.seq, PostingRow.seq, RefusalRow.seq, PriceVersionRow.version)
     return SealRanges(
         *[connection.execute(select(func.max(column))).scalar_one() or 0 for column in columns]
     )
 
 
-def _waiting(connection: Connection, until: int) -> list[int]:
+def _waiting_attempts(connection: Connection, until: int) -> list[int]:
     """Marked attempts that have settled since; of the lost ones those with evidence now."""
     query = (
         select(AttemptRow.seq)

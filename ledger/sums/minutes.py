@@ -33,7 +33,9 @@ def pack_day(minutes: Mapping[int, Load]) -> LoadDay:
     places = sorted(minutes)
     dense = len(places) > SPARSE
     loads = [minutes.get(index, _QUIET) for index in (range(MINUTES_OF_DAY) if dense else places)]
-    return LoadDay(b"" if dense else _packed(places), *map(_packed, zip(*loads, strict=True)))
+    return LoadDay(
+        b"" if dense else _pack_values(places), *map(_pack_values, zip(*loads, strict=True))
+    )
 
 
 def unpack_day(day: LoadDay) -> Iterator[tuple[int, Load]]:
@@ -64,7 +66,7 @@ def numbers(packed: bytes) -> list[int]:
     return _little(column).tolist()
 
 
-def _packed(values: Sequence[int]) -> bytes:
+def _pack_values(values: Sequence[int]) -> bytes:
     largest = max(values)
     code = next(code for code, limit in _WIDTHS if largest < limit)
     return code.encode() + _little(array(code, values)).tobytes()

@@ -22,7 +22,7 @@ from ledger.orm.rollups import (
 )
 from ledger.spans import DAY_US, MINUTE_US, total
 from ledger.sums.minutes import LoadDay, pack_day, unpack_day
-from ledger.sums.rollup import CUBES, WEEK_US, Load, RollupCube, hour_of, plus, unpack
+from ledger.sums.rollup import CUBES, WEEK_US, Load, RollupCube, add_load, hour_of, unpack
 
 NAME = "attempts"
 CALM = 30  # some minutes of a follower's commits
@@ -37,12 +37,12 @@ class PackedUntil:
     until_us: int
     calm: int
 
-    def holds(self, start_us: int, width_us: int) -> bool:
+    def has_packed(self, start_us: int, width_us: int) -> bool:
         """Whether the coarser sum that this instant belongs to is made."""
         return start_us - start_us % width_us + width_us <= self.until_us
 
 
-def packed(connection: Connection, version: int) -> PackedUntil:
+def read_packed_until(connection: Connection, version: int) -> PackedUntil:
     """What there is at this version of the sums."""
     query = select(RollupPackingRow.version, RollupPackingRow.until_us, RollupPackingRow.calm)
     row = connection.execute(query).one_or_none()
@@ -51,7 +51,7 @@ def packed(connection: Connection, version: int) -> PackedUntil:
     return PackedUntil(row[1], row[2]) if row[0] == version else PackedUntil(0, 0)
 
 
-def keep(connection: Connection, version: int, now: PackedUntil) -> None:
+def write_packed_until(connection: Connection, version: int, now: PackedUntil) -> None:
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     values = {"version": version, "until_us": now.until_us, "calm": min(now.calm, CALM)}
     statement = dialect.insert(RollupPackingRow).values(name=NAME, **values)
@@ -87,7 +87,7 @@ def add_late(connection: Connection, late: Late) -> None:
         query = select(RollupLoadDayRow.cell_id, RollupLoadDayRow.start_us, *columns)
         for cell_id, start_us, *day in connection.execute(query.where(here.in_(some))).all():
             for minute, load in unpack_day(LoadDay(*map(bytes, day))):
-                plus(placed[cell_id, start_us], minute, load)
+                add_load(placed[cell_id, start_us], minute, load)
         connection.execute(delete(RollupLoadDayRow).where(here.in_(some)))
     _store(connection, placed)
 

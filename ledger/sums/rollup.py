@@ -93,9 +93,11 @@ class RollupCube:
         named = [dimension.label(f"by_{name}") for name, dimension in self.dimensions.items()]
         measures = [measure.label(name) for name, measure in self.measures.items()]
         statement = select(start, *named, *measures)
-        return self.joined(statement.group_by("start_us", *(widget.name for widget in named)))
+        return self.join_compared(
+            statement.group_by("start_us", *(widget.name for widget in named))
+        )
 
-    def joined(self, statement: Select[Any]) -> Select[Any]:
+    def join_compared(self, statement: Select[Any]) -> Select[Any]:
         if not self.compared:
             return statement
         return statement.join(ComparedCostRow, ComparedCostRow.attempt_id == AttemptRow.attempt_id)
@@ -212,16 +214,16 @@ def unpack(packed: bytes) -> Iterator[tuple[int, Load]]:
         yield item, tuple(load)
 
 
-def unpacked(packed: bytes) -> list[tuple[int, ...]]:
+def unpack_columns(packed: bytes) -> list[tuple[int, ...]]:
     """The same in columns: the minutes, and each figure of theirs."""
     return list(zip(*msgspec.msgpack.decode(packed), strict=True))
 
 
-def plus(minutes: dict[int, Load], minute: int, load: Load) -> None:
+def add_load(minutes: dict[int, Load], minute: int, load: Load) -> None:
     before = minutes.get(minute)
     minutes[minute] = load if before is None else tuple(map(add, before, load))
 
 
-def final() -> ColumnElement[bool]:
+def final_condition() -> ColumnElement[bool]:
     """Attempts that no record changes any more."""
     return and_(AttemptRow.settled_us.is_not(None), AttemptRow.status != "lost")

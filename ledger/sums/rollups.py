@@ -39,7 +39,15 @@ from ledger.orm.tables import (
 )
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US
-from ledger.sums.packing import CALM, Late, PackedUntil, add_late, keep, pack_next, packed
+from ledger.sums.packing import (
+    CALM,
+    Late,
+    PackedUntil,
+    add_late,
+    pack_next,
+    read_packed_until,
+    write_packed_until,
+)
 from ledger.sums.rollup import (
     CUBES,
     LATER,
@@ -50,14 +58,14 @@ from ledger.sums.rollup import (
     WEEK_US,
     Load,
     RollupCube,
-    final,
+    add_load,
+    final_condition,
     loads_of_rows,
     pack,
-    plus,
     unpack,
 )
-from ledger.sums.tagsums import EVERY, begun
-from ledger.sums.tagsums import keep as keep_tagging
+from ledger.sums.tagsums import EVERY, ensure_start
+from ledger.sums.tagsums import write_start as keep_tagging
 
 NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
@@ -78,7 +86,7 @@ class Rollups:
     def follow(self) -> int:
         """Add what was sealed since; returns how many attempts it passed or found settled."""
         try:
-            with self._begin() as connection:
+            with self._open_snapshot() as connection:
                 here = _lock(connection)
                 if here is None:
                     return 0
@@ -86,7 +94,7 @@ class Rollups:
                 connection.commit()
                 return found
         except (IntegrityError, OperationalError) as error:
-            if isinstance(error, IntegrityError) or _overtaken(error):
+            if isinstance(error, IntegrityError) or _is_overtaken(error):
                 return 0
             raise
 
@@ -96,7 +104,7 @@ class Rollups:
         Until it is done, reads answer from rows. `passed` is told how many attempts are added up,
         and of how many; packing the days comes after the last.
         """
-        with self._begin() as connection:
+        with self._open_snapshot() as connection:
             if retired_until_us(connection):
                 raise RetiredError("attempts were retired: their sums cannot be made anew")
             here = _lock(connection)
@@ -106,7 +114,7 @@ class Rollups:
                 connection.execute(delete(table))
             connection.execute(delete(RollupWaitingRow))
             connection.execute(update(RollupPositionRow).values(seq=0, version=here[1] + 1))
-            keep(connection, here[1] + 1, PackedUntil(0, CALM))
+            write_packed_until(connection, here[1] + 1, PackedUntil(0, CALM))
             keep_tagging(connection, here[1] + 1, EVERY)
             connection.commit()
         while self.follow():
@@ -122,7 +130,7 @@ class Rollups:
                 connection.execute(select(func.max(SealRow.attempts_to))).scalar() or 0
             )
 
-    def _begin(self) -> Connection:
+    def _open_snapshot(self) -> Connection:
         """One snapshot, or an attempt that settles meanwhile would be waiting and counted."""
         connection = self._engine.connect()
         if self._engine.dialect.name == "postgresql":
@@ -135,23 +143,23 @@ class Rollups:
     def _follow(self, connection: Connection, seq: int, version: int) -> int:
         sealed = connection.execute(select(func.max(SealRow.attempts_to))).scalar() or 0
         until = min(sealed, _beyond(connection, seq, self._at_once))
-        settled = _settled(connection, self._at_once)
-        days = packed(connection, version)
+        settled = _settled_attempts(connection, self._at_once)
+        days = read_packed_until(connection, version)
         if until <= seq and not settled:
             more = pack_next(connection, days)
             if more is not None:
-                keep(connection, version, more)
+                write_packed_until(connection, version, more)
             return int(more is not None)
         fresh = (AttemptRow.seq > seq) & (AttemptRow.seq <= until)
         passed = connection.execute(
             insert(RollupWaitingRow).from_select(
                 ["attempt_seq", "opened_us"],
-                select(AttemptRow.seq, AttemptRow.opened_us).where(fresh, ~final()),
+                select(AttemptRow.seq, AttemptRow.opened_us).where(fresh, ~final_condition()),
             )
         ).rowcount
-        counted: list[ColumnElement[bool]] = [fresh & final()]
+        counted: list[ColumnElement[bool]] = [fresh & final_condition()]
         counted += [AttemptRow.seq.in_(some) for some in _groups(settled)]
-        tagging = begun(connection, seq, version)
+        tagging = ensure_start(connection, seq, version)
         for which in counted:
             for cube in CUBES:
                 self._add(connection, cube, which, days)
@@ -164,7 +172,7 @@ class Rollups:
         connection.execute(
             update(RollupPositionRow).values(seq=max(seq, until), version=version + 1)
         )
-        keep(connection, version + 1, replace(days, calm=days.calm + 1))
+        write_packed_until(connection, version + 1, replace(days, calm=days.calm + 1))
         keep_tagging(connection, version + 1, tagging)
         return max(1, until - seq, passed, len(settled))
 
@@ -178,7 +186,7 @@ class Rollups:
             added: dict[tuple[int, int], Sequence[int]] = {}
             late = width_us in _PACKED
             for row in sums:
-                if late and not days.holds(row[0], max(width_us, DAY_US)):
+                if late and not days.has_packed(row[0], max(width_us, DAY_US)):
                     continue
                 at = (row[0] - row[0] % width_us, ids[tuple(row[1:last])])
                 before = added.get(at)
@@ -211,7 +219,7 @@ class Rollups:
             minute = (minute_us - start) // MINUTE_US
             load: Load = tuple(map(int, figures))  # type: ignore[assignment]  # five columns
             for whose in (team, None):
-                plus(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
+                add_load(loads.setdefault(((whose, pool, model, kind), start), {}), minute, load)
         names = ["team_id", "pool", "model", "kind"]
         ids = _ids(connection, LOADS, names, {of for of, _ in loads})
         placed = {(ids[of], start): minutes for (of, start), minutes in loads.items()}
@@ -221,7 +229,7 @@ class Rollups:
             query = select(LOAD_HOURS.cell_id, LOAD_HOURS.start_us, LOAD_HOURS.minutes)
             for cell_id, start, minutes in connection.execute(query.where(here.in_(some))):
                 for minute, load in unpack(minutes):
-                    plus(placed[cell_id, start], minute, load)
+                    add_load(placed[cell_id, start], minute, load)
         if placed:
             statement = _insert(connection, LOAD_HOURS)
             statement = statement.on_conflict_do_update(
@@ -277,12 +285,12 @@ def _beyond(connection: Connection, seq: int, at_once: int) -> int:
     return connection.execute(select(func.max(some.subquery().c.seq))).scalar() or seq
 
 
-def _settled(connection: Connection, at_once: int) -> list[int]:
+def _settled_attempts(connection: Connection, at_once: int) -> list[int]:
     """Of those that wait, some that no record changes any more."""
     query = (
         select(RollupWaitingRow.attempt_seq)
         .join(AttemptRow, AttemptRow.seq == RollupWaitingRow.attempt_seq)
-        .where(final())
+        .where(final_condition())
         .order_by(RollupWaitingRow.attempt_seq)
         .limit(at_once)
     )
@@ -293,7 +301,7 @@ def _late(hours: Mapping[tuple[int, int], Mapping[int, Load]], days: PackedUntil
     """Of these minutes those that belong to a day that is packed."""
     found: dict[tuple[int, int], dict[int, Load]] = {}
     for (cell_id, start_us), minutes in hours.items():
-        if days.holds(start_us, DAY_US):
+        if days.has_packed(start_us, DAY_US):
             first = start_us % DAY_US // MINUTE_US
             day = found.setdefault((cell_id, start_us - start_us % DAY_US), {})
             day.update((first + minute, load) for minute, load in minutes.items())
@@ -314,6 +322,6 @@ def _groups(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (values[at : at + NAMED_AT_ONCE] for at in range(0, len(values), NAMED_AT_ONCE))
 
 
-def _overtaken(error: OperationalError) -> bool:
+def _is_overtaken(error: OperationalError) -> bool:
     """Another host moved the sums between our look and our lock."""
     return getattr(error.orig, "sqlstate", None) == "40001"

@@ -30,7 +30,7 @@ class TagRollupStart:
 EVERY = TagRollupStart(0, 0)
 
 
-def tagging(connection: Connection, version: int) -> TagRollupStart | None:
+def read_start(connection: Connection, version: int) -> TagRollupStart | None:
     """From where on there are sums by tag and key of this version; None: nowhere."""
     query = select(RollupTaggingRow.since_seq, RollupTaggingRow.from_us)
     ours = (RollupTaggingRow.name == NAME, RollupTaggingRow.version == version)
@@ -38,9 +38,9 @@ def tagging(connection: Connection, version: int) -> TagRollupStart | None:
     return None if row is None else TagRollupStart(row[0], row[1])
 
 
-def begun(connection: Connection, seq: int, version: int) -> TagRollupStart:
+def ensure_start(connection: Connection, seq: int, version: int) -> TagRollupStart:
     """The same for who adds to them: where there are none they begin behind `seq`."""
-    found = tagging(connection, version)
+    found = read_start(connection, version)
     if found is not None:
         return found
     for cube in LATER:
@@ -50,7 +50,7 @@ def begun(connection: Connection, seq: int, version: int) -> TagRollupStart:
     return EVERY if not seq or newest_us is None else TagRollupStart(seq, newest_us + 1)
 
 
-def keep(connection: Connection, version: int, now: TagRollupStart) -> None:
+def write_start(connection: Connection, version: int, now: TagRollupStart) -> None:
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     values = {"version": version, "since_seq": now.since_seq, "from_us": now.from_us}
     statement = dialect.insert(RollupTaggingRow).values(name=NAME, **values)

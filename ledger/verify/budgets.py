@@ -100,11 +100,11 @@ def grants_are_spent(connection: Connection) -> Found:
         grants[budget_id, start][host] = spent
     if not grants:
         return
-    counted, settled = _counted(connection), _settled(connection)
+    counted, settled = _counted(connection), _settled_amounts(connection)
     windows = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
     for budget_id, start, spent in connection.execute(windows):
         bound, mine = budgets.of(budget_id), grants.get((budget_id, start))
-        if bound is None or not bound.hard or mine is None or said.moved(budget_id):
+        if bound is None or not bound.hard or mine is None or said.has_moved(budget_id):
             continue
         least = 0 if said.was_soft(budget_id) else spent - counted.get((budget_id, start), 0)
         if not least <= sum(mine.values()) <= spent:
@@ -184,7 +184,7 @@ def windows_are_as_declared(connection: Connection) -> Found:
             yield f"{budget_id} {start}", "no window of its calendar begins then"
         elif limit is None and (budget_id, start) not in granted:
             continue
-        elif said.knows(budget_id, start) and limit not in said.limits(budget_id, start, ends):
+        elif said.is_known(budget_id, start) and limit not in said.limits(budget_id, start, ends):
             yield f"{budget_id} {start}", f"granted under {limit}, which was no limit then"
     known = {(row[0], row[1]) for row in rows}
     held = select(HoldRow.budget_id, HoldRow.window).distinct()
@@ -226,7 +226,7 @@ class _BudgetStatement:
         names = (account, default_of(account) or "")
         return [version for name in names for version in self._versions.get(name, ())]
 
-    def moved(self, account: str) -> bool:
+    def has_moved(self, account: str) -> bool:
         return len({version.timezone for version in self.of(account)}) > 1
 
     def was_soft(self, account: str) -> bool:
@@ -234,7 +234,7 @@ class _BudgetStatement:
         unknown = any(name in self._unknown_until for name in (account, default_of(account)))
         return unknown or not all(version.hard for version in self.of(account))
 
-    def knows(self, account: str, start: int) -> bool:
+    def is_known(self, account: str, start: int) -> bool:
         names = (account, default_of(account) or "")
         return all(self._unknown_until.get(name, 0) <= start * _S for name in names)
 
@@ -269,7 +269,7 @@ def _counted(connection: Connection) -> dict[_Key, int]:
     return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
 
-def _settled(connection: Connection) -> dict[_Key, dict[str, int]]:
+def _settled_amounts(connection: Connection) -> dict[_Key, dict[str, int]]:
     """What attempts of each host came to, as far as it still has their journals."""
     query = (
         select(

@@ -74,7 +74,7 @@ class VerifyResult:
     disputed: int = 0
 
     @property
-    def holds(self) -> bool:
+    def is_clean(self) -> bool:
         return not self.findings
 
 

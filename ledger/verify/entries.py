@@ -10,7 +10,7 @@ from ledger.orm.fleet import GpuHourRow
 from ledger.orm.invoices import InvoiceRow
 from ledger.orm.types import exact_sum
 from ledger.seals.compactions import TEAMS, teams_total
-from ledger.seals.retirements import RetiredTotals, retired
+from ledger.seals.retirements import RetiredTotals, retired_totals
 from ledger.verify.hours import Found
 
 _NAMED = ("gpu:%", "invoice:%", f"%{SUSPENSE}")
@@ -30,7 +30,7 @@ def entries_have_a_cause(connection: Connection) -> Found:
     )
     of_attempt = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == PostingRow.entry_id)
     query = select(PostingRow.entry_id).where(~of_attempt.exists()).distinct()
-    gone = retired(connection)
+    gone = retired_totals(connection)
     if gone.attempts:
         query = query.where(or_(*(PostingRow.entry_id.like(name) for name in _NAMED)))
         yield from _retired_are_posted(connection, gone)

@@ -88,7 +88,7 @@ def hours_hold_every_settle(connection: Connection) -> Found:
         (pool, hour_us, team): (engine_us, charged)
         for pool, hour_us, team, engine_us, charged in connection.execute(settled)
     }
-    for pool, hour_us, team, engine_us, charged in connection.execute(_retired()):
+    for pool, hour_us, team, engine_us, charged in connection.execute(_retired_use()):
         before = sums.get((pool, hour_us, team), (0, 0))
         sums[pool, hour_us, team] = (before[0] + engine_us, before[1] + charged)
     for (pool, hour_us, team), (engine_us, charged) in sums.items():
@@ -102,7 +102,7 @@ def hours_hold_every_settle(connection: Connection) -> Found:
             yield gpu_entry(pool, hour_us), f"{team} is in the hour, and nothing of it settled then"
 
 
-def _retired() -> Select[*tuple[Any, ...]]:
+def _retired_use() -> Select[*tuple[Any, ...]]:
     """What retired attempts left in hours that are closed."""
     table = RetiredUseRow
     closed = and_(

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from ledger.budgets.versions import budgets_are_as_said
 from ledger.orm.registers import RegisterEntryRow
-from ledger.seals.audit_log import MADE, REGISTERS, AuditedTable, chained, leaf_of, rows_of
+from ledger.seals.audit_log import MADE, REGISTERS, AuditedTable, chain_entry, leaf_of, rows_of
 from ledger.seals.seal import GENESIS
 
 Found = Generator[tuple[str, str], None, None]
@@ -43,7 +43,7 @@ def _chain(connection: Connection, entered: Entered) -> Found:
     for row in connection.execute(query).mappings():
         entry: dict[str, Any] = {**row, "leaf": bytes(row["leaf"])}
         number += 1
-        if entry["number"] != number or chained(chain, entry) != bytes(entry["chain"]):
+        if entry["number"] != number or chain_entry(chain, entry) != bytes(entry["chain"]):
             yield (
                 f"register entry {entry['number']}",
                 "the chain is broken here: an entry was edited or is missing",

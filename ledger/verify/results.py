@@ -26,7 +26,7 @@ class VerificationRun:
     disputed: int
 
     @property
-    def holds(self) -> bool:
+    def is_clean(self) -> bool:
         return not self.found
 
 

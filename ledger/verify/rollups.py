@@ -14,10 +14,10 @@ from ledger.orm.tables import (
     exact_sum,
 )
 from ledger.queries.rollups import Sums, merge
-from ledger.seals.retirements import RetiredTotals, retired
+from ledger.seals.retirements import RetiredTotals, retired_totals
 from ledger.spans import DAY_US, HOUR_US, INPUT_TOKENS, MINUTE_US, OUTPUT_TOKENS
 from ledger.sums.minutes import LoadDay, unpack_day
-from ledger.sums.packing import packed
+from ledger.sums.packing import read_packed_until
 from ledger.sums.rollup import (
     CUBES,
     LATER,
@@ -28,12 +28,12 @@ from ledger.sums.rollup import (
     QUARTER_US,
     WEEK_US,
     RollupCube,
-    final,
+    final_condition,
     loads_of_rows,
     unpack,
 )
 from ledger.sums.samplehours import hours_are_the_samples
-from ledger.sums.tagsums import tagging
+from ledger.sums.tagsums import read_start
 
 Found = Generator[tuple[str, str], None, None]
 
@@ -47,12 +47,12 @@ def sums_are_the_rows(connection: Connection) -> Found:
     seq, version = connection.execute(position).one_or_none() or (0, 0)
     waiting = AttemptRow.seq.in_(select(RollupWaitingRow.attempt_seq))
     counted = and_(AttemptRow.seq <= seq, ~waiting)
-    yield from _unfinished(connection, counted)
-    gone = retired(connection)
+    yield from _unfinished_attempts(connection, counted)
+    gone = retired_totals(connection)
     whole_us = -(-gone.until_us // DAY_US) * DAY_US
     if gone.attempts:
         yield from _with_retired(connection, and_(counted, AttemptRow.opened_us < whole_us), gone)
-    days, tags = packed(connection, version), tagging(connection, version)
+    days, tags = read_packed_until(connection, version), read_start(connection, version)
     for start_us in _days(connection, counted, whole_us):
         today = and_(
             counted, AttemptRow.opened_us >= start_us, AttemptRow.opened_us < start_us + DAY_US
@@ -62,14 +62,14 @@ def sums_are_the_rows(connection: Connection) -> Found:
             rows = _of_rows(connection, cube, today)
             for table, width_us in (*cube.tiers, *(((cube.quarters, QUARTER_US),) if over else ())):
                 if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
-                    yield _said(table, start_us)
+                    yield _finding_of(table, start_us)
         if tags is not None:
             yield from _later(connection, and_(today, tags.counts()), start_us)
         loads = _loads_of_rows(connection, today)
         if loads != _loads(connection, start_us):
-            yield _said(LOAD_HOURS, start_us)
+            yield _finding_of(LOAD_HOURS, start_us)
         if over and loads != _loads_of_day(connection, start_us):
-            yield _said(LOAD_DAYS, start_us)
+            yield _finding_of(LOAD_DAYS, start_us)
     yield from _weeks(connection, days.until_us)
     yield from hours_are_the_samples(connection)
 
@@ -87,8 +87,8 @@ def _weeks(connection: Connection, until_us: int) -> Found:
         query = select(week.start_us, *(getattr(week, name) for name in names))
         for start_us, cell_id, *values in connection.execute(query.where(week.start_us < until_us)):
             if wanted.pop((start_us, cell_id), None) != values:
-                yield _said(week, start_us)
-        yield from (_said(week, start_us) for start_us, _ in wanted)
+                yield _finding_of(week, start_us)
+        yield from (_finding_of(week, start_us) for start_us, _ in wanted)
 
 
 def _later(connection: Connection, today: ColumnElement[bool], start_us: int) -> Found:
@@ -97,18 +97,18 @@ def _later(connection: Connection, today: ColumnElement[bool], start_us: int) ->
         rows = _of_rows(connection, cube, today)
         for table, width_us in cube.tiers:
             if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
-                yield _said(table, start_us)
+                yield _finding_of(table, start_us)
 
 
-def _said(table: Any, start_us: int) -> tuple[str, str]:
+def _finding_of(table: Any, start_us: int) -> tuple[str, str]:
     return (
         f"{table.__tablename__} {start_us}",
         "the sums of this day are not those of its rows: `breakeven ledger rebuild`",
     )
 
 
-def _unfinished(connection: Connection, counted: ColumnElement[bool]) -> Found:
-    query = select(AttemptRow.attempt_id).where(counted, ~final())
+def _unfinished_attempts(connection: Connection, counted: ColumnElement[bool]) -> Found:
+    query = select(AttemptRow.attempt_id).where(counted, ~final_condition())
     for attempt_id in connection.execute(query).scalars():
         yield attempt_id, "added up, though records may still change it"
 

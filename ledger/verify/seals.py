@@ -33,7 +33,11 @@ def seals_hold(connection: Connection) -> Found:
     ):  # fmt: skip
         for (item,) in connection.execute(select(column).where(column < 1)):
             yield f"{name} {item}", "a row below all that are sealed: the books number from 1"
-    proof, left, condensed = _Proof(connection), _left(connection), _CompactedRows(connection)
+    proof, left, condensed = (
+        _Proof(connection),
+        _retired_remainders(connection),
+        _CompactedRows(connection),
+    )
     for group in _groups(connection):
         proof.read(before, group[-1][0])
         for link, stored in group:
@@ -75,7 +79,7 @@ def _groups(connection: Connection) -> Iterator[list[tuple[SealLink, bytes]]]:
         yield group
 
 
-def _left(connection: Connection) -> dict[int, tuple[int, bytes]]:
+def _retired_remainders(connection: Connection) -> dict[int, tuple[int, bytes]]:
     """What is under a link whose attempts were retired, by its last part."""
     query = select(RetirementRow.number, RetirementRow.left_rows, RetirementRow.left)
     found = connection.execute(query.order_by(RetirementRow.number, RetirementRow.part)).all()

@@ -30,15 +30,15 @@ class BatchBisector:
         self._at_once = ALL_AT_ONCE
         self._refused: dict[tuple[str, int, int], tuple[JournalItem, str]] = {}
 
-    def whole(self, items: Sequence[JournalItem]) -> bool:
+    def is_whole(self, items: Sequence[JournalItem]) -> bool:
         """Whether so many together have a chance."""
         return len(items) <= self._at_once
 
-    def failed(self, items: Sequence[JournalItem]) -> None:
+    def record_failure(self, items: Sequence[JournalItem]) -> None:
         """For a moment, all of them together."""
         self._at_once = max(FEWEST_AT_ONCE, (len(items) + 1) // 2)
 
-    def each(
+    def apply_parts(
         self, items: Sequence[JournalItem], apply: Callable[[Sequence[JournalItem]], None]
     ) -> None:
         """`apply` parts in their order; what it raised for (the two of this module) it did not do.
@@ -48,18 +48,18 @@ class BatchBisector:
         left, tries = [items] if items else [], 0
         while left:
             some = left.pop()
-            if not self.whole(some):
+            if not self.is_whole(some):
                 left += (some[self._at_once :], some[: self._at_once])
                 continue
             try:
                 apply(some)
             except RecordsRejected as refused:
                 if len(some) == 1:
-                    self._refused[_place(some[0])] = (some[0], str(refused))
+                    self._refused[_position_of(some[0])] = (some[0], str(refused))
                 else:
                     left += _halves(some)
             except TransientDbError:
-                self.failed(some)
+                self.record_failure(some)
                 tries = tries + 1 if len(some) == 1 else 0
                 if tries == TRIES_ALONE:
                     raise
@@ -69,10 +69,10 @@ class BatchBisector:
                 if len(some) == self._at_once:
                     self._at_once = min(ALL_AT_ONCE, 2 * self._at_once)
 
-    def known(
+    def split_known(
         self, items: Sequence[JournalItem]
     ) -> tuple[Sequence[JournalItem], list[tuple[JournalItem, str]]]:
-        """The items without those that were refused alone; and these, with why. Until `forget`.
+        """The items without those refused alone; and these, with why. Until `forget_items`.
 
         A transaction may fail after it found them: the next one need not search again.
         """
@@ -81,18 +81,18 @@ class BatchBisector:
         rest: list[JournalItem] = []
         aside: list[tuple[JournalItem, str]] = []
         for item in items:
-            found = self._refused.get(_place(item))
+            found = self._refused.get(_position_of(item))
             if found is not None and found[0] == item:
                 aside.append(found)
             else:
                 rest.append(item)
         return rest, aside
 
-    def forget(self, items: Iterable[JournalItem]) -> None:
+    def forget_items(self, items: Iterable[JournalItem]) -> None:
         """They are in the books, or set aside."""
         if self._refused:
             for item in items:
-                self._refused.pop(_place(item), None)
+                self._refused.pop(_position_of(item), None)
 
 
 def _halves(some: Sequence[JournalItem]) -> list[Sequence[JournalItem]]:
@@ -101,5 +101,5 @@ def _halves(some: Sequence[JournalItem]) -> list[Sequence[JournalItem]]:
     return [part for part in (some[middle:], some[:middle]) if part]
 
 
-def _place(item: JournalItem) -> tuple[str, int, int]:
+def _position_of(item: JournalItem) -> tuple[str, int, int]:
     return item.journal, item.segment, item.offset

@@ -11,7 +11,7 @@ from typing import Any
 _M_ARENA_MAX = -8  # glibc's malloc.h; other C libraries have one heap, or no such call
 
 
-def one_heap(library: Callable[[], Any] = lambda: ctypes.CDLL(None)) -> bool:
+def limit_heaps(library: Callable[[], Any] = lambda: ctypes.CDLL(None)) -> bool:
     """From here on no thread begins a heap of its own; False where the C library cannot say so."""
     try:
         return bool(library().mallopt(_M_ARENA_MAX, 1))

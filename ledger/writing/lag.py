@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from ledger.host_notes import find, leave
+from ledger.host_notes import read_note, write_note
 
 LAG_FILE = "ledger.json"
 
@@ -22,9 +22,9 @@ class WriterLag(msgspec.Struct, frozen=True):
 
 
 def write_lag(run_dir: Path, lag: WriterLag) -> None:
-    leave(run_dir / LAG_FILE, lag)
+    write_note(run_dir / LAG_FILE, lag)
 
 
 def read_lag(run_dir: Path) -> WriterLag | None:
     """What the writer of this host last said; None if it never ran here."""
-    return find(run_dir / LAG_FILE, WriterLag)
+    return read_note(run_dir / LAG_FILE, WriterLag)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
-from ledger.database import is_away, is_momentary, reading
+from ledger.database import is_momentary, is_unavailable, reading
 from ledger.fleet.hours import correct_hours
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
@@ -69,7 +69,7 @@ class LedgerRepository:
         """How far each journal of this host is applied."""
         table = orm.JournalPositionRow
         query = select(table.journal, table.segment, table.offset).where(table.host == self._host)
-        with _guarded(), reading(self._engine) as connection:
+        with translate_db_errors(), reading(self._engine) as connection:
             return {name: JournalOffset(segment, offset) for name, segment, offset in
                     connection.execute(query)}  # fmt: skip
 
@@ -77,10 +77,10 @@ class LedgerRepository:
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], *, at_us: int
     ) -> ApplyResult:
         """The items and the positions after them, in one transaction."""
-        applied = self._apply_whole(items, moves, at_us) if self._apart.whole(items) else None
+        applied = self._apply_whole(items, moves, at_us) if self._apart.is_whole(items) else None
         if applied is None:
             applied = self._apply_parts(items, moves, at_us)
-        self._apart.forget(items)
+        self._apart.forget_items(items)
         return applied
 
     def apply_within(
@@ -119,7 +119,7 @@ class LedgerRepository:
         table = orm.AttemptRow
         total = ApplyResult()
         while True:
-            with _guarded(), self._engine.begin() as connection:
+            with translate_db_errors(), self._engine.begin() as connection:
                 query = (
                     select(table.attempt_id)
                     .where(table.journal == journal, table.settled_us.is_(None))
@@ -139,14 +139,14 @@ class LedgerRepository:
         """Drop the position of a journal whose files are gone."""
         table = orm.JournalPositionRow
         self._began.pop(journal, None)
-        with _guarded(), self._engine.begin() as connection:
+        with translate_db_errors(), self._engine.begin() as connection:
             connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
 
     def _apply_batch(
         self, connection: Connection, items: Sequence[JournalItem], at_us: int, *, opens: bool
     ) -> ApplyResult:
         """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
-        folded = fold(items, known_attempts(connection, _named(items, opens=opens)))
+        folded = fold(items, known_attempts(connection, _attempts_to_find(items, opens=opens)))
         self._write(connection, folded.rows)
         correct_hours(connection, folded.rows.own, at_us=at_us)
         self._quarantine(connection, folded.unmatched, at_us)
@@ -156,13 +156,13 @@ class LedgerRepository:
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
     ) -> ApplyResult | None:
         """All together and their opens for new; None when that is not so, or failed."""
-        rest, aside = self._apart.known(items)
+        rest, aside = self._apart.split_known(items)
         try:
-            with _told(), self._engine.begin() as connection:
+            with translate_record_errors(), self._engine.begin() as connection:
                 applied = self._apply_batch(connection, rest, at_us, opens=False)
                 self._end(connection, applied, aside, moves, at_us)
         except TransientDbError:
-            self._apart.failed(items)
+            self._apart.record_failure(items)
         except RecordsRejected:
             pass
         else:
@@ -173,16 +173,16 @@ class LedgerRepository:
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], at_us: int
     ) -> ApplyResult:
         """What the books refuse alone is set aside; the rest is applied."""
-        with _guarded(), self._engine.begin() as connection:
+        with translate_db_errors(), self._engine.begin() as connection:
             applied = ApplyResult()
 
             def apply(some: Sequence[JournalItem]) -> None:
-                with _told(), connection.begin_nested():
+                with translate_record_errors(), connection.begin_nested():
                     found = self._apply_batch(connection, some, at_us, opens=True)
                 _add(applied, found)
 
-            self._apart.each(self._apart.known(items)[0], apply)
-            self._end(connection, applied, self._apart.known(items)[1], moves, at_us)
+            self._apart.apply_parts(self._apart.split_known(items)[0], apply)
+            self._end(connection, applied, self._apart.split_known(items)[1], moves, at_us)
         return applied
 
     def _end(
@@ -280,7 +280,7 @@ class LedgerRepository:
         self._statements.positions.run(connection, rows)
 
 
-def _named(items: Iterable[JournalItem], *, opens: bool) -> list[str]:
+def _attempts_to_find(items: Iterable[JournalItem], *, opens: bool) -> list[str]:
     """The attempts to look up: those whose settle comes before an open, or (`opens`) all."""
     first: set[str] = set()
     found: set[str] = set()
@@ -308,12 +308,12 @@ def _add(total: ApplyResult, more: ApplyResult) -> None:
         total.spent[account] = total.spent.get(account, 0) + amount
 
 
-def _raise_if_away(error: BaseException) -> None:
-    if isinstance(error, DBAPIError) and is_away(error):
+def _raise_if_unavailable(error: BaseException) -> None:
+    if isinstance(error, DBAPIError) and is_unavailable(error):
         raise DatabaseUnavailable(str(error.orig)) from error
 
 
-class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
+class translate_db_errors:  # noqa: N801  (reads as the guard it is in a `with`)
     """Turns a database that is away into `DatabaseUnavailable`; every other fault passes."""
 
     def __enter__(self) -> None:
@@ -323,10 +323,10 @@ class _guarded:  # noqa: N801  (reads as the guard it is in a `with`)
         if isinstance(error, TransientDbError):  # of a record by itself, again and again
             raise DatabaseUnavailable(str(error)) from error
         if error is not None:
-            _raise_if_away(error)
+            _raise_if_unavailable(error)
 
 
-class _told:  # noqa: N801  (as above)
+class translate_record_errors:  # noqa: N801  (as above)
     """Turns a failure into what it says of the records; one that says nothing of them passes.
 
     A statement that is wrong for every record is our fault, and no record pays for it.
@@ -340,7 +340,7 @@ class _told:  # noqa: N801  (as above)
             return
         if isinstance(error, DBAPIError) and is_momentary(error):
             raise TransientDbError(str(error.orig)) from error
-        _raise_if_away(error)
+        _raise_if_unavailable(error)
         ours = None if isinstance(error, DBAPIError) else getattr(error, "orig", None)
         if ours is None or isinstance(ours, _VALUES):
             raise RecordsRejected(f"{type(error).__name__}: {error}"[:500]) from error

@@ -181,7 +181,7 @@ def refusal_row(record: RequestRefused) -> DatabaseRow:
     return row
 
 
-def opened_from(row: Mapping[str, Any]) -> AttemptOpened:
+def opened_record_of(row: Mapping[str, Any]) -> AttemptOpened:
     """The open record again, from its stored row (holds and decision are kept elsewhere)."""
     values = {name: row[name] for name in _RECORDED}
     return AttemptOpened(**values, tags=tuple((row["tags"] or {}).items()))

@@ -142,8 +142,8 @@ class WriterStatements:
         self.quarantined = self._insert_missing(orm.QuarantinedRecordRow)
         self.settles = PreparedStatement(dialect, _settle())
         self.hold_ends = PreparedStatement(dialect, _end_hold())
-        self.spent = PreparedStatement(dialect, _spent())
-        self.granted = PreparedStatement(dialect, _granted())
+        self.spent = PreparedStatement(dialect, _select_spent())
+        self.granted = PreparedStatement(dialect, _select_granted())
         self.spend = PreparedStatement(dialect, _spend(orm.BudgetWindowRow))
         self.spend_grant = PreparedStatement(dialect, _spend(orm.GrantRow))
         self.positions = self._positions()
@@ -188,14 +188,14 @@ def _end_hold() -> Executable:
     )
 
 
-def _spent() -> Executable:
+def _select_spent() -> Executable:
     """Locks the window; its row's lock is taken before any change to its grants."""
     window = orm.BudgetWindowRow
     here = (window.budget_id == bindparam("of_budget"), window.window == bindparam("of_window"))
     return select(window.spent_pusd).where(*here).with_for_update()
 
 
-def _granted() -> Executable:
+def _select_granted() -> Executable:
     """Asked under the window's lock: joined to it, a grant is what it was before the wait."""
     grant = orm.GrantRow
     here = (

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm import tables as orm
 from ledger.writing.fold import AttemptStage, KnownAttempt
-from ledger.writing.rows import LOST, opened_from
+from ledger.writing.rows import LOST, opened_record_of
 
 IDS_PER_QUERY = 500
 
@@ -36,7 +36,7 @@ def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Know
             holds.setdefault(attempt_id, []).append(Hold(budget_id, window, amount))
         for attempt_id, row in stored.items():
             held = tuple(holds.get(attempt_id, ()))
-            found[attempt_id] = KnownAttempt(opened_from(row), _stage(row), held)
+            found[attempt_id] = KnownAttempt(opened_record_of(row), _stage(row), held)
     return found
 
 

@@ -98,14 +98,14 @@ class JournalTailer:
             ]
         if moves:
             step.moved = True
-            step.applied = self._applied(items, moves)
+            step.applied = self._apply_items(items, moves)
             positions.update({move.journal: move.after for move in moves})
             self._remove_applied(moves)
         for journal in ended:
             self._bury(journal, step)
         return step
 
-    def _applied(self, items: list[JournalItem], moves: list[JournalMove]) -> ApplyResult:
+    def _apply_items(self, items: list[JournalItem], moves: list[JournalMove]) -> ApplyResult:
         try:
             applied = self._repository.apply(items, moves, at_us=self._now_us())
         except DatabaseUnavailable:

@@ -32,7 +32,7 @@ from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, Ro
 from gateway.request.refusals import status_of
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
-from gateway.runtime import RuntimePorts, resolve
+from gateway.runtime import RuntimePorts, resolve_runtime
 from gateway.sound.decoded_sound import DecodedSound
 from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.identity.keys import Identity
@@ -167,7 +167,7 @@ class AdversaryWorld:
 
     def __init__(self, folder: Path) -> None:
         settings = parse(yaml.safe_dump({"state_dir": str(folder), **CONFIG}), name="adversary")
-        runtime = resolve(
+        runtime = resolve_runtime(
             settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="1"
         )
         self._board = SharedLoadTable(folder / "board", runtime.layout)
@@ -233,7 +233,7 @@ class AdversaryWorld:
         step = plan.step(plan.decision.order[0])
         if (step.verdict.candidate.bound_pusd or 0) <= self._budget.room_pusd:
             return step
-        return step.within(self._budget.room_pusd)
+        return step.fit_to_budget(self._budget.room_pusd)
 
     async def _attempt(
         self, attempt: Attempt, result: CallResult, learned: LearnedEstimates

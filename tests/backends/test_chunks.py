@@ -5,7 +5,7 @@ import pytest
 from backends.chunks import (
     decode_usage,
     parse_answer,
-    plain_word,
+    printable_text,
     read_chunk,
     sum_running,
 )
@@ -141,7 +141,7 @@ def test_an_error_in_an_answer_is_no_answer(rest):
     ],
 )
 def test_a_targets_words_are_bounded_and_printable(said, kept):
-    assert plain_word(said) == kept
+    assert printable_text(said) == kept
     body = json.dumps({"choices": [{"finish_reason": said}], "service_tier": said}).encode()
     assert parse_answer(body) == (None, kept, kept)
     odd = json.dumps({"choices": {"a": 1}, "service_tier": said}).encode()

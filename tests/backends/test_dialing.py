@@ -46,7 +46,7 @@ async def named(upstream, wire, dead, monkeypatch):
         async def found(*_: object) -> list[str]:
             return list(addresses)
 
-        monkeypatch.setattr("backends.http.resolved", found)
+        monkeypatch.setattr("backends.http.resolve_addresses", found)
         exchange = await client.open(Origin("http", "x.example", dead), REQUEST, DEADLINES)
         return await read_all(exchange, 1 << 20)
 

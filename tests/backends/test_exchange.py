@@ -5,7 +5,7 @@ import pytest
 
 from backends.base import Deadlines
 from backends.errors import IdleTimeout, UpstreamBroken
-from backends.exchange import drain, pour, read_all
+from backends.exchange import drain_exchange, pour_exchange, read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import HttpExchange
 
@@ -44,18 +44,20 @@ async def test_pieces_are_poured_until_the_sink_has_enough():
         got.append(piece)
         return piece != b"b"
 
-    assert not await pour(exchange, sink)
+    assert not await pour_exchange(exchange, sink)
     assert (got, exchange.closed) == ([b"a", b"b"], 0)
-    assert await pour(exchange, sink)  # the rest of it
+    assert await pour_exchange(exchange, sink)  # the rest of it
     assert got == [b"a", b"b", b"c"]
-    assert await pour(exchange, sink)  # an answer that has ended has ended
+    assert await pour_exchange(exchange, sink)  # an answer that has ended has ended
     assert got == [b"a", b"b", b"c"]
 
 
 async def test_what_breaks_while_it_is_poured_is_raised():
     got = []
     with pytest.raises(UpstreamBroken, match="gone"):
-        await pour(Scripted(b"a", UpstreamBroken("gone")), lambda piece: not got.append(piece))
+        await pour_exchange(
+            Scripted(b"a", UpstreamBroken("gone")), lambda piece: not got.append(piece)
+        )
     assert got == [b"a"]
 
 
@@ -81,14 +83,14 @@ async def test_a_body_above_the_time_is_given_up():
 
 async def test_draining_reads_to_the_end():
     exchange = Scripted(b"a", 0.001, b"b")
-    await drain(exchange, grace_s=5)
+    await drain_exchange(exchange, grace_s=5)
     assert (exchange.closed, exchange.steps) == (1, [])
 
 
 @pytest.mark.parametrize("steps", [(b"a", 30), (UpstreamBroken("gone"),), (b"x" * 9,) * 9])
 async def test_draining_ends_quietly_whatever_comes(steps):
     exchange = Scripted(*steps)
-    await drain(exchange, grace_s=0.02, limit_bytes=20)
+    await drain_exchange(exchange, grace_s=0.02, limit_bytes=20)
     assert exchange.closed == 1
 
 
@@ -103,7 +105,7 @@ async def test_draining_keeps_a_real_connection(upstream, wire):
             origin, b"POST / HTTP/1.1\r\ncontent-length: 0\r\n\r\n", Deadlines()
         )
         assert await anext(aiter(exchange)) == b"[DONE]"
-        await (drain(exchange) if drained else exchange.aclose())
+        await (drain_exchange(exchange) if drained else exchange.aclose())
         assert client.connections(origin) == connections
     await client.aclose()
 

@@ -5,7 +5,7 @@ import pytest
 
 from backends.base import Deadlines
 from backends.errors import BackendError, IdleTimeout, InvalidResponse, UpstreamBroken
-from backends.exchange import pour, read_all
+from backends.exchange import pour_exchange, read_all
 from backends.http import HttpClient, Origin
 from backends.http_connection import BUFFER_LIMIT_BYTES, READ_BYTES
 
@@ -216,7 +216,7 @@ async def test_what_is_poured_is_what_is_read(upstream, wire, client, name, size
     upstream.script = lambda n: steps if kept else [*steps, wire.CLOSE]
     for _ in range(2):
         exchange, sink = await begin(client, upstream), Sink()
-        assert await pour(exchange, sink)
+        assert await pour_exchange(exchange, sink)
         assert b"".join(sink.got) == body
     assert upstream.connections == (1 if kept else 2)
 
@@ -226,7 +226,7 @@ async def test_a_piece_is_poured_before_the_read_returns(upstream, wire, client)
     upstream.script = lambda n: [CHUNKED, wire.HANG]
     exchange, sink = await begin(client, upstream), Sink()
     connection = exchange._connection
-    pouring = asyncio.create_task(pour(exchange, sink))
+    pouring = asyncio.create_task(pour_exchange(exchange, sink))
     await asyncio.sleep(0)
     connection.data_received(b"1\r\na\r\n")
     assert sink.got == [b"a"]
@@ -243,10 +243,10 @@ async def test_after_a_no_what_comes_waits_in_bounds(upstream, client):
     block = b"10000\r\n" + b"x" * 65536 + b"\r\n"
     upstream.script = lambda n: [CHUNKED, b"1\r\na\r\n", 0.02, *[block] * 160, b"0\r\n\r\n"]
     exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.2)), Sink(b"a")
-    assert not await pour(exchange, sink)
+    assert not await pour_exchange(exchange, sink)
     await asyncio.sleep(0.5)  # longer than the upstream may be silent, which it is not to blame for
     assert sink.got == [b"a"]
-    assert await pour(exchange, sink)
+    assert await pour_exchange(exchange, sink)
     assert sum(map(len, sink.got)) == 1 + 160 * 65536
     assert max(map(len, sink.got)) <= BUFFER_LIMIT_BYTES + READ_BYTES
 
@@ -256,7 +256,7 @@ async def test_silence_while_pouring_times_out(upstream, wire, client):
     exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.05)), Sink()
     async with asyncio.timeout(10):
         with pytest.raises(IdleTimeout):
-            await pour(exchange, sink)
+            await pour_exchange(exchange, sink)
     assert b"".join(sink.got) == b"ab"
 
 
@@ -264,7 +264,7 @@ async def test_a_steady_trickle_is_poured_to_its_end(upstream, client):
     trickle = [step for _ in range(12) for step in (b"1\r\na\r\n", 0.1)]
     upstream.script = lambda n: [CHUNKED, *trickle, b"0\r\n\r\n"]
     exchange, sink = await begin(client, upstream, Deadlines(idle_s=0.6)), Sink()
-    assert await pour(exchange, sink)
+    assert await pour_exchange(exchange, sink)
     assert b"".join(sink.got) == b"a" * 12
 
 
@@ -276,7 +276,7 @@ async def test_a_body_that_breaks_while_it_is_poured_is_never_a_good_one(
     upstream.script = lambda n: [CHUNKED + b"1\r\na\r\n", 0.05, last, wire.HANG]
     exchange, sink = await begin(client, upstream), Sink()
     with pytest.raises(UpstreamBroken):
-        await pour(exchange, sink)
+        await pour_exchange(exchange, sink)
     assert sink.got == [b"a"]
 
 

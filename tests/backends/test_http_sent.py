@@ -128,7 +128,7 @@ async def test_what_failed_before_a_byte_left_is_free(
     tls = {"ssl": secured(certificate)} if failure == "wrong certificate" else {}
     port = free_port if failure == "refused" else await server.start(**tls)
     if failure == "unknown name":
-        monkeypatch.setattr("backends.http.resolved", unknown_name)
+        monkeypatch.setattr("backends.http.resolve_addresses", unknown_name)
     if failure == "connect timeout":
         monkeypatch.setattr("backends.http._Pool._reach", never)
     client, transmission = HttpClient(), Transmission()

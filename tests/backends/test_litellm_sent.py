@@ -117,7 +117,7 @@ async def test_what_arrived_may_be_charged(of, upstream, wire, prefix, stream) -
 )
 async def test_what_fails_on_our_side_is_free(of, monkeypatch, prefix, url, asked) -> None:
     """An address that leads nowhere, a provider or a request that LiteLLM cannot make one of."""
-    monkeypatch.setattr("backends.pinned.resolved", resolved_inside)
+    monkeypatch.setattr("backends.pinned.resolve_addresses", resolved_inside)
     error = await outcome(of(prefix, url), asked)
     assert asked.transmission.begun is False
     if isinstance(error, BackendError):
@@ -137,7 +137,7 @@ async def test_a_deadline_before_a_connection_is_no_answer_of_the_providers(
         await asyncio.Event().wait()
         return []
 
-    monkeypatch.setattr("backends.pinned.resolved", never)
+    monkeypatch.setattr("backends.pinned.resolve_addresses", never)
     backend = of("anthropic", upstream.url)
     await backend.start()
     asked = Call("/chat/completions", call().body, stream=False, deadlines=Deadlines(5, 0.3, 10))

@@ -31,7 +31,7 @@ class Names:
 @pytest.fixture
 async def names(monkeypatch):
     made = Names()
-    monkeypatch.setattr("backends.http.resolved", made)
+    monkeypatch.setattr("backends.http.resolve_addresses", made)
     return made
 
 

@@ -40,7 +40,7 @@ async def test_a_name_that_leads_inside_is_not(asked, monkeypatch) -> None:
             raise AddressNotAllowed(f"{host} leads to 127.0.0.1")
         return ["127.0.0.1"]
 
-    monkeypatch.setattr("backends.pinned.resolved", leads_home)
+    monkeypatch.setattr("backends.pinned.resolve_addresses", leads_home)
     with pytest.raises(httpx.ConnectError, match=r"leads to 127\.0\.0\.1"):
         await asked("rebound.example", PUBLIC)
     assert await asked("rebound.example", INSIDE) == 200
@@ -51,7 +51,7 @@ async def test_the_next_address_is_tried(asked, monkeypatch) -> None:
     async def two(*_: object) -> list[str]:
         return ["127.9.9.9", "127.0.0.1"]  # nobody listens on the first
 
-    monkeypatch.setattr("backends.pinned.resolved", two)
+    monkeypatch.setattr("backends.pinned.resolve_addresses", two)
     assert await asked("two.example", PUBLIC) == 200
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.refusal import MESSAGE_LIMIT, names_model, openai_refusal
+from backends.refusal import MESSAGE_LIMIT, is_about_model, openai_refusal
 from backends.secret import Secret
 
 
@@ -137,7 +137,7 @@ def test_what_looks_like_a_key_is_struck_out(key: str) -> None:
     ],
 )
 def test_a_404_about_the_model_is_told_from_one_about_the_path(body, model: bool) -> None:
-    assert names_model(json.dumps(body).encode()) == model
+    assert is_about_model(json.dumps(body).encode()) == model
 
 
 def test_a_message_without_end_is_cut() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from backends.openai import Credentials
-from backends.secret import Secret, struck_out
+from backends.secret import Secret, strike_out
 
 TEXT = "sk-canary-0123456789"
 
@@ -52,8 +52,8 @@ def test_it_is_what_it_holds() -> None:
 def test_a_text_loses_what_is_secret_and_nothing_else() -> None:
     known = [Secret(TEXT), Secret(TEXT + "-longer"), Secret("a"), Secret("")]
     said = f"a key {TEXT}-longer, and {TEXT}."
-    assert struck_out(said, known) == "a key ***, and ***."
-    assert struck_out(said, []) == said
+    assert strike_out(said, known) == "a key ***, and ***."
+    assert strike_out(said, []) == said
 
 
 def test_a_plain_text_would_be_said() -> None:

@@ -4,7 +4,12 @@ import msgspec
 import pytest
 
 from backends.chunks import read_chunk
-from backends.text_length import said_bytes, said_in, said_in_answer, shows_pictures
+from backends.text_length import (
+    answer_content_bytes,
+    content_bytes,
+    encoded_content_bytes,
+    has_pictures,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,15 +28,15 @@ from backends.text_length import said_bytes, said_in, said_in_answer, shows_pict
     ],
 )
 def test_texts_count_and_form_does_not(value, size):
-    assert said_bytes(value) == size
-    assert said_in(msgspec.json.encode(value)) == size
+    assert content_bytes(value) == size
+    assert encoded_content_bytes(msgspec.json.encode(value)) == size
 
 
 def test_nesting_is_no_limit():
     value = "x"
     for _ in range(50_000):
         value = [value]
-    assert said_bytes(value) == 1
+    assert content_bytes(value) == 1
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def test_nesting_is_no_limit():
     ],
 )
 def test_of_a_whole_answer_its_choices_count(body, size):
-    assert said_in_answer(body) == size
+    assert answer_content_bytes(body) == size
 
 
 @pytest.mark.parametrize(
@@ -59,7 +64,7 @@ def test_of_a_whole_answer_its_choices_count(body, size):
 )
 def test_of_a_chunk_its_delta_counts(delta, size):
     chunk = read_chunk(msgspec.json.encode({"choices": [{"index": 0, "delta": delta}]}))
-    assert [choice.said_bytes() for choice in chunk.choices] == [size]
+    assert [choice.content_bytes() for choice in chunk.choices] == [size]
 
 
 @pytest.mark.parametrize(
@@ -72,4 +77,4 @@ def test_of_a_chunk_its_delta_counts(delta, size):
     ],
 )
 def test_pictures_are_found_by_their_names(message, shown):
-    assert shows_pictures(msgspec.json.encode({"choices": [{"message": message}]})) is shown
+    assert has_pictures(msgspec.json.encode({"choices": [{"message": message}]})) is shown

@@ -28,7 +28,7 @@ class Baseline:
         """The fewest in flight."""
         return min(seats, key=lambda seat: len(seat.flights))
 
-    def ended(self, outcome: ReplayOutcome) -> None: ...
+    def on_ended(self, outcome: ReplayOutcome) -> None: ...
 
     def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None: ...
 
@@ -77,7 +77,7 @@ class LeastBusy(Baseline):
         self._at_api += 1
         return None
 
-    def ended(self, outcome: ReplayOutcome) -> None:
+    def on_ended(self, outcome: ReplayOutcome) -> None:
         if outcome.engine is None:
             self._at_api -= 1
 

@@ -23,7 +23,7 @@ from traces import Load, Traces  # noqa: E402  (as above)
 from trial import MAX_TOKENS  # noqa: E402  (as above)
 
 from backends.simulator.latency import Latency  # noqa: E402  (as above)
-from gateway.whatif.apis import draws  # noqa: E402  (as above)
+from gateway.whatif.apis import draw_latencies  # noqa: E402  (as above)
 from gateway.whatif.replay import Replay, ReplayOutcome  # noqa: E402  (as above)
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
@@ -50,7 +50,7 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
         bid_price.tightest_ms = lambda *_: None  # type: ignore[assignment]  # the control
     try:
         seats = [ReplayEngine("pool:own/0", H100, EngineKnowledge())]
-        answers = draws(len(arrivals), Latency(), seed)
+        answers = draw_latencies(len(arrivals), Latency(), seed)
         outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(Routed(TERMS))
     finally:
         bid_price.tightest_ms = knows
@@ -65,7 +65,7 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
 
 
 def _inside(outcome: ReplayOutcome) -> bool:
-    return outcome.kept(SLOS[outcome.arrival.model])
+    return outcome.has_met_slo(SLOS[outcome.arrival.model])
 
 
 def _kept(outcomes: list[ReplayOutcome]) -> float:

@@ -109,7 +109,7 @@ class Sides:
 
 
 async def ask(client: BenchClient, prompt: str, tokens: int) -> RequestSample:
-    found = await client.ask(prompt, tokens, began=time.monotonic())
+    found = await client.send_request(prompt, tokens, began=time.monotonic())
     assert found.error is None, found.error
     return found
 

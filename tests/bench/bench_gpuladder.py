@@ -27,7 +27,7 @@ from backends.engine.environment import Environment, flavour_here
 from backends.engine.ladder import LadderLoad, lines, rungs
 from backends.engine.ladderrun import LadderRun
 from backends.engine.torchprobe import ProbeFileError, ProbeRequest
-from backends.engine.tune import described, flags_of
+from backends.engine.tune import describe_arm, flags_of
 from backends.engine.tunerun import TuneGoal, TuneRun, tune
 from backends.engine.worklog import WorkLog
 
@@ -94,14 +94,14 @@ def ladder(bench: Bench) -> None:
     for rung in all_rungs:
         wanted = rung.skipped is None and rung.name not in options.without
         if wanted and rung.name not in log.done and _time(bench, options.rung_s):
-            asyncio.run(ladderrun.climb(made, [rung], log, bench.say))
+            asyncio.run(ladderrun.run_steps(made, [rung], log, bench.say))
         bench.keep("ladder", [asdict(line) for line in lines(all_rungs, log.done)])
     bench.keep("ladder flags", {name: item.get("flags") for name, item in log.done.items()})
 
 
 def tuned(bench: Bench) -> None:
     options, goal = bench.options, TuneGoal("throughput", BenchSlo(tpot_s=0.05))
-    space = tunespace.space(bench.host, names=options.dimensions)
+    space = tunespace.tuning_space(bench.host, names=options.dimensions)
     base = ("--load-format", "dummy", "--max-model-len", "4096")
     made = TuneRun(
         bench.model, bench.environment, bench.flavour, PromptShape(512, options.output), goal,
@@ -113,7 +113,7 @@ def tuned(bench: Bench) -> None:
     bench.keep(
         "tune",
         {
-            **asdict(outcome), "best": dict(described(space, outcome.best)),
+            **asdict(outcome), "best": dict(describe_arm(space, outcome.best)),
             "flags": flags_of(space, outcome.best), "base": base, "log": list(log.done.values()),
         },
     )  # fmt: skip

@@ -248,13 +248,13 @@ def figures(made: RunSummary) -> dict[str, Any]:
 
 
 async def decode(rows: Rows, stage: str, server: gpufork.Served) -> None:
-    warm, run = benchload.closed(1, 2, SHORT), benchload.closed(1, 6, SHORT)
+    warm, run = benchload.closed_load(1, 2, SHORT), benchload.closed_load(1, 6, SHORT)
     found = await asked(server, [warm, run])
     rows.keep(stage, "decode", brief(found[1]))
 
 
 async def shared(rows: Rows, stage: str, server: gpufork.Served) -> None:
-    warm, run = benchload.closed(1, 3, SHARED), benchload.closed(1, 40, SHARED)
+    warm, run = benchload.closed_load(1, 3, SHARED), benchload.closed_load(1, 40, SHARED)
     found = await asked(server, [LoadProfile(warm.asks + run.asks, at_once=1)], SHARED.shared)
     rows.keep(stage, "shared", brief(found[0][3:]))
 
@@ -263,12 +263,12 @@ async def users(rows: Rows, stage: str, server: gpufork.Served) -> None:
     """Arrivals at one distance, at the rate that a closed loop of 32 has, then once corrected."""
     rate = rows.options.rate
     if rate is None:
-        loop = benchload.closed(USERS, 3 * USERS, MIX, spread_s=6.0)
-        closed = brief((await asked(server, [benchload.closed(8, 8, MIX), loop]))[1])
+        loop = benchload.closed_load(USERS, 3 * USERS, MIX, spread_s=6.0)
+        closed = brief((await asked(server, [benchload.closed_load(8, 8, MIX), loop]))[1])
         rows.keep(stage, "users closed", closed)
         rate = closed["requests_per_s"]
     for name in ("users paced", "users paced again"):
-        paced = brief((await asked(server, [benchload.even(rate, round(rate * 36), MIX)]))[0])
+        paced = brief((await asked(server, [benchload.even_load(rate, round(rate * 36), MIX)]))[0])
         rows.keep(stage, name, {"rate": round(rate, 3), **paced})
         latency_s = (paced["ttft_ms_p50"][0] + 255 * paced["tpot_ms_p50"][0]) / 1e3
         steady = rate * latency_s  # in flight once it has filled, by Little's law
@@ -279,14 +279,14 @@ async def users(rows: Rows, stage: str, server: gpufork.Served) -> None:
 
 async def batches(rows: Rows, stage: str, server: gpufork.Served) -> None:
     for count in (1, 4, 8, 16, 32, 64):
-        loop = benchload.closed(count, 2 * count if count > 1 else 4, SHORT)
+        loop = benchload.closed_load(count, 2 * count if count > 1 else 4, SHORT)
         rows.keep(stage, f"batch {count}", brief((await asked(server, [loop]))[0]))
 
 
 async def saturation(rows: Rows, stage: str, server: gpufork.Served) -> None:
     """Closed loops, begun one after the other, until TPOT p99 is over the promise."""
     for count in rows.options.at_once:
-        loop = benchload.closed(count, round(2.5 * count), MIX, spread_s=10.0)
+        loop = benchload.closed_load(count, round(2.5 * count), MIX, spread_s=10.0)
         if rows.left() < 45:
             return
         found = brief((await asked(server, [loop]))[0])
@@ -364,7 +364,7 @@ async def eight(rows: Rows, stage: str, server: gpufork.Served) -> None:
     for count in rows.options.at_once_small:
         if rows.left() < 30:
             return
-        loop = benchload.closed(count, 2 * count, MIX, spread_s=8.0)
+        loop = benchload.closed_load(count, 2 * count, MIX, spread_s=8.0)
         found = brief((await asked(server, [loop]))[0])
         rows.keep(stage, f"at once {count}", found)
         if found["tpot_ms_p99"][0] > 1e3 * (PROMISE.tpot_s or 0):

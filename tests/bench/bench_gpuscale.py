@@ -55,8 +55,8 @@ async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
     for count in rows.options.at_once:
         if rows.left() < 25:
             return
-        warm = benchload.closed(count, count, benchload.PromptShape(MIX.prompt, 4))
-        run = benchload.closed(count, round(TIMES * count), MIX, spread_s=count / 32)
+        warm = benchload.closed_load(count, count, benchload.PromptShape(MIX.prompt, 4))
+        run = benchload.closed_load(count, round(TIMES * count), MIX, spread_s=count / 32)
         found = await asked(server, [warm, run])
         rows.keep(stage, f"at once {count}", brief(found[1]))
 
@@ -99,7 +99,7 @@ async def overload(rows: Rows, stage: str, server: gpufork.Served) -> None:
     for rate, seconds in RATES:
         if rows.left() < 4 * seconds:
             return
-        run = benchload.poisson(rate, round(rate * seconds), CROWDED, random.Random(0))
+        run = benchload.poisson_load(rate, round(rate * seconds), CROWDED, random.Random(0))
         before = server.counted("num_preemptions")
         found = brief((await asked(server, [run]))[0], KEPT)
         found["preemptions"] = server.counted("num_preemptions") - before

@@ -46,11 +46,11 @@ from ledger.fleet.running import running  # noqa: E402  (as above)
 from ledger.orm import tables as orm  # noqa: E402  (as above)
 from ledger.queries import reads as queries  # noqa: E402  (as above)
 from ledger.queries.load import loads  # noqa: E402  (as above)
-from ledger.queries.rollups import rolled  # noqa: E402  (as above)
+from ledger.queries.rollups import rollup_progress  # noqa: E402  (as above)
 from ledger.reports.facts import (  # noqa: E402  (as above)
     facts,
     flagged,
-    homes,
+    home_pools,
     moments,
 )
 from ledger.reports.survey import survey  # noqa: E402  (as above)
@@ -92,10 +92,10 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
             )
     month, bucket = Scope.last(30 * DAY_US, end_us), DAY_US
     parts: dict[str, Asked] = {
-        "facts": lambda c: facts(c, month, rolled(c), everyone=True),
-        "moments": lambda c: moments(c, month, rolled(c), bucket_us=bucket),
-        "homes": lambda c: homes(c, rolled(c)),
-        "loads": lambda c: loads(c, month, rolled(c), basis=basis),
+        "facts": lambda c: facts(c, month, rollup_progress(c), everyone=True),
+        "moments": lambda c: moments(c, month, rollup_progress(c), bucket_us=bucket),
+        "homes": lambda c: home_pools(c, rollup_progress(c)),
+        "loads": lambda c: loads(c, month, rollup_progress(c), basis=basis),
         "freshness": queries.freshness,
         "closed hours": lambda c: queries.hours(c, month, bucket_us=bucket),
         "hours by team": lambda c: queries.hours_by_team(c, month, bucket_us=bucket),

@@ -32,7 +32,7 @@ from gateway.fleet.candidates import CandidateBuilder  # noqa: E402  (as above)
 from gateway.fleet.fleet import Fleet  # noqa: E402  (as above)
 from gateway.fleet.shared_load import SharedLoadTable  # noqa: E402  (as above)
 from gateway.fleet.target_stats import TargetStats  # noqa: E402  (as above)
-from gateway.http.body import open_members  # noqa: E402  (as above)
+from gateway.http.body import decode_members  # noqa: E402  (as above)
 from gateway.kinds.chat import read_chat  # noqa: E402  (as above)
 from gateway.kinds.inference_request import InferenceRequest  # noqa: E402  (as above)
 from gateway.request.admission import BudgetAdmission  # noqa: E402  (as above)
@@ -40,7 +40,7 @@ from gateway.request.degraded_decider import DegradedDecider  # noqa: E402  (as 
 from gateway.request.load_tracker import LoadTracker  # noqa: E402  (as above)
 from gateway.request.plan import LearnedEstimates, RoutePlanner, RoutingPlan  # noqa: E402  (as above)
 from gateway.request.routes import RouteCache  # noqa: E402  (as above)
-from gateway.runtime import RuntimePorts, resolve  # noqa: E402  (as above)
+from gateway.runtime import RuntimePorts, resolve_runtime  # noqa: E402  (as above)
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell  # noqa: E402  (as above)
 from gateway.telemetry.metrics.requests import RequestMetrics  # noqa: E402  (as above)
 from ledger.budgets import broker_protocol as wire  # noqa: E402  (as above)
@@ -146,20 +146,20 @@ class Parts:
     def begin_and_end(self, plan: RoutingPlan) -> None:
         """What an attempt takes before its dispatch, and gives back."""
         step = plan.step(plan.decision.order[0])
-        flight = self.flights.take_off(plan, step, 0.0)
+        flight = self.flights.reserve(plan, step, 0.0)
         bound_pusd = step.verdict.candidate.bound_pusd or 0
         with suppress(StopIteration):  # nothing is awaited
             self.admission.hold("req.1", step.scopes, bound_pusd).send(None)
         self.admission.release("req.1", 1)
         if flight is not None:
-            flight.land()
+            flight.release()
 
 
 def parts_of(folder: Path) -> Parts:
     upstream = list(range(9001, 9001 + CANDIDATES // 2))
     document = configuration(folder, folder / "prices.yaml", upstream, port=8080, workers=WORKERS)
     settings = parse(yaml.safe_dump(document), name="bench.yaml")
-    runtime = resolve(
+    runtime = resolve_runtime(
         settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="bench"
     )
     board = board_of(folder, settings, runtime.layout)
@@ -189,7 +189,7 @@ def asked() -> InferenceRequest:
         "max_tokens": 128,
         "messages": [{"role": "user", "content": "a" * 2000}],
     }
-    members = open_members(json.dumps(text).encode())
+    members = decode_members(json.dumps(text).encode())
     return read_chat(members, max_n=8, session=None)
 
 

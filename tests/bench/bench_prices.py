@@ -129,7 +129,7 @@ def matrix(cost: Cost = our_cost) -> list[Case]:
 def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
     """What all three price by the token: not by the time of day, not by searches."""
     rows = diff([], seed.drafts, at_us=0).prices(1)
-    prices = {price.name: price for price in PriceBook(rows).in_force(0)}
+    prices = {price.name: price for price in PriceBook(rows).prices_in_force(0)}
     by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
     for provider in get_snapshot().providers:
         for model in provider.models:

@@ -41,7 +41,7 @@ from backends.simulator.words import TOKEN_BYTES  # noqa: E402  (as above)
 from gateway.config.settings import load  # noqa: E402  (as above)
 from gateway.whatif.replay_fleet import ApiLatencySource, EngineModelSource, ReplayFleet  # noqa: E402  (as above)
 from gateway.whatif.traffic import Arrival  # noqa: E402  (as above)
-from gateway.whatif.whatif_run import trial  # noqa: E402  (as above)
+from gateway.whatif.whatif_run import run_whatif  # noqa: E402  (as above)
 from ledger.database import make_engine  # noqa: E402  (as above)
 from ledger.prices.stored import load_price_book  # noqa: E402  (as above)
 
@@ -191,7 +191,7 @@ def virtual(
     ]
     means = dict.fromkeys(FIGURES, 0.0)
     for seed in range(SEEDS):
-        document = trial(house, [("as configured", settings)], arrivals, seed, lambda *_: None)
+        document = run_whatif(house, [("as configured", settings)], arrivals, seed, lambda *_: None)
         (found,) = document["results"]
         (rule,), spill = found["classes"], found["spill"]
         item = (

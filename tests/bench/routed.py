@@ -17,8 +17,8 @@ from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
-from router.forecast import kv_longest_tokens, work_of
-from router.recheck import stands
+from router.forecast import max_kv_tokens, work_of
+from router.recheck import is_still_first
 from router.request_kinds import RequestKind
 from router.types import (  # fmt: skip
     ApiState,
@@ -80,17 +80,17 @@ class Routed:
         decision = self.last = decide(request, policy, candidates)
         for demand in demand_of(decision, request, policy):
             self._demand.add(demand)
-        chosen = decision.chosen
+        chosen = decision.first_choice
         if chosen is None or chosen.candidate.engine is None:
             return AT_THE_API
         seat = next(seat for seat in seats if seat.name == chosen.candidate.name)
-        final = kv_longest_tokens(work_of(request, policy), chosen.candidate)
+        final = max_kv_tokens(work_of(request, policy), chosen.candidate)
         again = None
         if seat.is_looked_at_again:
-            again = partial(stands, request, policy, candidates, seat.name)
+            again = partial(is_still_first, request, policy, candidates, seat.name)
         return ReplayChoice(seat, chosen.kv_promise_tokens, final, stands=again)
 
-    def ended(self, outcome: ReplayOutcome) -> None:
+    def on_ended(self, outcome: ReplayOutcome) -> None:
         arrival = outcome.arrival
         key = arrival.model, arrival.tenant
         self._lengths.observe(key, arrival.prompt_tokens, arrival.output_tokens)

@@ -10,7 +10,7 @@ from cells import ATTAINMENT, TPOT_S, TTFT_S, Cell
 from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay, ReplayOutcome, ReplayPolicyProtocol
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
@@ -65,7 +65,7 @@ def run(cell: Cell, arrivals: list[Arrival], policy: str, seed: int) -> Score:
         ReplayEngine(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)
     ]
     slos = dict.fromkeys(cell.prices, SLO)
-    answers = draws(len(arrivals), Latency(), seed)
+    answers = draw_latencies(len(arrivals), Latency(), seed)
     outcomes = Replay(seats, slos, arrivals, answers, knowledge).run(_chooser(cell, policy))
     return score(cell, outcomes)
 
@@ -79,7 +79,7 @@ def _chooser(cell: Cell, policy: str) -> ReplayPolicyProtocol:
 
 def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
     own = [outcome for outcome in outcomes if outcome.engine is not None]
-    kept = [item for item in own if item.kept(SLO)]
+    kept = [item for item in own if item.has_met_slo(SLO)]
     count = max(1, len(own))
     return Score(
         requests=len(outcomes),
@@ -89,9 +89,9 @@ def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
         gross_usd=sum(usd(cell, item.arrival) for item in own),
         own_share=len(own) / len(outcomes),
         own_kept=len(kept) / count,
-        own_kept_ttft=sum(item.kept_ttft(SLO) for item in own) / count,
-        own_kept_tpot=sum(item.kept_tpot(SLO) for item in own) / count,
-        all_kept=sum(outcome.kept(SLO) for outcome in outcomes) / len(outcomes),
+        own_kept_ttft=sum(item.has_met_ttft(SLO) for item in own) / count,
+        own_kept_tpot=sum(item.has_met_tpot(SLO) for item in own) / count,
+        all_kept=sum(outcome.has_met_slo(SLO) for outcome in outcomes) / len(outcomes),
         preempted=sum(outcome.preemptions > 0 for outcome in outcomes),
     )
 

@@ -33,7 +33,7 @@ async def stop(self, grace_s):
     if self.pid is not None:
         os.kill(self.pid, signal.SIGKILL)
     if self._running is not None:
-        await asyncio.gather(self._running, return_exceptions=True)
+        await asyncio.gather_facts(self._running, return_exceptions=True)
 
 children.ChildProcess.stop = stop
 """
@@ -145,8 +145,8 @@ rate_limiter.are_shared = lambda url: False
 TELLS_NOTHING = """
 from gateway.fleet.peers.sender import PeerSender
 
-tell = PeerSender.tell
-PeerSender.tell = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
+tell = PeerSender.send
+PeerSender.send = lambda self, shares, now_s, *, changed: tell(self, {}, now_s, changed=changed)
 """
 
 BELIEVED_FOR_EVER = """

@@ -27,7 +27,7 @@ AT_ONCE = 8
 class Unasked:
     """A flusher that flushes nothing."""
 
-    def begin(self, _files, loop, done) -> None:
+    def start_flush(self, _files, loop, done) -> None:
         loop.call_soon(done, None)
 
     def close(self) -> None:
@@ -38,9 +38,9 @@ class Counted:
     def __init__(self, inner) -> None:
         self.inner, self.rounds = inner, 0
 
-    def begin(self, files, loop, done) -> None:
+    def start_flush(self, files, loop, done) -> None:
         self.rounds += 1
-        self.inner.begin(files, loop, done)
+        self.inner.start_flush(files, loop, done)
 
     def close(self) -> None:
         self.inner.close()

@@ -12,7 +12,7 @@ from crowd import Crowd, Manner, Said, statuses
 from scene import Found, Given, Scene
 from stage import MODEL, Stage
 
-from ledger.write_lock import turn, turns_of
+from ledger.write_lock import acquire_turn, turns_of
 
 STOPS, STOPPED_S = 20, 30.0
 RECOVERED_S, TOLD_S, GROWN_MIB = 10.0, 1.0, 32.0
@@ -174,7 +174,7 @@ def _of_sqlite(_stage: Stage, host: Any) -> list[Callable[[], None]]:
     def lock(seconds: float) -> None:
         path = Path(host.ledger.removeprefix("sqlite:///"))
         books = sqlite3.connect(path, timeout=30, isolation_level=None)
-        with turn(turns_of(path), 30):  # who waits without may not get in beside a backlog
+        with acquire_turn(turns_of(path), 30):  # who waits without may not get in beside a backlog
             books.execute("BEGIN IMMEDIATE")
         time.sleep(seconds)
         books.execute("ROLLBACK")

@@ -33,7 +33,7 @@ from dashboard.viewer import Viewer
 from deploy import once
 from gateway.clock import Clock
 from gateway.config.settings import parse
-from gateway.control.access import guard, operations
+from gateway.control.access import guard_routes, list_operations
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
@@ -561,9 +561,9 @@ class Served:
         )
         app.router.routes.extend(admin_router(desk).routes)
         app.add_exception_handler(RequestError, _told)
-        known = {name: ROUTES[name] for name, _ in operations(app)}
+        known = {name: ROUTES[name] for name, _ in list_operations(app)}
         keys = KeyRing(self.engine, runtime.run_dir, state)
-        guard(app, keys, Clock(), known, people_of(settings, Clock()))
+        guard_routes(app, keys, Clock(), known, people_of(settings, Clock()))
         listener = bind("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         self._server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="critical"))

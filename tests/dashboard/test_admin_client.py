@@ -13,7 +13,7 @@ from ledger.identity.vouchers import (
     KEY_FILE_VARIABLE,
     VouchedRequest,
     digest,
-    heard,
+    verify_voucher,
 )
 
 KEY = b"k" * 32
@@ -49,7 +49,7 @@ def made(key_file):
 
 def vouched(request: httpx.Request, target: str):
     word, sent = request.headers[HEADER], VouchedRequest(request.method, target)
-    return heard(KEY, word, sent, int(word.split(".")[2]))
+    return verify_voucher(KEY, word, sent, int(word.split(".")[2]))
 
 
 def test_each_request_is_vouched_for_by_name(made) -> None:

@@ -31,17 +31,17 @@ def change() -> None:
 
     from dashboard import confirmation  # noqa: PLC0415  (as above)
 
-    confirmation.told("rows")
+    confirmation.show_outcome("rows")
     if st.button("Change it", key="start"):
-        confirmation.ask("rows", 7)
-    if confirmation.asked("rows") is None:
+        confirmation.request_confirmation("rows", 7)
+    if confirmation.pending_change("rows") is None:
         return
-    st.caption(f"of {confirmation.asked('rows')}")
-    if confirmation.confirmed("rows", "Yes, change it"):
+    st.caption(f"of {confirmation.pending_change('rows')}")
+    if confirmation.is_confirmed("rows", "Yes, change it"):
         if st.session_state.get("away"):
-            confirmation.done("rows", st.session_state["away"], "/rows")
+            confirmation.send_change("rows", st.session_state["away"], "/rows")
         st.session_state["changed"] = st.session_state.get("changed", 0) + 1
-        confirmation.tell("rows", "Changed.")
+        confirmation.report_done("rows", "Changed.")
 
 
 @pytest.fixture

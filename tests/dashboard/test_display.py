@@ -38,7 +38,7 @@ def test_amounts_are_in_the_chosen_money_and_keep_the_exact_dollars(pusd: int, s
         amount = formatting.money(pusd)
         assert amount == shown
         assert formatting.money(10**12, sign=True) == "+EUR\u00a00.90"
-        assert figures.shown(pusd) == pytest.approx(0.9 * pusd / 1e12)
+        assert figures.shown_amount(pusd) == pytest.approx(0.9 * pusd / 1e12)
     assert formatting.money(pusd).exact == amount.exact
 
 
@@ -61,7 +61,7 @@ def test_charts_draw_wall_time_and_the_chosen_money() -> None:
     noon = formatting.instant(SUMMER_US)
     record = {"at": noon, "until": formatting.instant(SUMMER_US + 3_600 * 10**6), "kind": "APIs"}
     with read_as(BERLIN):
-        drawn = plots.stacked(
+        drawn = plots.stacked_chart(
             [{**record, "usd": 10.0}], value="usd", colours={"APIs": theme.API}, title="dollars"
         ).to_dict()
     (box,) = drawn["datasets"][drawn["data"]["name"]]

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from dashboard.facets import FACETS, occurs, offered
+from dashboard.facets import FACETS, is_present, offered_values
 from ledger.queries.reads import AttemptCell
 
 ROWS = (  # team, model, target, spill reason
@@ -33,7 +33,7 @@ def matching(chosen: dict[str, str]) -> list[dict[str, str | None]]:
 
 def test_a_value_is_offered_where_something_has_it_and_all_others_chosen() -> None:
     for chosen in CHOICES:
-        for name, values in offered(CELLS, chosen).items():
+        for name, values in offered_values(CELLS, chosen).items():
             others = {key: value for key, value in chosen.items() if key != name}
             fitting = {value for value in VALUES[name] if matching(others | {name: value})}
             mine = {chosen[name]} if name in chosen else set()
@@ -41,13 +41,13 @@ def test_a_value_is_offered_where_something_has_it_and_all_others_chosen() -> No
 
 
 def test_it_occurs_where_a_row_has_all_of_it() -> None:
-    assert [occurs(CELLS, chosen) for chosen in CHOICES] == [
+    assert [is_present(CELLS, chosen) for chosen in CHOICES] == [
         bool(matching(item)) for item in CHOICES
     ]
     assert not all(map(matching, CHOICES)), "the control"
 
 
 def test_what_is_chosen_stays_on_offer_when_nothing_has_it_any_more() -> None:
-    assert offered((), {"team": "gone"}) == {
+    assert offered_values((), {"team": "gone"}) == {
         "team": ["gone"], "model": [], "target": [], "spill reason": [],
     }  # fmt: skip

@@ -39,7 +39,7 @@ def followed() -> None:
     from dashboard import fields  # noqa: PLC0415  (as above)
 
     now = {"a": 0.5, "b": 2.0}[st.selectbox("pool", ["a", "b"], key="pool")]
-    began = fields.following("rate", now)
+    began = fields.default_following("rate", now)
     st.caption(f"rate {fields.number(st.container(), 'rate', (0.0, 10.0), began, key='rate')}")
 
 

@@ -25,7 +25,7 @@ def test_money_over_time_is_all_the_money(look) -> None:
 
 
 def test_over_time_adds_up_by_key(look) -> None:
-    records = figures.over_time(
+    records = figures.records_over_time(
         look, lambda item: str(item.spilled), lambda item: float(item.attempts)
     )
     spilled = sum(cell.attempts for cell in look.cells if cell.spill_reason)

@@ -75,7 +75,7 @@ def test_small_words() -> None:
     assert formatting.percent(0.0035) == "< 1 %"
     assert formatting.percent(0.0035, digits=1) == "0.4 %"
     assert formatting.percent(0.0003, digits=1) == "< 0.1 %"
-    assert (formatting.times(3.454), formatting.times(28)) == ("3.45x", "28x")
+    assert (formatting.factor_text(3.454), formatting.factor_text(28)) == ("3.45x", "28x")
     assert (formatting.plural(1, "answer"), formatting.plural(1_200, "answer")) == (
         "1 answer",
         "1,200 answers",
@@ -96,11 +96,13 @@ def test_small_words() -> None:
     ],
 )  # fmt: skip
 def test_what_an_operator_holds_over_policies(subject, says, until_us, shown) -> None:
-    assert formatting.held(Override(1, subject, says, until_us, 0, "ann", "a fan")) == shown
+    assert (
+        formatting.override_text(Override(1, subject, says, until_us, 0, "ann", "a fan")) == shown
+    )
 
 
 def test_a_name_in_markdown_is_a_name() -> None:
     """An address may be somebody else's: no picture of theirs is fetched, no link is dressed up."""
-    told = formatting.plain("![x](http://evil.example/a.png) `b` **c** :red[d]\n# $e$")
+    told = formatting.quote("![x](http://evil.example/a.png) `b` **c** :red[d]\n# $e$")
     assert told == (r"\!\[x\]\(http\://evil\.example/a\.png\) \`b\` \*\*c\*\* \:red\[d\] \# \$e\$")
-    assert formatting.plain("finance 2") == "finance 2"
+    assert formatting.quote("finance 2") == "finance 2"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.page_frame import standing_of_books
+from dashboard.page_frame import books_status
 from ledger.queries.reads import Freshness
 from ledger.writing.lag import WriterLag, write_lag
 
@@ -70,11 +70,11 @@ def test_what_was_imported_is_looked_through_for_garbage_once(app, month, monkey
 )
 def test_minutes_without_a_request_are_no_lag(lag: WriterLag | None, said: str) -> None:
     fresh = Freshness(NOW_US - 120 * S, 0, NOW_US - 120 * S, 0)
-    assert standing_of_books(fresh, lag, NOW_US) == said
+    assert books_status(fresh, lag, NOW_US) == said
 
 
 def test_books_that_nothing_was_written_to() -> None:
-    assert standing_of_books(Freshness(None, None, None, 0), None, NOW_US) == (
+    assert books_status(Freshness(None, None, None, 0), None, NOW_US) == (
         "no journal applied so far"
     )
 

@@ -9,8 +9,8 @@ from dashboard.planning import (
     BASIS,
     PlanInputs,
     PlanTraffic,
+    break_even_of,
     cumulative_records,
-    even,
     number_of,
     of_file,
     plan,
@@ -70,12 +70,12 @@ def test_staying_is_an_answer_and_missing_a_rate_is_none() -> None:
 
 
 def test_break_even_of_one_gpu() -> None:
-    found = even(TRAFFIC, FIGURES)
+    found = break_even_of(TRAFFIC, FIGURES)
     assert found.volume.tokens == Fraction(MONTH_H * USD, 10) / 10**6
     assert found.capacity.tokens == 100 * 3600 * MONTH_H
     assert found.feasible
-    assert not even(TRAFFIC, replace(FIGURES, duty=Fraction(1, 4))).feasible
-    assert even(TRAFFIC, replace(FIGURES, pusd_per_hour=None)) is None
+    assert not break_even_of(TRAFFIC, replace(FIGURES, duty=Fraction(1, 4))).feasible
+    assert break_even_of(TRAFFIC, replace(FIGURES, pusd_per_hour=None)) is None
 
 
 def test_an_export_becomes_traffic_that_says_what_it_hides() -> None:

@@ -14,10 +14,10 @@ def script(what: str, argument: object) -> None:
     from dashboard.viewer_identity import SignInNeeded  # noqa: PLC0415  (a script of its own in the harness)
 
     if what == "kept":
-        with sign_in.kept():
+        with sign_in.guard_page():
             raise SignInNeeded if argument is None else NotAllowed(argument)
     else:
-        sign_in.who_looks(argument)
+        sign_in.show_viewer(argument)
 
 
 def run(what: str, argument: object, user: dict | None = None) -> AppTest:

@@ -138,9 +138,9 @@ def test_words_are_readable_on_their_paper(inks) -> None:
 def test_a_card_leads_to_its_meaning_and_its_rows_with_what_was_chosen(monkeypatch) -> None:
     chosen = {"team": "search & more", "money": "EUR", "request": "r1"}
     monkeypatch.setattr(theme.st, "query_params", chosen)
-    title = theme._defined("Spent", "spend")
+    title = theme._title_with_link("Spent", "spend")
     kept = "team=search+%26+more&amp;money=EUR"
     assert f'href="terms?{kept}#spend"' in title
     assert f'href="spend?{kept}#requests"' in title
-    assert f'href="engines?{kept}#samples"' in theme._defined("Engine", "engine")
-    assert "rows" not in theme._defined("What-if", "whatif").replace("The rows", "")
+    assert f'href="engines?{kept}#samples"' in theme._title_with_link("Engine", "engine")
+    assert "rows" not in theme._title_with_link("What-if", "whatif").replace("The rows", "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.viewer import NotAllowed, Viewer, ViewerScope, nobody, viewer_of
+from dashboard.viewer import NotAllowed, Viewer, ViewerScope, refuse_unnamed, viewer_of
 from ledger.identity.people import DashboardRole, Person
 
 SCOPED = ("search",)
@@ -21,16 +21,16 @@ def test_how_far_each_sees(
     role: DashboardRole, teams: tuple[str, ...] | None, seen: set[ViewerScope]
 ) -> None:
     viewer = viewer_of(Person("ada", role, teams))
-    assert {reach for reach in ViewerScope if viewer.sees(reach, "search")} == seen
+    assert {reach for reach in ViewerScope if viewer.can_see(reach, "search")} == seen
     assert viewer.sees_house == (teams is None)
 
 
 @pytest.mark.parametrize("team", ["support", "", "SEARCH", None])
 def test_another_team_or_all_is_not_ones_own(team: str | None) -> None:
     viewer = Viewer("eve", DashboardRole.VIEWER, SCOPED)
-    assert [reach for reach in ViewerScope if viewer.sees(reach, team)] == [ViewerScope.NAMES]
+    assert [reach for reach in ViewerScope if viewer.can_see(reach, team)] == [ViewerScope.NAMES]
 
 
 def test_a_view_of_nobody_shows_nothing() -> None:
     with pytest.raises(NotAllowed):
-        nobody()
+        refuse_unnamed()

@@ -5,7 +5,13 @@ import streamlit as st
 
 from dashboard import viewer_identity
 from dashboard.viewer import NotAllowed, Viewer
-from dashboard.viewer_identity import SignInNeeded, access_file, proxied, signed_in, who_is
+from dashboard.viewer_identity import (
+    SignInNeeded,
+    access_file,
+    proxied_name,
+    signed_in_name,
+    who_is,
+)
 from ledger.identity.people import AccessFile, DashboardRole, parse
 
 NOW_S = 1_790_000_000.0
@@ -22,13 +28,13 @@ def test_the_file_is_named_by_flag_or_environment(tmp_path) -> None:
 
 
 def test_a_sign_in_says_a_name_and_since_when() -> None:
-    assert signed_in(USER, parse(OIDC)) == ("ada@example.com", NOW_S)
+    assert signed_in_name(USER, parse(OIDC)) == ("ada@example.com", NOW_S)
     by_sub = parse(OIDC + '[oidc]\nclaim="sub"\n')
-    assert signed_in({**USER, "sub": "u1", "email_verified": False}, by_sub)[0] == "u1"
+    assert signed_in_name({**USER, "sub": "u1", "email_verified": False}, by_sub)[0] == "u1"
     with pytest.raises(SignInNeeded):
-        signed_in({"is_logged_in": False}, parse(OIDC))
+        signed_in_name({"is_logged_in": False}, parse(OIDC))
     with pytest.raises(SignInNeeded):
-        signed_in({}, parse(OIDC))
+        signed_in_name({}, parse(OIDC))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,7 @@ def test_a_sign_in_says_a_name_and_since_when() -> None:
 )  # fmt: skip
 def test_what_a_sign_in_does_not_vouch_for_is_refused(change: dict) -> None:
     with pytest.raises(NotAllowed):
-        signed_in({**USER, **change}, parse(OIDC))
+        signed_in_name({**USER, **change}, parse(OIDC))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +64,9 @@ def test_what_a_sign_in_does_not_vouch_for_is_refused(change: dict) -> None:
 def test_a_header_counts_beside_the_secret_alone(given, users, name) -> None:
     if name is None:
         with pytest.raises(NotAllowed):
-            proxied(given, users, SECRET)
+            proxied_name(given, users, SECRET)
     else:
-        assert proxied(given, users, SECRET) == name
+        assert proxied_name(given, users, SECRET) == name
 
 
 def test_the_role_is_the_files_at_each_asking(tmp_path) -> None:
@@ -102,7 +108,7 @@ def test_without_a_file_it_is_open_on_this_machine_alone(
     monkeypatch.setattr("sys.argv", ["app.py", *flags])
     monkeypatch.setattr(st, "get_option", {"server.address": address}.get)
     if let_in:
-        assert viewer_identity.enter()() == Viewer(None, DashboardRole.ADMIN)
+        assert viewer_identity.identify_viewer()() == Viewer(None, DashboardRole.ADMIN)
     else:
         with pytest.raises(NotAllowed, match="nobody says who may look"):
-            viewer_identity.enter()
+            viewer_identity.identify_viewer()

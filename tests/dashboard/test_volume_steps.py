@@ -10,7 +10,7 @@ from sqlalchemy import insert
 from sqlalchemy import text as sql
 
 from dashboard.data import reads
-from dashboard.page.breakeven import met
+from dashboard.page.breakeven import crossing_lines
 from dashboard.volume_steps import ChartReach, curves, ladder, marks
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis, Volume
@@ -44,7 +44,7 @@ def spilled(look) -> int:
     return sum(
         cell.tokens
         for cell in look.cells
-        if cell.answered and cell.spill_reason in ("ttft", "kv_headroom", "tpot", "bid_price")
+        if cell.is_answered and cell.spill_reason in ("ttft", "kv_headroom", "tpot", "bid_price")
     )
 
 
@@ -244,7 +244,7 @@ def test_of_two_pools_each_is_drawn_with_its_own_figures(pair) -> None:
     assert spilled(pair) > 0.1 * chat.volume, "there is overflow to explain"
     assert embed.overflow == 0
     assert (chat.capability.decodes, embed.capability.decodes) == (True, False)
-    asked = [cell for cell in pair.cells if cell.answered]
+    asked = [cell for cell in pair.cells if cell.is_answered]
     loading = sum(cell.tokens for cell in asked if cell.spill_reason == "loading")
     assert loading > 0
     assert chat.volume + embed.volume == sum(cell.tokens for cell in asked) - loading
@@ -269,7 +269,7 @@ def test_the_printed_break_even_is_where_the_drawn_lines_cross(books_of, against
             continue
         steps = ladder(found, pool, against, spares=0)
         for meeting in steps.meetings:
-            (text, *_) = met(steps, meeting)
+            (text, *_) = crossing_lines(steps, meeting)
             if meeting.asked is None:
                 assert "are asked" not in text
                 continue

@@ -93,7 +93,7 @@ class House:
 
     def bills(self) -> list[invoices.ImportedInvoice]:
         with self.gateway.engine.connect() as connection:
-            return invoices.stored(connection)
+            return invoices.list_invoices(connection)
 
 
 @pytest.fixture(scope="module")

@@ -85,9 +85,9 @@ def test_an_installed_clone_is_left_alone(clone: Path, stages: StartStages) -> N
 )
 def test_any_difference_is_noticed(clone: Path, damage) -> None:
     names = ("deploy/tools.lock", "requirements.lock", "pyproject.toml")
-    assert all(bootstrap.stamped(clone / name) for name in names)
+    assert all(bootstrap.is_stamped(clone / name) for name in names)
     damage(clone)
-    assert not all(bootstrap.stamped(clone / name) for name in names)
+    assert not all(bootstrap.is_stamped(clone / name) for name in names)
 
 
 def test_the_count_is_of_packages_not_of_lines(tmp_path: Path) -> None:
@@ -102,11 +102,11 @@ def test_the_count_is_of_packages_not_of_lines(tmp_path: Path) -> None:
 def test_the_product_replaces_the_bootstrap_and_gets_its_stages() -> None:
     script = f"""
 import sys
-from deploy.bootstrap import become
+from deploy.bootstrap import exec_product
 from gateway.host.stages import StartStages
 stages = StartStages(clock=lambda: 0.0, say=print)
 stages.done = [("environment", 1.5)]
-become([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], stages)
+exec_product([sys.executable, "-c", "import os; print(os.environ['{VARIABLE}'])"], stages)
 """
     answer = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
@@ -121,8 +121,8 @@ def test_the_tests_are_told_what_is_nowhere_to_be_had(
     monkeypatch.setenv(UNAVAILABLE, "from before")
     monkeypatch.setattr(bootstrap, "install", lambda *_, **__: None)
     monkeypatch.setattr(bootstrap, "install_parts", lambda *_: ["vllm"])
-    monkeypatch.setattr(bootstrap, "become", lambda *_: told.append(os.environ[UNAVAILABLE]))
-    bootstrap.perform("test", [], stages)
+    monkeypatch.setattr(bootstrap, "exec_product", lambda *_: told.append(os.environ[UNAVAILABLE]))
+    bootstrap.perform_verb("test", [], stages)
     assert told == ["vllm"]
 
 
@@ -139,11 +139,11 @@ def test_another_python_is_taken_only_when_one_is_named(
     tmp_path: Path, environ: dict[str, str], version: str, kept: bool
 ) -> None:
     python = tmp_path / ".venv" / "bin" / "python"
-    assert bootstrap.is_asked_for(python, environ)
+    assert bootstrap.is_requested_python(python, environ)
     python.parent.mkdir(parents=True)
     settings = f"home = /usr/bin\nversion = {version.format(*sys.version_info)}\n"
     (tmp_path / ".venv" / "pyvenv.cfg").write_text(settings)
-    assert bootstrap.is_asked_for(python, environ) is kept
+    assert bootstrap.is_requested_python(python, environ) is kept
 
 
 @pytest.mark.parametrize("verb", ["install", "run", "demo", "tools", "test", "parts"])

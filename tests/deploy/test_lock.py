@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.lock import SETS, without_addresses
+from deploy.lock import SETS, strip_addresses
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = [ROOT / each.path for each in SETS]
@@ -49,7 +49,7 @@ def test_an_address_would_be_found() -> None:
 
 def test_npm_records_lose_their_addresses_and_keep_their_hashes() -> None:
     record = {"packages": [{"resolved": "https://x", "integrity": "sha512-a", "funding": {}}]}
-    assert without_addresses(record) == {"packages": [{"integrity": "sha512-a"}]}
+    assert strip_addresses(record) == {"packages": [{"integrity": "sha512-a"}]}
 
 
 def test_pyproject_and_locks_agree() -> None:

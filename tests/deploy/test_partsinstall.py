@@ -20,7 +20,7 @@ def stages() -> StartStages:
 
 def part(name: str, *, there: bool, apt: tuple[str, ...] = ()) -> parts.Part:
     path = Path("/there") if there else None
-    return parts.Part(name, f"the {name}", lambda: path, "install it", parts.always, apt)
+    return parts.Part(name, f"the {name}", lambda: path, "install it", parts.is_always, apt)
 
 
 def test_what_is_there_is_left_alone(stages: StartStages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,10 +99,10 @@ def test_apt_is_asked_once_for_everything(
 
 def test_a_node_from_elsewhere_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert partsinstall.needs("nodejs")
+    assert partsinstall.is_needed("nodejs")
     (tmp_path / "node").touch(mode=0o755)
-    assert not partsinstall.needs("nodejs")
-    assert partsinstall.needs("npm")
+    assert not partsinstall.is_needed("nodejs")
+    assert partsinstall.is_needed("npm")
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_it_reads_what_pages_show_and_no_prompts(reader_url: str, opened) -> Non
         assert look.cells == ()
         assert queries.engines_now(connection) == []
         assert changes(connection, 5) == []
-        assert verify(connection).holds
+        assert verify(connection).is_clean
     for table in WITHHELD:
         with engine.connect() as connection, pytest.raises(DBAPIError, match="permission denied"):
             connection.execute(text(f"SELECT * FROM {table}"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.supply import Package, packages, unexpected
+from deploy.supply import Package, packages, unexpected_files
 
 ROOT = Path(__file__).parents[2]
 SITE = next(Path(sys.prefix).glob("lib/python*/site-packages"))
@@ -79,7 +79,7 @@ def test_a_package_that_calls_home_when_imported_is_seen(tmp_path) -> None:
 
 
 def test_nothing_here_runs_at_every_start() -> None:
-    assert list(unexpected(SITE, ROOT)) == []
+    assert list(unexpected_files(SITE, ROOT)) == []
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_nothing_here_runs_at_every_start() -> None:
 )
 def test_a_planted_file_is_named(tmp_path, name, text, told) -> None:
     (tmp_path / name).write_text(text)
-    found = list(unexpected(tmp_path, tmp_path))
+    found = list(unexpected_files(tmp_path, tmp_path))
     assert found
     assert found[-1].startswith(f"{name}: {told}")
 
 
 def test_our_own_folder_is_no_surprise(tmp_path) -> None:
     (tmp_path / "_breakeven.pth").write_text(f"{tmp_path}\n")
-    assert list(unexpected(tmp_path, tmp_path)) == []
+    assert list(unexpected_files(tmp_path, tmp_path)) == []
 
 
 def test_every_package_says_its_licence() -> None:

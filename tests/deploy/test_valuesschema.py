@@ -19,7 +19,7 @@ def test_the_written_schema_is_what_its_parts_say() -> None:
 
 
 def test_what_only_the_chart_can_know_is_left_out() -> None:
-    schema = valuesschema.joined()
+    schema = valuesschema.join_schemas()
     config = schema["properties"]["config"]["properties"]
     assert "server" in config
     assert {"state_dir", "dashboard", "peers"} & set(config) == set()
@@ -107,7 +107,7 @@ def test_a_value_that_is_taken_away_is_refused(render, refused, place: str) -> N
 
 
 def test_every_default_is_asked_for() -> None:
-    schema = valuesschema.joined()
+    schema = valuesschema.join_schemas()
     asked = {
         (*at, name)
         for at in [(), *defaults(VALUES)]

@@ -252,7 +252,7 @@ class Stack:
         """No more trouble, and no memory of it."""
         self.client.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults")
         for row in range(len(self.runtime.apis)):
-            base = self.board.seen_row(0, row)
+            base = self.board.api_stats_row(0, row)
             for cell in range(base, base + len(ApiStatsCell)):
                 self.board.cells[cell] = 0.0
 

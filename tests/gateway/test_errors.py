@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from gateway.errors import TABLE, RequestError, body, let_go
+from gateway.errors import TABLE, RequestError, body, drop_traceback
 
 
 class Held:
@@ -42,7 +42,7 @@ def test_an_answered_error_keeps_nothing_that_raised_it(freed) -> None:
     try:
         error, held = raised()
         if freed:
-            let_go(error)
+            drop_traceback(error)
         del error
         assert (held() is None) == freed
         gc.collect()

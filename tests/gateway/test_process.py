@@ -8,7 +8,7 @@ import pytest
 from gateway import logs
 from gateway.config.settings import load
 from gateway.process import start_process
-from gateway.runtime import RuntimePorts, resolve
+from gateway.runtime import RuntimePorts, resolve_runtime
 
 CONFIG = "models: {chat: {targets: [openai/x]}}\nproviders: {openai: {}}\n"
 
@@ -20,7 +20,7 @@ def words(tmp_path: Path) -> list[str]:
     config.write_text(f"{CONFIG}state_dir: {tmp_path}\n")
     (tmp_path / "run").mkdir()
     url = f"sqlite:///{tmp_path}/ledger.db"
-    runtime = resolve(
+    runtime = resolve_runtime(
         load(config), RuntimePorts({}, {}), ledger_url=url, policy_version="v", host="h"
     )
     return ["--config", str(config), "--runtime", str(runtime.save())]

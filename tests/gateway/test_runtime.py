@@ -6,7 +6,7 @@ import pytest
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import EngineSection, parse
-from gateway.runtime import Runtime, RuntimePorts, batch_limits, resolve, tuned_flags
+from gateway.runtime import Runtime, RuntimePorts, batch_limits, resolve_runtime, tuned_flags
 
 TEXT = """
 models:
@@ -25,14 +25,14 @@ providers:
 def resolved(tmp_path: Path) -> Runtime:
     settings = parse(TEXT, name="t").model_copy(update={"state_dir": str(tmp_path)})
     ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
-    return resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
+    return resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v")
 
 
 def test_only_engines_that_already_run_have_a_named_dialect(tmp_path: Path) -> None:
     named = TEXT.replace("model: m,", "model: m, metrics: sglang, kv_capacity_tokens: 4096,")
     settings = parse(named, name="t").model_copy(update={"state_dir": str(tmp_path)})
     ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
-    seats = resolve(settings, ports, ledger_url="sqlite://", policy_version="v").engines
+    seats = resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v").engines
     assert [seat.dialect for seat in seats] == [None, None, "sglang"]
     assert {seat.kv_capacity_tokens for seat in seats} == {4096}
     assert {seat.dialect for seat in resolved(tmp_path).engines} == {None}
@@ -104,7 +104,7 @@ def test_a_profile_gives_flags_and_limits_that_the_settings_overrule(
 def test_the_ledgers_password_is_in_no_representation(tmp_path: Path) -> None:
     url = "postgresql+psycopg://ledger:s3cret@db.example/breakeven"
     settings = parse(f"state_dir: {tmp_path}", name="t")
-    made = resolve(settings, RuntimePorts({}, {}), ledger_url=url, policy_version="v")
+    made = resolve_runtime(settings, RuntimePorts({}, {}), ledger_url=url, policy_version="v")
     assert made.ledger_url == url
     assert "s3cret" not in f"{made!r} {made}"
 
@@ -114,4 +114,4 @@ def test_a_row_for_other_hosts_is_there_where_some_are_named(tmp_path: Path) -> 
     named = TEXT + "peers: {listen: '0.0.0.0:1', hosts: ['b:1'], secret_env: S}"
     ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
     settings = parse(named, name="t")
-    assert resolve(settings, ports, ledger_url="sqlite://", policy_version="v").layout.peers
+    assert resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v").layout.peers

@@ -18,8 +18,8 @@ from ledger.database import (
     DatabaseError,
     NotDurable,
     check_durable,
-    is_away,
     is_momentary,
+    is_unavailable,
     limit_time,
     make_engine,
     migrate,
@@ -145,12 +145,12 @@ def test_away_is_told_from_wrong(tmp_path, database_url):
     engine = make_engine(database_url)
     with engine.connect() as connection, pytest.raises(DBAPIError) as wrong:
         connection.execute(text("INSERT INTO meta (name, value) VALUES ('a', NULL)"))
-    assert not is_away(wrong.value)
+    assert not is_unavailable(wrong.value)
     engine.dispose()
     gone = make_engine(sqlite_url(tmp_path / "missing" / "ledger.db"))
     with pytest.raises(DBAPIError) as away, gone.connect() as connection:
         connection.execute(text("SELECT 1"))
-    assert is_away(away.value)
+    assert is_unavailable(away.value)
     gone.dispose()
 
 
@@ -314,5 +314,5 @@ def test_what_takes_too_long_is_ended(database_url):
         limit_time(connection, 0.05, iter([False] * 3 + [True] * 99).__next__)
         with pytest.raises(DBAPIError) as ended:
             connection.execute(slow)
-    assert is_away(ended.value)
+    assert is_unavailable(ended.value)
     reader.dispose()

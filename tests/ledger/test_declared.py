@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
 from ledger.budgets.windows import window_at
-from ledger.declared import BudgetSpec, DeclaredContract, billed_besides, declare
+from ledger.declared import BudgetSpec, DeclaredContract, declare, other_billed_pools
 from ledger.orm.books import ConfigVersionRow
 from ledger.orm.budgets import BudgetRow
 from ledger.orm.fleet import GpuContractRow
@@ -123,7 +123,7 @@ def test_a_pool_that_left_the_file_is_billed_until_its_contract_ends(
     apply(2, [CONTRACT])
     at_us = int(datetime(at.year, at.month, at.day, 23, 59, tzinfo=UTC).timestamp()) * 1_000_000
     with engine.connect() as connection:
-        found = billed_besides(connection, {"llama": CONTRACT}, at_us)
+        found = other_billed_pools(connection, {"llama": CONTRACT}, at_us)
     assert found == (["old"] if goes_on else [])
 
 
@@ -131,7 +131,7 @@ def test_a_contract_that_was_ended_is_billed_no_more(engine, apply):
     apply(1, [replace(CONTRACT, pool="old", until=None)])
     apply(2, [replace(CONTRACT, pool="old", until=date(2026, 11, 20))])
     with engine.connect() as connection:
-        assert billed_besides(connection, (), 1_800_000_000_000_000) == []
+        assert other_billed_pools(connection, (), 1_800_000_000_000_000) == []
 
 
 def test_budgets_are_made_changed_retired_and_revived(engine, apply):
@@ -159,7 +159,7 @@ def test_another_limit_leaves_hosts_their_grants(engine, apply):
     apply(at_us + 1, budgets=[replace(SEARCH, limit_pusd=10**12)])
     apply(at_us + 2, budgets=[SEARCH])
     assert standings(engine, "h1")[account].mine_pusd == held == 300 * 10**12
-    assert standings(engine, "h1")[account].room_pusd == 200 * 10**12
+    assert standings(engine, "h1")[account].remaining_pusd == 200 * 10**12
 
 
 def test_periods_of_one_scope_are_two_budgets(engine, apply):

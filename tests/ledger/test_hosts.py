@@ -14,7 +14,7 @@ from ledger import hosts
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
 from ledger.database import make_engine, migrate
-from ledger.hosts import HostConflict, claim_of, keep, say, take
+from ledger.hosts import HostConflict, claim_name, claim_of, keep_claim, renew_claim
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path
 
@@ -39,25 +39,28 @@ def a_host(folder, name):
 
 def test_a_directory_keeps_its_name_whatever_its_machine_is_called(engine, tmp_path):
     first = a_host(tmp_path, "a")
-    assert take(engine, first, "web") == "web"
-    assert take(engine, a_host(tmp_path, "a"), "3f9c21") == "web"  # a container made anew
+    assert claim_name(engine, first, "web") == "web"
+    assert claim_name(engine, a_host(tmp_path, "a"), "3f9c21") == "web"  # a container made anew
 
 
 def test_two_directories_on_machines_of_one_name_have_two_names(engine, tmp_path):
     item, two = a_host(tmp_path, "a"), a_host(tmp_path, "b")
-    assert take(engine, item, "web") == "web"
-    assert take(engine, two, "web") == f"web~{two.holder[:8]}"
-    assert [take(engine, claim, "web") for claim in (item, two)] == ["web", f"web~{two.holder[:8]}"]
+    assert claim_name(engine, item, "web") == "web"
+    assert claim_name(engine, two, "web") == f"web~{two.holder[:8]}"
+    assert [claim_name(engine, claim, "web") for claim in (item, two)] == [
+        "web",
+        f"web~{two.holder[:8]}",
+    ]
 
 
 def test_a_machine_without_a_name_is_not_the_holder_of_nobodys_grant(engine, tmp_path):
-    assert take(engine, a_host(tmp_path, "a"), "") == "host"
+    assert claim_name(engine, a_host(tmp_path, "a"), "") == "host"
 
 
 def test_of_many_that_come_at_once_each_has_a_name(engine, tmp_path):
     claims = [a_host(tmp_path, str(number)) for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        names = list(pool.map(lambda claim: take(engine, claim, "web"), claims))
+        names = list(pool.map(lambda claim: claim_name(engine, claim, "web"), claims))
     assert len(set(names)) == 8
     assert "web" in names
 
@@ -75,7 +78,7 @@ def test_a_spoilt_id_is_said(tmp_path):
 def copied(shared, tmp_path):
     """A host that has begun, and a copy of its state directory."""
     first = a_host(tmp_path, "a")
-    assert take(shared, first, "web") == "web"
+    assert claim_name(shared, first, "web") == "web"
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     copy = a_host(tmp_path, "b")
     assert copy.holder == first.holder
@@ -85,23 +88,23 @@ def copied(shared, tmp_path):
 def test_a_copy_is_refused_while_the_first_says_that_it_is_there(shared, copied):
     first, copy = copied
     with pytest.raises(HostConflict, match=f"`web` already writes .* file `{hosts.ID_FILE}`"):
-        take(shared, copy, "web", wait=lambda _: say(shared, first))
-    say(shared, first)
+        claim_name(shared, copy, "web", wait=lambda _: renew_claim(shared, first))
+    renew_claim(shared, first)
 
 
 def test_a_copy_begins_when_nothing_was_said_for_a_while_and_the_first_is_told(shared, copied):
     first, copy = copied
     waited = []
-    assert take(shared, copy, "web", wait=waited.append) == "web"
+    assert claim_name(shared, copy, "web", wait=waited.append) == "web"
     assert sum(waited) == hosts.LEASE_S
     with pytest.raises(HostConflict, match="a copy"):
-        say(shared, first)
-    say(shared, copy)
+        renew_claim(shared, first)
+    renew_claim(shared, copy)
 
 
 def test_the_same_directory_begins_at_once(shared, copied):
     first, _ = copied
-    assert take(shared, first, "web", wait=pytest.fail) == "web"
+    assert claim_name(shared, first, "web", wait=pytest.fail) == "web"
 
 
 def test_another_kernel_is_elsewhere(shared, copied):
@@ -109,14 +112,14 @@ def test_another_kernel_is_elsewhere(shared, copied):
     first, _ = copied
     there = first._replace(place="another-boot" + first.place[36:])
     with pytest.raises(HostConflict):
-        take(shared, there, "web", wait=lambda _: say(shared, first))
+        claim_name(shared, there, "web", wait=lambda _: renew_claim(shared, first))
 
 
 async def test_who_was_taken_over_ends(shared, copied, monkeypatch):
     first, copy = copied
     monkeypatch.setattr(hosts, "SAID_EACH_S", 0.01)
-    keeping = asyncio.create_task(keep(shared, first))
-    take(shared, copy, "web", wait=lambda _: None)
+    keeping = asyncio.create_task(keep_claim(shared, first))
+    claim_name(shared, copy, "web", wait=lambda _: None)
     async with asyncio.timeout(30):
         with pytest.raises(HostConflict):
             await keeping
@@ -133,7 +136,7 @@ def test_a_writer_of_a_copy_says_why_it_ends(shared, copied, tmp_path):
     )
     try:
         while writer.poll() is None:
-            say(shared, first)
+            renew_claim(shared, first)
     finally:
         writer.kill()
         _, said = writer.communicate()
@@ -196,7 +199,7 @@ async def lent_by_two(shared, tmp_path, names):
 
 
 async def test_two_hosts_lend_no_more_than_the_budget_and_no_less(shared, tmp_path):
-    names = [take(shared, a_host(tmp_path, name), "web") for name in ("a", "b")]
+    names = [claim_name(shared, a_host(tmp_path, name), "web") for name in ("a", "b")]
     lent, granted = await lent_by_two(shared, tmp_path, names)
     assert LIMIT_PUSD - 2 * HOLD_PUSD < lent <= granted <= LIMIT_PUSD
 

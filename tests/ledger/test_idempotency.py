@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from ledger import idempotency
-from ledger.idempotency import IdempotencyRecord, forget, free, take
+from ledger.idempotency import IdempotencyRecord, claim_key, forget_keys, free_key
 from ledger.orm.identity import SubmissionRow
 
 HOUR_US = 3_600_000_000
@@ -17,7 +17,7 @@ ONE = IdempotencyRecord("k1", "order-7", b"\1" * 32, "req_1")
 
 
 def ask(engine, asking: IdempotencyRecord, now_us: int = 0, kept_us: int = DAY_US) -> str:
-    return take(engine, asking, now_us=now_us, expires_us=now_us + kept_us).request_id
+    return claim_key(engine, asking, now_us=now_us, expires_us=now_us + kept_us).request_id
 
 
 def count(engine) -> int:
@@ -26,9 +26,9 @@ def count(engine) -> int:
 
 
 def test_the_first_takes_it_and_the_second_learns_whose_it_is(engine):
-    assert take(engine, ONE, now_us=0, expires_us=DAY_US) == ONE
+    assert claim_key(engine, ONE, now_us=0, expires_us=DAY_US) == ONE
     second = replace(ONE, request_id="req_2", digest=b"\2" * 32)
-    assert take(engine, second, now_us=1, expires_us=DAY_US) == ONE
+    assert claim_key(engine, second, now_us=1, expires_us=DAY_US) == ONE
     assert count(engine) == 1
 
 
@@ -58,9 +58,9 @@ def test_a_crowd_of_connections_has_one_winner_each(engine):
 
 def test_only_who_took_it_gives_it_back(engine):
     assert ask(engine, ONE) == "req_1"
-    free(engine, replace(ONE, request_id="req_2"))
+    free_key(engine, replace(ONE, request_id="req_2"))
     assert ask(engine, replace(ONE, request_id="req_3")) == "req_1"
-    free(engine, ONE)
+    free_key(engine, ONE)
     assert ask(engine, replace(ONE, request_id="req_3")) == "req_3"
 
 
@@ -77,10 +77,10 @@ def test_what_expired_is_forgotten_some_at_a_time(engine, monkeypatch):
     for number in range(3):
         ask(engine, replace(ONE, name=f"old-{number}"))
     ask(engine, replace(ONE, name="new"), HOUR_US)
-    assert not forget(engine, DAY_US - 1)
+    assert not forget_keys(engine, DAY_US - 1)
     assert count(engine) == 4
-    assert forget(engine, DAY_US)
-    assert not forget(engine, DAY_US)
+    assert forget_keys(engine, DAY_US)
+    assert not forget_keys(engine, DAY_US)
     assert count(engine) == 1
     assert ask(engine, replace(ONE, name="new", request_id="req_2"), DAY_US) == "req_1"
 
@@ -99,7 +99,7 @@ def test_what_is_taken_anew_while_it_is_forgotten_stays(engine):
         with engine.begin() as connection:
             anew = update(SubmissionRow).values(request_id="req_2", expires_us=3 * DAY_US)
             connection.execute(anew)
-            forgetting = pool.submit(forget, engine, 2 * DAY_US)
+            forgetting = pool.submit(forget_keys, engine, 2 * DAY_US)
             with pytest.raises(TimeoutError):
                 forgetting.result(0.3)  # it has found the row, and waits for it
         assert not forgetting.result(10)

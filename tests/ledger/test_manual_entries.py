@@ -8,9 +8,9 @@ from ledger.manual_entries import (
     ManualEntry,
     enter,
     entries,
-    in_force,
+    entries_in_force,
     project_teams,
-    to_come,
+    upcoming_entries,
 )
 
 
@@ -30,7 +30,10 @@ def test_the_newest_that_has_begun_counts(engine, say) -> None:
         found = entries(connection, RATE)
     assert found == [second, first]
     assert other not in found
-    assert [in_force(found, at_us)["chat"].says for at_us in (9, 10)] == [{"n": 1}, {"n": 2}]
+    assert [entries_in_force(found, at_us)["chat"].says for at_us in (9, 10)] == [
+        {"n": 1},
+        {"n": 2},
+    ]
     assert first.name == "chat"
 
 
@@ -41,8 +44,14 @@ def test_what_is_to_come_outlives_what_is_entered_for_an_earlier_day(engine, say
     say(RATE + "chat", {"n": 0}, from_us=5)  # at once
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert [item.says for item in to_come(found, 7)] == [{"n": 1}, {"n": 2}]
-    assert [in_force(found, at)["chat"].says["n"] for at in (7, 29, 30, 39, 40)] == [0, 0, 1, 1, 2]
+    assert [item.says for item in upcoming_entries(found, 7)] == [{"n": 1}, {"n": 2}]
+    assert [entries_in_force(found, at)["chat"].says["n"] for at in (7, 29, 30, 39, 40)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+    ]
 
 
 def test_of_one_day_the_last_entered_counts(engine, say) -> None:
@@ -50,8 +59,8 @@ def test_of_one_day_the_last_entered_counts(engine, say) -> None:
     last = say(RATE + "chat", {"n": 2}, from_us=30)
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert to_come(found, 7) == [last]
-    assert in_force(found, 30)["chat"] == last
+    assert upcoming_entries(found, 7) == [last]
+    assert entries_in_force(found, 30)["chat"] == last
 
 
 def test_what_is_taken_back_takes_what_was_to_come_along(engine, say) -> None:
@@ -60,8 +69,8 @@ def test_what_is_taken_back_takes_what_was_to_come_along(engine, say) -> None:
     none = say(RATE + "chat", None, from_us=7)
     with engine.connect() as connection:
         found = entries(connection, RATE)
-    assert to_come(found, 8) == []
-    assert [in_force(found, at)["chat"].says for at in (6, 7, 30)] == [{"n": 1}, None, None]
+    assert upcoming_entries(found, 8) == []
+    assert [entries_in_force(found, at)["chat"].says for at in (6, 7, 30)] == [{"n": 1}, None, None]
     assert none.says is None
 
 
@@ -70,7 +79,7 @@ def test_a_clock_that_was_set_back_hides_no_newer_entry(engine) -> None:
         with engine.begin() as connection:
             enter(connection, ManualEntry(0, RATE + "chat", {"n": n}, at_us, at_us, "ada", None))
     with engine.connect() as connection:
-        assert in_force(entries(connection, RATE), 60)["chat"].says == {"n": 2}
+        assert entries_in_force(entries(connection, RATE), 60)["chat"].says == {"n": 2}
 
 
 def test_what_is_entered_again_is_the_same_entry(engine) -> None:

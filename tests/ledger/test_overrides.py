@@ -54,7 +54,7 @@ def test_two_at_once_follow_one_another(engine: Engine) -> None:
 
 def test_it_stands_until_its_time_is_over_or_it_is_taken_back() -> None:
     timed = said("target:a", DISABLED, until_us=100)
-    assert timed.stands(99)
-    assert not timed.stands(100)
-    assert said("target:a", DISABLED).stands(10**18)
-    assert not said("target:a", NOTHING).stands(0)
+    assert timed.is_standing(99)
+    assert not timed.is_standing(100)
+    assert said("target:a", DISABLED).is_standing(10**18)
+    assert not said("target:a", NOTHING).is_standing(0)

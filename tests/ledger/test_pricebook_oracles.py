@@ -144,7 +144,7 @@ def seed():
 @pytest.fixture(scope="module")
 def prices(seed):
     rows = diff([], seed.drafts, at_us=0).prices(1)
-    return {price.name: price for price in PriceBook(rows).in_force(0)}
+    return {price.name: price for price in PriceBook(rows).prices_in_force(0)}
 
 
 def tokens_of(mix):

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from ledger.orm.tables import AttemptRow
-from ledger.spans import DAY_US, HOUR_US, Scope, held, rows, total
+from ledger.spans import DAY_US, HOUR_US, Scope, held_scope, rows, total
 from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_780_000_000_000_000
@@ -46,12 +46,15 @@ def test_all_of_time_is_cut_to_the_days_that_the_books_have(engine, opened) -> N
     days = [NOON_US // DAY_US * DAY_US + place * DAY_US for place in range(4)]
     always, nobody = Scope(-(10**17), 10**17, "search"), Scope(5, 6)
     with engine.connect() as connection:
-        assert held(connection, always).end_us - held(connection, always).start_us == DAY_US
+        assert (
+            held_scope(connection, always).end_us - held_scope(connection, always).start_us
+            == DAY_US
+        )
     records = [opened(1), opened(2, opened_us=NOON_US + 2 * DAY_US)]
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
-        assert held(connection, always) == Scope(days[0], days[3], "search")
+        assert held_scope(connection, always) == Scope(days[0], days[3], "search")
         inside = Scope(days[1] + HOUR_US, days[2], None)
-        assert held(connection, inside) == inside
-        empty = held(connection, nobody)
+        assert held_scope(connection, inside) == inside
+        empty = held_scope(connection, nobody)
         assert empty.end_us <= empty.start_us

@@ -11,7 +11,7 @@ from ledger import database
 from ledger.database import make_engine, migrate
 from ledger.locks import is_locked
 from ledger.orm import tables as orm
-from ledger.write_lock import turn, turns_of
+from ledger.write_lock import acquire_turn, turns_of
 
 ROUNDS = 20
 
@@ -58,21 +58,21 @@ def test_who_waits_comes_before_who_had_it(sqlite_url) -> None:
 def test_without_turns_it_is_overtaken(sqlite_url, monkeypatch) -> None:
     """The control: SQLite's own waiting."""
     migrate(sqlite_url)
-    monkeypatch.setattr(database, "turn", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(database, "acquire_turn", lambda *_: contextlib.nullcontext())
     pause = threading.Event()
     assert overtaken(sqlite_url, lambda: pause.wait(0.02)) > 0
 
 
 def test_who_stands_still_holds_nobody_up_for_long(tmp_path) -> None:
     path = tmp_path / "x-turn"
-    with turn(path, 0) as first, turn(path, 0.01) as second:
+    with acquire_turn(path, 0) as first, acquire_turn(path, 0.01) as second:
         assert (first, second) == (True, False)
-    with turn(path, 0) as again:
+    with acquire_turn(path, 0) as again:
         assert again
 
 
 def test_where_no_file_can_be_made_there_is_no_turn(tmp_path) -> None:
-    with turn(tmp_path / "missing" / "x-turn", 0) as mine:
+    with acquire_turn(tmp_path / "missing" / "x-turn", 0) as mine:
         assert not mine
 
 

@@ -15,14 +15,14 @@ from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from ledger.budgets.client import BudgetClient
-from ledger.idempotency import IdempotencyRecord, take
+from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.seals import compact
-from ledger.stored_responses import keep
+from ledger.stored_responses import store_response
 from ledger.sums.rollups import Rollups
 from ledger.writer import (
     COLLECT_S,
@@ -96,8 +96,8 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
 async def test_idempotency_keys_and_kept_answers_that_expired_are_forgotten(engine, tmp_path):
     for name, expires_us in [("old", NOW_US), ("new", NOW_US + 1)]:
         asking = IdempotencyRecord("k1", name, b"d" * 32, f"req_{name}")
-        take(engine, asking, now_us=0, expires_us=expires_us)
-        keep(engine, asking, b"sealed", expires_us=expires_us)
+        claim_key(engine, asking, now_us=0, expires_us=expires_us)
+        store_response(engine, asking, b"sealed", expires_us=expires_us)
 
     def left():
         with engine.connect() as connection:
@@ -301,7 +301,7 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
         assert holds == (Hold("team:a@day", DAY, 600),)
         journal.append(opened(1, holds=holds, bound_pusd=600))
         await dead.hold("r2.1", ["team:a"], 300)  # never journaled: it was killed before
-        dead._give_back = lambda *_: None
+        dead._return_loans = lambda *_: None
         await dead.aclose()
         assert not isinstance(await other.hold("r3.1", ["team:a"], 101), tuple)
         journal.close()

@@ -26,7 +26,7 @@ def test_an_own_engine_with_room_is_free_at_the_margin(ask, rule, own, api):
     decision = decide(ask(), rule(), [api(), own()])
     assert names(decision) == ["pool:llama/0", "openai/small"]
     assert decision.reason is Reason.CHEAPEST
-    assert decision.chosen.objective_pusd == 0.0
+    assert decision.first_choice.objective_pusd == 0.0
     assert reasons(decision) == {"pool:llama/0": "cheapest", "openai/small": "costlier"}
 
 
@@ -69,7 +69,10 @@ def test_the_bid_price_goes_by_the_least_load_whatever_is_cached(ask, rule, own)
     busy = {"running": 61, "kv_used_tokens": 40_500.0, "prefix_hit_tokens": 499}
     both = decide(ask(), rule(), [idle, own(busy, **{**price, "name": "pool:llama/1"})])
     alone = decide(ask(), rule(), [idle])
-    per_second = [item.chosen.objective_pusd / item.chosen.engine_seconds for item in (both, alone)]
+    per_second = [
+        item.first_choice.objective_pusd / item.first_choice.engine_seconds
+        for item in (both, alone)
+    ]
     assert names(both)[0] == "pool:llama/1"
     assert per_second[0] == pytest.approx(per_second[1])
     assert per_second[0] > 0.0
@@ -94,7 +97,7 @@ def test_an_api_without_a_price_comes_last(ask, rule, own, api):
 def test_the_bid_price_only_bites_when_the_engine_is_loaded(ask, rule, own, api):
     idle = own({"running": 0, "context_tokens": 0.0, "kv_used_tokens": 0.0},
                bid_price_pusd_per_s=DEAR)  # fmt: skip
-    assert decide(ask(), rule(), [idle, api()]).chosen.candidate is idle
+    assert decide(ask(), rule(), [idle, api()]).first_choice.candidate is idle
     busy = own({"running": 100}, bid_price_pusd_per_s=DEAR)
     decision = decide(ask(), rule(), [busy, api()])
     assert names(decision) == ["openai/small", "pool:llama/0"]
@@ -112,13 +115,13 @@ def test_the_price_of_a_pool_is_that_of_its_least_loaded_engine(ask, rule, own, 
 
 def test_value_is_what_the_best_api_would_cost(ask, rule, own, api):
     busy = own({"running": 100}, bid_price_pusd_per_s=1.0)
-    alone = decide(ask(), rule(), [busy]).chosen
-    beside = decide(ask(), rule(), [busy, api()]).chosen
-    unpriced = decide(ask(), rule(), [busy, api(expected_pusd=None)]).chosen
+    alone = decide(ask(), rule(), [busy]).first_choice
+    beside = decide(ask(), rule(), [busy, api()]).first_choice
+    unpriced = decide(ask(), rule(), [busy, api(expected_pusd=None)]).first_choice
     seconds = alone.engine_seconds
     # no API: the comparator and the penalty of a rejection
     assert alone.density_pusd_per_s == pytest.approx((2_000_000 + 1_000_000) / seconds)
-    missed = decide(ask(), rule(), [api()]).chosen.miss_probability
+    missed = decide(ask(), rule(), [api()]).first_choice.miss_probability
     assert beside.density_pusd_per_s == pytest.approx((1_000_000 + 1_000_000 * missed) / seconds)
     assert unpriced.density_pusd_per_s == pytest.approx((2_000_000 + 1_000_000 * missed) / seconds)
 
@@ -170,7 +173,7 @@ def test_a_missing_step_model_does_not_beat_a_bid_price(ask, rule, own, api):
     blind = own({"step": None, "running": 200}, bid_price_pusd_per_s=1.0)
     assert names(decide(ask(), policy, [blind, api()])) == ["openai/small", "pool:llama/0"]
     free = own({"step": None, "running": 200})
-    chosen = decide(ask(), policy, [free, api()]).chosen
+    chosen = decide(ask(), policy, [free, api()]).first_choice
     assert (chosen.candidate, chosen.density_pusd_per_s) == (free, None)
 
 
@@ -180,14 +183,14 @@ def test_embeddings(ask, rule, own, api):
     loaded = own({"kv_capacity_tokens": 0}, name="pool:embed/1")
     decision = decide(ask(kind=RequestKind.EMBEDDING), policy, [small, loaded, api()])
     assert names(decision) == ["pool:embed/1", "openai/small"]
-    assert decision.chosen.tpot_ms is None
+    assert decision.first_choice.tpot_ms is None
 
 
 @pytest.mark.parametrize("otherwise", [InfeasibleAction.QUEUE, InfeasibleAction.REJECT])
 def test_nothing_feasible(ask, rule, own, api, otherwise):
     fleet = [own(FULL), own(FULL, name="pool:llama/1"), api({"circuit_open": True})]
     decision = decide(ask(), rule(otherwise=otherwise), fleet)
-    assert (decision.order, decision.chosen) == ((), None)
+    assert (decision.order, decision.first_choice) == ((), None)
     assert (decision.reason, decision.otherwise) == (Reason.KV_HEADROOM, otherwise)
 
 
@@ -223,9 +226,9 @@ def test_best_effort_takes_the_least_bad(ask, rule, own, api):
     assert names(decision) == [
         "pool:llama/1", "pool:llama/0", "late/api", "unpriced/api", "broken/api",
     ]  # fmt: skip
-    assert decision.reason is decision.chosen.reason is Reason.BEST_EFFORT
-    assert decision.chosen.detail.startswith("ttft: ")
-    assert not decision.chosen.feasible
+    assert decision.reason is decision.first_choice.reason is Reason.BEST_EFFORT
+    assert decision.first_choice.detail.startswith("ttft: ")
+    assert not decision.first_choice.feasible
 
 
 def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
@@ -235,7 +238,7 @@ def test_best_effort_without_a_step_model_or_a_detail(ask, rule, own, api):
     decision = decide(ask(), policy, fleet)
     assert names(decision) == ["pool:llama/1", "pool:llama/0", "openai/small"]
     alone = decide(ask(), policy, [api({"circuit_open": True})])
-    assert alone.chosen.detail == "circuit_open"
+    assert alone.first_choice.detail == "circuit_open"
 
 
 @pytest.mark.parametrize(
@@ -303,13 +306,13 @@ def test_a_share_goes_first_while_it_is_feasible_and_loses_by_its_own_word(ask, 
     preferred = Preference(frozenset({"openai/dear"}), Reason.CANARY)
     fleet = [own(), api(), dear]
     decision = decide(ask(preferred=preferred), rule(), fleet)
-    assert decision.chosen.candidate is dear
+    assert decision.first_choice.candidate is dear
     assert decision.reason is Reason.CANARY
     assert [v.reason for v in decision.order[1:]] == [Reason.CANARY, Reason.CANARY]
     assert [v.candidate.name for v in decision.order[1:]] == ["pool:llama/0", "openai/small"]
     # a session stays where it is, and who cannot serve is preferred in vain
     held = decide(ask(preferred=preferred, sticky_target="openai/small"), rule(), fleet)
-    assert (held.chosen.candidate.name, held.reason) == ("openai/small", Reason.STICKY)
+    assert (held.first_choice.candidate.name, held.reason) == ("openai/small", Reason.STICKY)
     broken = api({"circuit_open": True}, name="openai/dear")
     without = decide(ask(preferred=preferred), rule(), [own(), api(), broken])
     assert without.order == decide(ask(), rule(), [own(), api(), broken]).order
@@ -323,7 +326,7 @@ def test_of_a_preferred_pool_the_least_loaded_engine_is_taken(ask, rule, own, ap
         own({"running": 20}, name="pool:b/1", pool="b"),
     ]
     decision = decide(ask(preferred=preferred), rule(), fleet)
-    assert (decision.chosen.candidate.name, decision.reason) == ("pool:b/1", Reason.WEIGHT)
+    assert (decision.first_choice.candidate.name, decision.reason) == ("pool:b/1", Reason.WEIGHT)
 
 
 def test_nothing_prefers_what_must_not_leave(ask, rule, own, api):

@@ -20,7 +20,7 @@ class Fifo:
     def __init__(self):
         self.waiting = deque()
 
-    def join(self, item):
+    def add(self, item):
         self.waiting.append(item)
 
     def heads(self):
@@ -40,7 +40,7 @@ def served(line, demand, seconds=200, rate=1000.0):
             while owed[tenant] > 0:
                 tokens = rng.uniform(0.5, 1.5) * size
                 owed[tenant] -= tokens
-                line.join(waiter(tenant, tokens, due_s=second))
+                line.add(waiter(tenant, tokens, due_s=second))
         room += rate
         while room > 0 and line.heads():
             head = line.heads()[0]
@@ -69,11 +69,11 @@ def test_a_silent_tenant_costs_nothing_and_gathers_nothing():
     assert alone["tin"] == pytest.approx(200 * 1000.0, rel=0.01)
     joined = FairQueue(10**6, {"late": 1.0, "early": 1.0})
     for _ in range(100):
-        joined.join(waiter("early", 10.0))
+        joined.add(waiter("early", 10.0))
     for _ in range(50):
         joined.serve(joined.heads()[0])
     for _ in range(100):
-        joined.join(waiter("late", 10.0))
+        joined.add(waiter("late", 10.0))
     turns = []
     for _ in range(20):
         head = joined.heads()[0]
@@ -93,7 +93,7 @@ def test_within_a_tenant_the_least_slack_goes_first():
     relaxed, urgent = waiter("a", 1, due_s=9.0), waiter("a", 1, due_s=5.0)
     long = waiter("a", 1, due_s=8.0, needs_s=6.0)
     for item in (relaxed, urgent, long):
-        assert line.join(item)
+        assert line.add(item)
     order = []
     while len(line):
         order.append(line.heads()[0])
@@ -104,15 +104,15 @@ def test_within_a_tenant_the_least_slack_goes_first():
 def test_places_are_bounded_and_who_leaves_makes_room():
     line = FairQueue(2, {})
     first, second = waiter("a", 5), waiter("b", 7)
-    assert line.join(first)
-    assert line.join(second)
-    assert not line.join(waiter("a", 1))
-    line.leave(first)
-    line.leave(first)
+    assert line.add(first)
+    assert line.add(second)
+    assert not line.add(waiter("a", 1))
+    line.remove(first)
+    line.remove(first)
     assert (len(line), line.everybody()) == (1, [second])
-    assert line.join(waiter("c", 1))
+    assert line.add(waiter("c", 1))
     for item in line.everybody():
-        line.leave(item)
+        line.remove(item)
     assert not len(line)
     assert not line._tenants
 
@@ -121,6 +121,6 @@ def test_what_is_ahead_counts_the_own_and_what_others_get_meanwhile():
     line = FairQueue(99, WEIGHTS)
     mine = [waiter("tin", 10.0, due_s=s) for s in (1, 2, 3)]
     for item in (*mine, *(waiter("gold", 10.0) for _ in range(20))):
-        line.join(item)
+        line.add(item)
     assert line.ahead(mine[0]) == 0.0
     assert line.ahead(mine[2]) == 20.0 + 60.0

@@ -218,7 +218,7 @@ def test_a_rest_is_as_many_folds_of_the_same_sums(folds: int, ticks: int) -> Non
             folded(loops, 0.25 + 0.5 * tick, **sums)
     for fold in range(folds):
         folded(step_by_step, 0.25 + 0.5 * (ticks + fold), **sums)
-    at_once.rest(folds, 0.5)
+    at_once.skip_folds(folds, 0.5)
     later = {**sums, "admitted_tokens": 1e6, "observed_s": 1e3, "predicted_s": 9e2}
     for loops in (step_by_step, at_once):
         folded(loops, 0.25 + 0.5 * (ticks + folds), **later)

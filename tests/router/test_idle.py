@@ -3,7 +3,7 @@
 import pytest
 
 from router.decide import decide
-from router.idle import TightestSlo, spare, strained, taken
+from router.idle import TightestSlo, reason_against, reason_to_preempt, spare_decision
 from router.reasons import Reason
 from router.types import Feature, InfeasibleAction, Policy
 
@@ -21,11 +21,11 @@ def reasons(decision):
 
 def why(request, candidate, promised=TIGHT["llama"]):
     (verdict,) = decide(request, LINE, [candidate]).order
-    return taken(verdict, promised)
+    return reason_against(verdict, promised)
 
 
 def test_an_idle_engine_takes_it_and_apis_wait(ask, own, api):
-    decision = spare(decide(ask(), LINE, [api(), own()]), TIGHT, spill=False)
+    decision = spare_decision(decide(ask(), LINE, [api(), own()]), TIGHT, spill=False)
     assert names(decision) == ["pool:llama/0"]
     assert decision.reason is Reason.ONLY
     assert reasons(decision) == {"pool:llama/0": "only", "openai/small": "batch"}
@@ -46,7 +46,7 @@ def test_live_traffic_keeps_it_away(ask, own, api, state, words):
     """And none of this keeps a live request away: the half is for those."""
     busy = own(state)
     assert words in why(ask(), busy, TightestSlo(300.0, 30.0))
-    decision = spare(decide(ask(), LINE, [busy, api()]), TIGHT, spill=False)
+    decision = spare_decision(decide(ask(), LINE, [busy, api()]), TIGHT, spill=False)
     assert names(decision) == []
     assert decision.reason is Reason.BATCH
     assert decision.otherwise is InfeasibleAction.REJECT
@@ -55,7 +55,7 @@ def test_live_traffic_keeps_it_away(ask, own, api, state, words):
 
 def test_one_of_two_engines_is_enough(ask, own):
     busy = own({"running": 200}, name="pool:llama/1")
-    decision = spare(decide(ask(), LINE, [own(), busy]), TIGHT, spill=False)
+    decision = spare_decision(decide(ask(), LINE, [own(), busy]), TIGHT, spill=False)
     assert names(decision) == ["pool:llama/0"]
     assert reasons(decision)["pool:llama/1"] == "batch"
 
@@ -72,23 +72,25 @@ def test_near_the_end_idle_engines_come_first_and_then_apis(ask, own, api):
     )  # below its bid price the engine came last
     both = decide(ask(), LINE, [cheap, api()])
     assert names(both) == ["openai/small", "pool:llama/0"]
-    decision = spare(both, TIGHT, spill=True)
+    decision = spare_decision(both, TIGHT, spill=True)
     assert names(decision) == ["pool:llama/0"]
     assert reasons(decision) == {"pool:llama/0": "only", "openai/small": "costlier"}
-    busy = spare(decide(ask(), LINE, [own({"running": 200}), api()]), TIGHT, spill=True)
+    busy = spare_decision(decide(ask(), LINE, [own({"running": 200}), api()]), TIGHT, spill=True)
     assert names(busy) == ["openai/small"]
 
 
 def test_what_no_own_engine_could_ever_serve_goes_to_apis_at_once(ask, own, api):
     pictures = ask(features=frozenset({Feature.IMAGES}))
-    decision = spare(decide(pictures, LINE, [own(), api()]), TIGHT, spill=False)
+    decision = spare_decision(decide(pictures, LINE, [own(), api()]), TIGHT, spill=False)
     assert names(decision) == ["openai/small"]
-    assert names(spare(decide(ask(), LINE, [api()]), TIGHT, spill=False)) == ["openai/small"]
+    assert names(spare_decision(decide(ask(), LINE, [api()]), TIGHT, spill=False)) == [
+        "openai/small"
+    ]
 
 
 def test_an_engine_that_loads_will_serve(ask, own, api):
     loading = own({"health": "loading"})
-    assert names(spare(decide(ask(), LINE, [loading, api()]), TIGHT, spill=False)) == []
+    assert names(spare_decision(decide(ask(), LINE, [loading, api()]), TIGHT, spill=False)) == []
 
 
 def test_without_a_step_model_only_where_nothing_runs(ask, own):
@@ -106,9 +108,9 @@ def test_without_a_step_model_only_where_nothing_runs(ask, own):
     ],
 )
 def test_lines_make_room_before_promises_break(own, state, words):
-    assert strained(own().engine, TIGHT["llama"]) is None
-    assert words in strained(own(state).engine, TIGHT["llama"])
+    assert reason_to_preempt(own().engine, TIGHT["llama"]) is None
+    assert words in reason_to_preempt(own(state).engine, TIGHT["llama"])
 
 
 def test_nothing_is_predicted_without_a_step_model(own):
-    assert strained(own({"step": None, "running": 200}).engine, TightestSlo()) is None
+    assert reason_to_preempt(own({"step": None, "running": 200}).engine, TightestSlo()) is None

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from router.decide import decide
-from router.packed import NUMBERS, PACK_CANDIDATES, pack, packed_within, unpack
+from router.packed import NUMBERS, PACK_CANDIDATES, pack, pack_bounded, unpack
 from router.reasons import Reason
 from router.types import Feature, InfeasibleAction, OutputMoments, Preference, Slo, TargetHealth
 
@@ -143,7 +143,7 @@ def test_residents_that_do_not_fit_are_left_out_and_the_figure_stays(ask, rule, 
     decision = decide(request, policy, [own(CROWDED, name=f"pool:llama/{n}") for n in range(6)])
 
     def kept(limit_bytes):
-        return packed_within(limit_bytes, msgspec.msgpack.encode, (request, policy, decision))
+        return pack_bounded(limit_bytes, msgspec.msgpack.encode, (request, policy, decision))
 
     whole = kept(10_000)
     assert len(unpack(msgspec.msgpack.decode(whole))["candidates"][5]["engine"]["residents"]) == 10

@@ -6,12 +6,12 @@ from router.policy import (
     DEFAULT,
     MatchInput,
     RoutingRule,
-    closed,
-    covers,
-    matches,
-    rule_upon,
+    is_covering,
+    is_match,
+    match_rule,
+    rules_for,
     tighten,
-    within,
+    tighten_policy,
 )
 from router.types import Policy, Residency
 
@@ -36,14 +36,14 @@ RULES = (
     ],
 )
 def test_first_match(model, team, name):
-    found = within(RULES, MatchInput(model=model, team=team))
+    found = rules_for(RULES, MatchInput(model=model, team=team))
     assert next((rule.name for rule in found), None) == name
 
 
 def test_nothing_matches():
     facts = MatchInput(model="m", team="t")
-    assert within((), facts) == ()
-    assert matches(RoutingRule(name="all", policy=DEFAULT), facts)
+    assert rules_for((), facts) == ()
+    assert is_match(RoutingRule(name="all", policy=DEFAULT), facts)
 
 
 def test_residency_cannot_be_loosened():
@@ -68,10 +68,10 @@ def rules(*said):
 
 def test_a_chain_ends_with_the_first_rule_that_asks_nothing():
     (only,) = rules("only")
-    assert within((only, *rules("never")), MatchInput("m", "t")) == (only,)
-    names = [rule.name for rule in within(rules("a?", "b!", "c", "d"), MatchInput("m", "t"))]
+    assert rules_for((only, *rules("never")), MatchInput("m", "t")) == (only,)
+    names = [rule.name for rule in rules_for(rules("a?", "b!", "c", "d"), MatchInput("m", "t"))]
     assert names == ["a", "b", "c"]
-    assert [rule.name for rule in within(RULES, MatchInput("code-internal", "ads"))] == ["code"]
+    assert [rule.name for rule in rules_for(RULES, MatchInput("code-internal", "ads"))] == ["code"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_chain_ends_with_the_first_rule_that_asks_nothing():
     ],
 )
 def test_who_acts_and_who_watches(said, answers, acts, shadow, unknown):
-    ruling = rule_upon(rules(*said), lambda rule: answers[rule.name])
+    ruling = match_rule(rules(*said), lambda rule: answers[rule.name])
     assert ruling.rule.name == acts
     assert (None if ruling.shadow is None else ruling.shadow.name) == shadow
     assert tuple(rule.name for rule in ruling.unknown) == unknown
@@ -102,11 +102,11 @@ def test_what_cannot_be_told_stays_closed():
         RoutingRule("d", Policy("d", max_cost_pusd=900)),
         RoutingRule("c", Policy("c", max_cost_pusd=5)),
     )
-    assert closed(open_, [RoutingRule("x", inside)]).residency is Residency.INTERNAL_ONLY
-    assert closed(open_, [dear]) == open_
-    assert closed(open_, [dear, cheap]).max_cost_pusd == 5
-    assert closed(inside, [dear]).residency is Residency.INTERNAL_ONLY
-    assert closed(Policy("p"), [RoutingRule("q", Policy("q"))]).max_cost_pusd is None
+    assert tighten_policy(open_, [RoutingRule("x", inside)]).residency is Residency.INTERNAL_ONLY
+    assert tighten_policy(open_, [dear]) == open_
+    assert tighten_policy(open_, [dear, cheap]).max_cost_pusd == 5
+    assert tighten_policy(inside, [dear]).residency is Residency.INTERNAL_ONLY
+    assert tighten_policy(Policy("p"), [RoutingRule("q", Policy("q"))]).max_cost_pusd is None
 
 
 def rule(models=(), teams=(), **asked) -> RoutingRule:
@@ -132,4 +132,4 @@ def rule(models=(), teams=(), **asked) -> RoutingRule:
     ],
 )
 def test_what_a_rule_leaves_nothing_of(upper, lower, is_covered):
-    assert covers(upper, lower) is is_covered
+    assert is_covering(upper, lower) is is_covered

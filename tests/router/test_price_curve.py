@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.price_curve import bend, curve, gate
+from router.price_curve import bend_price, curve, gate_price
 
 
 @pytest.mark.parametrize(
     ("load", "price"), [(0.0, 0.0), (0.3, 0.0), (0.6, 50.0), (0.9, 100.0), (5.0, 100.0)]
 )
 def test_the_gate(load, price):
-    assert gate(100.0, load) == pytest.approx(price)
+    assert gate_price(100.0, load) == pytest.approx(price)
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_the_curve_never_falls_below_the_bid_price():
 
 
 def test_a_wide_spread_switches_from_gate_to_curve():
-    assert bend(100.0, 0.8) == gate(100.0, 0.8)
-    assert bend(100.0, 0.8, top_density=400.0, density_spread=2.4) == gate(100.0, 0.8)
-    assert bend(100.0, 1.0, top_density=400.0, density_spread=2.5) == pytest.approx(200.0)
+    assert bend_price(100.0, 0.8) == gate_price(100.0, 0.8)
+    assert bend_price(100.0, 0.8, top_density=400.0, density_spread=2.4) == gate_price(100.0, 0.8)
+    assert bend_price(100.0, 1.0, top_density=400.0, density_spread=2.5) == pytest.approx(200.0)
 
 
 @given(
@@ -42,4 +42,4 @@ def test_a_wide_spread_switches_from_gate_to_curve():
 def test_more_load_never_lowers_the_price(price, loads, top, spread):
     low, high = sorted(loads)
     options = {"top_density": top, "density_spread": spread}
-    assert bend(price, low, **options) <= bend(price, high, **options) * (1 + 1e-9)
+    assert bend_price(price, low, **options) <= bend_price(price, high, **options) * (1 + 1e-9)

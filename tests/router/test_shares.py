@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from router.reasons import Reason
-from router.shares import NOBODY, Canary, SplitPart, TrafficSplit, place_of
+from router.shares import NOBODY, Canary, SplitPart, TrafficSplit, position_of
 
 A, B, C = (frozenset({name}) for name in ("a", "b", "c"))
 KEYS = [f"req-{number:06}" for number in range(40_000)]
@@ -20,15 +20,15 @@ def sigmas(found: int, share: float) -> float:
 def test_places_are_even_and_the_same_in_every_process():
     tenths = [0] * 10
     for key in KEYS:
-        tenths[int(10 * place_of("x", key))] += 1
+        tenths[int(10 * position_of("x", key))] += 1
     assert max(sigmas(tenth, 0.1) for tenth in tenths) < 4
-    say = "from router.shares import place_of; print(place_of('x', 'req-1'))"
+    say = "from router.shares import position_of; print(position_of('x', 'req-1'))"
     told = subprocess.run(
         [sys.executable, "-c", say], capture_output=True, check=True, env={"PYTHONHASHSEED": "7"},
         cwd=__file__.rpartition("/tests/")[0],
     )  # fmt: skip
-    assert float(told.stdout) == place_of("x", "req-1")
-    assert 0.0 <= place_of("\ud800", "") < 1.0
+    assert float(told.stdout) == position_of("x", "req-1")
+    assert 0.0 <= position_of("\ud800", "") < 1.0
 
 
 @pytest.mark.parametrize("percent", [0.0, 0.5, 5.0, 50.0, 100.0])

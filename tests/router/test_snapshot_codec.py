@@ -10,7 +10,7 @@ from router.decide import decide
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
-from router.snapshot_codec import freeze, names_of, thaw
+from router.snapshot_codec import decode, encode, names_of
 from router.types import (
     ApiState,
     Candidate,
@@ -79,18 +79,18 @@ def test_the_version_stands_for_these_fields(kind) -> None:
 )
 def test_what_was_frozen_comes_back(changes) -> None:
     given_values = asked(**changes), POLICY, candidates()
-    assert thaw(freeze(*given_values)) == given_values
+    assert decode(encode(*given_values)) == given_values
 
 
 def test_what_was_frozen_before_a_request_had_another_member_is_read() -> None:
-    version, request, *others = freeze(asked(), POLICY, candidates())
-    assert thaw([version, request[:15], *others])[0] == thaw([version, request, *others])[0]
+    version, request, *others = encode(asked(), POLICY, candidates())
+    assert decode([version, request[:15], *others])[0] == decode([version, request, *others])[0]
 
 
 def test_without_a_step_or_a_state_too() -> None:
     own, api = candidates(step=None, health=TargetHealth.UNKNOWN)
     given_values = asked(), POLICY, (own, replace(api, api=None))
-    assert thaw(freeze(*given_values)) == given_values
+    assert decode(encode(*given_values)) == given_values
 
 
 @given(
@@ -105,27 +105,27 @@ def test_the_same_decision_follows(running, context, queued, used, feedback, pro
     )  # fmt: skip
     own = replace(own, bid_price_pusd_per_s=price)
     request = replace(asked(), prompt_tokens=prompt)
-    frozen = freeze(request, POLICY, (own, api))
-    assert decide(*thaw(frozen)) == decide(request, POLICY, (own, api))
+    frozen = encode(request, POLICY, (own, api))
+    assert decide(*decode(frozen)) == decide(request, POLICY, (own, api))
 
 
 def test_one_input_changed_is_another_decision() -> None:
     """The negative control: what is frozen is what decides."""
-    frozen = freeze(asked(), POLICY, candidates())
-    request, policy, (own, api) = thaw(frozen)
-    assert decide(request, policy, (own, api)).chosen.candidate.name == "pool:a/0"
+    frozen = encode(asked(), POLICY, candidates())
+    request, policy, (own, api) = decode(frozen)
+    assert decide(request, policy, (own, api)).first_choice.candidate.name == "pool:a/0"
     late = replace(policy, slo=replace(policy.slo, ttft_ms=1.0))
-    assert decide(request, late, (own, api)).chosen.candidate.name == "x/m"
+    assert decide(request, late, (own, api)).first_choice.candidate.name == "x/m"
     away = replace(own, engine=replace(own.engine, health=TargetHealth.DOWN))
-    assert decide(request, policy, (away, api)).chosen.candidate.name == "x/m"
+    assert decide(request, policy, (away, api)).first_choice.candidate.name == "x/m"
 
 
 def test_of_a_prompt_nothing_is_kept() -> None:
     begun = asked(beginning=PromptPrefix((123_456_789,), 3, 40))
-    assert thaw(freeze(begun, POLICY, candidates()))[0] == asked()
-    assert "123456789" not in str(freeze(begun, POLICY, candidates()))
+    assert decode(encode(begun, POLICY, candidates()))[0] == asked()
+    assert "123456789" not in str(encode(begun, POLICY, candidates()))
 
 
 def test_another_version_is_told() -> None:
     with pytest.raises(ValueError, match="version 9"):
-        thaw((9, [], [], []))
+        decode((9, [], [], []))

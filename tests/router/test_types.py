@@ -26,4 +26,4 @@ def test_every_value_is_slotted_and_hashable():
 
 def test_nothing_is_chosen_when_nothing_is_in_order():
     empty = Decision("p", (), (), Reason.MODEL, InfeasibleAction.REJECT)
-    assert empty.chosen is None
+    assert empty.first_choice is None

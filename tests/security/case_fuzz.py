@@ -15,7 +15,7 @@ from backends.errors import UpstreamBroken
 from backends.sse import EventSplitter, cut_usage, data_spans, join_data, usage_members
 from gateway.config.settings import Settings
 from gateway.errors import RequestError
-from gateway.http.body import encode, open_members
+from gateway.http.body import decode_members, encode
 from gateway.kinds import request_size
 from gateway.kinds.chat import read_chat
 from gateway.policies.sets import examine_set
@@ -53,10 +53,10 @@ def events(data: bytes) -> None:
 
 def body(data: bytes) -> None:
     """What is taken is taken once more as it goes on."""
-    members = open_members(data)
+    members = decode_members(data)
     asked = read_chat(members, max_n=8, session=None)
     request_size.check(members, bytes(members.get("messages", b"")))
-    again = read_chat(open_members(encode(members)), max_n=8, session=None)
+    again = read_chat(decode_members(encode(members)), max_n=8, session=None)
     assert (asked.model, asked.n, asked.max_tokens) == (again.model, again.n, again.max_tokens)
 
 

@@ -132,13 +132,13 @@ def told_apart(given: Given) -> Measured:
 
     The area under the curve of both, from 0.5 (not at all) to 1.
     """
-    usual = keyring.matches
+    usual = keyring.is_match
     if given.broken:
-        keyring.matches = _by_letters
+        keyring.is_match = _by_letters
     try:
         near, far = _with_ring(_timed)
     finally:
-        keyring.matches = usual
+        keyring.is_match = usual
     order = sorted([(item, 1) for item in near] + [(item, 0) for item in far])
     ranks = sum(place for place, (_, is_near) in enumerate(order, 1) if is_near)
     area = (ranks - len(near) * (len(near) + 1) / 2) / (len(near) * len(far))

@@ -95,7 +95,7 @@ def _ms(condition: conditions.Condition, asking: conditions.ConditionInput) -> f
     found = []
     for _ in range(5):
         began = time.thread_time_ns()
-        condition.holds(asking)
+        condition.evaluate(asking)
         found.append(time.thread_time_ns() - began)
     return min(found) / 1e6
 

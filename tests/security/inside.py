@@ -84,8 +84,8 @@ def stands_in_the_file(form: str) -> bool:
         host = Origin.parse(form)[0].host
     except ValueError:
         return False
-    address = address_policy.stated(host)
-    return address is not None and address_policy.PUBLIC.refuses(address, stated=True) is None
+    address = address_policy.parse_address(host)
+    return address is not None and address_policy.PUBLIC.is_refused(address, stated=True) is None
 
 
 async def by_target(form: str) -> None:
@@ -114,7 +114,7 @@ async def by_targets(canaries: Canaries, *, broken: bool) -> tuple[int, int]:
     """Forms tried, and canaries met: a public address is what a target may have."""
     tls = ssl.create_default_context()
     if broken:
-        address_policy.AddressPolicy.refuses = lambda *_, **__: None
+        address_policy.AddressPolicy.is_refused = lambda *_, **__: None
     tried = [form for form in urls.forms(PORT) if broken or not stands_in_the_file(form)]
     for form in tried:
         await by_target(form)

@@ -19,11 +19,11 @@ for name in ("stdout", "stderr"):
 CARELESS = """
 def careless():
     import gateway.request.inference_api, gateway.auth, gateway.logs
-    heard = gateway.auth.sent
+    heard = gateway.auth.require_token
     def sent(token):
         logging.getLogger("gateway.careless").debug("asked with %s", token)
         return heard(token)
-    gateway.auth.sent = gateway.request.inference_api.sent = sent
+    gateway.auth.require_token = gateway.request.inference_api.require_token = sent
     gateway.logs.Sink._struck = lambda self, text: text
 if "gateway.worker" in sys.orig_argv:
     careless()

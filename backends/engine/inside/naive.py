@@ -42,7 +42,7 @@ class NaiveJob:
     made: int = 0
     ended: bool = field(default=False)
 
-    def give(self, what: int | Exception | None) -> None:
+    def put(self, what: int | Exception | None) -> None:
         self.loop.call_soon_threadsafe(self.out.put_nowait, what)
 
 
@@ -77,7 +77,7 @@ class NaiveEngine:
                 self._answer(batch)
             except Exception as error:  # noqa: BLE001  (whoever waits must hear of any of them)
                 for job in batch:
-                    job.give(error)
+                    job.put(error)
 
     def _answer(self, batch: list[NaiveJob]) -> None:
         """Prompts padded on the left to the longest; all wait for the longest answer."""
@@ -128,7 +128,7 @@ def load(options: argparse.Namespace, devices: list[Any]) -> Any:
         model = _random(family, config, devices, told)
     if options.nf4:
         _quantize(model, dtype)
-    return spread(model, devices).eval()
+    return spread_layers(model, devices).eval()
 
 
 def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) -> Any:
@@ -142,12 +142,12 @@ def _random(family: Any, config: Any, devices: list[Any], told: dict[str, Any]) 
     layers, made = model.get_decoder().layers, model.config
     made.num_hidden_layers = depth
     for number in range(1, depth):
-        with place_of(number, depth, devices):
+        with device_of(number, depth, devices):
             layers.append(type(layers[0])(made, number).to(told["dtype"]))
     return model
 
 
-def spread(model: Any, devices: list[Any]) -> Any:
+def spread_layers(model: Any, devices: list[Any]) -> Any:
     """Layers in equal runs over the devices, what is before and behind them on the first.
 
     Whatever a layer is called with follows it to its device.
@@ -159,12 +159,12 @@ def spread(model: Any, devices: list[Any]) -> Any:
     model.to(devices[0])
     decoder.layers = layers
     for number, layer in enumerate(layers):
-        _stand(layer, place_of(number, len(layers), devices))
+        _stand(layer, device_of(number, len(layers), devices))
     _stand(decoder.norm, devices[0])
     return model
 
 
-def place_of(number: int, depth: int, devices: list[Any]) -> Any:
+def device_of(number: int, depth: int, devices: list[Any]) -> Any:
     return devices[number * len(devices) // depth]
 
 
@@ -211,10 +211,10 @@ class _Streamer(transformers.generation.BaseStreamer):
             if job.ended:
                 continue
             job.made += 1
-            job.give(token)
+            job.put(token)
             job.ended = job.made >= job.tokens or (token in self._ends and not job.ignore_eos)
             if job.ended:
-                job.give(None)
+                job.put(None)
 
     def end(self) -> None:
         """Rows end one by one."""

@@ -25,7 +25,7 @@ class WheelPlatform:
     glibc: tuple[int, int] = (2, 34)
 
     @property
-    def pip_words(self) -> list[str]:
+    def pip_arguments(self) -> list[str]:
         """What makes `pip download` choose for it."""
         words = ["--python-version", self.python, "--implementation", "cp"]
         for minor in range(self.glibc[1], 4, -1):

@@ -69,7 +69,7 @@ def pack(request: PackRequest, say: Say) -> PackedBundle:
     tools = read_lock(request.tools or ownwheel.own_lock(), request.target)
     try:
         found = wheels.fetch(
-            _joined(engine, tools), request.target, source, work / "wheels",
+            _join_sets(engine, tools), request.target, source, work / "wheels",
             lambda words, share: say("wheels", words, share),
         )  # fmt: skip
         if request.flavour == "cpu":
@@ -127,7 +127,7 @@ def driver_of(engine: list[LockedPackage]) -> int:
     raise InstallError("the locked set holds no CUDA runtime: pack with --flavour cpu")
 
 
-def _joined(*sets: list[LockedPackage]) -> list[LockedPackage]:
+def _join_sets(*sets: list[LockedPackage]) -> list[LockedPackage]:
     """Each wheel once; two sets may hold two versions of one package."""
     return list(
         {(package.name, package.version): package for some in sets for package in some}.values()

@@ -69,7 +69,7 @@ def write_bundle(
     entries = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _make_room(folder, total)
+        _remove_old_bundle(folder, total)
         with writer:
             for place, path in files:
                 say(place, writer.written / total if total else None)
@@ -89,7 +89,7 @@ def write_bundle(
     return PackedBundle(folder, len(entries), total, len(writer.parts), sha256)
 
 
-def _make_room(folder: Path, total: int) -> None:
+def _remove_old_bundle(folder: Path, total: int) -> None:
     """Removes an earlier bundle, and nothing else that lies there."""
     parts = [path for path in folder.glob("part.*") if re.fullmatch(r"part\.\d{3,}", path.name)]
     free = shutil.disk_usage(folder).free

@@ -125,20 +125,20 @@ def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
     todo = []
     total = sum(entry["size"] for entry in manifest["files"]) or 1
     seen = 0
-    for entry, offset in placed(manifest):
+    for entry, offset in files_with_offsets(manifest):
         seen += entry["size"]
         say(f"looking at {entry['path']}", seen / total)
         if not is_whole(to / entry["path"], entry):
             todo.append((entry, offset))
-    _room(manifest, to, sum(entry["size"] for entry, _ in todo))
+    _check_disk_space(manifest, to, sum(entry["size"] for entry, _ in todo))
     lost: dict[str, str] = {}
     done = 0
     for entry, offset in todo:
         done += entry["size"]
-        missing = lacking(bundle, manifest, offset, entry["size"])
+        missing = missing_parts(bundle, manifest, offset, entry["size"])
         lost |= missing
         if not missing:
-            _extract_one(bundle, manifest, (entry, offset), to)
+            _extract_file(bundle, manifest, (entry, offset), to)
             say(entry["path"], done / (sum(each_entry["size"] for each_entry, _ in todo) or 1))
     if lost:
         names = "\n  ".join(f"{name} {why}" for name, why in sorted(lost.items()))
@@ -147,7 +147,7 @@ def extract(bundle: Path, manifest: dict[str, Any], to: Path, say: Say) -> None:
         )
 
 
-def _room(manifest: dict[str, Any], to: Path, files_bytes: int) -> None:
+def _check_disk_space(manifest: dict[str, Any], to: Path, files_bytes: int) -> None:
     """The installed packages take room, too, unless they are there already."""
     done = (to / "engine" / "breakeven-engine.json").exists()
     need = files_bytes + (0 if done else int(manifest.get("installed_bytes", 0)))
@@ -159,7 +159,7 @@ def _room(manifest: dict[str, Any], to: Path, files_bytes: int) -> None:
         )
 
 
-def placed(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
+def files_with_offsets(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
     """Each file with where it begins in all parts, one after the other."""
     offset = 0
     for entry in manifest["files"]:
@@ -167,7 +167,7 @@ def placed(manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
         offset += entry["size"]
 
 
-def spans(
+def part_spans(
     manifest: dict[str, Any], offset: int, size: int
 ) -> list[tuple[dict[str, Any], int, int]]:
     """The parts that hold a stretch: part, where in it, how many bytes."""
@@ -181,10 +181,10 @@ def spans(
     return found
 
 
-def lacking(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> dict[str, str]:
+def missing_parts(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> dict[str, str]:
     """Names of the parts that a stretch needs and that are not here whole, and why."""
     found = {}
-    for part, _, _ in spans(manifest, offset, size):
+    for part, _, _ in part_spans(manifest, offset, size):
         path = bundle / part["name"]
         if not path.exists():
             found[part["name"]] = "is missing"
@@ -193,7 +193,7 @@ def lacking(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> d
     return found
 
 
-def _extract_one(
+def _extract_file(
     bundle: Path, manifest: dict[str, Any], which: tuple[dict[str, Any], int], to: Path
 ) -> None:
     entry, offset = which
@@ -203,7 +203,7 @@ def _extract_one(
     digest = hashlib.sha256()
     try:
         with partial.open("wb") as out:
-            for part, begin, size in spans(manifest, offset, entry["size"]):
+            for part, begin, size in part_spans(manifest, offset, entry["size"]):
                 with (bundle / part["name"]).open("rb") as source:
                     source.seek(begin)
                     left = size
@@ -224,7 +224,7 @@ def _extract_one(
 
 def changed(bundle: Path, manifest: dict[str, Any], offset: int, size: int) -> list[str]:
     """Which parts of a stretch do not have their hash."""
-    parts = [part for part, _, _ in spans(manifest, offset, size)]
+    parts = [part for part, _, _ in part_spans(manifest, offset, size)]
     return [part["name"] for part in parts if sha256_of(bundle / part["name"]) != part["sha256"]]
 
 
@@ -243,7 +243,7 @@ def sha256_of(path: Path) -> str:
 def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
     """Our command into `venv`, the engine into `engine`; no step may ask a network."""
     wheels = to / "wheels"
-    environ = offline(os.environ, wheels)
+    environ = offline_environ(os.environ, wheels)
     venv, python = to / "venv", to / "venv" / "bin" / "python"
     say("making the environment of breakeven", None)
     if not python.exists():
@@ -259,7 +259,7 @@ def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
     _run(command, environ, say)
 
 
-def offline(environ: Any, wheels: Path) -> dict[str, str]:
+def offline_environ(environ: Any, wheels: Path) -> dict[str, str]:
     """Nothing but the bundle's wheels is a source of packages."""
     kept = {
         name: value for name, value in environ.items()
@@ -298,7 +298,7 @@ def _drawn() -> Say:
     """One line that is written over at a terminal; elsewhere a line each twentieth."""
     last = ""
 
-    def say(words: str, fraction: "float | None") -> None:
+    def show_progress(words: str, fraction: "float | None") -> None:
         nonlocal last
         share = "     " if fraction is None else f"{fraction:4.0%} "
         if sys.stderr.isatty():
@@ -310,10 +310,10 @@ def _drawn() -> Say:
             last = step
             sys.stderr.write(f"{share}{words}\n")
 
-    return say
+    return show_progress
 
 
-def closing(manifest: dict[str, Any], to: Path) -> str:
+def closing_text(manifest: dict[str, Any], to: Path) -> str:
     """What is where, and how it is used."""
     lines = [
         f"vLLM {manifest['vllm']} ({manifest['flavour']}) is in {to / 'engine'}",
@@ -348,7 +348,7 @@ def main(arguments: "list[str] | None" = None) -> int:
         sys.stderr.write("\nstopped: the same command goes on\n")
         return 130
     sys.stderr.write("\n")
-    sys.stdout.write(closing(manifest, to) + "\n")
+    sys.stdout.write(closing_text(manifest, to) + "\n")
     return 0
 
 

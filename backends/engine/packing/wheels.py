@@ -35,7 +35,7 @@ def fetch(
 ) -> list[Path]:
     """The wheel of each, in `folder`; raises `InstallError` with pip's last lines."""
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [wanted_value for wanted_value in wanted if found(wanted_value, folder) is None]
+    missing = [wanted_value for wanted_value in wanted if find_wheel(wanted_value, folder) is None]
     done = len(wanted) - len(missing)
     for place in range(0, len(missing), AT_ONCE):
         some = missing[place : place + AT_ONCE]
@@ -44,7 +44,7 @@ def fetch(
         _download(some, target, source, folder)
     wheels = []
     for wanted_value in wanted:
-        wheel = found(wanted_value, folder)
+        wheel = find_wheel(wanted_value, folder)
         if wheel is None:
             raise InstallError(
                 f"{wanted_value.name} {wanted_value.version} came with another hash than its lock's"
@@ -53,7 +53,7 @@ def fetch(
     return wheels
 
 
-def found(locked_package: LockedPackage, folder: Path) -> Path | None:
+def find_wheel(locked_package: LockedPackage, folder: Path) -> Path | None:
     """Its wheel, if it is there and is the locked file; a broken one is removed."""
     stem = re.sub(
         r"[-_.]+", "[-_.]+", re.escape(locked_package.name).replace(r"\-", "-").replace(r"\.", ".")
@@ -80,7 +80,7 @@ def fetch_torch(
         known_sha256=known,
         find_links=source.find_links,
         index=source.torch_index,
-        target=tuple(target.pip_words),
+        target=tuple(target.pip_arguments),
     )
     wheel = torchwheel.fetch(search, say)
     if wheel is None:
@@ -118,7 +118,7 @@ def _download(
     command = [
         *source.pip, "download", "--no-deps", "--require-hashes", "--no-input",
         "--only-binary", ":all:", "--disable-pip-version-check", "--progress-bar", "off",
-        "--dest", str(folder), *target.pip_words, *links, "-r", str(lock),
+        "--dest", str(folder), *target.pip_arguments, *links, "-r", str(lock),
     ]  # fmt: skip
     code, tail = run(command, os.environ)
     lock.unlink()

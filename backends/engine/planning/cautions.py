@@ -11,7 +11,7 @@ from backends.engine.planning.refusals import refusals
 _SAVES_MEMORY = "such weights save memory, not time"
 
 
-def weakest(gpus: Sequence[GpuSpec]) -> GpuSpec:
+def weakest_gpu(gpus: Sequence[GpuSpec]) -> GpuSpec:
     """Mixed GPUs as one kind: the slowest sets every step, the smallest every share."""
     first = gpus[0]
     if all(gpu.name == first.name for gpu in gpus):
@@ -36,11 +36,11 @@ def weakest(gpus: Sequence[GpuSpec]) -> GpuSpec:
     )
 
 
-def mixed(gpus: Sequence[GpuSpec]) -> tuple[str, ...]:
+def mixed_gpus_note(gpus: Sequence[GpuSpec]) -> tuple[str, ...]:
     names = list(dict.fromkeys(gpu.name for gpu in gpus))
     if len(names) < 2:
         return ()
-    least = weakest(gpus)
+    least = weakest_gpu(gpus)
     said = (
         f"mixed GPUs ({', '.join(names)}): each step waits for the slowest, so all of them count as"
         f" {least.best_bandwidth_bytes_s / 1e12:g} TB/s and {least.memory_gib} GiB; a pool of each"
@@ -61,9 +61,9 @@ def cautions(
         *_formats(model, gpu),
         *refusals(model, layout),
         *_copies(model, layout),
-        *_stretched(model, question),
+        *_context_note(model, question),
         *_late(question, figures),
-        *_cramped(gpu, question, figures),
+        *_cache_note(gpu, question, figures),
     )
 
 
@@ -115,7 +115,7 @@ def _copies(model: ModelConfig, layout: ParallelLayout) -> list[str]:
     return []
 
 
-def _stretched(model: ModelConfig, question: PlanRequest) -> list[str]:
+def _context_note(model: ModelConfig, question: PlanRequest) -> list[str]:
     asked, has = question.context_tokens or 0, model.context_tokens
     if not has or asked <= has:
         return []
@@ -130,7 +130,7 @@ def _late(question: PlanRequest, figures: Figures) -> list[str]:
     return [f"{words}: promise more, or take more or faster GPUs"]
 
 
-def _cramped(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
+def _cache_note(gpu: GpuSpec, question: PlanRequest, figures: Figures) -> list[str]:
     """The load is more than the cache holds: vLLM would queue or preempt."""
     load = question.load
     if load is None or not any(figure.name == "concurrency" for figure in figures):

@@ -14,7 +14,7 @@ from backends.engine.modelconfig import ModelConfig
 from backends.engine.planning.question import DraftModel, Figures, ParallelLayout, PlanFigure, value
 
 
-def tokens_a_pass(draft: DraftModel) -> float:
+def tokens_per_pass(draft: DraftModel) -> float:
     if draft.acceptance >= 1.0:
         return draft.drafted + 1.0
     return (1.0 - draft.acceptance ** (draft.drafted + 1)) / (1.0 - draft.acceptance)
@@ -24,7 +24,7 @@ def drafting(gpu: GpuSpec, draft: DraftModel, layout: ParallelLayout, figures: F
     plain = value(figures, "decode_floor_s")
     model, count = draft.model, draft.drafted
     step = model.active_weight_bytes / (gpu.best_bandwidth_bytes_s * layout.tensor)
-    tokens = tokens_a_pass(draft)
+    tokens = tokens_per_pass(draft)
     each = (plain + count * step) / tokens
     return (
         PlanFigure(

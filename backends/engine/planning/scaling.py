@@ -32,7 +32,7 @@ def scaling(
 ) -> tuple[ScaledLayout, ...]:
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None)
-    found = [_scaled(model, gpu, asked, layout, planned) for layout in _layouts(model)]
+    found = [_scale_layout(model, gpu, asked, layout, planned) for layout in _layouts(model)]
     first = next((finding for finding in found if finding.tokens_s), None)
     if first is None or first.tokens_s is None:
         return tuple(found)
@@ -51,7 +51,7 @@ def _layouts(model: ModelConfig) -> list[ParallelLayout]:
     return sorted(few, key=lambda layout: (layout.gpus, layout.pipeline))
 
 
-def _scaled(
+def _scale_layout(
     model: ModelConfig,
     gpu: GpuSpec,
     question: PlanRequest,

@@ -154,7 +154,7 @@ def _by_link(seconds: float) -> str:
     return f" + {1e3 * seconds:.1f} ms of all-reduces" if seconds else ""
 
 
-def promised(
+def tpot_figures(
     model: ModelConfig,
     question: PlanRequest,
     gpu: GpuSpec,

@@ -57,7 +57,7 @@ def choices(
     found = [
         _choice(name, replace(model, weights=weights, stored_bytes=None), gpu, asked, planned)
         for name, weights in _FORMATS
-        if _multiplied(name, gpu)
+        if _is_multiplied(name, gpu)
     ]
     best = min(
         (format_ for format_ in found if format_.gpu_s_per_million is not None),
@@ -67,7 +67,7 @@ def choices(
     return tuple(replace(format_, advised=format_ is best) for format_ in found)
 
 
-def _multiplied(name: str, gpu: GpuSpec) -> bool:
+def _is_multiplied(name: str, gpu: GpuSpec) -> bool:
     if name == "int8" and "fp8" in gpu.flops:
         return False  # the same bytes and rate, and it wants calibration
     return name not in _UNITS or _UNITS[name] in gpu.flops

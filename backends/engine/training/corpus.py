@@ -92,7 +92,7 @@ def documents(library: Path, seed: int) -> Iterator[Document]:
     """Everything, in one order. `library`: the folder that holds Python's own modules."""
     rng = random.Random(seed)  # noqa: S311  (a choice of words, no secret)
     for name, text in sorted(topics.items()):
-        yield Document("topic", name, text, held_out=_is_kept(name))
+        yield Document("topic", name, text, held_out=_is_held_out(name))
         yield from _topic_chats(name, text)
     for path in sorted(library.rglob("*.py")):
         inside = path.relative_to(library)
@@ -114,13 +114,13 @@ def _source(path: Path, inside: Path, rng: random.Random) -> Iterator[Document]:
     except SyntaxError:  # samples of what is no Python
         return
     module = ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
-    yield Document("source", module, f"# {inside}\n{text}", held_out=_is_kept(module))
+    yield Document("source", module, f"# {inside}\n{text}", held_out=_is_held_out(module))
     if any(part in _TESTS for part in inside.parts):
         return
     about = ast.get_docstring(tree)
     if about and len(about) > _LEAST:
         for question in (f"What is the module {module} for?", f"Explain the module `{module}`."):
-            yield Document("chat", module, _cut(about), question, _is_kept(module))
+            yield Document("chat", module, _cut(about), question, _is_held_out(module))
     yield from _chats(module, _documented(module, tree.body), rng)
 
 
@@ -187,7 +187,7 @@ def _chats(
             (f"Which part of Python is this: {first}", f"It is `{finding.name}`."),
         )
         for question, answer in rng.sample(forms, 4):
-            yield Document("chat", module, answer, question, _is_kept(module))
+            yield Document("chat", module, answer, question, _is_held_out(module))
 
 
 def _topic_chats(name: str, text: str) -> Iterator[Document]:
@@ -198,7 +198,7 @@ def _topic_chats(name: str, text: str) -> Iterator[Document]:
         return
     subject = title.strip().rstrip(".")
     for question in (f"Explain {subject} in Python.", f"Tell me about {subject}.", f"help({name})"):
-        yield Document("chat", name, _cut(body), question, _is_kept(name))
+        yield Document("chat", name, _cut(body), question, _is_held_out(name))
 
 
 def _cut(text: str) -> str:
@@ -210,7 +210,7 @@ def _cut(text: str) -> str:
     return kept[:_ANSWER].strip()
 
 
-def _is_kept(name: str) -> bool:
+def _is_held_out(name: str) -> bool:
     """Whether it is kept for measuring: the same whatever the seed."""
     return hashlib.sha256(name.encode()).digest()[0] < _SHARE
 

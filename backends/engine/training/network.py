@@ -64,8 +64,8 @@ class Attention(nn.Module):
         def heads(of: Any, count: int) -> Any:
             return of.view(rows, length, count, size.head).transpose(1, 2)
 
-        queries = _turned(heads(self.q_proj(x), size.heads), turn)
-        keys = _turned(heads(self.k_proj(x), size.kv_heads), turn)
+        queries = _rotate_halves(heads(self.q_proj(x), size.heads), turn)
+        keys = _rotate_halves(heads(self.k_proj(x), size.kv_heads), turn)
         times = size.heads // size.kv_heads
         keys = keys.repeat_interleave(times, 1)
         values = heads(self.v_proj(x), size.kv_heads).repeat_interleave(times, 1)
@@ -133,7 +133,7 @@ def _positions(size: NetworkSize) -> tuple[Any, Any]:
     return both.cos(), both.sin()
 
 
-def _turned(x: Any, turn: tuple[Any, Any]) -> Any:
+def _rotate_halves(x: Any, turn: tuple[Any, Any]) -> Any:
     """The two halves of each head are the real and the imaginary parts."""
     first, second = x.chunk(2, -1)
     cosine, sine = turn

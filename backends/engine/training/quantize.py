@@ -90,8 +90,10 @@ def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
     dense = whole * scale.repeat_interleave(GROUP, 1)
     groups, outputs = width // GROUP, weight.shape[0]
     tensors = {
-        "qweight": _packed((whole + 8).T, 0, range(8)),
-        "qzeros": _packed(torch.full((groups, outputs), 7.0), 1, range(8)),  # one less, by format
+        "qweight": _pack_values((whole + 8).T, 0, range(8)),
+        "qzeros": _pack_values(
+            torch.full((groups, outputs), 7.0), 1, range(8)
+        ),  # one less, by format
         "scales": scale.T.contiguous().half(),
         "g_idx": (torch.arange(width) // GROUP).int(),
     }
@@ -99,7 +101,7 @@ def gptq(weight: Any, inputs: Any) -> QuantizedWeights:
 
 
 def awq(weight: Any, _inputs: Any) -> QuantizedWeights:
-    """Rounded between each group's least and most; what is scaled before is `rescaled`'s."""
+    """Rounded between each group's least and most; what is scaled before is `rescale_weights`'s."""
     groups = weight.reshape(weight.shape[0], -1, GROUP)
     low, high = groups.amin(2, keepdim=True), groups.amax(2, keepdim=True)
     scale = (high - low).clamp(min=1e-8) / 15
@@ -107,8 +109,8 @@ def awq(weight: Any, _inputs: Any) -> QuantizedWeights:
     whole = torch.clamp(torch.round(groups / scale) + zero, 0, 15)
     dense = ((whole - zero) * scale).reshape(weight.shape)
     tensors = {
-        "qweight": _packed(whole.reshape(weight.shape).T, 1, _AWQ_ORDER),
-        "qzeros": _packed(zero.squeeze(2).T, 1, _AWQ_ORDER),
+        "qweight": _pack_values(whole.reshape(weight.shape).T, 1, _AWQ_ORDER),
+        "qzeros": _pack_values(zero.squeeze(2).T, 1, _AWQ_ORDER),
         "scales": scale.squeeze(2).T.contiguous().half(),
     }
     return QuantizedWeights(tensors, dense)
@@ -125,7 +127,7 @@ _BY_NAME = {
 }  # fmt: skip
 
 
-def described(method: str) -> dict[str, Any]:
+def quantization_config(method: str) -> dict[str, Any]:
     """`quantization_config` of `config.json`."""
     if method in _BY_NAME:
         return _BY_NAME[method]
@@ -143,7 +145,7 @@ def described(method: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def rescaled(weights: dict[str, Any], inputs: dict[str, Any], layers: int) -> None:
+def rescale_weights(weights: dict[str, Any], inputs: dict[str, Any], layers: int) -> None:
     """AWQ: inputs that matter most get finer steps, and what comes before takes that back.
 
     In place. The share of the activations' size that scales is searched by the output's error.
@@ -171,7 +173,7 @@ def rescaled(weights: dict[str, Any], inputs: dict[str, Any], layers: int) -> No
             inputs[at + names[0]] = seen / best
 
 
-def observed(folder: Path, prompts: Path | None) -> dict[str, Any]:
+def observe_inputs(folder: Path, prompts: Path | None) -> dict[str, Any]:
     """What comes into each layer while the model answers the prompts itself: (rows, in)."""
     if prompts is None:
         return {}
@@ -206,9 +208,9 @@ def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dens
     stored = safetensors.torch.load_file(folder / "model.safetensors")
     weights = {name: tensor.float() for name, tensor in stored.items()}
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    inputs = observed(folder, prompts)
+    inputs = observe_inputs(folder, prompts)
     if method == "awq":
-        rescaled(weights, inputs, config["num_hidden_layers"])
+        rescale_weights(weights, inputs, config["num_hidden_layers"])
     found: dict[str, Any] = {}
     for name, weight in weights.items():
         layer = name.removesuffix(".weight")
@@ -221,7 +223,7 @@ def quantize(folder: Path, out: Path, method: str, prompts: Path | None, *, dens
         else:
             found |= {f"{layer}.{ending}": tensor for ending, tensor in made.tensors.items()}
     if not dense and method != "int2":
-        config["quantization_config"] = described(method)
+        config["quantization_config"] = quantization_config(method)
         if method in _BY_NAME:
             config["torch_dtype"] = "float16"  # what these formats' scales are
     shutil.copytree(folder, out, ignore=shutil.ignore_patterns("*.py", "__pycache__", "training*"))
@@ -241,7 +243,7 @@ def _inverse(inputs: Any) -> Any:
     return torch.linalg.cholesky(inverse, upper=True).float()
 
 
-def _packed(values: Any, along: int, order: Any) -> Any:
+def _pack_values(values: Any, along: int, order: Any) -> Any:
     """Eight 4-bit numbers in 32 bits, along an axis."""
     parts = values.long().unflatten(along, (-1, 8))
     total = sum(parts.select(along + 1, place) << (4 * shift) for shift, place in enumerate(order))

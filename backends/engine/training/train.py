@@ -71,7 +71,7 @@ class TrainingRows:
         self._device = device
         self._starts = {kind: streams[kind].starts for kind in KINDS}
         self._tokens = {
-            kind: torch.from_numpy(_wrapped(streams[kind].tokens)).to(device) for kind in KINDS
+            kind: torch.from_numpy(_wrap_tokens(streams[kind].tokens)).to(device) for kind in KINDS
         }
 
     def draw(self, shape: tuple[int, int]) -> Any:
@@ -86,7 +86,7 @@ class TrainingRows:
         return torch.cat(parts)
 
 
-def _wrapped(tokens: Any) -> Any:
+def _wrap_tokens(tokens: Any) -> Any:
     """Followed by its own beginning, so that a row may begin anywhere."""
     longest = max(length for machine in (GPU, CPU) for _, length in machine.phases) + 1
     return np.concatenate((tokens, np.resize(tokens, longest)))
@@ -131,14 +131,14 @@ class TrainingRun:
                 self.loss = self.network
                 self.step(rows.draw(shape), 0.0)
 
-    def look(self, streams: dict[str, TokenStream]) -> dict[str, float]:
+    def evaluate_losses(self, streams: dict[str, TokenStream]) -> dict[str, float]:
         """Mean loss in nats a token of each kind that is held out."""
         rows, length = self.machine.look
         found = {}
         self.network.eval()
         with torch.no_grad():
             for kind, stream in streams.items():
-                tokens = torch.from_numpy(_wrapped(stream.tokens)).to(self.machine.device)
+                tokens = torch.from_numpy(_wrap_tokens(stream.tokens)).to(self.machine.device)
                 starts = np.linspace(0, len(stream.starts) - 1, rows).astype(int)
                 at = torch.from_numpy(stream.starts[np.unique(starts)])
                 places = at.to(self.machine.device)[:, None]
@@ -158,7 +158,7 @@ def rate_at(spent: float) -> float:
     return PEAK * (0.01 + 0.99 * (1 + math.cos(math.pi * along)) / 2)
 
 
-def mixed(losses: dict[str, float]) -> float:
+def mix_losses(losses: dict[str, float]) -> float:
     return sum(SHARES[kind] * losses[kind] for kind in KINDS)
 
 
@@ -190,18 +190,23 @@ def train(
         spent = budget.spent(step, now - began)
         if spent >= (looks + 1) / LOOKS:
             looks += 1
-            seen = training.look(text.held_out)
-            say(f"{spent:6.1%} held out: {_words(seen)}")
-            if mixed(seen) < figures["loss"]:
+            seen = training.evaluate_losses(text.held_out)
+            say(f"{spent:6.1%} held out: {_losses_text(seen)}")
+            if mix_losses(seen) < figures["loss"]:
                 best = {
                     name: weight.detach().to("cpu", copy=True)
                     for name, weight in training.network.named_parameters()
                 }
-                figures = {"loss": mixed(seen), "by_kind": seen, "step": step, "tokens": tokens}
+                figures = {
+                    "loss": mix_losses(seen),
+                    "by_kind": seen,
+                    "step": step,
+                    "tokens": tokens,
+                }
     return best, figures | {"steps": step, "seconds": round(time.monotonic() - began, 1)}
 
 
-def _words(losses: dict[str, float]) -> str:
+def _losses_text(losses: dict[str, float]) -> str:
     return ", ".join(f"{kind} {loss:.3f} ({math.exp(loss):.1f})" for kind, loss in losses.items())
 
 
@@ -232,7 +237,7 @@ def main(arguments: list[str]) -> int:
     torch.set_float32_matmul_precision("high")
     began = time.monotonic()
 
-    def say(words: str) -> None:
+    def print_progress(words: str) -> None:
         sys.stdout.write(f"{time.monotonic() - began:7.1f} s  {words}\n")
         sys.stdout.flush()
 
@@ -240,12 +245,12 @@ def main(arguments: list[str]) -> int:
     text = read(given.corpus, size.vocabulary)
     for kind in KINDS:
         many, kept = len(text.learned[kind].tokens), len(text.held_out[kind].tokens)
-        say(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
+        print_progress(f"{kind}: {many:,} tokens to learn, {kept:,} held out")
     training = TrainingRun(size, GPU if torch.cuda.is_available() else CPU, given.dropout)
     count = sum(parameter.numel() for parameter in training.network.parameters())
-    say(f"{count:,} parameters on {training.machine.device}")
+    print_progress(f"{count:,} parameters on {training.machine.device}")
     weights, figures = train(
-        training, text, TrainingBudget(given.seconds, given.steps), given.seed, say
+        training, text, TrainingBudget(given.seconds, given.steps), given.seed, print_progress
     )
     total = write(given.out, weights, text, size)
     figures |= {
@@ -258,7 +263,7 @@ def main(arguments: list[str]) -> int:
         },
     }  # fmt: skip
     (given.out / "training.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    say(json.dumps(figures))
+    print_progress(json.dumps(figures))
     return 0
 
 

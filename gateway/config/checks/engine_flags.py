@@ -30,12 +30,12 @@ def judge_flags(
     wrong: dict[Place, str] = {}
     notes: list[str] = []
     for name, pool in settings.pools.items():
-        given = dict(_given(pool.engine)) if _is_started(pool.engine) else {}
+        given = dict(_flag_sets(pool.engine)) if _is_started(pool.engine) else {}
         if not any(given.values()):
             continue
         place = Path(pool.engine.environment or settings.state / "engine").resolve()
         try:
-            known = _known(Environment(place), ask)
+            known = _known_flags_of(Environment(place), ask)
         except BadFlags as error:
             first = " ".join(str(error).split())[:200]
             notes.append(f"pools.{name}.engine.flags were not checked: {first}")
@@ -50,7 +50,7 @@ def _is_started(engine: EngineSection) -> bool:
     return ENGINE_KINDS[engine.kind].program is not None and bool(engine.replicas)
 
 
-def _known(
+def _known_flags_of(
     environment: Environment, ask: Callable[[Environment], frozenset[str]]
 ) -> frozenset[str]:
     if vllm_version(environment) is None:
@@ -59,7 +59,7 @@ def _known(
     return ask(environment)
 
 
-def _given(engine: EngineSection) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _flag_sets(engine: EngineSection) -> Iterator[tuple[str, tuple[str, ...]]]:
     """A person's own flags and those of the profile, by the setting that brings them."""
     yield "flags", engine.flags
     if engine.profile is not None:

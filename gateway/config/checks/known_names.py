@@ -6,33 +6,33 @@ knows the names; while it has none of a kind, nothing is said of that kind.
 
 from collections.abc import Iterator, Mapping
 
-from gateway.config.aliases import logical
-from gateway.config.faults import ConfigFault, Place, nearest, warning
+from gateway.config.aliases import logical_models
+from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import Settings
 from gateway.config.schema_limits import EACH
-from gateway.config.unsatisfiable import compared, tags_of
+from gateway.config.unsatisfiable import compared_facts, tags_of
 
 Known = Mapping[str, frozenset[str]]
 _NOUNS = {"org": "organisation", "team": "team", "user": "user", "key": "key", "tag": "tag"}
 
 
-def unknown_names(settings: Settings, known: Known) -> Iterator[ConfigFault]:
-    names = {**known, "model": frozenset(name for name, _ in logical(settings))}
+def check_unknown_names(settings: Settings, known: Known) -> Iterator[ConfigFault]:
+    names = {**known, "model": frozenset(name for name, _ in logical_models(settings))}
     if any(name.endswith("/*") for name in settings.models):
         names["model"] = frozenset()  # any model of an open provider
-    for place, kind, name in mentions(settings):
+    for place, kind, name in mentioned_names(settings):
         there = names.get(kind, frozenset())
         if not there or name in there:
             continue
         noun = _NOUNS.get(kind)
         if noun is None:
-            yield warning(place, f"no model named `{name}`{nearest(name, there)}")
+            yield warning(place, f"no model named `{name}`{suggest(name, there)}")
         else:
-            near = nearest(name, there)
+            near = suggest(name, there)
             yield warning(place, f"no key of the ledger has the {noun} `{name}`{near}")
 
 
-def mentions(settings: Settings) -> Iterator[tuple[Place, str, str]]:
+def mentioned_names(settings: Settings) -> Iterator[tuple[Place, str, str]]:
     """Every place that names somebody, with the kind of name."""
     for index, rule in enumerate(settings.policies):
         here: Place = ("policies", index, "match")
@@ -56,7 +56,7 @@ def mentions(settings: Settings) -> Iterator[tuple[Place, str, str]]:
 def _of_condition(text: str) -> Iterator[tuple[str, str]]:
     """Names that a condition compares with; of a tag that it only asks for, the tag's."""
     seen = set()
-    for fact, value in compared(text):
+    for fact, value in compared_facts(text):
         if fact in ("team", "org", "user", "key", "model"):
             yield fact, value
         for tag in tags_of(fact):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-from gateway.config.aliases import logical, resolve_model
+from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import MatchSection, PolicyRuleSection, Settings
 from gateway.config.schema_policies import TimesSection
-from router.policy import MatchInput, RoutingRule, covers, matches
+from router.policy import MatchInput, RoutingRule, is_covering, is_match
 from router.types import Policy
 
 Limit = TypeVar("Limit", float, Decimal)
@@ -31,18 +31,18 @@ class OrderedRule:
     asks: RoutingRule
 
 
-def policy_order(settings: Settings) -> Iterator[ConfigFault]:
+def check_policy_order(settings: Settings) -> Iterator[ConfigFault]:
     above: list[OrderedRule] = []
     for index, source in enumerate(settings.policies):
-        rule = OrderedRule(index, source, _asks(source))
-        covering = _covering(settings, above, rule)
+        rule = OrderedRule(index, source, _match_of(source))
+        covering = _covering_rules(settings, above, rule)
         if not covering:
             above.append(rule)
             continue
-        yield _never_used(settings, rule, covering)
+        yield _never_used_fault(settings, rule, covering)
 
 
-def _never_used(
+def _never_used_fault(
     settings: Settings, rule: OrderedRule, covering: Mapping[str | None, OrderedRule]
 ) -> ConfigFault:
     uppers = list(dict.fromkeys(covering.values()))
@@ -54,7 +54,7 @@ def _never_used(
     upon += tuple(("policies", upper.index) for upper in uppers)
     if None not in covering:
         upon += (("models",),)
-    lost = _lost(settings, rule, covering)
+    lost = _lost_settings(settings, rule, covering)
     if not lost:
         return ConfigFault(("policies", rule.index), words, "warning", upon=upon)
     restrictions = " and ".join(f"`{name}`" for name in lost)
@@ -64,7 +64,7 @@ def _never_used(
     return ConfigFault(("policies", rule.index), words + f"`{uppers[0].source.name}`", upon=upon)
 
 
-def _covering(
+def _covering_rules(
     settings: Settings, above: Sequence[OrderedRule], rule: OrderedRule
 ) -> dict[str | None, OrderedRule]:
     """Return by model the rules that act in place of this one; empty while it can act.
@@ -72,11 +72,11 @@ def _covering(
     `None` stands for all of its models. The rules above may cover it together, each of them some
     of its models and teams.
     """
-    over = [upper for upper in above if _asks_no_more(upper.source, rule.source)]
+    over = [upper for upper in above if _is_condition_covered(upper.source, rule.source)]
     if not over:
         return {}
     for upper in over:
-        if covers(upper.asks, rule.asks):
+        if is_covering(upper.asks, rule.asks):
             return {None: upper}
     found: dict[str | None, OrderedRule] = {}
     for model in _models(settings, rule.source):
@@ -84,10 +84,10 @@ def _covering(
             part = RoutingRule(
                 "", _NOBODY, (model,), () if team is None else (team,), shadow=rule.asks.shadow
             )
-            first = next((upper for upper in over if covers(upper.asks, part)), None)
+            first = next((upper for upper in over if is_covering(upper.asks, part)), None)
             if first is None:
                 return {}
-            if _lost(settings, rule, {model: first}):
+            if _lost_settings(settings, rule, {model: first}):
                 found[model] = first
             else:
                 found.setdefault(model, first)
@@ -96,21 +96,21 @@ def _covering(
 
 def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
     """Return the logical models and the open patterns that the rule can be asked about."""
-    known = [name for name, _ in logical(settings)]
+    known = [name for name, _ in logical_models(settings)]
     if not rule.match.models:
         passed = [name for name, model in settings.models.items() if model == "passthrough"]
         return [*known, *passed]
     found: list[str] = []
     for name in rule.match.models:
         pattern = RoutingRule("", _NOBODY, (name,))
-        named = [each for each in known if matches(pattern, MatchInput(each, ""))]
+        named = [each for each in known if is_match(pattern, MatchInput(each, ""))]
         provider = name.partition("/")[0]
         is_open = settings.models.get(f"{provider}/*") == "passthrough" or name == "*"
         found += [name] if is_open or not named else named
     return found
 
 
-def _asks_no_more(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_condition_covered(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     """Whether conditions and hours of the upper rule hold wherever those of the lower do."""
     asked, below = upper.match, lower.match
     if upper.shadow and not lower.shadow:
@@ -133,12 +133,12 @@ def _is_always(times: TimesSection) -> bool:
     return whole_day and len(set(times.days)) in (0, 7)
 
 
-def _asks(rule: PolicyRuleSection) -> RoutingRule:
-    """Model and team; conditions and hours are compared by `_asks_no_more`."""
+def _match_of(rule: PolicyRuleSection) -> RoutingRule:
+    """Model and team; conditions and hours are compared by `_is_condition_covered`."""
     return RoutingRule("", _NOBODY, rule.match.models, rule.match.teams, shadow=rule.shadow)
 
 
-def _lost(
+def _lost_settings(
     settings: Settings, rule: OrderedRule, covering: Mapping[str | None, OrderedRule]
 ) -> list[str]:
     """Return the settings by which this rule is stricter than a rule that acts in its place."""
@@ -164,11 +164,11 @@ def _stays_inside(settings: Settings, rule: PolicyRuleSection, model: str | None
     )
 
 
-def _keeps_residency(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_residency_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return lower.residency == "any" or upper.residency == "internal_only" or _is_own(upper)
 
 
-def _keeps_candidates(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_candidates_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     if not lower.candidates:
         return True
     if _is_own(lower) and upper.residency == "internal_only":
@@ -180,15 +180,15 @@ def _is_own(rule: PolicyRuleSection) -> bool:
     return bool(rule.candidates) and all(name.startswith("pool:") for name in rule.candidates)
 
 
-def _keeps_cap(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_cap_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return _no_looser(upper.max_usd_per_request, lower.max_usd_per_request)
 
 
-def _keeps_quality(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_quality_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     return _no_looser(upper.max_quality_loss, lower.max_quality_loss)
 
 
-def _keeps_slo(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
+def _is_slo_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     """Only a strict promise leaves targets out; one that no time is stated for is none."""
     ours, theirs = lower.slo, upper.slo
     if not ours.strict or (ours.ttft_ms is None and ours.tpot_ms is None):
@@ -207,9 +207,9 @@ def _no_looser(upper: Limit | None, lower: Limit | None) -> bool:
 
 # What a policy can only tighten: a request that no longer falls under it loses that protection.
 RESTRICTIONS: Mapping[str, Callable[[PolicyRuleSection, PolicyRuleSection], bool]] = {
-    "residency": _keeps_residency,
-    "candidates": _keeps_candidates,
-    "max_usd_per_request": _keeps_cap,
-    "max_quality_loss": _keeps_quality,
-    "slo.strict": _keeps_slo,
+    "residency": _is_residency_preserved,
+    "candidates": _is_candidates_preserved,
+    "max_usd_per_request": _is_cap_preserved,
+    "max_quality_loss": _is_quality_preserved,
+    "slo.strict": _is_slo_preserved,
 }

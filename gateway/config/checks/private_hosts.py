@@ -10,7 +10,7 @@ from ipaddress import ip_network
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from backends.address_policy import LOCALHOST, Address, AddressPolicy, stated
+from backends.address_policy import LOCALHOST, Address, AddressPolicy, parse_address
 from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import Settings
 
@@ -28,20 +28,20 @@ class NamedHost(NamedTuple):
     networks: tuple[str, ...]
 
 
-def private_hosts(
+def check_private_hosts(
     settings: Settings, addresses: Mapping[str, Sequence[str]]
 ) -> Iterator[ConfigFault]:
     """`addresses`: where names lead, as far as that is known."""
     for named in named_hosts(settings):
         found = next(
-            (address for text in addresses.get(named.host, ()) if (address := stated(text))
-             and _refused(named, address)), None,
+            (address for text in addresses.get(named.host, ()) if (address := parse_address(text))
+             and _is_refused(named, address)), None,
         )  # fmt: skip
         place = (*named.place[:-1], "networks")
         upon = (place,)
-        literal = stated(named.host)
+        literal = parse_address(named.host)
         if literal is not None:
-            if _refused(named, literal) and not literal.is_loopback:
+            if _is_refused(named, literal) and not literal.is_loopback:
                 words = f"`{named.host}` is a private address: say `networks: [{_net(literal)}]`"
                 engines = " if it is a provider, or name an engine of yours in a pool's `endpoints`"
                 is_provider = named.place[0] == "providers"
@@ -77,11 +77,11 @@ def _host(url: str | None) -> str:
         return ""
 
 
-def _refused(named: NamedHost, address: Address) -> bool:
+def _is_refused(named: NamedHost, address: Address) -> bool:
     networks = tuple(text for text in named.networks if _is_network(text))
     if named.host == LOCALHOST and address.is_loopback:
         return False
-    return AddressPolicy(networks).refuses(address) is not None
+    return AddressPolicy(networks).is_refused(address) is not None
 
 
 def _is_network(text: str) -> bool:

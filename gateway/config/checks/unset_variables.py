@@ -8,7 +8,7 @@ from gateway.config.schema import Settings
 NOT_SET = "is not set in the environment"
 
 
-def unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[ConfigFault]:
+def check_unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[ConfigFault]:
     """Warn of each: the file may be checked where no secret is, but a start ends at it."""
     for place, variable in needed_variables(settings):
         if not environ.get(variable, "").strip():
@@ -17,12 +17,12 @@ def unset_variables(settings: Settings, environ: Mapping[str, str]) -> Iterator[
 
 def needed_variables(settings: Settings) -> Iterator[tuple[Place, str]]:
     """Return those of sections that are in use, with the setting that names each."""
-    for place, variable in _named(settings):
+    for place, variable in _named_variables(settings):
         if variable is not None:
             yield place, variable
 
 
-def _named(settings: Settings) -> Iterator[tuple[Place, str | None]]:
+def _named_variables(settings: Settings) -> Iterator[tuple[Place, str | None]]:
     replay, shown = settings.server.idempotency.replay, settings.dashboard
     if replay.enabled:
         yield ("server", "idempotency", "replay", "key_env"), replay.key_env

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import and_, func, select
 
 from gateway.auth import BUDGETS, CHANGES, CONTRACTS, EVERY_TEAM
-from gateway.control.admin.verb import NoInput, OperationContext, listed, verb
+from gateway.control.admin.verb import NoInput, OperationContext, list_document, verb
 from ledger.budgets.scopes import TEAM
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.money import usd_exact
@@ -39,7 +39,7 @@ def budgets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     )
     with place.ledger.connect() as connection:
         found = budget_states(connection, place.now_us, () if team is None else (team,))
-    return listed([_line(state) for state in found if team in (None, state.scope)])
+    return list_document([_line(state) for state in found if team in (None, state.scope)])
 
 
 def _line(state: BudgetState) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def contracts_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
             pusd = row.pop(name)
             row[name.replace("pusd", "usd")] = None if pusd is None else usd_exact(pusd)
     found: list[dict[str, Any]] = msgspec.to_builtins(rows)
-    return listed(found)
+    return list_document(found)
 
 
 @verb(
@@ -88,7 +88,7 @@ def contracts_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 def changes_list(place: OperationContext, given: LedgerChangesInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = changes(connection, given.limit)
-    return listed(msgspec.to_builtins(found))
+    return list_document(msgspec.to_builtins(found))
 
 
 def _moment(at_s: int) -> str:

@@ -35,7 +35,7 @@ class EngineHost:
         self._stale_s = settings.telemetry.stale_s
         self._board = board
 
-    def look(self, row: int) -> EngineSnapshot:
+    def snapshot(self, row: int) -> EngineSnapshot:
         board, seat = self._board, self.runtime.engines[row]
         loads, life = board.loads(row), board.life(row)
         state = engine_state(board.published(row), loads, Clock().now_s(), self._stale_s, life=life)
@@ -46,9 +46,9 @@ class EngineHost:
         )
 
     def every(self) -> list[EngineSnapshot]:
-        return [self.look(row) for row in range(len(self.runtime.engines))]
+        return [self.snapshot(row) for row in range(len(self.runtime.engines))]
 
-    def named(self, name: str) -> list[EngineSnapshot]:
+    def engines_named(self, name: str) -> list[EngineSnapshot]:
         """The engines that a name means; raises `OverrideError` when there are none."""
         found = [
             snapshot

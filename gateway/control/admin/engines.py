@@ -17,15 +17,21 @@ from gateway.control import override_changes as verbs
 from gateway.control.admin.enginehost import EngineSnapshot
 from gateway.control.admin.overrides import author
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
-from gateway.fleet.engine_notes import words_of
+from gateway.control.admin.verb import (
+    NoInput,
+    OperationContext,
+    OperationRefused,
+    list_document,
+    verb,
+)
+from gateway.fleet.engine_notes import read_status_notes
 from gateway.fleet.measurements import EngineMeasurement, read_measurements
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import TARGET, barred
 from gateway.runtime import EngineReplica
 from ledger.fleet.upkeepnotes import UpkeepNote, read_notes
 from ledger.overrides import Override
-from ledger.reports.waterfall import far
+from ledger.reports.waterfall import is_far
 from router.types import EngineState, TargetHealth
 
 _Name = Annotated[
@@ -54,16 +60,16 @@ class RestartEngineInput(msgspec.Struct, forbid_unknown_fields=True):
 )
 def engines_status(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.engines() as host:
-        stands = verbs.in_force(place.ledger, place.now_us)
-        notes, words = read_notes(host.runtime.run_dir), words_of(host.runtime.run_dir)
+        stands = verbs.overrides_in_force(place.ledger, place.now_us)
+        notes, words = read_notes(host.runtime.run_dir), read_status_notes(host.runtime.run_dir)
         ttft_us, tpot_us = _promised_us(place.settings)
         measured = read_measurements(host.runtime.run_dir)
-        return listed(
+        return list_document(
             [
-                _seen(snapshot, stands)
+                _engine_entry(snapshot, stands)
                 | {"reason": words.get(snapshot.seat.name)}
                 | _upkeep(snapshot, notes)
-                | {"measured": _measured(measured.get(snapshot.seat.name))}
+                | {"measured": _measurement_document(measured.get(snapshot.seat.name))}
                 | _way(host.round_trip_us(snapshot.row), ttft_us)
                 | _steps(snapshot.state, tpot_us)
                 for snapshot in host.every()
@@ -80,10 +86,12 @@ def engines_status(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def engines_drain(place: OperationContext, given: EngineNameInput) -> dict[str, Any]:
     with place.engines() as host:
-        host.named(given.engine)
+        host.engines_named(given.engine)
         verbs.disable(place.ledger, place.settings, given.engine, author(place, given.note))
-        stands = verbs.in_force(place.ledger, place.now_us)
-        return listed([_seen(snapshot, stands) for snapshot in host.named(given.engine)])
+        stands = verbs.overrides_in_force(place.ledger, place.now_us)
+        return list_document(
+            [_engine_entry(snapshot, stands) for snapshot in host.engines_named(given.engine)]
+        )
 
 
 @verb(
@@ -107,9 +115,9 @@ def engines_resume(place: OperationContext, given: EngineNameInput) -> dict[str,
 )
 def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[str, Any]:
     with place.engines() as host:
-        stands = verbs.in_force(place.ledger, place.now_us)
-        told = words_of(host.runtime.run_dir)
-        for snapshot in (found := host.named(given.engine)):
+        stands = verbs.overrides_in_force(place.ledger, place.now_us)
+        told = read_status_notes(host.runtime.run_dir)
+        for snapshot in (found := host.engines_named(given.engine)):
             if not snapshot.seat.managed:
                 words = (
                     f"{snapshot.seat.name} was not started by this gateway: "
@@ -133,10 +141,10 @@ def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[
                 raise OperationRefused(words, param="engine")
         for finding in found:
             host.order(finding.row)
-        return listed([_seen(finding, stands) for finding in found])
+        return list_document([_engine_entry(finding, stands) for finding in found])
 
 
-def _seen(engine_snapshot: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:
+def _engine_entry(engine_snapshot: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:
     state = engine_snapshot.state
     return {
         "engine": engine_snapshot.seat.name,
@@ -157,7 +165,7 @@ def _upkeep(engine_snapshot: EngineSnapshot, notes: Mapping[str, UpkeepNote]) ->
     return {"upkeep": None if note is None else msgspec.to_builtins(note)}
 
 
-def _measured(note: EngineMeasurement | None) -> dict[str, Any] | None:
+def _measurement_document(note: EngineMeasurement | None) -> dict[str, Any] | None:
     """When its speed was found out, how, and what was sent to it for that."""
     if note is None:
         return None
@@ -174,7 +182,7 @@ def _promised_us(settings: Settings) -> tuple[int | None, int | None]:
 
 def _way(round_trip_us: int | None, promised_us: int | None) -> dict[str, Any]:
     """The round trip, and whether it is much of the tightest promise."""
-    return {"round_trip_us": round_trip_us, "far": far(round_trip_us, promised_us)}
+    return {"round_trip_us": round_trip_us, "far": is_far(round_trip_us, promised_us)}
 
 
 def _steps(state: EngineState, promised_us: int | None) -> dict[str, Any]:

@@ -9,8 +9,14 @@ import msgspec
 
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, listed, verb
-from ledger.currencies import ExchangeRate, standing, unknown
+from gateway.control.admin.verb import (
+    NoInput,
+    OperationContext,
+    OperationRefused,
+    list_document,
+    verb,
+)
+from ledger.currencies import ExchangeRate, current_quotes, unknown
 from ledger.manual_entries import (
     CURRENCY,
     PROJECT,
@@ -18,8 +24,8 @@ from ledger.manual_entries import (
     ManualEntry,
     enter,
     entries,
-    in_force,
-    seen_us,
+    entries_in_force,
+    latest_us,
 )
 
 MOST_MEMBERS, LONGEST = 40, 200
@@ -64,7 +70,7 @@ class QuoteCurrencyInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /projects", INVOICES, None, "Whose the projects on providers' bills are", NoInput)
 def projects_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(entry) for entry in _standing(place, PROJECT)])
+    return list_document([_entry_document(entry) for entry in _current_entries(place, PROJECT)])
 
 
 @verb(
@@ -80,12 +86,12 @@ def projects_map(place: OperationContext, given: MapProjectInput) -> dict[str, A
         raise OperationRefused(words, param="provider")
     subject = f"{PROJECT}{given.provider}/{given.project}"
     says = None if given.team is None else {"team": given.team}
-    return _entered(place, subject, says, given.note)
+    return _enter_entry(place, subject, says, given.note)
 
 
 @verb("GET /scenarios", USAGE + EVERY_TEAM, None, "Scenarios that were saved by name", NoInput)
 def scenarios_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(entry) for entry in _standing(place, SCENARIO)])
+    return list_document([_entry_document(entry) for entry in _current_entries(place, SCENARIO)])
 
 
 @verb("POST /scenarios", CONTRACTS + APPLY, None, "Save a scenario by its name", SaveScenarioInput)
@@ -96,7 +102,7 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
     if len(given.turned) > MOST_MEMBERS:
         raise OperationRefused(f"a scenario has at most {MOST_MEMBERS} members", param="turned")
     says = {"page": given.page, "turned": given.turned}
-    return _entered(place, SCENARIO + given.name, says, given.note)
+    return _enter_entry(place, SCENARIO + given.name, says, given.note)
 
 
 @verb(
@@ -107,9 +113,9 @@ def scenarios_save(place: OperationContext, given: SaveScenarioInput) -> dict[st
     DropScenarioInput,
 )
 def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[str, Any]:
-    if given.name not in {entry.name for entry in _standing(place, SCENARIO)}:
+    if given.name not in {entry.name for entry in _current_entries(place, SCENARIO)}:
         raise OperationRefused(f"there is no scenario named `{given.name}`", param="name")
-    return _entered(place, SCENARIO + given.name, None, given.note)
+    return _enter_entry(place, SCENARIO + given.name, None, given.note)
 
 
 @verb(
@@ -120,7 +126,7 @@ def scenarios_drop(place: OperationContext, given: DropScenarioInput) -> dict[st
     NoInput,
 )
 def currencies_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([_told(entry) for entry in _quoted(place).values()])
+    return list_document([_entry_document(entry) for entry in _current_quotes(place).values()])
 
 
 @verb(
@@ -132,7 +138,7 @@ def currencies_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict[str, Any]:
     fault = unknown(given.currency)
-    if fault is not None and given.currency not in _quoted(place):
+    if fault is not None and given.currency not in _current_quotes(place):
         raise OperationRefused(f"`currency`: {fault}", param="currency")
     if not given.per_usd.is_finite() or not 0 < given.per_usd <= 10**9:
         raise OperationRefused(
@@ -142,31 +148,31 @@ def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict
         raise OperationRefused(f"{given.day} is to come: a rate is of a day that was", param="day")
     quoted = ExchangeRate(f"{given.per_usd.normalize():f}", str(given.day), given.source)
     says = msgspec.structs.asdict(quoted)
-    said = _entered(place, CURRENCY + given.currency, says, given.note)
-    return {**said, "in_force": _quoted(place)[given.currency].says}
+    said = _enter_entry(place, CURRENCY + given.currency, says, given.note)
+    return {**said, "in_force": _current_quotes(place)[given.currency].says}
 
 
-def _quoted(place: OperationContext) -> dict[str, ManualEntry]:
+def _current_quotes(place: OperationContext) -> dict[str, ManualEntry]:
     with place.ledger.connect() as connection:
         found = entries(connection, CURRENCY)
-    return standing(found, seen_us(found, place.now_us))
+    return current_quotes(found, latest_us(found, place.now_us))
 
 
-def _standing(place: OperationContext, kind: str) -> list[ManualEntry]:
+def _current_entries(place: OperationContext, kind: str) -> list[ManualEntry]:
     with place.ledger.connect() as connection:
-        found = in_force(entries(connection, kind), place.now_us)
+        found = entries_in_force(entries(connection, kind), place.now_us)
     return [entry for _, entry in sorted(found.items()) if entry.says is not None]
 
 
-def _entered(
+def _enter_entry(
     place: OperationContext, subject: str, says: dict[str, Any] | None, note: str | None
 ) -> dict[str, Any]:
     given = ManualEntry(0, subject, says, place.now_us, place.now_us, place.by, note)
     with place.ledger.begin() as connection:
-        return _told(enter(connection, given))
+        return _entry_document(enter(connection, given))
 
 
-def _told(manual_entry: ManualEntry) -> dict[str, Any]:
+def _entry_document(manual_entry: ManualEntry) -> dict[str, Any]:
     return {
         "number": manual_entry.number,
         "name": manual_entry.name,

@@ -9,7 +9,7 @@ from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import resolve_model
 from gateway.control.admin.overrides import author
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import OperationContext, OperationRefused, listed, verb
+from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
 from gateway.control.estimate_resets import store_reset
 from gateway.control.override_changes import OverrideError
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable, KnownRatio
@@ -39,7 +39,7 @@ class ResetEstimatesInput(msgspec.Struct, forbid_unknown_fields=True):
 )
 def estimates_show(place: OperationContext, given: ShowEstimatesInput) -> dict[str, Any]:
     model = _logical(place, given.model)
-    return listed([_document(known) for known in _known(place, model, given.team)])
+    return list_document([_document(known) for known in _known(place, model, given.team)])
 
 
 @verb(

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.control.access import caller
+from gateway.control.access import caller_of
 from gateway.control.admin.enginehost import EngineHost
-from gateway.control.admin.verb import AdminOperation, OperationContext, refusal
+from gateway.control.admin.verb import AdminOperation, OperationContext, request_error_of
 from gateway.errors import RequestError
 from gateway.http.body import encode
 from ledger.identity.keys import Identity
@@ -49,8 +49,8 @@ class AdminExecutor:
 
     async def answer(self, verb: AdminOperation[Any], request: Request) -> bytes:
         """What the verb tells, as JSON; raises what the client is told instead."""
-        identity = caller(request)
-        given = await self._given(verb, request)
+        identity = caller_of(request)
+        given = await self._parse_input(verb, request)
         whose = identity.team_id or actor(identity)
         if self._here.total() >= AT_ONCE or self._here[whose] >= EACH:
             raise RequestError("overloaded", "Too many wait already.", retry_after_s=RETRY_S)
@@ -62,7 +62,7 @@ class AdminExecutor:
             message = "The ledger is away at the moment."
             raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error
         except Exception as error:
-            if (told := refusal(error)) is not None:
+            if (told := request_error_of(error)) is not None:
                 raise told from error
             raise
         finally:
@@ -88,7 +88,7 @@ class AdminExecutor:
     def _engines(self) -> Iterator[EngineHost]:
         yield self._host
 
-    async def _given(self, verb: AdminOperation[Any], request: Request) -> Any:
+    async def _parse_input(self, verb: AdminOperation[Any], request: Request) -> Any:
         """Within the size limit and the receive deadline; every member known, and storable."""
         try:
             if verb.in_query:

@@ -12,7 +12,7 @@ import msgspec
 from gateway.auth import EVERY_TEAM, USAGE
 from gateway.control.admin.verb import NUMBER_LIMIT, OperationContext, OperationRefused, verb
 from gateway.control.decisions.hypothetical import HypotheticalRequest, explain
-from gateway.control.decisions.recorded import recorded
+from gateway.control.decisions.recorded import read_recorded_decision
 from gateway.control.pricing.configured import price_aliases
 from ledger.prices.stored import load_price_book
 from router.explain import as_dict, as_lines
@@ -34,7 +34,7 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
     max_tokens: _Tokens | None = None
 
 
-def told(decision: Decision) -> dict[str, Any]:
+def decision_document(decision: Decision) -> dict[str, Any]:
     """Of a supposed request."""
     return {"attempts": [], "decision": as_dict(decision), "lines": as_lines(decision)}
 
@@ -51,19 +51,21 @@ def decisions_explain(place: OperationContext, given: ExplainInput) -> dict[str,
         raise OperationRefused("name either `request_id` or `model`", param="request_id")
     team = _only_team(place)
     if given.request_id is not None:
-        found = recorded(place.ledger, given.request_id, team)
+        found = read_recorded_decision(place.ledger, given.request_id, team)
         if found is None:
             words = f"the ledger has no request `{given.request_id}`: rows arrive within a second"
             raise OperationRefused(words, kind="no_request", param="request_id")
         document = {"attempts": found.attempts, "decision": None, "lines": found.lines}
     else:
-        document = _supposed(place, given, team)
+        document = _explain_hypothetical(place, given, team)
     # What has no end (the age of what was never seen) is null in JSON.
     finite: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return finite
 
 
-def _supposed(place: OperationContext, given: ExplainInput, only: str | None) -> dict[str, Any]:
+def _explain_hypothetical(
+    place: OperationContext, given: ExplainInput, only: str | None
+) -> dict[str, Any]:
     assert given.model is not None, "one of both was named"
     if only is not None and given.team not in (None, only):
         raise OperationRefused("this key asks for its own team", kind="forbidden", param="team")
@@ -76,7 +78,7 @@ def _supposed(place: OperationContext, given: ExplainInput, only: str | None) ->
         raise OperationRefused(
             f"there is no model named `{given.model}`", kind="no_model", param="model"
         )
-    return told(decision)
+    return decision_document(decision)
 
 
 def _only_team(place: OperationContext) -> str | None:

@@ -14,7 +14,7 @@ from gateway.control.admin.verb import (
     NoInput,
     OperationContext,
     OperationRefused,
-    listed,
+    list_document,
     verb,
 )
 from ledger.invoices import books as invoices
@@ -25,7 +25,7 @@ from ledger.invoices.reconcile import (
     ReconciliationLine,
     by_day_and_model,
     by_key,
-    mapped,
+    map_projects,
     model_of,
 )
 from ledger.manual_entries import project_teams
@@ -75,7 +75,9 @@ class PostInvoiceInput(msgspec.Struct, forbid_unknown_fields=True):
 )
 def invoices_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
-        return listed(msgspec.to_builtins([asdict(row) for row in invoices.stored(connection)]))
+        return list_document(
+            msgspec.to_builtins([asdict(row) for row in invoices.list_invoices(connection)])
+        )
 
 
 @verb(
@@ -111,14 +113,18 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
 )
 def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
-        invoice = invoices.find(connection, given.invoice)
+        invoice = invoices.find_invoice(connection, given.invoice)
         provider = invoice.party.removeprefix(PROVIDER)
         known = project_teams(connection, provider, place.now_us)
-        lines = mapped(invoices.lines_of(connection, given.invoice), {**known, **given.projects})
-        booked = invoices.booked(connection, invoice.party, invoice.first_day, invoice.last_day)
+        lines = map_projects(
+            invoices.lines_of(connection, given.invoice), {**known, **given.projects}
+        )
+        booked = invoices.booked_costs(
+            connection, invoice.party, invoice.first_day, invoice.last_day
+        )
     if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
-    rows = [_told(*row) for row in _rows(invoice, lines, booked, given.by)]
+    rows = [_line_document(*row) for row in _rows(invoice, lines, booked, given.by)]
     found: dict[str, Any] = msgspec.to_builtins(
         {"invoice": asdict(invoice), "by": given.by, "rows": rows}
     )
@@ -136,15 +142,17 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
     manner, number = PostingMode(given.manner), given.invoice
     if given.look:
         with place.ledger.connect() as connection:
-            invoice = invoices.find(connection, number)
-            days = invoices.differences(connection, invoice, manner)
+            invoice = invoices.find_invoice(connection, number)
+            days = invoices.posting_differences(connection, invoice, manner)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
         seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found}
         if place.now_us >= invoices.postable_us(invoice):
             return seen
         until_us = invoices.postable_us(invoice)
-        return {**seen, "waits": {"until_us": until_us, "why": invoices.too_early(invoice)}}
-    days = invoices.post(place.ledger, number, by=place.by, at_us=place.now_us, manner=manner)
+        return {**seen, "waits": {"until_us": until_us, "why": invoices.too_early_text(invoice)}}
+    days = invoices.post_invoice(
+        place.ledger, number, by=place.by, at_us=place.now_us, manner=manner
+    )
     return {"invoice": number, "posted_pusd": _by_day(days)}
 
 
@@ -174,7 +182,7 @@ def _rows(
     return [(str(day), row) for day, rows in days.items() for row in rows]
 
 
-def _told(day: str, row: ReconciliationLine) -> dict[str, Any]:
+def _line_document(day: str, row: ReconciliationLine) -> dict[str, Any]:
     told = asdict(row) | {"difference_pusd": row.difference_pusd}
     return {"day": day, **told} if day else told
 

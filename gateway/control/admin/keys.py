@@ -15,10 +15,10 @@ from sqlalchemy.orm import Session
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import OperationContext, OperationRefused, listed, verb
+from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.people import OPEN, PERSON
-from gateway.control.roles import ROLES, KeyRole, KeyScope, lacking, role_of
+from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
 from gateway.request.routes import allowed
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
@@ -109,7 +109,7 @@ def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
         )
     page = found[: given.limit]
     return {
-        **listed([_document(key, place.now_us) for key in page]),
+        **list_document([_document(key, place.now_us) for key in page]),
         "first_id": page[0].id if page else None,
         "last_id": page[-1].id if page else None,
         "has_more": len(found) > len(page),
@@ -197,7 +197,7 @@ def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any
             session, given.key_id, _author(place, given.note),
             pepper=_pepper(place, session), ends_us=ends_us, expires_us=expires_us,
         )  # fmt: skip
-        after = keychanges.find(session.connection(), given.key_id)
+        after = keychanges.find_key(session.connection(), given.key_id)
     told = _shown_once(made, old.team, old.org)
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
 
@@ -225,7 +225,7 @@ def _within_reach(
     """A key of another team is told from none by nobody who acts for one team."""
     whose, missing = place.identity, f"no key has the id `{key_id}`"
     try:
-        found = keychanges.find(session.connection(), key_id)
+        found = keychanges.find_key(session.connection(), key_id)
     except IdentityError:
         raise OperationRefused(missing, kind="no_such_key", param=param) from None
     if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
@@ -244,7 +244,7 @@ def _refuse_excess(
     """What a key may do is the most that it hands on; the host's own command line has no bounds."""
     if whose is None:
         return
-    if missing := lacking(whose.scopes | _made_for_others(whose), scopes):
+    if missing := missing_scopes(whose.scopes | _made_for_others(whose), scopes):
         names = ", ".join(f"`{name}`" for name in missing)
         words = f"this key lacks {names}, and cannot hand it on"
         raise OperationRefused(words, kind="forbidden", param="scopes")
@@ -281,7 +281,7 @@ def _own_end(whose: Identity | None, session: Session) -> int | None:
     """When the key that asks ends by itself; people and the command line do not."""
     if whose is None or whose.key_id in (PERSON, OPEN):
         return None
-    return keychanges.find(session.connection(), whose.key_id).expires_us
+    return keychanges.find_key(session.connection(), whose.key_id).expires_us
 
 
 def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:

@@ -7,9 +7,9 @@ import msgspec
 from gateway.auth import APPLY, OPERATIONS
 from gateway.control import override_changes as verbs
 from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import NoInput, OperationContext, listed, verb
+from gateway.control.admin.verb import NoInput, OperationContext, list_document, verb
 from gateway.followers import FOLLOW_S
-from gateway.policies.overrides import until
+from gateway.policies.overrides import describe_end
 from ledger.overrides import Override
 
 _Target = Annotated[
@@ -56,7 +56,7 @@ def document(override: Override) -> dict[str, Any]:
     return {
         kind: name,
         "says": override.says,
-        "until": until(override).removeprefix(" until ") or None,
+        "until": describe_end(override).removeprefix(" until ") or None,
         "by": override.actor,
         "note": override.note,
         "number": override.number,
@@ -71,11 +71,11 @@ def document(override: Override) -> dict[str, Any]:
     NoInput,
 )
 def targets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    stands = verbs.in_force(place.ledger, place.now_us)
+    stands = verbs.overrides_in_force(place.ledger, place.now_us)
     return {
         "targets": verbs.target_names(place.settings),
         "overrides": [document(stand) for stand in stands],
-        "unserved": verbs.unserved(place.settings, stands),
+        "unserved": verbs.unserved_models(place.settings, stands),
     }
 
 
@@ -87,7 +87,9 @@ def targets_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     NoInput,
 )
 def routes_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    return listed([document(override) for override in verbs.in_force(place.ledger, place.now_us)])
+    return list_document(
+        [document(override) for override in verbs.overrides_in_force(place.ledger, place.now_us)]
+    )
 
 
 @verb(
@@ -99,7 +101,9 @@ def routes_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def targets_disable(place: OperationContext, given: DisableTargetInput) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
-    return _said(place, [verbs.disable(place.ledger, place.settings, given.target, by)])
+    return _overrides_document(
+        place, [verbs.disable(place.ledger, place.settings, given.target, by)]
+    )
 
 
 @verb(
@@ -110,7 +114,9 @@ def targets_disable(place: OperationContext, given: DisableTargetInput) -> dict[
     EnableTargetInput,
 )
 def targets_enable(place: OperationContext, given: EnableTargetInput) -> dict[str, Any]:
-    return _said(place, verbs.enable(place.ledger, given.target, author(place, given.note)))
+    return _overrides_document(
+        place, verbs.enable(place.ledger, given.target, author(place, given.note))
+    )
 
 
 @verb(
@@ -122,7 +128,9 @@ def targets_enable(place: OperationContext, given: EnableTargetInput) -> dict[st
 )
 def routes_force(place: OperationContext, given: ForceRouteInput) -> dict[str, Any]:
     by = author(place, given.note, given.lasts)
-    return _said(place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)])
+    return _overrides_document(
+        place, [verbs.force(place.ledger, place.settings, given.to, given.model, by)]
+    )
 
 
 @verb(
@@ -134,12 +142,16 @@ def routes_force(place: OperationContext, given: ForceRouteInput) -> dict[str, A
 )
 def routes_release(place: OperationContext, given: ReleaseRouteInput) -> dict[str, Any]:
     by = author(place, given.note)
-    return _said(place, [verbs.release(place.ledger, place.settings, given.model, by)])
+    return _overrides_document(
+        place, [verbs.release(place.ledger, place.settings, given.model, by)]
+    )
 
 
-def _said(place: OperationContext, said: list[Override]) -> dict[str, Any]:
+def _overrides_document(place: OperationContext, said: list[Override]) -> dict[str, Any]:
     """With the models that are left without a target."""
-    left = verbs.unserved(place.settings, verbs.in_force(place.ledger, place.now_us))
+    left = verbs.unserved_models(
+        place.settings, verbs.overrides_in_force(place.ledger, place.now_us)
+    )
     return {"overrides": [document(line) for line in said], "unserved": left}
 
 

@@ -14,7 +14,7 @@ from gateway.control.admin.verb import (
     NUMBER_LIMIT,
     NoInput,
     OperationContext,
-    listed,
+    list_document,
     verb,
 )
 from gateway.control.override_changes import OverrideAuthor
@@ -71,7 +71,7 @@ class PolicyHistoryInput(msgspec.Struct, forbid_unknown_fields=True):
 
 @verb("GET /policies", POLICIES, "policy show", "The policies in force, and since when", NoInput)
 def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    document, stored, rules = policy_changes.shown(place.ledger, place.settings)
+    document, stored, rules = policy_changes.policies_document(place.ledger, place.settings)
     stands = stored is not None and stored.document is not None and rules.fault is None
     source = "the ledger" if stands else policy_changes.FILE
     promises = [
@@ -94,7 +94,9 @@ def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def policies_check(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
     known = names_of_keys(place.settings, os.environ)
-    return policy_changes.checked(examine_set(given.policies, place.settings, given.name, known))
+    return policy_changes.check_document(
+        examine_set(given.policies, place.settings, given.name, known)
+    )
 
 
 @verb(
@@ -105,8 +107,8 @@ def policies_check(place: OperationContext, given: JudgePoliciesInput) -> dict[s
     JudgePoliciesInput,
 )
 def policies_diff(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
-    change = policy_changes.fitting(given.policies, place.settings, given.name)
-    return {"changes": policy_changes.changes(place.ledger, place.settings, change.new)}
+    change = policy_changes.parse_change(given.policies, place.settings, given.name)
+    return {"changes": policy_changes.diff_lines(place.ledger, place.settings, change.new)}
 
 
 @verb(
@@ -117,7 +119,7 @@ def policies_diff(place: OperationContext, given: JudgePoliciesInput) -> dict[st
     PolicyHistoryInput,
 )
 def policies_history(place: OperationContext, given: PolicyHistoryInput) -> dict[str, Any]:
-    return listed(policy_changes.past(place.ledger, place.settings, given.limit))
+    return list_document(policy_changes.policy_history(place.ledger, place.settings, given.limit))
 
 
 @verb(
@@ -128,7 +130,7 @@ def policies_history(place: OperationContext, given: PolicyHistoryInput) -> dict
     ApplyPoliciesInput,
 )
 def policies_apply(place: OperationContext, given: ApplyPoliciesInput) -> dict[str, Any]:
-    change = policy_changes.fitting(given.policies, place.settings, given.name)
+    change = policy_changes.parse_change(given.policies, place.settings, given.name)
     return _put(place, change, given.note, given.follows)
 
 
@@ -140,10 +142,12 @@ def policies_apply(place: OperationContext, given: ApplyPoliciesInput) -> dict[s
     RollBackPoliciesInput,
 )
 def policies_rollback(place: OperationContext, given: RollBackPoliciesInput) -> dict[str, Any]:
-    change = policy_changes.earlier(place.ledger, place.settings, given.set, to_file=given.to_file)
+    change = policy_changes.previous_policies(
+        place.ledger, place.settings, given.set, to_file=given.to_file
+    )
     if given.look:
-        lines = policy_changes.changes(place.ledger, place.settings, change.new)
-        return _told(policy_changes.newest(place.ledger), lines, change, place)
+        lines = policy_changes.diff_lines(place.ledger, place.settings, change.new)
+        return _change_document(policy_changes.newest_number(place.ledger), lines, change, place)
     return _put(place, change, given.note, given.follows)
 
 
@@ -153,15 +157,15 @@ def _put(
     note: str | None,
     follows: int | None,
 ) -> dict[str, Any]:
-    lines = policy_changes.changes(place.ledger, place.settings, change.new)
-    number = policy_changes.newest(place.ledger)
+    lines = policy_changes.diff_lines(place.ledger, place.settings, change.new)
+    number = policy_changes.newest_number(place.ledger)
     if lines:
         author = OverrideAuthor(place.by, note, place.now_us)
-        number = policy_changes.put_in_force(place.ledger, change, author, follows=follows)
-    return _told(number, lines, change, place)
+        number = policy_changes.activate_policies(place.ledger, change, author, follows=follows)
+    return _change_document(number, lines, change, place)
 
 
-def _told(
+def _change_document(
     number: int, lines: list[str], change: policy_changes.PolicySetChange, place: OperationContext
 ) -> dict[str, Any]:
     return {"set": number, "changes": lines, "version": version(change.new), "by": place.by}

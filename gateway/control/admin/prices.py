@@ -16,7 +16,7 @@ import msgspec
 
 from gateway.auth import APPLY, PRICES
 from gateway.config.settings import Settings
-from gateway.control.admin.verb import OperationContext, OperationRefused, listed, verb
+from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
 from gateway.control.pricing.configured import names_in_use, price_aliases
 from gateway.control.pricing.plain import flag_json, plan_json, price_json, record_json
 from gateway.control.pricing.sources import PriceSource, PriceText, source_of
@@ -88,7 +88,7 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
         unread = () if price is None else book.unread_terms(price, place.now_us)
         shown.append(price_json(each_name, price, doubts.get(each_name, ()), unread))
     if not single:
-        return listed(shown)
+        return list_document(shown)
     history = [
         record_json(record) for record in records_of(place.ledger, shown[0]["name"] or names[0])
     ]
@@ -122,12 +122,12 @@ def prices_check(place: OperationContext, given: CheckPricesInput) -> dict[str, 
     largest=LARGEST,
 )
 def prices_diff(place: OperationContext, given: PriceSourceInput) -> dict[str, Any]:
-    found, plan = _look(place, given)
+    found, plan = _plan_import(place, given)
     return {
         **plan_json(plan),
         "refused": len(found.refused),
         "new_versions": len(plan.changes.rows),
-        "approves": _word(plan),
+        "approves": _plan_digest(plan),
     }
 
 
@@ -140,33 +140,35 @@ def prices_diff(place: OperationContext, given: PriceSourceInput) -> dict[str, A
     largest=LARGEST,
 )
 def prices_import(place: OperationContext, given: ImportPricesInput) -> dict[str, Any]:
-    found, plan = _look(place, given)
-    if given.approves != _word(plan):
+    found, plan = _plan_import(place, given)
+    if given.approves != _plan_digest(plan):
         words = "what is approved is not what would be stored: look at the changes again"
         raise OperationRefused(words, kind="prices_moved", param="approves")
     stamp = replace(found.stamp, actor=place.by)
     if given.only:
         stamp = replace(stamp, read_on=None)
-    again = partial(_planned, found, given.only)
+    again = partial(_plan_of_source, found, given.only)
     done = import_approved(place.ledger, again, plan, stamp=stamp, at_us=place.now_us)
     return {**plan_json(done), "stored": len(done.changes.rows), "by": stamp.actor}
 
 
-def _look(place: OperationContext, given: PriceSourceInput) -> tuple[PriceSource, PriceImportPlan]:
+def _plan_import(
+    place: OperationContext, given: PriceSourceInput
+) -> tuple[PriceSource, PriceImportPlan]:
     text = None if given.content is None else PriceText(given.source, given.content, given.read_on)
     stored = stored_prices(place.ledger)
     configured = place.settings.prices
     found = source_of(text or given.source, given.book, configured, stored, place.now_us)
-    return found, _planned(found, given.only, stored, place.now_us)
+    return found, _plan_of_source(found, given.only, stored, place.now_us)
 
 
-def _word(plan: PriceImportPlan) -> str:
+def _plan_digest(plan: PriceImportPlan) -> str:
     """Names what a person saw; the same whenever it is planned, unless something changed."""
     told = (plan.book, approved(plan))
     return sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()[:32]
 
 
-def _planned(
+def _plan_of_source(
     found: PriceSource, only: Sequence[str] | None, stored: Sequence[Price], at_us: int
 ) -> PriceImportPlan:
     return planned(
@@ -202,7 +204,7 @@ def _doubts(place: OperationContext, book: PriceBook, names: Sequence[str]) -> l
     for name in names:
         price = book.find(name, now_us)
         if price is not None and price.name in changed:
-            words = f"{_moved(changed[price.name])}: `breakeven prices diff --from litellm`"
+            words = f"{_moved_note(changed[price.name])}: `breakeven prices diff --from litellm`"
             found.append(PriceFlag(name, price.version, PriceDoubt.PENDING, words))
     return sorted(found, key=lambda flag: (flag.name, flag.flag))
 
@@ -213,7 +215,7 @@ def _concerns_all(book: PriceBook, doubt: PriceFlag, at_us: int) -> bool:
     return price is not None and bool(unlimited_terms(book.unread_terms(price, at_us), ()))
 
 
-def _moved(entry: PriceChange) -> str:
+def _moved_note(entry: PriceChange) -> str:
     kinds = ", ".join(sorted({amount.kind for amount in entry.amounts})) or "charges not in it"
     return f"the bundled map states another price ({kinds})"
 

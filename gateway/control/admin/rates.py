@@ -17,8 +17,8 @@ from gateway.control.admin.verb import NoInput, OperationContext, OperationRefus
 from gateway.followers import FOLLOW_S
 from ledger.declared import DeclaredContract
 from ledger.fleet.accrual import midnight_us
-from ledger.fleet.paidrates import GpuRate, carried, carry_rates, rate_of, standing_rates
-from ledger.manual_entries import RATE, ManualEntry, enter, entries, to_come
+from ledger.fleet.paidrates import GpuRate, apply_rate, carry_rates, rate_of, standing_rates
+from ledger.manual_entries import RATE, ManualEntry, enter, entries, upcoming_entries
 from ledger.money import PPM, MoneyError, split_largest_remainder, usd_exact, usd_to_pusd
 
 HOUR_S, WEEK_HOURS, MOST_USD = 3_600, 168, 1_000_000
@@ -58,11 +58,11 @@ class WithdrawRateInput(msgspec.Struct, forbid_unknown_fields=True):
     NoInput,
 )
 def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
-    declared = _declared(place.settings)
+    declared = _declared_contracts(place.settings)
     with place.ledger.connect() as connection:
         found = entries(connection, RATE)
         standing = standing_rates(connection, place.now_us)
-    later = to_come(found, place.now_us)
+    later = upcoming_entries(found, place.now_us)
     pools = []
     for name, contract in declared.items():
         entry = standing.get(name)
@@ -71,7 +71,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
                 "pool": name, "gpu_type": contract["gpu_type"],
                 "gpus": contract["gpus_per_replica"] * contract["replicas"],
                 "machine": contract["machine"], "simulated": contract["simulated"],
-                "in_force": _terms(carried(contract, entry)), "configured": _terms(contract),
+                "in_force": _terms(apply_rate(contract, entry)), "configured": _terms(contract),
                 "entered": None if entry is None or entry.says is None else _entry(entry),
                 "to_come": [_entry(each) for each in later if each.name == name],
             }
@@ -87,14 +87,14 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
     EnterRateInput,
 )
 def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any]:
-    declared = _declared(place.settings)
-    names = _sharing(declared, given.pool)
-    from_us = _begins(given.since, place.now_us)
+    declared = _declared_contracts(place.settings)
+    names = _pools_sharing_machine(declared, given.pool)
+    from_us = _start_us_of(given.since, place.now_us)
     with place.ledger.begin() as connection:
         standing = standing_rates(connection, place.now_us)
-        now = {name: carried(declared[name], standing.get(name)) for name in names}
+        now = {name: apply_rate(declared[name], standing.get(name)) for name in names}
         said = [
-            _say(connection, place, name, rate, from_us=from_us, note=given.note)
+            _enter_rate(connection, place, name, rate, from_us=from_us, note=given.note)
             for name, rate in _rates(given, now, place.settings).items()
         ]
         carry_rates(connection, place.now_us)
@@ -110,23 +110,26 @@ def rates_enter(place: OperationContext, given: EnterRateInput) -> dict[str, Any
 )
 def rates_withdraw(place: OperationContext, given: WithdrawRateInput) -> dict[str, Any]:
     """The configuration's word again, at once, and of all that was to come."""
-    declared = _declared(place.settings)
-    names = _sharing(declared, given.pool)
+    declared = _declared_contracts(place.settings)
+    names = _pools_sharing_machine(declared, given.pool)
     with place.ledger.begin() as connection:
         found = entries(connection, RATE)
-        standing, later = standing_rates(connection, place.now_us), to_come(found, place.now_us)
+        standing, later = (
+            standing_rates(connection, place.now_us),
+            upcoming_entries(found, place.now_us),
+        )
         known = {name for name, entry in standing.items() if entry.says is not None}
         if not (known | {entry.name for entry in later}) & set(names):
             raise OperationRefused(f"no rate is entered for pool `{given.pool}`", param="pool")
         said = [
-            _say(connection, place, name, None, from_us=place.now_us, note=given.note)
+            _enter_rate(connection, place, name, None, from_us=place.now_us, note=given.note)
             for name in names
         ]
         carry_rates(connection, place.now_us, {name: _rate(declared[name]) for name in names})
     return {"entered": [_entry(line) for line in said], "by": place.by}
 
 
-def _say(
+def _enter_rate(
     connection: Connection,
     place: OperationContext,
     pool: str,
@@ -182,7 +185,7 @@ def _pusd(name: str, usd: Decimal) -> int:
         raise OperationRefused(str(error), param=name) from error
 
 
-def _begins(since: date | None, now_us: int) -> int:
+def _start_us_of(since: date | None, now_us: int) -> int:
     if since is None:
         return now_us
     from_us = midnight_us(since) or 0
@@ -198,13 +201,13 @@ def _begins(since: date | None, now_us: int) -> int:
     return from_us
 
 
-def _declared(settings: Settings) -> dict[str, dict[str, Any]]:
+def _declared_contracts(settings: Settings) -> dict[str, dict[str, Any]]:
     """By pool, what the configuration says, as a contract's columns."""
     found: list[DeclaredContract] = contracts(settings)
     return {contract.pool: asdict(contract) for contract in found}
 
 
-def _sharing(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
+def _pools_sharing_machine(declared: Mapping[str, Mapping[str, Any]], pool: str) -> list[str]:
     """The pool and all others on its machine."""
     if pool not in declared:
         raise OperationRefused(f"there is no pool `{pool}` in the configuration", param="pool")

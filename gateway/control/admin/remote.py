@@ -54,7 +54,7 @@ class RemoteAdmin:
         raise OperationRefused(words.removesuffix("."))
 
 
-def in_clear(url: str) -> bool:
+def is_cleartext(url: str) -> bool:
     """Whether anybody on the way there reads the key: plain HTTP, to another host."""
     parts = urlsplit(url)
     if parts.scheme != "http" or parts.hostname in (None, "localhost"):
@@ -65,7 +65,7 @@ def in_clear(url: str) -> bool:
         return True
 
 
-def bearer(url: str, environ: Mapping[str, str]) -> str:
+def bearer_token(url: str, environ: Mapping[str, str]) -> str:
     """Find the credential to send: one of the three variables. Raises `OperationRefused`."""
     named = [name for name in (API_KEY, TOKEN, TOKEN_COMMAND) if environ.get(name)]
     if not named:
@@ -76,13 +76,13 @@ def bearer(url: str, environ: Mapping[str, str]) -> str:
     if len(named) > 1:
         raise OperationRefused(f"set {named[0]} or {named[1]}, not both: nobody could say who asks")
     said = environ[named[0]]
-    found = (_printed(said) if named[0] == TOKEN_COMMAND else said).strip()
+    found = (_run_token_command(said) if named[0] == TOKEN_COMMAND else said).strip()
     if not (found.isascii() and found.isprintable() and found):
         raise OperationRefused(f"{named[0]} gives no token")
     return found
 
 
-def _printed(command: str) -> str:
+def _run_token_command(command: str) -> str:
     """What it says on its other output is the person's to read: a code to type, a fault."""
     try:
         done = subprocess.run(  # noqa: S603 - the person's own command, as they wrote it; no shell
@@ -100,10 +100,10 @@ def remote(url: str, environ: Mapping[str, str]) -> Iterator[RemoteAdmin]:
     base = url.rstrip("/").removesuffix("/v1")
     if not base.startswith(("http://", "https://")):
         raise OperationRefused(f"`{url}` is no address: it begins with http:// or https://")
-    headers = {"authorization": f"Bearer {bearer(url, environ)}"}
+    headers = {"authorization": f"Bearer {bearer_token(url, environ)}"}
     try:
         # Plain HTTP within this machine is told to no proxy of the environment, with its key.
-        proxied = urlsplit(base).scheme != "http" or in_clear(base)
+        proxied = urlsplit(base).scheme != "http" or is_cleartext(base)
         client = httpx.Client(base_url=base, headers=headers, timeout=TIMEOUT_S, trust_env=proxied)
     except (httpx.InvalidURL, ValueError) as error:
         raise OperationRefused(f"`{url}` is no address: {error}") from error

@@ -22,13 +22,13 @@ def admin_router(desk: AdminExecutor) -> APIRouter:
             methods=[verb.method],
             summary=verb.summary,
             operation_id=verb.name,
-            openapi_extra=described(verb),
+            openapi_extra=describe_input(verb),
             response_model=dict[str, Any],
         )
     return router
 
 
-def described(verb: AdminOperation[Any]) -> dict[str, Any]:
+def describe_input(verb: AdminOperation[Any]) -> dict[str, Any]:
     """The query's parameters, or the body."""
     schema = msgspec.json.schema(verb.given)
     shape = _whole(schema["$defs"][verb.given.__name__], schema["$defs"])

@@ -116,11 +116,11 @@ KINDS: dict[type[Exception], str] = {
 }
 
 
-def listed(found: list[dict[str, Any]]) -> dict[str, Any]:
+def list_document(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {"object": "list", "data": found}
 
 
-def refusal(error: Exception) -> RequestError | None:
+def request_error_of(error: Exception) -> RequestError | None:
     """What a client is told of a verb's own error; None for any other."""
     words = f"{error}".removesuffix(".") + "."
     if isinstance(error, OperationRefused):

@@ -90,7 +90,7 @@ def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, 
         raise OperationRefused("two sets have two names", param="against_name")
     for name, text in sets:
         if text != IN_FORCE:
-            policyverbs.fitting(text, place.settings, name)
+            policyverbs.parse_change(text, place.settings, name)
     asked = WhatIfRequest(
         tuple(sets), given.ledger, tuple(given.model), tuple(given.engine), given.times,
         given.most, given.seed,
@@ -98,9 +98,9 @@ def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, 
     order = WhatIfJobSpec(asked, place.settings.model_dump(mode="json"), place.now_us)
     with _what_ifs(place) as what_ifs:
         try:
-            job = what_ifs.begin(order, place.by)
+            job = what_ifs.start_job(order, place.by)
         except WhatIfBusy:
-            found = what_ifs.look(None)
+            found = what_ifs.job_status(None)
             who = "" if found is None else f", asked for by {found['by']}"
             words = f"another what-if is under way on this host{who}: ask again when it has ended"
             raise OperationRefused(words, kind="what_if_busy") from None
@@ -116,7 +116,7 @@ def policies_simulate(place: OperationContext, given: WhatIfInput) -> dict[str, 
 )
 def policies_simulated(place: OperationContext, given: JobInput) -> dict[str, Any]:
     with _what_ifs(place) as what_ifs:
-        found = what_ifs.look(given.job)
+        found = what_ifs.job_status(given.job)
     if found is None:
         words = "there is no such what-if" if given.job else "nobody has asked for a what-if yet"
         raise OperationRefused(

@@ -11,8 +11,8 @@ import msgspec
 
 from gateway.request.plan import DECISION_LIMIT_BYTES
 from router.decide import decide
-from router.explain import as_dict, packed_within
-from router.snapshot_codec import Inputs, thaw
+from router.explain import as_dict, pack_bounded
+from router.snapshot_codec import Inputs, decode
 from router.types import Decision
 
 
@@ -58,20 +58,20 @@ class DecisionReplay:
                 f" age {engine.age_s:.3f} s"
             )
         same = "the same, byte by byte" if self.identical else "ANOTHER DECISION"
-        chosen = self.decision.chosen
+        chosen = self.decision.first_choice
         name = "nobody" if chosen is None else chosen.candidate.name
         return [*found, f"decided again: {name} ({self.decision.reason.value}), {same}"]
 
 
-def again(inputs: bytes, recorded: bytes) -> DecisionReplay:
+def replay_decision(inputs: bytes, recorded: bytes) -> DecisionReplay:
     """Raises `ValueError` for what another release froze."""
     try:
-        request, policy, candidates = thaw(msgspec.msgpack.decode(inputs, strict=False))
+        request, policy, candidates = decode(msgspec.msgpack.decode(inputs, strict=False))
     except (TypeError, msgspec.DecodeError) as error:
         raise ValueError(f"the frozen inputs cannot be read: {error}") from error
     decision = decide(request, policy, candidates)
     asked = request, policy, decision
-    packed = packed_within(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
+    packed = pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
     return DecisionReplay((request, policy, candidates), decision, packed == recorded)
 
 

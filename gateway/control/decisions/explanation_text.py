@@ -62,16 +62,16 @@ def document(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     }
 
 
-def sentences(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> list[str]:
+def explain_attempt(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> list[str]:
     """`before`: the try before it, which failed."""
-    found = [_asked(row)] if before is None else []
-    found.append(_went(row, before))
+    found = [_request_line(row)] if before is None else []
+    found.append(_routing_line(row, before))
     if row.duration_us is not None:
         found += [_came(row), _cost(row)]
     return found
 
 
-def _asked(row: Row[*tuple[Any, ...]]) -> str:
+def _request_line(row: Row[*tuple[Any, ...]]) -> str:
     at = f"{datetime.fromtimestamp(row.opened_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
     tags = dict(row.tags or {})
     line = tags.pop(BATCH_TAG, None)
@@ -80,7 +80,7 @@ def _asked(row: Row[*tuple[Any, ...]]) -> str:
     return f"asked {at} for {row.model} by key {row.key_id} of team {row.team_id}{marked}{of_batch}"
 
 
-def _went(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> str:
+def _routing_line(row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None) -> str:
     if before is not None:
         why = f"the next in order, for {before.target} failed: {_ending(before)}"
     else:

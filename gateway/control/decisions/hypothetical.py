@@ -29,11 +29,11 @@ from gateway.config.settings import (
 from gateway.fleet.candidates import CandidateBuilder, bar_partly_priced
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.policies.overrides import barred, standing
+from gateway.policies.overrides import barred, standing_overrides
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import RuleSet
 from gateway.policies.sets import rules_of
-from gateway.runtime import Runtime, RuntimePorts, resolve
+from gateway.runtime import Runtime, RuntimePorts, resolve_runtime
 from ledger.overrides import Override, overrides
 from ledger.policies import policies_in_force
 from ledger.prices.book import PriceBook
@@ -60,17 +60,19 @@ def explain(
     if found is None:
         return None
     name, model = found
-    said = _said(settings, books, clock := Clock())
+    said = _read_stated_request(settings, books, clock := Clock())
     with _looked_at(settings) as (runtime, board):
-        targets = Fleet(settings, runtime, nobody).targets(name, model)
+        targets = Fleet(settings, runtime, make_null_backend).targets(name, model)
         entries = RuleSet(said.settings).entries(name, question.team)
         chain = PolicyChain(entries, model, targets, barred(said.overrides, name, targets))
         candidates = CandidateBuilder(
             board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
         )
-        terms = chain.terms(partial(_asking, name, question), wall_us=clock.wall_us(), key="")
+        terms = chain.terms(
+            partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
+        )
         request = _request(name, model, question, terms)
-        frozen = candidates.freeze(
+        frozen = candidates.build(
             targets,
             request,
             model.compare_with,
@@ -90,12 +92,12 @@ class _StatedRequest(NamedTuple):
     overrides: Sequence[Override] = ()
 
 
-def _said(settings: Settings, books: Engine | None, clock: Clock) -> _StatedRequest:
+def _read_stated_request(settings: Settings, books: Engine | None, clock: Clock) -> _StatedRequest:
     if books is None:
         return _StatedRequest(settings)
     return _StatedRequest(
         rules_of(settings, policies_in_force(books)).settings,
-        standing(overrides(books), clock.wall_us()),
+        standing_overrides(overrides(books), clock.wall_us()),
     )
 
 
@@ -115,7 +117,7 @@ def _request(
     )
 
 
-def _asking(model: str, question: HypotheticalRequest) -> ConditionInput:
+def _condition_input(model: str, question: HypotheticalRequest) -> ConditionInput:
     return ConditionInput(
         model=model,
         team=question.team,
@@ -133,7 +135,7 @@ def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, SharedLoadTable]]:
         if runtime is not None and runtime.policy_version == version(settings):
             board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
         else:
-            runtime = unstarted(settings)
+            runtime = unstarted_runtime(settings)
             board = SharedLoadTable(Path(folder) / "board", runtime.layout)
         try:
             yield runtime, board
@@ -141,7 +143,7 @@ def _looked_at(settings: Settings) -> Iterator[tuple[Runtime, SharedLoadTable]]:
             board.close()
 
 
-def unstarted(settings: Settings) -> Runtime:
+def unstarted_runtime(settings: Settings) -> Runtime:
     """What `serve` would resolve, without a port and without a ledger."""
     engines = {
         f"pool:{name}/{index}": 0
@@ -150,7 +152,7 @@ def unstarted(settings: Settings) -> Runtime:
     }
     providers = {name: 0 for name, provider in settings.providers.items() if provider.start}
     state = str(settings.state.resolve())
-    return resolve(
+    return resolve_runtime(
         settings.model_copy(update={"state_dir": state}),
         RuntimePorts(engines, providers),
         ledger_url="",
@@ -170,6 +172,8 @@ class NullBackend:
         """Nothing is open."""
 
 
-def nobody(_name: str, _what: PoolSection | ProviderSection, _url: str | None) -> Backend:
+def make_null_backend(
+    _name: str, _what: PoolSection | ProviderSection, _url: str | None
+) -> Backend:
     """A wire client to nowhere, for a fleet that is only looked at."""
     return NullBackend()

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, Row, select
 
 from gateway.control.decisions import explanation_text
-from gateway.control.decisions.decision_replay import again
+from gateway.control.decisions.decision_replay import replay_decision
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import AttemptDecisionRow, AttemptRow, RefusalRow
 from ledger.reports.waterfall import lines as drawn
@@ -28,7 +28,9 @@ class RecordedDecision(NamedTuple):
     lines: list[str]
 
 
-def recorded(engine: Engine, request_id: str, team: str | None = None) -> RecordedDecision | None:
+def read_recorded_decision(
+    engine: Engine, request_id: str, team: str | None = None
+) -> RecordedDecision | None:
     """`None`: the ledger has no such request, or not of this team (`None`: of any)."""
     query = (
         select(
@@ -51,7 +53,7 @@ def recorded(engine: Engine, request_id: str, team: str | None = None) -> Record
     with engine.connect() as connection:
         rows = connection.execute(query).all()
         if not rows:
-            return _refused(connection, request_id, team)
+            return _read_refusal(connection, request_id, team)
         tries = waterfall(connection, request_id)
     documents, lines = [], []
     for before, row in zip([None, *rows], rows, strict=False):
@@ -68,14 +70,14 @@ def _try(
     row: Row[*tuple[Any, ...]], before: Row[*tuple[Any, ...]] | None
 ) -> tuple[dict[str, Any], list[str]]:
     lines = [f"{row.attempt_id} at {row.target}: {row.status or 'open'}"]
-    lines += [f"  {line}" for line in explanation_text.sentences(row, before)]
+    lines += [f"  {line}" for line in explanation_text.explain_attempt(row, before)]
     document: dict[str, Any] = {
         "attempt_id": row.attempt_id, "target": row.target, "status": row.status,
         **explanation_text.document(row),
     }  # fmt: skip
     if row.decision:
         document |= _decision(row.decision, lines)
-        replayed, told = _again(row.inputs, row.decision)
+        replayed, told = _replay_lines(row.inputs, row.decision)
         document["again"] = replayed
         lines += [f"  {line}" for line in told]
     policy, would, why = row.shadow_policy, row.shadow_target, row.shadow_reason
@@ -85,7 +87,9 @@ def _try(
     return document, lines
 
 
-def _refused(connection: Connection, request_id: str, team: str | None) -> RecordedDecision | None:
+def _read_refusal(
+    connection: Connection, request_id: str, team: str | None
+) -> RecordedDecision | None:
     """Asked of nobody: why each target was out. What was frozen is kept of attempts alone."""
     query = select(RefusalRow).where(RefusalRow.request_id == request_id)
     if team is not None:
@@ -145,12 +149,12 @@ def _decision(blob: bytes, lines: list[str]) -> dict[str, Any]:
     return {"decision": found}
 
 
-def _again(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
+def _replay_lines(inputs: bytes | None, blob: bytes) -> tuple[dict[str, Any] | None, list[str]]:
     """The decision made again from what was kept of its inputs."""
     if not inputs:
         return None, ["its inputs were not kept: budgets or a batch changed it, or it was too long"]
     try:
-        found = again(inputs, blob)
+        found = replay_decision(inputs, blob)
     except ValueError as error:  # another release wrote it
         return None, [str(error)]
     return found.document(), found.lines()
@@ -167,7 +171,11 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
         " ".join(
             [
                 f"{candidate['name']}: {candidate['reason']}",
-                *(_told(name, candidate[name]) for name in NUMBERS if candidate[name] is not None),
+                *(
+                    _figure_text(name, candidate[name])
+                    for name in NUMBERS
+                    if candidate[name] is not None
+                ),
                 *_kv(candidate["engine"]),
                 *_cap(candidate["output_cap_tokens"]),
             ]
@@ -176,7 +184,7 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
     ]
 
 
-def _told(name: str, number: float) -> str:
+def _figure_text(name: str, number: float) -> str:
     """Money as people read it; what engine time is worth, by the hour, as GPUs are paid for."""
     if name == "objective_pusd":
         return f"objective={usd_text(round(number))}"

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 from joserfc.jwk import KeySet
 
-from backends.address_policy import LOCALHOST, AddressPolicy, stated
+from backends.address_policy import LOCALHOST, AddressPolicy, parse_address
 from backends.pinned import PinnedTransport
 from gateway.clock import Clock
 from gateway.control.oidc.tokens import NoKey, TokenRequirements, usable
@@ -59,28 +59,28 @@ class Issuer:
     async def keys(self, kid: str | None) -> KeySet:
         """Find keys that may have signed a token naming `kid`. Raises `IssuerUnavailable`."""
         under_way = self._turn.locked()  # whoever knows the key already need not wait for its end
-        if self._lacks(kid) if under_way else self._wanting(kid):
+        if self._lacks(kid) if under_way else self._is_fetch_due(kid):
             async with self._turn:
-                if self._wanting(kid):
+                if self._is_fetch_due(kid):
                     await self._fetch()
-        found = self._standing()
+        found = self._current_keys()
         if found is None:
             raise IssuerUnavailable
         return found
 
-    def _standing(self) -> KeySet | None:
+    def _current_keys(self) -> KeySet | None:
         over = self._clock.now_s() - self._fetched_s > KEPT_S
         return None if over else self._keys
 
     def _lacks(self, kid: str | None) -> bool:
-        keys = self._standing()
+        keys = self._current_keys()
         return keys is None or not (kid is None or any(key.kid == kid for key in keys))
 
-    def _wanting(self, kid: str | None) -> bool:
+    def _is_fetch_due(self, kid: str | None) -> bool:
         """Whether to ask now: a key is missing or all are old, and it is a while since the last."""
         now_s = self._clock.now_s()
         old = now_s - self._fetched_s >= FRESH_S
-        pause_s = AGAIN_S if self._standing() is None else PAUSE_S
+        pause_s = AGAIN_S if self._current_keys() is None else PAUSE_S
         return (old or self._lacks(kid)) and now_s - self._tried_s >= pause_s
 
     async def _fetch(self) -> None:
@@ -103,12 +103,12 @@ class Issuer:
             if discovered.get("issuer") != issuer:
                 raise ValueError("its discovery document is another issuer's")
             address = discovered.get("jwks_uri")
-            if not isinstance(address, str) or (why := misdirected(issuer, address)):
+            if not isinstance(address, str) or (why := reason_against_address(issuer, address)):
                 raise ValueError(why if isinstance(address, str) else "it names no `jwks_uri`")
             return await _document(client, address)
 
 
-def misdirected(issuer: str, address: str) -> str | None:
+def reason_against_address(issuer: str, address: str) -> str | None:
     """Why its keys are not fetched there. Digits are believed of the configuration alone."""
     own, other = urlsplit(issuer), urlsplit(address)
     if (other.scheme, other.hostname) == (own.scheme, own.hostname):
@@ -118,7 +118,7 @@ def misdirected(issuer: str, address: str) -> str | None:
     host = other.hostname or ""
     if host == own.hostname:
         return None
-    literal = stated(host) is not None or host == LOCALHOST
+    literal = parse_address(host) is not None or host == LOCALHOST
     return "its `jwks_uri` is on a machine that is not its own" if literal else None
 
 

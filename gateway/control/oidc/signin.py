@@ -6,7 +6,7 @@ from backends.address_policy import AddressPolicy
 from gateway.clock import Clock
 from gateway.config.schema_oidc import OidcSection
 from gateway.control.oidc.issuer import AGAIN_S, Issuer, IssuerUnavailable
-from gateway.control.oidc.tokens import NotValid, TokenRequirements, claims, key_id, looks_signed
+from gateway.control.oidc.tokens import NotValid, TokenRequirements, claims, is_jwt, key_id
 from gateway.errors import RequestError
 
 
@@ -17,8 +17,8 @@ class OidcSignIn:
         self._rule = rule
         self._issuer = issuer
 
-    def takes(self, token: str) -> bool:
-        return looks_signed(token)
+    def is_sign_in_token(self, token: str) -> bool:
+        return is_jwt(token)
 
     async def claims(self, token: str, now_us: int) -> dict[str, Any]:
         """What the issuer says of who holds it. Raises 401, or 503 while nobody can tell."""

@@ -43,7 +43,7 @@ class TokenRequirements:
     algorithms: tuple[str, ...]
 
 
-def looks_signed(token: str) -> bool:
+def is_jwt(token: str) -> bool:
     """Whether it is of the form of a signed JWT; no key of ours is."""
     return token.startswith("eyJ") and token.count(".") == 2
 
@@ -92,7 +92,7 @@ def claims(token: str, keys: KeySet, rule: TokenRequirements, now_s: int) -> dic
     except InvalidKeyIdError as error:
         raise NotValid("the issuer has no such key") from error
     except JoseError as error:
-        raise NotValid(_words(error)) from error
+        raise NotValid(_error_text(error)) from error
     except (ValueError, TypeError, RecursionError) as error:
         raise NotValid("it cannot be read") from error
     _refuse_other_kinds(decoded.header, said)
@@ -125,7 +125,7 @@ def _key(said: object, rule: TokenRequirements) -> Key | None:
         return None
 
 
-def _words(error: JoseError) -> str:
+def _error_text(error: JoseError) -> str:
     """The library's own, which name a claim or an algorithm."""
     claim = getattr(error, "claim", None)
     return f"`{claim}` is not as it must be" if claim else str(error.description or error.error)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, USAGE
 from gateway.clock import Clock
-from gateway.control.access import caller
+from gateway.control.access import caller_of
 from gateway.control.organization.query import (
     GROUPS,
     LINE_ITEM,
@@ -94,7 +94,7 @@ def _endpoint(
     page: _Page, reads: LedgerReads, clock: Clock
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        identity, now_us = caller(request), clock.wall_us()
+        identity, now_us = caller_of(request), clock.wall_us()
         team = None if USAGE + EVERY_TEAM in identity.scopes else identity.team_id
         pairs = request.query_params.multi_items()
         query = page_query(pairs, page.accepted, now_s=now_us // US_PER_S + 1, team=team)

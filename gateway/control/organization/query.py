@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.control.storable_text import PATTERN, storable
+from gateway.control.storable_text import PATTERN, check_storable
 from gateway.errors import RequestError
 from ledger.reports.usage import UsageFilters
 
@@ -143,7 +143,7 @@ def _refuse_unknown(values: Mapping[str, Sequence[str]], accepted: EndpointFilte
         if len(each_value) > 1 and not known[name]:
             raise _bad(name, f"`{name}` is given more than once.")
         for value in each_value:
-            storable(name, value)
+            check_storable(name, value)
 
 
 def _number(

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from gateway.errors import RequestError
-from ledger.database import is_away, limit_time, snapshot
+from ledger.database import is_unavailable, limit_time, snapshot
 
 AT_ONCE = 2
 WAITING = 8
@@ -48,7 +48,7 @@ class LedgerReads:
             )
         self._taken += 1
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, read)
-        work.add_done_callback(self._leave)  # the thread goes on when its client has left
+        work.add_done_callback(self._release_slot)  # the thread goes on when its client has left
         return await work
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class LedgerReads:
         self._closing = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _leave(self, _: asyncio.Future[T]) -> None:
+    def _release_slot(self, _: asyncio.Future[T]) -> None:
         self._taken -= 1
 
     def _read(self, read: Callable[[Connection], T]) -> T:
@@ -71,7 +71,7 @@ class LedgerReads:
             if self._clock() >= end_s:
                 message = f"This took longer than {self._limit_s:g} s. Ask for a shorter time."
                 raise RequestError("timeout", message, retry=False) from error
-            if not is_away(error):
+            if not is_unavailable(error):
                 raise
             message = "The ledger cannot be read at the moment."
             raise RequestError("unavailable", message, retry_after_s=RETRY_S) from error

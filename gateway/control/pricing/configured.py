@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from gateway.config.aliases import logical
+from gateway.config.aliases import logical_models
 from gateway.config.settings import Settings
-from gateway.control.os_user import whoami
+from gateway.control.os_user import os_user
 from gateway.errors import ConfigError
 from ledger.prices.book import PriceError
 from ledger.prices.bundled import bundled_seed, load_price_file
@@ -34,7 +34,7 @@ def store_prices(settings: Settings, engine: Engine, at_us: int) -> DraftChanges
 def names_in_use(settings: Settings) -> list[str]:
     """Every name that requests may be priced or compared by: targets at providers, comparators."""
     names: set[str] = set()
-    for _, model in logical(settings):
+    for _, model in logical_models(settings):
         names |= set(model.compare_with)
         for target in model.targets:
             provider = settings.providers.get(target.partition("/")[0])
@@ -45,7 +45,7 @@ def names_in_use(settings: Settings) -> list[str]:
 
 def actor() -> str:
     """Who acts, as the system knows it: `user@host`."""
-    return f"{whoami()}@{socket.gethostname()}"
+    return f"{os_user()}@{socket.gethostname()}"
 
 
 def price_aliases(settings: Settings) -> dict[str, str]:

@@ -69,7 +69,7 @@ def source_of(
     Nothing is read from a path here. Raises `PriceError` with every fault, a line each.
     """
     if given == LITELLM:
-        stamp = ImportStamp(actor(), f"litellm {version('litellm')}", read_on=_released())
+        stamp = ImportStamp(actor(), f"litellm {version('litellm')}", read_on=_map_release_date())
         seed = bundled_seed()
         return PriceSource(pricebook.BOOK, seed.drafts, stamp, seed.refused)
     if given == GENAI:
@@ -113,7 +113,7 @@ def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
         raise PriceError(GENAI_INSTALL) from None
     release = version("genai-prices")
     market = PriceBook([price for price in stored if price.rank == BUNDLED_RANK])
-    known = {price.name: price for price in market.in_force(at_us)}
+    known = {price.name: price for price in market.prices_in_force(at_us)}
     providers = snapshot.get_snapshot().providers
     read_on = genaimap.stated_on(providers, at_us)
     seed = genaimap.seed_from_genai(providers, known, at_us=at_us, read_on=read_on)
@@ -127,7 +127,7 @@ def _genai(stored: Sequence[Price], at_us: int) -> PriceSource:
     return PriceSource(genaimap.BOOK, drafts, stamp, seed.refused)
 
 
-def _released() -> str | None:
+def _map_release_date() -> str | None:
     return pricebook.RELEASE_DATES.get(version("litellm"))
 
 

@@ -37,7 +37,7 @@ class BadFrame(Exception):
     """What came is not of a host that belongs to this one, or not what such a host says."""
 
 
-def hello(own_id: bytes, challenge: bytes) -> bytes:
+def hello_frame(own_id: bytes, challenge: bytes) -> bytes:
     return MAGIC + own_id + challenge
 
 
@@ -56,17 +56,17 @@ class Handshake:
 
     def proof(self, side: str) -> bytes:
         """`dials` or `hears`: so that nobody's proof can be sent back to its maker."""
-        return self._made(side)
+        return self._make_digest(side)
 
     def check(self, side: str, proof: bytes) -> None:
         """Raises `BadFrame`."""
-        if not hmac.compare_digest(self._made(side), proof):
+        if not hmac.compare_digest(self._make_digest(side), proof):
             raise BadFrame("another secret")
 
     def key(self) -> bytes:
-        return self._made("tells")
+        return self._make_digest("tells")
 
-    def _made(self, label: str) -> bytes:
+    def _make_digest(self, label: str) -> bytes:
         secret = self._secret.reveal().encode()
         return hmac.digest(secret, label.encode() + b"\0" + self._hellos, sha256)
 

@@ -15,7 +15,7 @@ SIZE = 16  # bytes
 _BOOT, _NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/net")
 
 
-def here() -> bytes:
+def network_namespace_id() -> bytes:
     """What this network namespace is called nowhere else; where nobody knows, something new."""
     try:
         return f"{_BOOT.read_text().strip()} {_NETWORK.readlink()}".encode()

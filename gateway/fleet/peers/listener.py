@@ -22,7 +22,7 @@ from gateway.fleet.peers.frames import (
     BadFrame,
     FrameReader,
     Handshake,
-    hello,
+    hello_frame,
     id_of,
 )
 from gateway.fleet.peers.peer_load import PeerEngineLoad
@@ -85,7 +85,7 @@ class PeerListener:
             async with asyncio.timeout(HANDSHAKE_S):
                 their_id, reading = await self._greet(reader, writer)
             self._strangers.pop(transport, None)
-            await self._hear(their_id, reading, reader, transport)
+            await self._read_connection(their_id, reading, reader, transport)
         except EOFError:
             pass  # it went by itself, as this host does that finds itself behind a name
         except (BadFrame, OSError, TimeoutError) as error:
@@ -97,7 +97,7 @@ class PeerListener:
     async def _greet(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> tuple[bytes, FrameReader]:
-        ours = hello(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
+        ours = hello_frame(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
         writer.write(ours)
         theirs = await reader.readexactly(HELLO_BYTES)
         their_id = id_of(theirs)
@@ -110,7 +110,7 @@ class PeerListener:
         writer.write(handshake.proof("hears"))
         return their_id, FrameReader(handshake.key())
 
-    async def _hear(
+    async def _read_connection(
         self,
         their_id: bytes,
         reading: FrameReader,

@@ -52,7 +52,7 @@ def share_of(loads: Sequence[float], now_s: float) -> PeerEngineLoad:
     )
 
 
-def added(shares: Iterable[PeerEngineLoad]) -> PeerEngineLoad:
+def sum_loads(shares: Iterable[PeerEngineLoad]) -> PeerEngineLoad:
     """All hosts' together. Of promises the tightest, of queues' ages the youngest counts."""
     found = list(shares)
     if not found:

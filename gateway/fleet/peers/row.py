@@ -15,7 +15,7 @@ class PeerLoadRow:
     def __init__(self, board: SharedLoadTable) -> None:
         self._board, self._first = board, board.peers
 
-    def alive(self, now_s: float, hosts: int) -> None:
+    def record_alive(self, now_s: float, hosts: int) -> None:
         """The exchange runs at this moment, and hears so many."""
         self._board.cells[self._first] = now_s
         self._board.cells[self._first + 1] = float(hosts)

@@ -22,7 +22,7 @@ from gateway.fleet.peers.frames import (
     FrameWriter,
     Handshake,
     Shares,
-    hello,
+    hello_frame,
     id_of,
 )
 
@@ -37,7 +37,7 @@ log = logging.getLogger("breakeven.peers")
 
 
 class PeerSender:
-    """`run` keeps the connections, `tell` sends."""
+    """`run` keeps the connections, `send` sends."""
 
     def __init__(self, own_id: bytes, secret: Secret, hosts: Sequence[str]) -> None:
         self._own_id, self._secret = own_id, secret
@@ -56,10 +56,10 @@ class PeerSender:
             self._follow([])
             await asyncio.gather(*links, return_exceptions=True)
 
-    def tell(self, shares: Shares, now_s: float, *, changed: bool) -> None:
+    def send(self, shares: Shares, now_s: float, *, changed: bool) -> None:
         """To everybody who listens: at once what changed, else now and then that we are here."""
         for link in list(self._told.values()):
-            link.tell(shares, now_s, changed=changed)
+            link.send(shares, now_s, changed=changed)
 
     def _follow(self, addresses: Sequence[Address]) -> None:
         wanted = list(dict.fromkeys(addresses))[: 2 * MOST_HOSTS]
@@ -82,14 +82,14 @@ class PeerSender:
         pause_s = PAUSE_S
         while True:
             try:
-                heard = await self._connected(address)
+                heard = await self._run_connection(address)
             except (BadFrame, OSError, EOFError, TimeoutError) as error:
                 heard = False
                 log.info("%s:%d is not told: %s", *address, str(error) or type(error).__name__)
             pause_s = PAUSE_S if heard else min(2 * pause_s, LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
 
-    async def _connected(self, address: Address) -> bool:
+    async def _run_connection(self, address: Address) -> bool:
         """One connection until it ends; `False` where its other end needs no telling."""
         async with asyncio.timeout(CONNECT_S):
             reader, writer = await asyncio.open_connection(*address, limit=HELLO_BYTES)
@@ -101,7 +101,7 @@ class PeerSender:
                 async with self._proving:
                     if their_id == self._own_id or their_id in self._told:
                         return False
-                    ours = hello(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
+                    ours = hello_frame(self._own_id, secrets.token_bytes(CHALLENGE_BYTES))
                     handshake = Handshake(self._secret, theirs, ours)
                     writer.write(ours + handshake.proof("dials"))
                     handshake.check("hears", await reader.readexactly(TAG_BYTES))
@@ -126,7 +126,7 @@ class _Link:
         self._transport, self._writing = transport, writing
         self._told_s: float | None = None
 
-    def tell(self, shares: Shares, now_s: float, *, changed: bool) -> None:
+    def send(self, shares: Shares, now_s: float, *, changed: bool) -> None:
         ago_s = None if self._told_s is None else now_s - self._told_s
         if self._transport.get_write_buffer_size():
             if ago_s is not None and ago_s > STUCK_S:

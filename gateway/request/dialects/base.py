@@ -29,10 +29,12 @@ class Dialect(Protocol):
     @property
     def counts(self) -> bool: ...
 
-    def hear(self, members: Members) -> DecodedRequest:
+    def decode_request(self, members: Members) -> DecodedRequest:
         """Raises `RequestError` with a place of this dialect."""
 
-    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+    def translate_error(
+        self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
+    ) -> bytes:
         """Chat's error body in this dialect; `of_chat`: what it names has chat's names, too."""
 
     def headers(self, request_id: str) -> Sequence[Header]:

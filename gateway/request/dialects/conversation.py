@@ -2,8 +2,8 @@
 
 Turns of one role are joined; a tool's images follow its result in a user's turn, because a result
 is text; what instructs before anybody spoke is one message. One text is told as text, not as a list
-of parts. Marks of what a provider shall cache (`cache_control`) are kept apart: `told` leaves them
-out, for the targets that refuse them, and `told(marks=True)` has them.
+of parts. Marks of what a provider shall cache (`cache_control`) are kept apart: `messages` leaves
+them out, for the targets that refuse them, and `messages(marks=True)` has them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,41 +24,41 @@ class _Turn:
 
 
 class ConversationBuilder:
-    """Grows turn by turn; `told` is the whole of it."""
+    """Grows turn by turn; `messages` is the whole of it."""
 
     def __init__(self) -> None:
         self._turns: list[_Turn] = []
         self._shown: list[Message] = []  # images of results, which have to stand together
 
-    def told(self, *, marks: bool = False) -> list[Message]:
-        self.said()
+    def messages(self, *, marks: bool = False) -> list[Message]:
+        self.add_user()
         return [_message(turn, marks=marks) for turn in self._turns]
 
-    def instructed(self, *parts: Message) -> None:
+    def add_instruction(self, *parts: Message) -> None:
         """By whoever runs the application."""
-        self.said()
+        self.add_user()
         if not parts:
             return
         if not (len(self._turns) == 1 and self._turns[0].role == "system"):
             self._turns.append(_Turn("system"))
         self._turns[-1].parts += parts
 
-    def said(self, *parts: Message) -> None:
+    def add_user(self, *parts: Message) -> None:
         """By the user: parts of chat."""
         parts, self._shown = (*self._shown, *parts), []
         if parts:
             self._turn_of("user").parts += parts
 
-    def answered(self, parts: Sequence[Message], calls: Sequence[Message]) -> None:
+    def add_assistant(self, parts: Sequence[Message], calls: Sequence[Message]) -> None:
         """By the model: texts and calls."""
         texts = [part for part in parts if part["text"]]
         if texts or calls:
-            self.said()
+            self.add_user()
             turn = self._turn_of("assistant")
             turn.parts += texts
             turn.calls += calls
 
-    def resulted(self, call_id: str, parts: Sequence[Message], mark: Any = None) -> None:
+    def add_tool_result(self, call_id: str, parts: Sequence[Message], mark: Any = None) -> None:
         """A tool, for one call."""
         texts = [part for part in parts if part["type"] == "text"]
         self._shown += [part for part in parts if part["type"] != "text"]
@@ -80,13 +80,13 @@ def image_part(url: str, detail: str | None = None) -> Message:
     return {"type": "image_url", "image_url": image}
 
 
-def called(call_id: str, name: str, arguments: str) -> Message:
+def tool_call(call_id: str, name: str, arguments: str) -> Message:
     """One call of a function, as the model made it."""
     function = {"name": name, "arguments": arguments}
     return {"id": call_id, "type": "function", "function": function}
 
 
-def marked(part: Message, block: Mapping[str, Any]) -> Message:
+def with_cache_mark(part: Message, block: Mapping[str, Any]) -> Message:
     """The part with its block's mark, where it has one."""
     mark = block.get(MARK)
     return part if mark is None else {**part, MARK: mark}

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, member
+from gateway.http.body import Members, decode_member
 
 OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 
 
-def missing(place: str) -> RequestError:
+def missing_error(place: str) -> RequestError:
     return RequestError("bad_request", f"`{place}` is required.", param=place)
 
 
-def wrong(place: str, why: str) -> RequestError:
+def invalid_error(place: str, why: str) -> RequestError:
     return RequestError("bad_request", f"`{place}` {why}", param=place)
 
 
@@ -27,7 +27,7 @@ def unsupported(place: str, why: str) -> RequestError:
 
 def text(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        raise wrong(place, "must be a string.")
+        raise invalid_error(place, "must be a string.")
     return value
 
 
@@ -37,26 +37,26 @@ def optional_text(value: Any, place: str) -> str | None:
 
 def mapping(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise wrong(place, "must be an object.")
+        raise invalid_error(place, "must be an object.")
     return value
 
 
-def each(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iterate_objects(value: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a list, each with its place."""
     if not isinstance(value, list):
-        raise wrong(place, "must be a list.")
+        raise invalid_error(place, "must be a list.")
     for index, item in enumerate(value):
         where = f"{place}[{index}]"
         yield where, mapping(item, where)
 
 
-def refuse_given(members: Members, reasons: Mapping[str, str]) -> None:
+def refuse_members(members: Members, reasons: Mapping[str, str]) -> None:
     """400 for the first of these members that says something."""
     for name, why in reasons.items():
         if name in members and bytes(members[name]) not in (b"null", b"[]", b"{}", b"false"):
             raise unsupported(name, why)
 
 
-def opened(members: Members, name: str) -> Any:
+def decode_whole_member(members: Members, name: str) -> Any:
     """A member with all that it holds; `None` when it is not there."""
-    return member(members, name, Any)
+    return decode_member(members, name, Any)

@@ -13,21 +13,21 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.http.body import Members, member, raw
+from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.request.dialects.base import DecodedRequest
-from gateway.request.dialects.conversation import MARK, ConversationBuilder, marked
+from gateway.request.dialects.conversation import MARK, ConversationBuilder, with_cache_mark
 from gateway.request.dialects.fields import (
     OF_CHAT,
-    each,
+    decode_whole_member,
+    invalid_error,
+    iterate_objects,
     mapping,
-    missing,
-    opened,
+    missing_error,
     optional_text,
-    refuse_given,
+    refuse_members,
     text,
     unsupported,
-    wrong,
 )
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
 from gateway.request.dialects.messages_input import conversation
@@ -75,31 +75,35 @@ class MessagesDialect:
     def counts(self) -> bool:
         return self._counts
 
-    def hear(self, members: Members) -> DecodedRequest:
-        refuse_given(members, _REFUSED)
+    def decode_request(self, members: Members) -> DecodedRequest:
+        refuse_members(members, _REFUSED)
         _check_advice(members)
         heard = {
             name: value
             for name, value in members.items()
             if name not in _READ and name not in _ADVICE and name not in _REFUSED
         }
-        found = conversation(opened(members, "system"), opened(members, "messages"))
-        heard["messages"] = raw(found.told())
+        found = conversation(
+            decode_whole_member(members, "system"), decode_whole_member(members, "messages")
+        )
+        heard["messages"] = encode_raw(found.messages())
         if not self._counts:
-            if member(members, "max_tokens", int) is None:
-                raise missing("max_tokens")
+            if decode_member(members, "max_tokens", int) is None:
+                raise missing_error("max_tokens")
             heard["max_tokens"] = members["max_tokens"]
-            if member(members, "stream", bool, False):
-                heard["stream_options"] = raw({"include_usage": True})
-        stops = member(members, "stop_sequences", list[str])
+            if decode_member(members, "stream", bool, False):
+                heard["stream_options"] = encode_raw({"include_usage": True})
+        stops = decode_member(members, "stop_sequences", list[str])
         if stops:
-            heard["stop"] = raw(stops)
+            heard["stop"] = encode_raw(stops)
         heard |= _tools(members) | _format(members)
-        metadata = mapping(opened(members, "metadata") or {}, "metadata")
+        metadata = mapping(decode_whole_member(members, "metadata") or {}, "metadata")
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
-        return DecodedRequest(heard, _voice, session, _marked(members, found))
+        return DecodedRequest(heard, _voice, session, _marked_members(members, found))
 
-    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+    def translate_error(
+        self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
+    ) -> bytes:
         error = msgspec.json.decode(body).get("error") or {}
         told = str(error.get("message"))
         for chats, ours in _HERE.items() if of_chat else ():
@@ -110,16 +114,16 @@ class MessagesDialect:
         return [(b"request-id", request_id.encode())]
 
 
-def _marked(members: Members, found: ConversationBuilder) -> Members:
+def _marked_members(members: Members, found: ConversationBuilder) -> Members:
     """What has marks, with them; most requests have none."""
     given = ("system", "messages", "tools")
     if not any(MARK.encode() in bytes(members.get(name, b"")) for name in given):
         return {}
-    with_marks: dict[str, Any] = {"messages": found.told(marks=True)}
-    if opened(members, "tools"):
-        tools = each(opened(members, "tools"), "tools")
-        with_marks["tools"] = [marked(_tool(tool, where), tool) for where, tool in tools]
-    return {name: raw(value) for name, value in with_marks.items()}
+    with_marks: dict[str, Any] = {"messages": found.messages(marks=True)}
+    if decode_whole_member(members, "tools"):
+        tools = iterate_objects(decode_whole_member(members, "tools"), "tools")
+        with_marks["tools"] = [with_cache_mark(_tool(tool, where), tool) for where, tool in tools]
+    return {name: encode_raw(value) for name, value in with_marks.items()}
 
 
 def _voice(request_id: str, _: int) -> MessagesEncoder:
@@ -128,27 +132,29 @@ def _voice(request_id: str, _: int) -> MessagesEncoder:
 
 def _check_advice(members: Members) -> None:
     """What may only be left out in some of its forms."""
-    geo = optional_text(opened(members, "inference_geo"), "inference_geo")
+    geo = optional_text(decode_whole_member(members, "inference_geo"), "inference_geo")
     if geo not in (None, "global"):
         raise unsupported(
             "inference_geo",
             "where it is worked on is said by the key, the model and its policy (`residency`). "
             "Leave it out.",
         )
-    management = mapping(opened(members, "context_management") or {}, "context_management")
-    for where, edit in each(management.get("edits") or [], "context_management.edits"):
+    management = mapping(
+        decode_whole_member(members, "context_management") or {}, "context_management"
+    )
+    for where, edit in iterate_objects(management.get("edits") or [], "context_management.edits"):
         kind = text(edit.get("type"), f"{where}.type")
         if not kind.startswith("clear_"):  # those only save tokens
             raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
 
 
 def _tools(members: Members) -> Members:
-    given = opened(members, "tools")
-    declared = [] if given is None else list(each(given, "tools"))
+    given = decode_whole_member(members, "tools")
+    declared = [] if given is None else list(iterate_objects(given, "tools"))
     found: dict[str, Any] = {}
     if declared:
         found["tools"] = [_tool(tool, where) for where, tool in declared]
-    choice = opened(members, "tool_choice")
+    choice = decode_whole_member(members, "tool_choice")
     if choice is not None:
         chosen = mapping(choice, "tool_choice")
         kind = chosen.get("type")
@@ -158,12 +164,12 @@ def _tools(members: Members) -> Members:
         elif kind in _CHOICES:
             found["tool_choice"] = _CHOICES[str(kind)]
         else:
-            raise wrong("tool_choice.type", "must be `auto`, `any`, `tool` or `none`.")
+            raise invalid_error("tool_choice.type", "must be `auto`, `any`, `tool` or `none`.")
         if chosen.get("disable_parallel_tool_use") is True:
             found["parallel_tool_calls"] = False
         if not declared:  # there is nothing to choose from, and chat refuses to choose
             found.clear()
-    return {name: raw(value) for name, value in found.items()}
+    return {name: encode_raw(value) for name, value in found.items()}
 
 
 def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -188,18 +194,18 @@ def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _format(members: Members) -> Members:
     """The form of the answer: in `output_config`, in the beta a member of its own."""
-    config = mapping(opened(members, "output_config") or {}, "output_config")
+    config = mapping(decode_whole_member(members, "output_config") or {}, "output_config")
     place, shape = "output_config.format", config.get("format")
     if shape is None:
-        place, shape = "output_format", opened(members, "output_format")
+        place, shape = "output_format", decode_whole_member(members, "output_format")
     if shape is None:
         return {}
     shape = mapping(shape, place)
     if shape.get("type") != "json_schema":
-        raise wrong(f"{place}.type", "must be `json_schema`.")
+        raise invalid_error(f"{place}.type", "must be `json_schema`.")
     schema = mapping(shape.get("schema"), f"{place}.schema")
     inner = {"name": "answer", "schema": schema, "strict": True}
-    return {"response_format": raw({"type": "json_schema", "json_schema": inner})}
+    return {"response_format": encode_raw({"type": "json_schema", "json_schema": inner})}
 
 
 MESSAGES: Final = MessagesDialect()

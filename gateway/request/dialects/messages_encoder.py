@@ -39,14 +39,14 @@ class MessagesEncoder(ResponseEncoder):
     def kind_of(self, piece: ContentPiece) -> Kind:
         return "text" if piece.kind == "refusal" else piece.kind
 
-    def began(self) -> Iterator[bytes]:
+    def on_start(self) -> Iterator[bytes]:
         message = self._message([], None, None, TokenCounts(input=self.prompt_estimate))
         yield event("message_start", {"type": "message_start", "message": message})
 
-    def opened(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_start(self, block: ContentBlock) -> Iterator[bytes]:
         yield self._of(block, "content_block_start", content_block=_empty(block))
 
-    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
+    def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         if block.kind == "call":
             delta = {"type": "input_json_delta", "partial_json": text}
         elif block.kind == "reasoning":
@@ -55,11 +55,11 @@ class MessagesEncoder(ResponseEncoder):
             delta = {"type": "text_delta", "text": text}
         yield self._of(block, "content_block_delta", delta=delta)
 
-    def closed(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]:
         yield self._of(block, "content_block_stop")
 
-    def finished(self) -> Iterator[bytes]:
-        reason, stop = self._ending()
+    def on_finish(self) -> Iterator[bytes]:
+        reason, stop = self._stop_reason()
         told = {
             "type": "message_delta",
             "delta": {"stop_reason": reason, "stop_sequence": stop},
@@ -68,12 +68,14 @@ class MessagesEncoder(ResponseEncoder):
         yield event("message_delta", told)
         yield event("message_stop", {"type": "message_stop"})
 
-    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
+    def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
         status = _CODES.get(str(error.get("code")), 500)
         yield event("error", error_document(status, str(error.get("message")), self.request_id))
 
     def document(self) -> dict[str, Any]:
-        return self._message([_full(block) for block in self.blocks], *self._ending(), self.tokens)
+        return self._message(
+            [_full(block) for block in self.blocks], *self._stop_reason(), self.tokens
+        )
 
     def _message(
         self, content: list[Any], reason: str | None, stop: str | None, tokens: TokenCounts
@@ -89,7 +91,7 @@ class MessagesEncoder(ResponseEncoder):
             "usage": usage(tokens),
         }
 
-    def _ending(self) -> tuple[str, str | None]:
+    def _stop_reason(self) -> tuple[str, str | None]:
         if self.reason == "stop" and self.stop is not None:
             return "stop_sequence", self.stop
         return _REASONS.get(self.reason, "end_turn"), None

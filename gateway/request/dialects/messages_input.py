@@ -13,19 +13,19 @@ from gateway.request.dialects.conversation import (
     MARK,
     ConversationBuilder,
     Message,
-    called,
     image_part,
-    marked,
     text_part,
+    tool_call,
+    with_cache_mark,
 )
 from gateway.request.dialects.fields import (
-    each,
+    invalid_error,
+    iterate_objects,
     mapping,
-    missing,
+    missing_error,
     optional_text,
     text,
     unsupported,
-    wrong,
 )
 
 # Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
@@ -39,9 +39,9 @@ def conversation(system: Any, messages: Any) -> ConversationBuilder:
     """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
     found = ConversationBuilder()
     if system is not None:
-        found.instructed(*_texts(system, "system"))
+        found.add_instruction(*_texts(system, "system"))
     where, role = "messages", ""
-    for where, entry in each(messages, "messages"):
+    for where, entry in iterate_objects(messages, "messages"):
         role = text(entry.get("role"), f"{where}.role")
         content, place = entry.get("content"), f"{where}.content"
         if role == "user":
@@ -50,51 +50,51 @@ def conversation(system: Any, messages: Any) -> ConversationBuilder:
             _assistant(found, content, place)
         elif role == "system":
             told = "\n\n".join(part["text"] for part in _texts(content, place))
-            found.said(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
+            found.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
         else:
-            raise wrong(f"{where}.role", "must be `user`, `assistant` or `system`.")
+            raise invalid_error(f"{where}.role", "must be `user`, `assistant` or `system`.")
     if role == "assistant":
         raise unsupported(
             where,
             "an answer cannot be begun for the model here. End with a message of the user.",
         )
     if not role:
-        raise wrong("messages", "must be a list with at least one message.")
+        raise invalid_error("messages", "must be a list with at least one message.")
     return found
 
 
 def _user(found: ConversationBuilder, content: Any, place: str) -> None:
     if isinstance(content, str):
-        found.said(text_part(content))
+        found.add_user(text_part(content))
         return
-    for where, block in each(content, place):
+    for where, block in iterate_objects(content, place):
         if block.get("type") == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
-            found.resulted(call_id, _result(block, f"{where}.content"), block.get(MARK))
+            found.add_tool_result(call_id, _result(block, f"{where}.content"), block.get(MARK))
         else:
-            found.said(*_parts(block, where))
+            found.add_user(*_parts(block, where))
 
 
 def _assistant(found: ConversationBuilder, content: Any, place: str) -> None:
     if isinstance(content, str):
-        found.answered([text_part(content)], [])
+        found.add_assistant([text_part(content)], [])
         return
     told: list[Message] = []
     calls: list[Message] = []
-    for where, block in each(content, place):
+    for where, block in iterate_objects(content, place):
         kind = block.get("type")
         if kind == "text":
             told.append(_text(block, where))
         elif kind == "tool_use":
-            calls.append(marked(_call(block, where), block))
+            calls.append(with_cache_mark(_call(block, where), block))
         elif kind not in _THOUGHT:
             raise unsupported(where, f"a block of type `{kind}` in an answer: {_NO_FORM}")
-    found.answered(told, calls)
+    found.add_assistant(told, calls)
 
 
 def _call(block: Mapping[str, Any], place: str) -> Message:
     given = mapping(block.get("input", {}), f"{place}.input")
-    return called(
+    return tool_call(
         text(block.get("id"), f"{place}.id"),
         text(block.get("name"), f"{place}.name"),
         msgspec.json.encode(given).decode(),
@@ -107,7 +107,7 @@ def _result(block: Mapping[str, Any], place: str) -> list[Message]:
     if isinstance(content, str):
         parts = [text_part(content)]
     else:
-        inner = () if content is None else each(content, place)
+        inner = () if content is None else iterate_objects(content, place)
         parts = [part for where, entry in inner for part in _parts(entry, where)]
     return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
 
@@ -119,11 +119,11 @@ def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
         return [_text(block, place)]
     if kind == "image":
         source = mapping(block.get("source"), f"{place}.source")
-        return [marked(_image(source, f"{place}.source"), block)]
+        return [with_cache_mark(_image(source, f"{place}.source"), block)]
     if kind == "document":
         return _document(block, place)
     if kind is None:
-        raise missing(f"{place}.type")
+        raise missing_error(f"{place}.type")
     raise unsupported(place, f"a block of type `{kind}`: {_NO_FORM}")
 
 
@@ -151,7 +151,7 @@ def _document(block: Mapping[str, Any], place: str) -> list[Message]:
         told += [part["text"] for part in inner]
     else:
         raise unsupported(f"{place}.source", "a document must be of type `text` or `content`.")
-    return [marked(text_part("\n\n".join(told)), block)]
+    return [with_cache_mark(text_part("\n\n".join(told)), block)]
 
 
 def _texts(content: Any, place: str) -> list[Message]:
@@ -160,7 +160,7 @@ def _texts(content: Any, place: str) -> list[Message]:
         found = [text_part(content)]
     else:
         found = []
-        for where, block in each(content, place):
+        for where, block in iterate_objects(content, place):
             if block.get("type") != "text":
                 raise unsupported(where, "only blocks of type `text` can stand here.")
             found.append(_text(block, where))
@@ -172,4 +172,4 @@ def _texts(content: Any, place: str) -> list[Message]:
 
 
 def _text(block: Mapping[str, Any], place: str) -> Message:
-    return marked(text_part(text(block.get("text"), f"{place}.text")), block)
+    return with_cache_mark(text_part(text(block.get("text"), f"{place}.text")), block)

@@ -47,7 +47,7 @@ class ContentBlock:
         return "".join(self.parts)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing can follow: of a call's arguments, once they are a whole object."""
         if self.kind != "call":
             return True
@@ -88,17 +88,17 @@ class ResponseEncoder(ABC):
         if self._over:
             return b""
         self._over = True
-        out = [*self._begin()]
+        out = [*self._start_once()]
         for block in self.blocks:
             out += self._close(block)
-        return b"".join((*out, *self.finished()))
+        return b"".join((*out, *self.on_finish()))
 
-    def whole(self, body: bytes) -> bytes:
+    def encode_whole(self, body: bytes) -> bytes:
         """A chat completion in this dialect."""
         answer = read_object(body) or {}
         choice = self._observe(answer) or {}
         for piece in pieces(choice.get("message")):
-            for _ in self._tell(piece):
+            for _ in self._encode_piece(piece):
                 pass
         for block in self.blocks:
             block.closed = True
@@ -126,13 +126,13 @@ class ResponseEncoder(ABC):
         error = chunk.get("error")
         if isinstance(error, dict):
             self._over = True
-            yield from self.failed(error)
+            yield from self.on_error(error)
             return
         choice = self._observe(chunk)
-        yield from self._begin()
+        yield from self._start_once()
         for piece in pieces((choice or {}).get("delta")):
             self.held_bytes += len(piece.text) + STRING_BYTES
-            yield from self._tell(piece)
+            yield from self._encode_piece(piece)
 
     def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
@@ -150,23 +150,23 @@ class ResponseEncoder(ABC):
                 self.stop = stop if isinstance(stop, str) else None
         return choice
 
-    def _begin(self) -> Iterator[bytes]:
+    def _start_once(self) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            yield from self.began()
+            yield from self.on_start()
 
-    def _tell(self, piece: ContentPiece) -> Iterator[bytes]:
+    def _encode_piece(self, piece: ContentPiece) -> Iterator[bytes]:
         kind = self.kind_of(piece)
         block = self._call_of(piece) if kind == "call" else self._last(kind)
         if block is None:
             for other in self.blocks:
-                if not other.closed and other.whole:
+                if not other.closed and other.is_complete:
                     yield from self._close(other)
             block = self._open(kind, piece)
-            yield from self.opened(block)
+            yield from self.on_block_start(block)
         if piece.text:
             block.parts.append(piece.text)
-            yield from self.grew(block, piece.text)
+            yield from self.on_block_delta(block, piece.text)
 
     def _call_of(self, piece: ContentPiece) -> ContentBlock | None:
         """The call that it goes on with. Some targets number all of an answer's calls 0.
@@ -176,7 +176,7 @@ class ResponseEncoder(ABC):
         block = self._calls.get(piece.call)
         if block is None or not piece.name:
             return block
-        begins = piece.id != block.id if piece.id else bool(piece.text) and block.whole
+        begins = piece.id != block.id if piece.id else bool(piece.text) and block.is_complete
         return None if begins else block
 
     def _last(self, kind: Kind) -> ContentBlock | None:
@@ -195,7 +195,7 @@ class ResponseEncoder(ABC):
     def _close(self, block: ContentBlock) -> Iterator[bytes]:
         if not block.closed:
             block.closed = True
-            yield from self.closed(block)
+            yield from self.on_block_stop(block)
 
     # -- what a dialect says ------------------------------------------------------------------
 
@@ -203,24 +203,24 @@ class ResponseEncoder(ABC):
         return piece.kind
 
     @abstractmethod
-    def began(self) -> Iterator[bytes]:
+    def on_start(self) -> Iterator[bytes]:
         """The first events of a stream."""
 
     @abstractmethod
-    def opened(self, block: ContentBlock) -> Iterator[bytes]: ...
+    def on_block_start(self, block: ContentBlock) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]: ...
+    def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def closed(self, block: ContentBlock) -> Iterator[bytes]: ...
+    def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]: ...
 
     @abstractmethod
-    def finished(self) -> Iterator[bytes]:
+    def on_finish(self) -> Iterator[bytes]:
         """The last events, with usage."""
 
     @abstractmethod
-    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
+    def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
         """What ends a stream that breaks; `error` is what chat would have been told."""
 
     @abstractmethod

@@ -13,23 +13,23 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gateway.http.body import Members, member, raw
+from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.request.dialects.base import DecodedRequest
 from gateway.request.dialects.fields import (
     OF_CHAT,
-    each,
+    decode_whole_member,
+    invalid_error,
+    iterate_objects,
     mapping,
-    opened,
     optional_text,
-    refuse_given,
+    refuse_members,
     text,
     unsupported,
-    wrong,
 )
 from gateway.request.dialects.response_encoder import encode
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
-from gateway.request.dialects.responses_input import chat_messages, flat
+from gateway.request.dialects.responses_input import chat_messages, flat_name
 
 SEARCH = "web_search"  # `web_search_preview`, and with the day it came
 _KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
@@ -83,17 +83,19 @@ class ResponsesDialect:
     def counts(self) -> bool:
         return False
 
-    def hear(self, members: Members) -> DecodedRequest:
-        refuse_given(members, _REFUSED)
+    def decode_request(self, members: Members) -> DecodedRequest:
+        refuse_members(members, _REFUSED)
         _check(members)
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
-        instructions = optional_text(opened(members, "instructions"), "instructions")
-        heard["messages"] = raw(chat_messages(instructions, opened(members, "input")))
-        if member(members, "max_output_tokens", int) is not None:
+        instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
+        heard["messages"] = encode_raw(
+            chat_messages(instructions, decode_whole_member(members, "input"))
+        )
+        if decode_member(members, "max_output_tokens", int) is not None:
             heard["max_tokens"] = members["max_output_tokens"]
-        if member(members, "stream", bool, False):
-            heard["stream_options"] = raw({"include_usage": True})
+        if decode_member(members, "stream", bool, False):
+            heard["stream_options"] = encode_raw({"include_usage": True})
         functions = list(_functions(members))
         heard |= _tools(members, functions) | _style(members)
         echo = {
@@ -101,7 +103,7 @@ class ResponsesDialect:
             for name in _ECHOED
             if name in members and bytes(members[name]) != b"null"
         }
-        session = member(members, "prompt_cache_key", str)
+        session = decode_member(members, "prompt_cache_key", str)
         spaces = {
             function.told["name"]: function.origin
             for function in functions
@@ -109,7 +111,9 @@ class ResponsesDialect:
         }
         return DecodedRequest(heard, partial(ResponsesEncoder, echo=echo, spaces=spaces), session)
 
-    def refusal(self, body: bytes, status: int, request_id: str, *, of_chat: bool = True) -> bytes:
+    def translate_error(
+        self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
+    ) -> bytes:
         """The same shape as chat's, with this dialect's names."""
         del status, request_id  # told by the answer's head
         if not of_chat:
@@ -130,9 +134,12 @@ class ResponsesDialect:
 
 def _check(members: Members) -> None:
     """What may only be left out in some of its forms."""
-    if optional_text(opened(members, "truncation"), "truncation") not in (None, "disabled"):
+    if optional_text(decode_whole_member(members, "truncation"), "truncation") not in (
+        None,
+        "disabled",
+    ):
         raise unsupported("truncation", "the conversation is sent as it is. Send `disabled`.")
-    for index, item in enumerate(member(members, "include", list[str], [])):
+    for index, item in enumerate(decode_member(members, "include", list[str], [])):
         if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."
             raise unsupported(f"include[{index}]", why)
@@ -146,22 +153,22 @@ class _Function(NamedTuple):
 
 
 def _functions(members: Members) -> Iterator[_Function]:
-    given = opened(members, "tools")
-    declared = [] if given is None else list(each(given, "tools"))
+    given = decode_whole_member(members, "tools")
+    declared = [] if given is None else list(iterate_objects(given, "tools"))
     beside = any(tool.get("type") in ("function", "namespace") for _, tool in declared)
     for where, tool in declared:
         if tool.get("type") == "namespace":
             space = text(tool.get("name"), f"{where}.name")
-            for inner, entry in each(tool.get("tools"), f"{where}.tools"):
+            for inner, entry in iterate_objects(tool.get("tools"), f"{where}.tools"):
                 told = _tool(entry, inner)
                 name = told["name"]
-                yield _Function({**told, "name": flat(space, name)}, (space, name))
+                yield _Function({**told, "name": flat_name(space, name)}, (space, name))
         elif not (beside and str(tool.get("type")).startswith(SEARCH)):
             yield _Function(_tool(tool, where))
 
 
 def _tools(members: Members, functions: Sequence[_Function]) -> Members:
-    choice = opened(members, "tool_choice")
+    choice = decode_whole_member(members, "tool_choice")
     if not functions:  # there is nothing to choose from, and chat refuses to choose
         return {}
     told = [{"type": "function", "function": function.told} for function in functions]
@@ -175,7 +182,7 @@ def _tools(members: Members, functions: Sequence[_Function]) -> Members:
             raise unsupported("tool_choice", f"a choice of type `{kind}` is not made here.")
         name = text(chosen.get("name"), "tool_choice.name")
         found["tool_choice"] = {"type": "function", "function": {"name": name}}
-    return {name: raw(value) for name, value in found.items()}
+    return {name: encode_raw(value) for name, value in found.items()}
 
 
 def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -199,7 +206,7 @@ def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
 def _style(members: Members) -> Members:
     """The form of the answer and how much thought goes into it."""
     found: dict[str, Any] = {}
-    config = mapping(opened(members, "text") or {}, "text")
+    config = mapping(decode_whole_member(members, "text") or {}, "text")
     shape = mapping(config.get("format") or {"type": "text"}, "text.format")
     kind = shape.get("type")
     if kind == "json_schema":
@@ -212,13 +219,13 @@ def _style(members: Members) -> Members:
     elif kind == "json_object":
         found["response_format"] = {"type": "json_object"}
     elif kind != "text":
-        raise wrong("text.format.type", "must be `text`, `json_object` or `json_schema`.")
-    reasoning = mapping(opened(members, "reasoning") or {}, "reasoning")
+        raise invalid_error("text.format.type", "must be `text`, `json_object` or `json_schema`.")
+    reasoning = mapping(decode_whole_member(members, "reasoning") or {}, "reasoning")
     effort = optional_text(reasoning.get("effort"), "reasoning.effort")
     verbosity = optional_text(config.get("verbosity"), "text.verbosity")
     found |= {"reasoning_effort": effort} if effort else {}
     found |= {"verbosity": verbosity} if verbosity else {}
-    return {name: raw(value) for name, value in found.items()}
+    return {name: encode_raw(value) for name, value in found.items()}
 
 
 RESPONSES: Final = ResponsesDialect()

@@ -55,32 +55,32 @@ class ResponsesEncoder(ResponseEncoder):
         self._number = 0
         self._name = request_id.removeprefix("req_")
 
-    def began(self) -> Iterator[bytes]:
+    def on_start(self) -> Iterator[bytes]:
         response = self._response("in_progress")
-        yield self._say("response.created", response=response)
-        yield self._say("response.in_progress", response=response)
+        yield self._format_event("response.created", response=response)
+        yield self._format_event("response.in_progress", response=response)
 
-    def opened(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_start(self, block: ContentBlock) -> Iterator[bytes]:
         item = self._item(block, "in_progress", empty=True)
-        yield self._say("response.output_item.added", output_index=block.index, item=item)
+        yield self._format_event("response.output_item.added", output_index=block.index, item=item)
         if block.kind != "call":
             part = _part(block, "")
             yield self._of(block, "response.content_part.added", content_index=0, part=part)
 
-    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
+    def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         if block.kind == "call":
             yield self._of(block, "response.function_call_arguments.delta", delta=text)
             return
         name = f"response.{_PARTS[block.kind]}.delta"
         yield self._of(block, name, content_index=0, delta=text, **_likely(block))
 
-    def closed(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]:
         if block.kind == "call":
             if self._lacks_arguments(block):
                 block.parts.append(NO_ARGUMENTS)
-                yield from self.grew(block, NO_ARGUMENTS)
+                yield from self.on_block_delta(block, NO_ARGUMENTS)
             name = "response.function_call_arguments.done"
-            yield self._of(block, name, arguments=block.text, **self._named(block))
+            yield self._of(block, name, arguments=block.text, **self._name_members(block))
         else:
             said = {"refusal" if block.kind == "refusal" else "text": block.text}
             name = f"response.{_PARTS[block.kind]}.done"
@@ -88,19 +88,19 @@ class ResponsesEncoder(ResponseEncoder):
             part = _part(block, block.text)
             yield self._of(block, "response.content_part.done", content_index=0, part=part)
         item = self._item(block, self._status_of(block))
-        yield self._say("response.output_item.done", output_index=block.index, item=item)
+        yield self._format_event("response.output_item.done", output_index=block.index, item=item)
 
-    def finished(self) -> Iterator[bytes]:
+    def on_finish(self) -> Iterator[bytes]:
         response = self.document()
-        yield self._say(f"response.{response['status']}", response=response)
+        yield self._format_event(f"response.{response['status']}", response=response)
 
-    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
-        yield from self._begin()
+    def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
+        yield from self._start_once()
         message, code = str(error.get("message")), error.get("code")
-        yield self._say("error", code=code, message=message, param=None)
+        yield self._format_event("error", code=code, message=message, param=None)
         response = self._response("failed")
         response["error"] = {"code": "server_error", "message": message}
-        yield self._say("response.failed", response=response)
+        yield self._format_event("response.failed", response=response)
 
     def document(self) -> dict[str, Any]:
         for block in filter(self._lacks_arguments, self.blocks):
@@ -136,14 +136,14 @@ class ResponsesEncoder(ResponseEncoder):
         item: dict[str, Any] = {"id": self._item_id(block), "status": status}
         text = "" if empty else block.text
         if block.kind == "call":
-            item |= {"type": "function_call", "call_id": block.id, **self._named(block)}
+            item |= {"type": "function_call", "call_id": block.id, **self._name_members(block)}
             return item | {"arguments": text}
         content = [] if empty else [_part(block, text)]
         if block.kind == "reasoning":
             return item | {"type": "reasoning", "summary": [], "content": content}
         return item | {"type": "message", "role": "assistant", "content": content}
 
-    def _named(self, block: ContentBlock) -> dict[str, str]:
+    def _name_members(self, block: ContentBlock) -> dict[str, str]:
         if block.name not in self._spaces:
             return {"name": block.name}
         namespace, name = self._spaces[block.name]
@@ -164,9 +164,9 @@ class ResponsesEncoder(ResponseEncoder):
 
     def _of(self, block: ContentBlock, name: str, /, **members: Any) -> bytes:
         item_id = self._item_id(block)
-        return self._say(name, item_id=item_id, output_index=block.index, **members)
+        return self._format_event(name, item_id=item_id, output_index=block.index, **members)
 
-    def _say(self, name: str, /, **members: Any) -> bytes:
+    def _format_event(self, name: str, /, **members: Any) -> bytes:
         number, self._number = self._number, self._number + 1
         return event(name, {"type": name, "sequence_number": number, **members})
 

@@ -10,25 +10,25 @@ from typing import Any
 from gateway.request.dialects.conversation import (
     ConversationBuilder,
     Message,
-    called,
     image_part,
     text_part,
+    tool_call,
 )
 from gateway.request.dialects.fields import (
-    each,
+    invalid_error,
+    iterate_objects,
     mapping,
-    missing,
+    missing_error,
     optional_text,
     text,
     unsupported,
-    wrong,
 )
 
 _NO_FORM = "chat completions have no form for it. Leave it out."
 _TEXTS = ("input_text", "output_text", "text")
 
 
-def flat(namespace: str | None, name: str) -> str:
+def flat_name(namespace: str | None, name: str) -> str:
     """Chat has no namespaces: a function of one has both in its name."""
     return name if namespace is None else f"{namespace}__{name}"
 
@@ -37,17 +37,17 @@ def chat_messages(instructions: str | None, given: Any) -> list[Message]:
     """Instructions and items; raises `RequestError` with the place that chat cannot say."""
     found = ConversationBuilder()
     if instructions:
-        found.instructed(text_part(instructions))
+        found.add_instruction(text_part(instructions))
     if given is None:
-        raise missing("input")
+        raise missing_error("input")
     if isinstance(given, str):
-        found.said(text_part(given))
-        return found.told()
-    for where, item in each(given, "input"):
+        found.add_user(text_part(given))
+        return found.messages()
+    for where, item in iterate_objects(given, "input"):
         _item(found, item, where)
-    told = found.told()
+    told = found.messages()
     if not told:
-        raise wrong("input", "must be a text or a list with at least one message.")
+        raise invalid_error("input", "must be a text or a list with at least one message.")
     return told
 
 
@@ -57,15 +57,15 @@ def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> No
         _message(found, item, place)
     elif kind == "function_call":
         space = optional_text(item.get("namespace"), f"{place}.namespace")
-        call = called(
+        call = tool_call(
             text(item.get("call_id"), f"{place}.call_id"),
-            flat(space, text(item.get("name"), f"{place}.name")),
+            flat_name(space, text(item.get("name"), f"{place}.name")),
             text(item.get("arguments"), f"{place}.arguments"),
         )
-        found.answered([], [call])
+        found.add_assistant([], [call])
     elif kind == "function_call_output":
         call_id = text(item.get("call_id"), f"{place}.call_id")
-        found.resulted(call_id, _content(item.get("output"), f"{place}.output"))
+        found.add_tool_result(call_id, _content(item.get("output"), f"{place}.output"))
     elif kind == "item_reference":
         raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
     elif kind != "reasoning":
@@ -75,21 +75,23 @@ def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> No
 def _message(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
     role = text(item.get("role"), f"{place}.role")
     if role == "user":
-        found.said(*_content(item.get("content"), f"{place}.content"))
+        found.add_user(*_content(item.get("content"), f"{place}.content"))
         return
     told = _plain(item.get("content"), f"{place}.content")
     if role == "assistant":
-        found.answered([text_part(told)], [])
+        found.add_assistant([text_part(told)], [])
     elif role in ("system", "developer"):
-        found.instructed(text_part(told))
+        found.add_instruction(text_part(told))
     else:
-        raise wrong(f"{place}.role", "must be `user`, `assistant`, `system` or `developer`.")
+        raise invalid_error(
+            f"{place}.role", "must be `user`, `assistant`, `system` or `developer`."
+        )
 
 
 def _content(content: Any, place: str) -> list[Message]:
     if isinstance(content, str):
         return [text_part(content)]
-    return [_part(part, where) for where, part in each(content, place)]
+    return [_part(part, where) for where, part in iterate_objects(content, place)]
 
 
 def _part(part: Mapping[str, Any], place: str) -> Message:
@@ -116,7 +118,7 @@ def _plain(content: Any, place: str) -> str:
     if isinstance(content, str):
         return content
     told = []
-    for where, part in each(content, place):
+    for where, part in iterate_objects(content, place):
         name = "refusal" if part.get("type") == "refusal" else "text"
         if name == "text" and part.get("type") not in _TEXTS:
             raise unsupported(where, "only texts can stand here.")

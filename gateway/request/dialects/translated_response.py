@@ -48,11 +48,11 @@ class TranslatedResponse(ClientResponse):
         """Whether only a number of tokens is asked for."""
         return self._dialect.counts
 
-    def hear(
+    def decode_request(
         self, members: Members, *, max_n: int, session: str | None, wall_s: int
     ) -> InferenceRequest:
         """The chat request that it comes to; from here on answers are translated."""
-        heard = self._dialect.hear(members)
+        heard = self._dialect.decode_request(members)
         self._of_chat = True
         asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
         if not self.counts:
@@ -74,14 +74,16 @@ class TranslatedResponse(ClientResponse):
         if data or not more:
             await super().body(data, more=more)
 
-    def booked(self, tokens: TokenCounts | None) -> None:
+    def set_usage(self, tokens: TokenCounts | None) -> None:
         if self.voice is not None:
             self.voice.booked = tokens
 
-    async def whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+    async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         voice, self.voice = self.voice, None
         if status >= 400:
-            data = self._dialect.refusal(data, status, self.request_id, of_chat=self._of_chat)
+            data = self._dialect.translate_error(
+                data, status, self.request_id, of_chat=self._of_chat
+            )
         elif voice is not None:
-            data = voice.whole(data)
-        await super().whole(status, headers, data)
+            data = voice.encode_whole(data)
+        await super().send_whole(status, headers, data)

@@ -23,8 +23,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.errors import RequestError
 from gateway.request.client_response import ClientResponse, Send
-from gateway.request.idempotency.response_replay import ResponseReplayStore, StoredResponse, again
-from ledger.idempotency import IdempotencyRecord, free, take
+from gateway.request.idempotency.response_replay import (
+    ResponseReplayStore,
+    StoredResponse,
+    mark_replayed,
+)
+from ledger.idempotency import IdempotencyRecord, claim_key, free_key
 from ledger.identity.tokens import PEPPER_FILE
 
 NAME_LIMIT = 255  # characters, as Stripe has it
@@ -80,14 +84,14 @@ class IdempotencyStore:
         self._wall_us = wall_us
         self._kept = kept
 
-    async def first(
+    async def run_first(
         self, sent: IdempotentRequest, reply: ClientResponse, answer: Callable[[], Awaitable[None]]
     ) -> None:
         """Run `answer`, which answers on `reply`, for the first of its kind only."""
         name = name_of(sent.once)
-        taken = await self._taken(sent, name, reply.request_id)
+        taken = await self._claim_key(sent, name, reply.request_id)
         if taken.answer is not None:
-            await reply.again(taken.answer.status, taken.answer.headers, taken.answer.body)
+            await reply.replay(taken.answer.status, taken.answer.headers, taken.answer.body)
             return
         hearing = None if self._kept is None else self._kept.listen()
         answering = True
@@ -96,21 +100,21 @@ class IdempotencyStore:
             async def sending(message: MutableMapping[str, Any]) -> None:
                 # A target's own refusal: who has heard of it may ask anew at once.
                 if answering and not reply.charged and message.get("status", 0) >= REFUSED:
-                    await self._freed(taken.mine)
+                    await self._free_key(taken.mine)
                 if answering and not reply.broken and hearing is not None:
-                    whole = hearing.hear(message)
+                    whole = hearing.receive_message(message)
                     if whole is not None:  # kept before its end is seen
                         await self._keep(taken, whole)
                 await send(message)
 
             return sending
 
-        reply.through(passing)
+        reply.wrap_send(passing)
         try:
             await answer()
         except RequestError:
             if not reply.charged:
-                await self._freed(taken.mine)
+                await self._free_key(taken.mine)
             raise
         finally:
             answering = False
@@ -135,64 +139,70 @@ class IdempotencyStore:
     def _pepper(self) -> bytes:
         return self._pepper_path.read_bytes()
 
-    async def _taken(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
+    async def _claim_key(
+        self, sent: IdempotentRequest, name: str, request_id: str
+    ) -> IdempotencyClaim:
         """The key is this request's, or there is an answer; raises what else its client is told."""
-        job = self._threads.submit(self._take, sent, name, request_id)
+        job = self._threads.submit(self._claim_in_thread, sent, name, request_id)
         try:
             async with asyncio.timeout(WAIT_S):
                 taken = await asyncio.wrap_future(job)
         except (SQLAlchemyError, OSError, TimeoutError) as error:
-            job.add_done_callback(self._given_back)
+            job.add_done_callback(self._free_unused)
             raise RequestError(
                 "unavailable",
                 "The `Idempotency-Key` cannot be checked now. Try again, or leave it out.",
                 retry_after_s=1.0,
             ) from error
         except asyncio.CancelledError:
-            job.add_done_callback(self._given_back)
+            job.add_done_callback(self._free_unused)
             raise
         if taken.mine.request_id != taken.first.request_id and taken.answer is None:
             raise _second(taken, NEVER_KEPT if self._kept is None else NOT_KEPT)
         return taken
 
-    def _take(self, sent: IdempotentRequest, name: str, request_id: str) -> IdempotencyClaim:
+    def _claim_in_thread(
+        self, sent: IdempotentRequest, name: str, request_id: str
+    ) -> IdempotencyClaim:
         """In a thread."""
         text = sent.path.encode() + b"\0" + sent.body
         digest = hmac.digest(self._pepper, text, "sha256")
         mine, now_us = IdempotencyRecord(sent.key_id, name, digest, request_id), self._wall_us()
         until_us = now_us + self._kept_us
-        first = take(self._engine, mine, now_us=now_us, expires_us=until_us)
+        first = claim_key(self._engine, mine, now_us=now_us, expires_us=until_us)
         answer = None
         if self._kept is not None and first.request_id != request_id and _same(mine, first):
             answer = self._kept.find(self._engine, first)
-        return IdempotencyClaim(mine, first, until_us, None if answer is None else again(answer))
+        return IdempotencyClaim(
+            mine, first, until_us, None if answer is None else mark_replayed(answer)
+        )
 
     async def _keep(self, taken: IdempotencyClaim, answer: StoredResponse) -> None:
         """An answer that cannot be kept is sent all the same."""
         assert self._kept is not None
-        keep = partial(self._kept.keep, self._engine, taken.mine, answer, until_us=taken.until_us)
+        keep = partial(self._kept.store, self._engine, taken.mine, answer, until_us=taken.until_us)
         try:
             async with asyncio.timeout(KEEP_WAIT_S):
                 await asyncio.wrap_future(self._threads.submit(keep))
         except (SQLAlchemyError, OSError, TimeoutError):
             log.warning("an answer to %s is not kept: the ledger is away", taken.mine.key_id)
 
-    async def _freed(self, asking: IdempotencyRecord) -> None:
+    async def _free_key(self, asking: IdempotencyRecord) -> None:
         """A key that cannot be given back now stays taken: that is the safe side."""
         try:
             async with asyncio.timeout(WAIT_S):
-                await asyncio.wrap_future(self._threads.submit(free, self._engine, asking))
+                await asyncio.wrap_future(self._threads.submit(free_key, self._engine, asking))
         except (SQLAlchemyError, OSError, TimeoutError):
             log.warning("an idempotency key of %s stays taken: the ledger is away", asking.key_id)
 
-    def _given_back(self, job: "Future[IdempotencyClaim]") -> None:
+    def _free_unused(self, job: "Future[IdempotencyClaim]") -> None:
         """In the thread that took it, when nobody waits for it any more and nothing is sent."""
         if job.cancelled() or job.exception() is not None:
             return
         mine, first = job.result()[:2]
         if mine.request_id == first.request_id:
             try:
-                free(self._engine, mine)
+                free_key(self._engine, mine)
             except (SQLAlchemyError, OSError):
                 log.warning("an idempotency key of %s stays taken: the ledger is away", mine.key_id)
 
@@ -216,7 +226,7 @@ def _same(mine: IdempotencyRecord, first: IdempotencyRecord) -> bool:
 def _second(taken: IdempotencyClaim, why: str) -> RequestError:
     first = taken.first.request_id
     if not _same(taken.mine, taken.first):
-        return reused(f"request `{first}`")
+        return reused_key_error(f"request `{first}`")
     return RequestError(
         "duplicate_request",
         f"This `Idempotency-Key` stands for request `{first}`, {why}. Send a new key to ask once "
@@ -226,7 +236,7 @@ def _second(taken: IdempotencyClaim, why: str) -> RequestError:
     )
 
 
-def reused(first: str) -> RequestError:
+def reused_key_error(first: str) -> RequestError:
     """The 422 of who sends something else under a key; `first` is what that stands for."""
     return RequestError(
         "reused_key",

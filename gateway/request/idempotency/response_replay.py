@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from gateway.config.schema import ReplaySection
 from gateway.http.connection import Header
 from ledger.idempotency import IdempotencyRecord
-from ledger.stored_responses import find, keep, kept_bytes
+from ledger.stored_responses import find_response, store_response, stored_bytes
 
 SECRET_CHARACTERS = 32  # at least: nobody shall guess it from a stolen database
 HEARD_LIMIT_BYTES = 64 * 1024 * 1024  # of all answers that a worker listens to at once
@@ -62,26 +62,26 @@ class ResponseReplayStore:
     def listen(self) -> "ResponseCapture":
         return ResponseCapture(self, self._bounds.max_bytes)
 
-    def keep(
+    def store(
         self, engine: Engine, asking: IdempotencyRecord, answer: StoredResponse, *, until_us: int
     ) -> None:
         """`until_us`: when its key no longer stands for this request."""
         now_us = self._wall_us()
         sealed = self._cipher.seal(msgspec.msgpack.encode(answer), _owner(asking))
-        if self._has_room(engine, len(sealed), now_us):
+        if self._has_capacity(engine, len(sealed), now_us):
             expires_us = min(now_us + round(self._bounds.hours * _HOUR_US), until_us)
-            keep(engine, asking, sealed, expires_us=expires_us)
+            store_response(engine, asking, sealed, expires_us=expires_us)
 
     def find(self, engine: Engine, first: IdempotencyRecord) -> StoredResponse | None:
         """What that request was answered; None where it was not kept or cannot be opened."""
-        sealed = find(engine, first, now_us=self._wall_us())
+        sealed = find_response(engine, first, now_us=self._wall_us())
         plain = None if sealed is None else self._cipher.open(sealed, _owner(first))
         return None if plain is None else msgspec.msgpack.decode(plain, type=StoredResponse)
 
-    def _has_room(self, engine: Engine, size: int, now_us: int) -> bool:
+    def _has_capacity(self, engine: Engine, size: int, now_us: int) -> bool:
         """By what lay there some seconds ago and what this worker has added since."""
         if self._counted_us is None or now_us - self._counted_us >= COUNT_US:
-            self._total, self._counted_us = kept_bytes(engine), now_us
+            self._total, self._counted_us = stored_bytes(engine), now_us
         full = self._total + size > self._bounds.total_bytes
         if full and not self._full:
             log.warning("no answers are kept for now: `replay.total_bytes` is reached")
@@ -103,7 +103,7 @@ class ResponseCapture:
         self._parts: list[bytes] = []
         self._size = 0
 
-    def hear(self, message: MutableMapping[str, Any]) -> StoredResponse | None:
+    def receive_message(self, message: MutableMapping[str, Any]) -> StoredResponse | None:
         """Take an ASGI message; the whole answer with its last one."""
         if message["type"] == "http.response.start":
             if message["status"] < FAILED:
@@ -130,7 +130,7 @@ class ResponseCapture:
         self._head, self._parts, self._size = None, [], 0
 
 
-def again(answer: StoredResponse) -> StoredResponse:
+def mark_replayed(answer: StoredResponse) -> StoredResponse:
     """The answer as it is sent to who asks once more, which costs nothing."""
     headers = (*(header for header in answer.headers if header[0] != COST), REPLAYED)
     return StoredResponse(answer.status, headers, answer.body)

@@ -66,7 +66,7 @@ class PoolQueue:
         for head in self.line.heads()[:1]:
             head.what.set()
 
-    def pass_on(self, ticket: Ticket) -> None:
+    def wake_after(self, ticket: Ticket) -> None:
         """There is no room for this one: the next tenant may ask."""
         heads = self.line.heads()[:TENANTS]
         for place, head in enumerate(heads[:-1]):
@@ -115,12 +115,12 @@ class AdmissionQueue:
         ended: Ended = "gone"
         try:
             self._admit(queue, ticket, since_s)
-            ended, plan = await self._turn(queue, ticket, first, again)
+            ended, plan = await self._await_turn(queue, ticket, first, again)
         except QueueFull:
             ended = "refused"
             raise
         finally:
-            queue.line.leave(ticket)
+            queue.line.remove(ticket)
             queue.wake_next()
             if not len(queue.line) and not queue.pace(self._now_s()):
                 self._queues.pop(place, None)
@@ -133,7 +133,7 @@ class AdmissionQueue:
         return plan
 
     def _admit(self, queue: PoolQueue, ticket: Ticket, now_s: float) -> None:
-        if self._draining or not queue.line.join(ticket):
+        if self._draining or not queue.line.add(ticket):
             raise QueueFull(RETRY_S, hopeless=False)
         pace = queue.pace(now_s)
         if pace:
@@ -144,7 +144,7 @@ class AdmissionQueue:
             sum(len(each_queue.line) for each_queue in self._queues.values())
         )
 
-    async def _turn(
+    async def _await_turn(
         self, queue: PoolQueue, ticket: Ticket, plan: RoutingPlan, again: Callable[[], RoutingPlan]
     ) -> tuple[Ended, RoutingPlan]:
         asks = queue.is_next(ticket)
@@ -154,7 +154,7 @@ class AdmissionQueue:
                 if plan.decision.order:
                     queue.serve(ticket, self._now_s())
                     return "served", plan
-                queue.pass_on(ticket)
+                queue.wake_after(ticket)
             left_s = ticket.due_s - self._now_s()
             if left_s <= 0.0:
                 return "late", plan

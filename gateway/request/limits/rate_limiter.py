@@ -42,11 +42,11 @@ class RateLimitUse:
     ) -> None:
         self._limits, self._accounts = limits, accounts
         self.counted, self.tokens = counted, 0
-        self.headers = _told(counted)
+        self.headers = _headers_of(counted)
 
     def end(self) -> None:
         """`tokens` are all that its attempts took."""
-        self._limits.ended(self._accounts, self.counted, self.tokens)
+        self._limits.correct_use(self._accounts, self.counted, self.tokens)
 
 
 class RateLimiter:
@@ -60,7 +60,7 @@ class RateLimiter:
         asking: RateShareClient | None = None,
     ) -> None:
         self._rates, self._clock, self._asking = rates, clock, asking
-        rates.go_on(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
+        rates.set_clock(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
         self._of: Mapping[str, RateLimitSection] = {limit.scope: limit for limit in limits}
         self._known: dict[tuple[str, str], tuple[RateLimitAccount, ...]] = {}
 
@@ -75,15 +75,15 @@ class RateLimiter:
         if not accounts:
             return None
         try:
-            counted = self._rates.take(accounts, tokens, self._second())
+            counted = self._rates.count_request(accounts, tokens, self._second())
             if counted.short and self._asking is not None:
-                counted = await self._widened(self._asking, accounts, counted, tokens)
+                counted = await self._count_widened(self._asking, accounts, counted, tokens)
         except (RateTableFull, RateServiceUnavailable) as unknown:
             told = "Rate limits cannot be checked at the moment."
             raise RequestError("unavailable", told, retry_after_s=_RETRY_S) from unknown
         return RateLimitUse(self, accounts, counted)
 
-    async def _widened(
+    async def _count_widened(
         self,
         asking: RateShareClient,
         accounts: Sequence[RateLimitAccount],
@@ -92,12 +92,14 @@ class RateLimiter:
     ) -> RateCount:
         """Taken with more room from other hosts, or what is told when they have none."""
         for _ in range(TRIES):
-            if not counted.short or not await asking.widen(counted.short, tokens):
+            if not counted.short or not await asking.request_share(counted.short, tokens):
                 break
-            counted = self._rates.take(accounts, tokens, self._second())
+            counted = self._rates.count_request(accounts, tokens, self._second())
         return counted
 
-    def ended(self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int) -> None:
+    def correct_use(
+        self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int
+    ) -> None:
         if counted.over is None:
             self._rates.correct(accounts, counted, used, self._second())
 
@@ -109,11 +111,11 @@ class RateLimiter:
         if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = tuple(self._found(identity, model))
+            known = tuple(self._accounts_of(identity, model))
             self._known[identity.key_id, model] = known
         return known
 
-    def _found(self, identity: Identity, model: str) -> list[RateLimitAccount]:
+    def _accounts_of(self, identity: Identity, model: str) -> list[RateLimitAccount]:
         """A limit of a name stands in place of one of all names of its kind."""
         found = []
         for scope in request_scopes(identity, model):
@@ -144,7 +146,7 @@ def open_limits(
     )
 
 
-def over_rate(over: LimitExceeded) -> RequestError:
+def rate_error(over: LimitExceeded) -> RequestError:
     """The 429 that names the limit and when there is room."""
     account, at = over.account, 0 if over.kind == "requests" else 1
     limit = f"`{account.name}` may have {account.limits[at]} {over.kind} a minute"
@@ -155,7 +157,7 @@ def over_rate(over: LimitExceeded) -> RequestError:
     return RequestError("rate", told, retry_after_s=float(over.wait_s), retry=True)
 
 
-def _told(counted: RateCount) -> tuple[Header, ...]:
+def _headers_of(counted: RateCount) -> tuple[Header, ...]:
     """As OpenAI tells it; of several limits the one with the least left."""
     found: list[Header] = []
     for kind, room in zip((b"requests", b"tokens"), counted.rooms, strict=True):

@@ -53,11 +53,11 @@ class RateShareClient:
         self._listening: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
 
-    async def widen(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool:
+    async def request_share(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool:
         """Whether to try once more; raises `RateServiceUnavailable`."""
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                room = await self._answered(accounts, tokens)
+                room = await self._ask_service(accounts, tokens)
         except (OSError, TimeoutError) as error:
             raise RateServiceUnavailable from error
         if room is None:
@@ -68,8 +68,8 @@ class RateShareClient:
         if self._listening is not None:
             self._listening.cancel()
 
-    async def _answered(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool | None:
-        writer = await self._connected()
+    async def _ask_service(self, accounts: Sequence[RateLimitAccount], tokens: int) -> bool | None:
+        writer = await self._get_writer()
         self._number += 1
         number = self._number
         answer: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
@@ -81,14 +81,14 @@ class RateShareClient:
         finally:
             self._asked.pop(number, None)
 
-    async def _connected(self) -> asyncio.StreamWriter:
+    async def _get_writer(self) -> asyncio.StreamWriter:
         async with self._connecting:
             if self._writer is None:
-                reader, self._writer = await self._opened()
+                reader, self._writer = await self._connect_service()
                 self._listening = asyncio.create_task(self._listen(reader, self._writer))
             return self._writer
 
-    async def _opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_service(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The desk may be on its way: it is started again whenever it ends."""
         while True:
             try:

@@ -106,14 +106,14 @@ class RateWindowTable:
         self._map.close()
         os.close(self._file)
 
-    def go_on(self, now_s: float, wall_s: int, boot: str) -> None:
+    def set_clock(self, now_s: float, wall_s: int, boot: str) -> None:
         """The file's seconds from here on: before `second` is asked, by each that opens it.
 
         `now_s` is monotonic and counts from `boot`; the wall clock tells what passed between two
         boots. Seconds never go back: where that clock lies, a minute lasts longer.
         """
         this_boot = int.from_bytes(blake2b(boot.encode(), digest_size=7).digest(), "little")
-        with self._locked():
+        with self._lock_file():
             latest, cells = self._all[_LATEST], self._all
             if cells[_BOOT] == this_boot and int(now_s) + cells[_AHEAD_S] >= latest:
                 return
@@ -124,10 +124,12 @@ class RateWindowTable:
     def second(self, now_s: float) -> int:
         return int(now_s) + self._all[_AHEAD_S]
 
-    def take(self, accounts: Sequence[RateLimitAccount], tokens: int, second: int) -> RateCount:
+    def count_request(
+        self, accounts: Sequence[RateLimitAccount], tokens: int, second: int
+    ) -> RateCount:
         """Count one request of so many tokens on all accounts, or on none of them."""
-        names = [_hashed(account.name) for account in accounts]
-        with self._locked():
+        names = [_hash_of(account.name) for account in accounts]
+        with self._lock_file():
             rows = [self._row(name, second) for name in names]
             asked = list(zip(accounts, rows, strict=True))
             over = next(
@@ -137,7 +139,7 @@ class RateWindowTable:
                 for row in rows:
                     self._add(row, 0, second, 1)
                     self._add(row, 1, second, tokens)
-            rooms = self._room(asked, 0), self._room(asked, 1)
+            rooms = self._headroom_of(asked, 0), self._headroom_of(asked, 1)
             return RateCount(
                 second, tokens, rooms, over, self._short(asked, tokens) if over else ()
             )
@@ -148,8 +150,8 @@ class RateWindowTable:
         """Tokens that were really used, in place of those that were counted ahead."""
         if used == counted.tokens or now - counted.second >= RING:
             return
-        names = [_hashed(account.name) for account in accounts]
-        with self._locked():
+        names = [_hash_of(account.name) for account in accounts]
+        with self._lock_file():
             for name in names:
                 row = self._row(name, now)
                 self._add(row, 1, counted.second, used - counted.tokens)
@@ -158,7 +160,7 @@ class RateWindowTable:
 
     def file_id(self) -> str:
         """Of this file: another one knows nothing of what was let in by it."""
-        with self._locked():
+        with self._lock_file():
             if not self._all[_FILE_ID]:
                 self._all[_FILE_ID] = int.from_bytes(os.urandom(7), "little") | 1
             return f"{self._all[_FILE_ID]:014x}"
@@ -170,27 +172,27 @@ class RateWindowTable:
 
     def totals(self, names: Iterable[str], second: int) -> list[Pair]:
         """What was let in of each in the last minute."""
-        with self._locked():
-            rows = [self._row(_hashed(name), second) for name in names]
+        with self._lock_file():
+            rows = [self._row(_hash_of(name), second) for name in names]
             return [(self._cells[row + 2], self._cells[row + 3]) for row in rows]
 
     def set_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
-        with self._locked():
+        with self._lock_file():
             for part in parts:
-                self._set(self._row(_hashed(part.account.name), second), part)
+                self._set(self._row(_hash_of(part.account.name), second), part)
 
-    def restate(self, parts: Iterable[HostRateShare], second: int) -> None:
+    def replace_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
         """These, and no others."""
-        with self._locked():
+        with self._lock_file():
             for row in range(0, ROWS * _WIDTH, _WIDTH):
                 for cell in (*_PARTS, *_KEPT):
                     self._cells[row + cell] = 0
         self.set_parts(parts, second)
 
-    def lower(self, part: HostRateShare, wanted: Pair, second: int) -> HostRateShare:
+    def lower_part(self, part: HostRateShare, wanted: Pair, second: int) -> HostRateShare:
         """The part without what it can spare: what is wanted of its room, or half of that room."""
-        with self._locked():
-            row = self._row(_hashed(part.account.name), second)
+        with self._lock_file():
+            row = self._row(_hash_of(part.account.name), second)
             held, kept = [], []
             for kind, ask in enumerate(wanted):
                 room = max(0, part.held[kind] - self._cells[row + _TOTALS[kind]])
@@ -236,7 +238,7 @@ class RateWindowTable:
         return tuple(dict.fromkeys(found))
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_file(self) -> Iterator[None]:
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             yield
@@ -250,7 +252,7 @@ class RateWindowTable:
         for probe in range(PROBES):
             row = (name + probe) % ROWS * _WIDTH
             if cells[row + _NAME] == name:
-                self._turn(row, second)
+                self._expire_seconds(row, second)
                 return row
             if free is None and second - cells[row + _SECOND] >= RING:
                 free = row
@@ -262,7 +264,7 @@ class RateWindowTable:
         cells[free + _NAME], cells[free + _SECOND] = name, second
         return free
 
-    def _turn(self, row: int, second: int) -> None:
+    def _expire_seconds(self, row: int, second: int) -> None:
         """Take out the seconds that are over, and add up the others.
 
         Who was killed between a sum and its second left them apart: the seconds count.
@@ -307,7 +309,7 @@ class RateWindowTable:
                 return second + RING - now
         return RING
 
-    def _room(
+    def _headroom_of(
         self, asked: Sequence[tuple[RateLimitAccount, int]], kind: int
     ) -> LimitHeadroom | None:
         """Of the account with the least left of its limit."""
@@ -333,7 +335,7 @@ _BLANK = memoryview(bytes(_WIDTH * _CELL_BYTES)).cast("q")
 
 
 @functools.lru_cache(maxsize=ROWS)
-def _hashed(name: str) -> int:
+def _hash_of(name: str) -> int:
     """Never 0, which is a row that nobody had yet."""
     digest = blake2b(name.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True) or 1

@@ -27,7 +27,14 @@ import httpx
 import msgspec
 
 from backends.engine.evalclient import EvalModel, NoAnswer
-from backends.engine.evalfigures import LIMITS, PromptComparison, figures, forced, freely, verdict
+from backends.engine.evalfigures import (
+    LIMITS,
+    PromptComparison,
+    compare_forced,
+    compare_free,
+    figures,
+    verdict,
+)
 from gateway.clock import Clock
 from gateway.config.schema_upkeep import SamplingSection
 from gateway.config.settings import Settings, resolve_model
@@ -65,11 +72,11 @@ class SampledPool:
     let_go: int = 0
     failed: int = 0
 
-    def take(self, drawn: DriftSample) -> None:
+    def add_sample(self, drawn: DriftSample) -> None:
         self.let_go += len(self.waiting) == PLACES
         self.waiting.append(drawn)
 
-    def may_ask(self, now_s: float) -> bool:
+    def can_request(self, now_s: float) -> bool:
         """Within the cap of the last hour."""
         while self.asked_s and now_s - self.asked_s[0] >= HOUR_S:
             self.asked_s.popleft()
@@ -106,41 +113,45 @@ class DriftSampler:
         self._run_dir = runtime.run_dir
         self._host = host
         self._clock = clock
-        self.watched = {pool.name: pool for pool in watched(settings, runtime)}
+        self.watched = {pool.name: pool for pool in sampled_pools(settings, runtime)}
 
-    def take(self, news: bytes) -> None:
+    def receive_sample(self, news: bytes) -> None:
         """What a worker drew; of what cannot be read nothing is told, it may be a prompt."""
         with suppress(msgspec.DecodeError):
             drawn = _DRAWN.decode(news)
             if pool := self.watched.get(drawn.pool):
-                pool.take(drawn)
+                pool.add_sample(drawn)
 
     def idle(self, sampled_pool: SampledPool) -> bool:
         return all(
             seen.in_flight == 0 and not seen.state.running and not seen.state.waiting
-            for seen in map(self._host.look, sampled_pool.rows)
+            for seen in map(self._host.snapshot, sampled_pool.rows)
         )
 
     async def run(self, client: httpx.AsyncClient, keys: Mapping[str, str]) -> None:
         """Each pool by itself: one that is never idle holds up no other."""
-        self.tell()
+        self.publish_drift()
         async with asyncio.TaskGroup() as group:
             for pool in self.watched.values():
-                group.create_task(self._each(pool, client, keys[pool.name]))
+                group.create_task(self._run_pool(pool, client, keys[pool.name]))
 
-    async def _each(self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str) -> None:
+    async def _run_pool(
+        self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str
+    ) -> None:
         while True:
-            if sampled_pool.waiting and sampled_pool.may_ask(self._clock.now_s()):
-                await self._one(sampled_pool, client, key)
+            if sampled_pool.waiting and sampled_pool.can_request(self._clock.now_s()):
+                await self._compare_sample(sampled_pool, client, key)
             else:
                 await asyncio.sleep(LOOK_S)
 
-    async def _one(self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str) -> None:
+    async def _compare_sample(
+        self, sampled_pool: SampledPool, client: httpx.AsyncClient, key: str
+    ) -> None:
         drawn = sampled_pool.waiting.popleft()
         sampled_pool.asked_s.append(self._clock.now_s())
         try:
             async with asyncio.timeout(PATIENCE_S):
-                comparison = await self._compared(sampled_pool, drawn, client, key)
+                comparison = await self._compare_answers(sampled_pool, drawn, client, key)
         except TimeoutError:
             sampled_pool.let_go += 1
         except (NoAnswer, LookupError, ValueError, TypeError) as error:
@@ -152,9 +163,9 @@ class DriftSampler:
             sampled_pool.compared += 1
             if comparison.tokens:
                 sampled_pool.window.append(comparison)
-        self.tell()
+        self.publish_drift()
 
-    async def _compared(
+    async def _compare_answers(
         self, sampled_pool: SampledPool, drawn: DriftSample, client: httpx.AsyncClient, key: str
     ) -> PromptComparison:
         headers = {"authorization": f"Bearer {key}"}
@@ -165,28 +176,28 @@ class DriftSampler:
         messages = _MESSAGES.decode(drawn.messages)
         answers = []
         for side in sides:
-            await self._moment(sampled_pool)
+            await self._wait_until_idle(sampled_pool)
             answers.append(await side.answer(messages))
         first, second = answers
         if first.ids and second.ids and first.ids[0] == second.ids[0]:
             thoughts = []
             for side in sides:
-                await self._moment(sampled_pool)
-                thoughts.append(await side.told(first.ids))
+                await self._wait_until_idle(sampled_pool)
+                thoughts.append(await side.logprobs_of(first.ids))
             if thoughts[0] and thoughts[1]:
-                return forced(thoughts[0], thoughts[1])
-        return freely(first.told, second.told)
+                return compare_forced(thoughts[0], thoughts[1])
+        return compare_free(first.told, second.told)
 
-    async def _moment(self, sampled_pool: SampledPool) -> None:
+    async def _wait_until_idle(self, sampled_pool: SampledPool) -> None:
         while not self.idle(sampled_pool):  # noqa: ASYNC110  (other processes write what is looked at)
             await asyncio.sleep(LOOK_S)
 
-    def tell(self) -> None:
+    def publish_drift(self) -> None:
         at_us = self._clock.wall_us()
         write_drift(self._run_dir, [pool.note(at_us) for pool in self.watched.values()])
 
 
-def watched(settings: Settings, runtime: Runtime) -> list[SampledPool]:
+def sampled_pools(settings: Settings, runtime: Runtime) -> list[SampledPool]:
     found = []
     for name, pool in settings.pools.items():
         rule = pool.sampling
@@ -210,12 +221,12 @@ async def _serve(sampler: DriftSampler, run_dir: Path, keys: Mapping[str, str]) 
     address.chmod(0o600)
     loop = asyncio.get_running_loop()
 
-    def heard() -> None:
+    def on_readable() -> None:
         with suppress(BlockingIOError):
             while True:
-                sampler.take(listener.recv(1 << 18))
+                sampler.receive_sample(listener.recv(1 << 18))
 
-    loop.add_reader(listener, heard)
+    loop.add_reader(listener, on_readable)
     async with httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client:
         await sampler.run(client, keys)
 

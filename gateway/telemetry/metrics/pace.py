@@ -44,7 +44,7 @@ class PaceMetrics:
         self._bound: dict[str, Histogram] = {}
         self._counted: dict[str, tuple[list[int], list[float]]] = {}
 
-    def settled(
+    def observe_attempt(
         self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
     ) -> None:
         """Count a streamed attempt; its gaps add up to `decode_s`."""

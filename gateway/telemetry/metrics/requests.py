@@ -93,9 +93,9 @@ class RequestMetrics:
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[AttemptLabels, AttemptSums] = {}
         self._bound: dict[tuple[Histogram, str], Histogram] = {}
-        self._begin()
+        self._create_series()
 
-    def _begin(self) -> None:
+    def _create_series(self) -> None:
         """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
         self.refusals.labels("budget")
         for target in (*self._targets, OTHER):
@@ -153,7 +153,7 @@ class RequestMetrics:
     def observe_pace(
         self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
     ) -> None:
-        self.pace.settled(self.target(target), tpot_s, gaps, decode_s)
+        self.pace.observe_attempt(self.target(target), tpot_s, gaps, decode_s)
 
     def flush(self) -> None:
         """Everything counted so far is in the registry."""

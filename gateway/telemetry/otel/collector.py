@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from backends.address_policy import LOCALHOST, stated
+from backends.address_policy import LOCALHOST, parse_address
 
 READS = 4  # that a rightful answer takes: its bytes, and what ends them
 LARGEST = 16 * 1024  # bytes of one
@@ -31,7 +31,7 @@ class CollectorSession(requests.Session):
 
     def send(self, request: requests.PreparedRequest, **how: Any) -> requests.Response:
         answer = super().send(request, **(how | {"stream": True}))
-        if not _ends(answer):
+        if not _has_ended(answer):
             answer.close()  # its connection is not used again
         answer.raw = None  # there is no content, also for who asks for it
         if answer.is_redirect:
@@ -46,11 +46,11 @@ def _as_configured(request: requests.PreparedRequest) -> requests.PreparedReques
 
 def _is_here(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    address = stated(host)
+    address = parse_address(host)
     return host == LOCALHOST if address is None else address.is_loopback
 
 
-def _ends(answer: requests.Response) -> bool:
+def _has_ended(answer: requests.Response) -> bool:
     """Whether the answer is over within what is read of it; each read waits as long as a send."""
     try:
         return any(not answer.raw.read1(LARGEST) for _ in range(READS))

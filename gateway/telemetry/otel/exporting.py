@@ -67,9 +67,11 @@ class OtelObserver:
             self._genai = GenAi(meters.get_meter(SCOPE, version(SCOPE)), *names)
             self._sent.append((meters, sums))
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "RequestTelemetry":
+    def start_trace(
+        self, request_id: str, path: str, headers: Iterable[Header]
+    ) -> "RequestTelemetry":
         tracing = self._tracing
-        trace = None if tracing is None else tracing.begins(request_id, path, headers)
+        trace = None if tracing is None else tracing.start_trace(request_id, path, headers)
         return RequestTelemetry(trace, self._genai)
 
     def close(self) -> None:
@@ -94,31 +96,33 @@ class RequestTelemetry:
         self._genai = genai
         self._sent: dict[str, tuple[RoutingPlan, AttemptPlan]] = {}
 
-    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
+    def on_decided(self, begun_s: float, plan: RoutingPlan) -> None:
         if self._trace is not None:
-            self._trace.decided(begun_s, plan)
+            self._trace.on_decided(begun_s, plan)
 
-    def sends(
+    def on_dispatched(
         self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
     ) -> dict[str, str]:
         self._sent[attempt_id] = plan, step
-        return {} if self._trace is None else self._trace.sends(attempt_id, number, plan, step)
+        return (
+            {} if self._trace is None else self._trace.on_dispatched(attempt_id, number, plan, step)
+        )
 
-    def settled(self, record: AttemptSettled) -> None:
+    def on_settled(self, record: AttemptSettled) -> None:
         sent = self._sent.pop(record.attempt_id, None)
         if sent is None:
             return  # it ended before it was sent
         if self._trace is not None:
-            self._trace.settled(record)
+            self._trace.on_settled(record)
         if self._genai is not None:
-            self._genai.settled(*sent, record)
+            self._genai.record_attempt(*sent, record)
 
-    def ends(self, status: int | None, ended_by: str | None) -> None:
+    def on_ended(self, status: int | None, ended_by: str | None) -> None:
         if self._trace is not None:
-            self._trace.ends(status, ended_by)
+            self._trace.on_ended(status, ended_by)
 
 
-def exporting(
+def make_otel_observer(
     settings: OpenTelemetrySection,
     worker: str,
     names: tuple[frozenset[str], frozenset[str]],

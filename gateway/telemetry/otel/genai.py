@@ -45,7 +45,7 @@ class GenAi:
         self._per_token = _histogram(meter, server, "s", PER_TOKEN_S)
         self._tokens = _histogram(meter, f"{prefix}.token.usage", "{token}", TOKENS)
 
-    def settled(self, plan: RoutingPlan, step: AttemptPlan, record: AttemptSettled) -> None:
+    def record_attempt(self, plan: RoutingPlan, step: AttemptPlan, record: AttemptSettled) -> None:
         """One attempt has ended."""
         target = step.frozen.target
         said: dict[str, str] = {

@@ -65,8 +65,8 @@ def of_decision(plan: RoutingPlan) -> Attributes:
         "breakeven.decision.reason": plan.decision.reason.value,
         "breakeven.decision.candidates": len(plan.decision.verdicts),
     }
-    if plan.decision.chosen is not None:
-        found["breakeven.decision.target"] = plan.decision.chosen.candidate.name
+    if plan.decision.first_choice is not None:
+        found["breakeven.decision.target"] = plan.decision.first_choice.candidate.name
     return found
 
 

@@ -54,17 +54,17 @@ class ExportPath:
         self._signal, self._says, self._counter, self._clock = signal, says, counter, clock
         self._failed_s: float | None = None  # for the last time; `None` while it is not away
         self._lost = 0
-        says.addFilter(self._heard)
+        says.addFilter(self._is_log_shown)
 
     def close(self) -> None:
-        self._says.removeFilter(self._heard)
+        self._says.removeFilter(self._is_log_shown)
 
-    def lost(self, number: int) -> None:
+    def count_lost(self, number: int) -> None:
         """They are not sent any more."""
         self._lost += number
         self._counter.labels(LOST).inc(number)
 
-    def ended(self, number: int, *, taken: bool) -> None:
+    def record_batch(self, number: int, *, taken: bool) -> None:
         """A batch of so many was taken, or given up."""
         now_s = self._clock.now_s()
         if not taken:
@@ -74,14 +74,14 @@ class ExportPath:
                 )
                 log.warning(words, self._signal)
             self._failed_s = now_s
-            self.lost(number)
+            self.count_lost(number)
             return
         self._counter.labels(SENT).inc(number)
         if self._failed_s is not None and now_s - self._failed_s >= STEADY_S:
             log.warning("the collector takes %s again; lost: %d", self._signal, self._lost)
             self._failed_s, self._lost = None, 0
 
-    def _heard(self, _: logging.LogRecord) -> bool:
+    def _is_log_shown(self, _: logging.LogRecord) -> bool:
         return self._failed_s is None
 
 
@@ -97,7 +97,7 @@ class CountingSpanExporter(trace_exporter.OTLPSpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.handed += len(spans)
         found = super().export(spans)
-        self.way.ended(len(spans), taken=found is SpanExportResult.SUCCESS)
+        self.way.record_batch(len(spans), taken=found is SpanExportResult.SUCCESS)
         return found
 
     def shutdown(self) -> None:
@@ -116,7 +116,7 @@ class SpanQueue(BatchSpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """On the worker's one loop; the exporter's thread makes room."""
         if self._taken - self._to.handed >= QUEUE_SPANS:
-            self._to.way.lost(1)
+            self._to.way.count_lost(1)
             return
         self._taken += 1
         super().on_end(span)
@@ -132,7 +132,7 @@ class CountingMetricExporter(metric_exporter.OTLPMetricExporter):
 
     def export(self, metrics_data: MetricsData, *given: Any, **named: Any) -> MetricExportResult:
         found = super().export(metrics_data, *given, **named)
-        self.way.ended(1, taken=found is MetricExportResult.SUCCESS)
+        self.way.record_batch(1, taken=found is MetricExportResult.SUCCESS)
         return found
 
     def shutdown(self, *given: Any, **named: Any) -> None:

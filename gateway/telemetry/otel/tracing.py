@@ -50,7 +50,9 @@ class TraceSampler:
         self._propagator = TraceContextTextMapPropagator()
         self._getter = TraceHeaders()
 
-    def begins(self, request_id: str, path: str, headers: Iterable[Header]) -> "SpanTrace | None":
+    def start_trace(
+        self, request_id: str, path: str, headers: Iterable[Header]
+    ) -> "SpanTrace | None":
         carrier = {
             name.decode(): value.decode("latin-1")
             for name, value in headers
@@ -79,14 +81,14 @@ class SpanTrace:
         self._planned_ns: int | None = None  # when it had been planned for the first time
         self._waited = False
 
-    def decided(self, begun_s: float, plan: RoutingPlan) -> None:
+    def on_decided(self, begun_s: float, plan: RoutingPlan) -> None:
         now_ns = self._now_ns()
         begun_ns = now_ns - round((self._clock.now_s() - begun_s) * 1e9)
         self._past(DECIDE, begun_ns, now_ns, genai_attributes.of_decision(plan))
         self._waited = self._planned_ns is not None
         self._planned_ns = self._planned_ns or now_ns
 
-    def sends(
+    def on_dispatched(
         self, attempt_id: str, number: int, plan: RoutingPlan, step: AttemptPlan
     ) -> dict[str, str]:
         """Its span begins; an own engine is told of it."""
@@ -102,7 +104,7 @@ class SpanTrace:
         self._attempts[attempt_id] = (span, now_ns)
         return {_PARENT.decode(): _parent(span)} if step.frozen.target.own else {}
 
-    def settled(self, record: AttemptSettled) -> None:
+    def on_settled(self, record: AttemptSettled) -> None:
         span, begun_ns = self._attempts.pop(record.attempt_id)
         if record.ttft_us is not None:
             span.add_event(FIRST_TOKEN, {}, begun_ns + record.ttft_us * 1000)
@@ -111,7 +113,7 @@ class SpanTrace:
             span.set_status(Status(StatusCode.ERROR, failure))
         span.end(begun_ns + record.duration_us * 1000)
 
-    def ends(self, status: int | None, ended_by: str | None) -> None:
+    def on_ended(self, status: int | None, ended_by: str | None) -> None:
         if status is not None:
             self._span.set_attribute("http.response.status_code", status)
         if ended_by is not None:

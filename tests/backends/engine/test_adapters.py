@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.adapters import BadAdapter, check_fits, fitting, flags, rank_of, refused_in
+from backends.engine.adapters import (
+    BadAdapter,
+    check_fits,
+    find_refused,
+    flags,
+    rank_of,
+    split_fitting,
+)
 
 
 def adapter(folder: Path, **changes: object) -> Path:
@@ -170,7 +177,7 @@ def test_what_only_an_engine_can_read_is_left_to_it(tmp_path: Path, model: Path)
 
 def test_those_that_fit_are_kept_and_of_the_others_is_told_why(tmp_path: Path, model: Path):
     good, bad = of(tmp_path / "good", 10, 6), of(tmp_path / "bad", 12, 6)
-    kept, told = fitting({"a": good, "b": bad, "c": tmp_path / "gone"}, model)
+    kept, told = split_fitting({"a": good, "b": bad, "c": tmp_path / "gone"}, model)
     assert kept == {"a": good}
     assert list(told) == ["b", "c"]
     assert "is not for the model" in told["b"]
@@ -180,7 +187,7 @@ def test_those_that_fit_are_kept_and_of_the_others_is_told_why(tmp_path: Path, m
 def test_the_first_that_was_not_said_to_be_loaded_is_the_one_that_ended_a_start():
     trace = "  File serving.py, in init_static_loras\nValueError: no\n"
     loaded = "Loaded new LoRA adapter: name 'a', path '/a'\n"
-    assert refused_in(loaded + trace, ("a", "b", "c")) == "b"
-    assert refused_in(trace, ("a", "b")) == "a"
-    assert refused_in(loaded + "MemoryError\n", ("a", "b")) is None
-    assert refused_in(trace, ()) is None
+    assert find_refused(loaded + trace, ("a", "b", "c")) == "b"
+    assert find_refused(trace, ("a", "b")) == "a"
+    assert find_refused(loaded + "MemoryError\n", ("a", "b")) is None
+    assert find_refused(trace, ()) is None

@@ -10,7 +10,13 @@ import uvicorn
 
 from backends.engine.benchclient import BenchClient, BenchTarget
 from backends.engine.benchfigures import BenchSlo, point
-from backends.engine.benchload import PromptShape, closed, even, poisson, words
+from backends.engine.benchload import (
+    PromptShape,
+    closed_load,
+    even_load,
+    poisson_load,
+    random_words,
+)
 from backends.errors import BackendError
 from backends.http import HttpClient
 from backends.metrics import parse
@@ -49,7 +55,7 @@ async def test_a_closed_loop_counts_what_the_engine_counts(chat):
         client = BenchClient(backend, BenchTarget("sim", chat=chat))
         prompts = await client.calibrate(0, random.Random(1))
         seen = []
-        found = await client.run(closed(4, 12, PromptShape(200, 20)), prompts, seen.append)
+        found = await client.run(closed_load(4, 12, PromptShape(200, 20)), prompts, seen.append)
     assert len(found) == len(seen) == 12
     assert [finding.error for finding in found] == [None] * 12
     assert {finding.output_tokens for finding in found} == {20}
@@ -66,8 +72,8 @@ async def test_an_open_loop_sends_at_its_own_times():
         client = BenchClient(backend, BenchTarget("sim", chat=False))
         prompts = await client.calibrate(0, random.Random(1))
         for loop in (
-            even(40.0, 10, PromptShape(50, 5)),
-            poisson(40.0, 10, PromptShape(50, 5), random.Random(2)),
+            even_load(40.0, 10, PromptShape(50, 5)),
+            poisson_load(40.0, 10, PromptShape(50, 5), random.Random(2)),
         ):
             found = await client.run(loop, prompts)
             for ask, finding in zip(loop.asks, found, strict=True):
@@ -81,7 +87,7 @@ async def test_a_shared_prefix_is_the_engines_prefix():
         async with engine() as backend:
             client = BenchClient(backend, BenchTarget("sim", chat=False))
             prompts = await client.calibrate(shared, random.Random(1))
-            found = await client.run(closed(1, 4, PromptShape(512, 4, shared)), prompts)
+            found = await client.run(closed_load(1, 4, PromptShape(512, 4, shared)), prompts)
             hits[shared] = await cached(backend)
         assert [finding.error for finding in found] == [None] * 4
     assert 3 * 400 * 0.85 <= hits[400] <= 3 * 400 * 1.15
@@ -100,16 +106,19 @@ async def test_refusals_are_samples_with_their_reason():
         client = BenchClient(backend, BenchTarget("other", chat=False))
         with pytest.raises(BackendError, match="404"):
             await client.calibrate(0, random.Random(1))
-        ask = await client.ask("load", 4, began=0.0)
+        ask = await client.send_request("load", 4, began=0.0)
     assert "404" in ask.error
 
 
 async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts():
     async with engine(context_tokens=200) as backend:
         client = BenchClient(backend, BenchTarget("sim", chat=False))
-        assert "400" in (await client.ask(words(240, random.Random(1)), 4, began=0.0)).error
+        assert (
+            "400"
+            in (await client.send_request(random_words(240, random.Random(1)), 4, began=0.0)).error
+        )
         prompts = await client.calibrate(0, random.Random(1))
-        found = await client.run(closed(1, 4, PromptShape(64, 8)), prompts)
+        found = await client.run(closed_load(1, 4, PromptShape(64, 8)), prompts)
     assert [finding.error for finding in found] == [None] * 4
     assert all(finding.input_tokens == pytest.approx(64, abs=8) for finding in found)
 
@@ -117,7 +126,7 @@ async def test_an_engine_with_a_short_context_is_calibrated_with_short_prompts()
 async def test_an_address_without_anybody_is_a_failed_sample():
     http = HttpClient()
     client = BenchClient(OpenAIBackend("http://127.0.0.1:1/v1", client=http), BenchTarget("m"))
-    ask = await client.ask("load", 4, began=0.0)
+    ask = await client.send_request("load", 4, began=0.0)
     await http.aclose()
     assert "Unreachable" in ask.error
 
@@ -148,7 +157,7 @@ async def streamed(*pieces: bytes, endless: bool = False):
     try:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         client = BenchClient(OpenAIBackend(url, client=http), BenchTarget("m"))
-        return await asyncio.wait_for(client.ask("Hello", 4, began=0.0), 20)
+        return await asyncio.wait_for(client.send_request("Hello", 4, began=0.0), 20)
     finally:
         await http.aclose()
         server.close()

@@ -73,8 +73,8 @@ def test_a_point_counts_failures_and_what_kept_the_promise():
     ],
 )  # fmt: skip
 def test_a_promise_asks_only_what_it_names(promise, kept):
-    assert promise.kept(ONE) is kept
-    assert not promise.kept(replace(ONE, error="gone"))
+    assert promise.is_met(ONE) is kept
+    assert not promise.is_met(replace(ONE, error="gone"))
 
 
 def test_rates_of_the_whole_and_of_the_steady_part():

@@ -8,11 +8,11 @@ from backends.engine.benchload import (
     BenchPrompts,
     LoadProfile,
     PromptShape,
-    closed,
-    even,
-    poisson,
-    recorded,
-    words,
+    closed_load,
+    even_load,
+    poisson_load,
+    random_words,
+    recorded_load,
 )
 from backends.simulator.measurements import MeasuredRequest
 
@@ -20,29 +20,29 @@ SHAPE = PromptShape(512, 256)
 
 
 def test_poisson_arrivals_have_their_rate_and_can_be_repeated():
-    loop = poisson(4.0, 4000, SHAPE, random.Random(1))
+    loop = poisson_load(4.0, 4000, SHAPE, random.Random(1))
     gaps = [b.at_s - a.at_s for a, b in zip(loop.asks, loop.asks[1:], strict=False)]
     mean = sum(gaps) / len(gaps)
     spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
     assert mean == pytest.approx(0.25, rel=0.05)
     assert spread == pytest.approx(mean, rel=0.05), "as large as the mean: nothing is paced"
-    assert loop == poisson(4.0, 4000, SHAPE, random.Random(1))
+    assert loop == poisson_load(4.0, 4000, SHAPE, random.Random(1))
     assert loop.name == "4"
 
 
 def test_even_arrivals_have_one_distance():
-    assert [ask.at_s for ask in even(2.0, 4, SHAPE).asks] == [0.0, 0.5, 1.0, 1.5]
+    assert [ask.at_s for ask in even_load(2.0, 4, SHAPE).asks] == [0.0, 0.5, 1.0, 1.5]
 
 
 def test_a_closed_loop_has_no_times():
-    loop = closed(8, 20, SHAPE, spread_s=2.0)
+    loop = closed_load(8, 20, SHAPE, spread_s=2.0)
     assert {ask.at_s for ask in loop.asks} == {0.0}
     assert (len(loop.asks), loop.at_once, loop.spread_s, loop.name) == (20, 8, 2.0, "8 at once")
 
 
 def test_recorded_arrivals_begin_at_zero_and_can_be_quicker():
     rows = [MeasuredRequest(at, 10, 5, 0.1, 0.2) for at in (7.0, 5.0, 9.0)]
-    loop = recorded(rows, speed=2.0)
+    loop = recorded_load(rows, speed=2.0)
     assert [ask.at_s for ask in loop.asks] == [0.0, 1.0, 2.0]
     assert loop.name == "recorded"
     assert LoadProfile(loop.asks, rate=1.5).name == "1.5"
@@ -65,4 +65,4 @@ def test_prompts_share_their_beginning_and_no_more():
 
 
 def test_words_are_as_many_as_asked():
-    assert len(words(17, random.Random(1)).split()) == 17
+    assert len(random_words(17, random.Random(1)).split()) == 17

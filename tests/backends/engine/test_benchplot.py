@@ -3,7 +3,7 @@
 from xml.etree import ElementTree as ET
 
 from backends.engine.benchfigures import BenchSlo, RequestSample
-from backends.engine.benchload import PromptShape, closed
+from backends.engine.benchload import PromptShape, closed_load
 from backends.engine.benchplot import svg
 from backends.engine.benchreport import BenchReport, run_of
 
@@ -11,7 +11,7 @@ from backends.engine.benchreport import BenchReport, run_of
 def bench(*loads: int, model: str = "m") -> BenchReport:
     runs = [
         run_of(
-            closed(load, 2, PromptShape(8, 8)),
+            closed_load(load, 2, PromptShape(8, 8)),
             [RequestSample(0.0, 8, 8, 0.1, 0.1 + load / 10)],
             BenchSlo(),
         )

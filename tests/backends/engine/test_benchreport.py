@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from backends.engine.benchfigures import BenchSlo, RequestSample
-from backends.engine.benchload import PromptShape, closed, poisson
+from backends.engine.benchload import PromptShape, closed_load, poisson_load
 from backends.engine.benchreport import BenchReport, document, run_of
 from backends.simulator.measurements import read
 
@@ -20,7 +20,9 @@ def made(usd: str | None = "3.50") -> BenchReport:
     rng = random.Random(1)
     runs = [
         run_of(
-            poisson(rate, 8, PromptShape(512, 256), rng), samples(8, 1 / rate), BenchSlo(ttft_s=0.5)
+            poisson_load(rate, 8, PromptShape(512, 256), rng),
+            samples(8, 1 / rate),
+            BenchSlo(ttft_s=0.5),
         )
         for rate in (0.5, 1.0)
     ]
@@ -43,7 +45,7 @@ def test_without_a_rate_there_is_no_cost():
 def test_the_best_run_has_the_most_good_requests():
     bench = made()
     assert bench.best is bench.runs[1]
-    assert bench.offered
+    assert bench.is_open_loop
     assert document(bench)["saturation"] == {"at": None, "unit": "requests/s"}
 
 
@@ -59,7 +61,7 @@ def test_what_is_written_is_what_a_fit_reads(tmp_path):
 
 def test_failed_requests_are_told_and_not_fitted(tmp_path):
     gone = RequestSample(0.0, 0, 0, 0.1, 0.1, error="gone")
-    run = run_of(closed(2, 2, PromptShape(1, 1)), [gone, *samples(1, 1.0)], BenchSlo())
+    run = run_of(closed_load(2, 2, PromptShape(1, 1)), [gone, *samples(1, 1.0)], BenchSlo())
     found = document(BenchReport({}, BenchSlo(), (run,)))["runs"][0]
     assert found["errors"] == ["gone"]
     assert len(found["requests"]) == 1

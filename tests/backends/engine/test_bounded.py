@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from backends.engine.bounded import NobodyThere, NoPage, fetched, models_of
+from backends.engine.bounded import NobodyThere, NoPage, fetch_page, models_of
 
 URL = "http://engine/v1/models"
 
 
 async def page(answer, **limits):
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-        return await fetched(client, URL, **limits)
+        return await fetch_page(client, URL, **limits)
 
 
 async def test_a_list_of_models_is_read():
@@ -59,4 +59,4 @@ async def test_a_host_that_is_not_there_is_said():
         await page(refused)
     async with httpx.AsyncClient() as client:
         with pytest.raises(NobodyThere, match="no address"):
-            await fetched(client, "engine:8000/v1/models")
+            await fetch_page(client, "engine:8000/v1/models")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.engine.catalog import GPUS, UnknownGpu, find
+from backends.engine.catalog import GPUS, UnknownGpu, find_gpu
 from backends.simulator.profiles import PROFILES
 
 
@@ -29,12 +29,12 @@ def test_figures_are_plausible(gpu):
 
 
 def test_measured_memory_of_an_h200():
-    assert find("H200").visible_bytes == pytest.approx(150_109_880_320, rel=1e-6)
+    assert find_gpu("H200").visible_bytes == pytest.approx(150_109_880_320, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["h200", "H200", "h-200", "A100 80GB", "rtx4090", "mi300x"])
 def test_names_are_found_whatever_their_spelling(name):
-    assert find(name) in GPUS
+    assert find_gpu(name) in GPUS
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,18 @@ def test_names_are_found_whatever_their_spelling(name):
     ],
 )
 def test_a_drivers_longer_name_is_recognised(driver, name):
-    assert find(driver).name == name
+    assert find_gpu(driver).name == name
 
 
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 3090", "NVIDIA GH200 480GB", "L40", "H20"])
 def test_a_name_that_only_looks_alike_is_not(name):
     with pytest.raises(UnknownGpu):
-        find(name)
+        find_gpu(name)
 
 
 def test_an_unknown_name_is_answered_with_those_that_are_near():
     with pytest.raises(UnknownGpu, match="A100-40GB, A100-80GB"):
-        find("A100")
+        find_gpu("A100")
 
 
 def test_profiles_name_their_gpu_as_the_catalogue_does():
@@ -70,8 +70,8 @@ def test_profiles_name_their_gpu_as_the_catalogue_does():
 
 
 def test_measured_figures_win_over_the_data_sheet():
-    gpu = find("H200")
+    gpu = find_gpu("H200")
     assert gpu.best_bandwidth_bytes_s == 4.3e12
     assert gpu.best_flops("bf16") == 790e12
     assert gpu.best_flops("fp8") == 1979e12
-    assert find("T4").best_flops("bf16") is None
+    assert find_gpu("T4").best_flops("bf16") is None

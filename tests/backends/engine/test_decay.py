@@ -34,7 +34,7 @@ def test_a_loss_is_found_and_noise_is_none(seed, slower, lost):
     found = pace(FIRST, series(2 * 3600, slower=slower, seed=seed), 0.15)
     assert found is not None
     assert found.ratio == pytest.approx(1 / slower, rel=0.04)
-    assert found.lost(0.15) is lost
+    assert found.is_lost(0.15) is lost
 
 
 def test_less_load_is_no_loss():
@@ -44,7 +44,7 @@ def test_less_load_is_no_loss():
     assert whole[1] < 0.6 * whole[0]
     found = pace(FIRST, quiet, 0.15)
     assert found is not None
-    assert not found.lost(0.15)
+    assert not found.is_lost(0.15)
 
 
 def test_loads_that_were_not_seen_at_first_say_nothing():
@@ -57,7 +57,7 @@ def test_so_little_is_no_evidence():
     assert pace(_always(8, 3600), _always(8, 30, slower=2.0), 0.15) is None
     found = pace(_always(8, 3600), _always(8, 90, slower=2.0), 0.15)
     assert found is not None
-    assert found.lost(0.15)
+    assert found.is_lost(0.15)
 
 
 def test_one_load_alone_that_is_slow_is_no_loss():
@@ -67,7 +67,7 @@ def test_one_load_alone_that_is_slow_is_no_loss():
     found = pace(first, now, 0.15)
     assert found is not None
     assert found.ratio < 0.85
-    assert not found.lost(0.15)
+    assert not found.is_lost(0.15)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import math
 import httpx
 import pytest
 
-from backends.engine.evalclient import EvalModel, NoAnswer, only_model, told_of
+from backends.engine.evalclient import EvalModel, NoAnswer, only_model, parse_logprobs
 
 MESSAGES = [{"role": "user", "content": "Hello"}]
 
@@ -87,17 +87,17 @@ async def test_a_given_text_is_judged_token_by_token():
         asked.append(json.loads(request.content))
         return httpx.Response(200, json={"choices": [{"prompt_logprobs": listed}]})
 
-    told = await side(answer).told(((1, 2), (7,)))
+    told = await side(answer).logprobs_of(((1, 2), (7,)))
     assert told is not None
     assert asked[0]["prompt"] == [1, 2, 7]
     assert (told[0].token, told[0].logprob, told[0].first) == ("7", -9.0, "9")
     assert told[0].top == {"9": -0.2}, "the text's own token is listed by its rank alone"
-    assert await side(lambda _: httpx.Response(404, json={})).told(((1,), (2,))) is None
+    assert await side(lambda _: httpx.Response(404, json={})).logprobs_of(((1,), (2,))) is None
 
 
 def test_lists_that_lack_the_text_are_no_answer():
     with pytest.raises(KeyError):
-        told_of([{"2": {"logprob": -0.1, "rank": 1}}], [3])
+        parse_logprobs([{"2": {"logprob": -0.1, "rank": 1}}], [3])
 
 
 async def test_the_only_model_needs_no_name():

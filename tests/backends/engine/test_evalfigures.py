@@ -8,10 +8,10 @@ from backends.engine.evalfigures import (
     LIMITS,
     PromptComparison,
     TokenLogprob,
+    compare_forced,
+    compare_free,
     divergence,
     figures,
-    forced,
-    freely,
     verdict,
 )
 
@@ -39,25 +39,25 @@ def test_divergence_is_kl_where_all_is_listed_and_less_where_it_is_not():
 def test_on_the_same_text_every_token_counts():
     mine = [told("a", a=0.9, b=0.1), told("b", a=0.2, b=0.8)]
     theirs = [told("a", a=0.4, b=0.6), told("b", a=0.2, b=0.8)]
-    found = forced(mine, theirs)
+    found = compare_forced(mine, theirs)
     assert (found.tokens, found.differ) == (2, 1)
     assert found.surprise == pytest.approx((-math.log(0.9 * 0.8), -math.log(0.4 * 0.8)))
     assert found.kl == pytest.approx(0.9 * math.log(0.9 / 0.4) + 0.1 * math.log(0.1 / 0.6))
     with pytest.raises(ValueError, match="other tokens"):
-        forced(mine, theirs[:1])
+        compare_forced(mine, theirs[:1])
 
 
 def test_answers_of_their_own_are_compared_up_to_the_first_difference():
     mine = [told("a", a=0.9, b=0.1), told("b", a=0.2, b=0.8), told("a", a=0.7, b=0.3)]
     theirs = [told("a", a=0.8, b=0.2), told("a", a=0.6, b=0.4), told("a", a=0.5, b=0.5)]
-    found = freely(mine, theirs)
+    found = compare_free(mine, theirs)
     assert (found.tokens, found.differ) == (2, 1)
     assert found.surprise == pytest.approx((-math.log(0.9 * 0.8), -math.log(0.8 * 0.4)))
-    assert freely(mine, mine).differ == 0
-    longer = freely(mine[:1], mine)
+    assert compare_free(mine, mine).differ == 0
+    longer = compare_free(mine[:1], mine)
     assert (longer.tokens, longer.differ) == (2, 1), "it ended where the other went on"
     words = [TokenLogprob(word, math.nan, {}) for word in ("so", "it", "is")]
-    plain = freely(words, words[:2])
+    plain = compare_free(words, words[:2])
     assert (plain.differ, plain.surprise, plain.kl) == (1, None, None)
 
 

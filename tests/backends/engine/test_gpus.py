@@ -49,4 +49,4 @@ def test_engines_see_what_the_environment_names_or_all(tmp_path, monkeypatch, na
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert gpus.visible() == seen
+    assert gpus.gpu_ids() == seen

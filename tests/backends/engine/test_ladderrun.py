@@ -50,7 +50,7 @@ async def test_rungs_are_measured_kept_and_a_failure_ends_nothing(ladder, tmp_pa
     said: list[str] = []
     asked = wanted("naive", "+ torch.compile, max-autotune", "vLLM, all of it off")
     # The stand-in knows none of vLLM's flags, which is this rung's failure.
-    await ladderrun.climb(ladder, asked, log, said.append)
+    await ladderrun.run_steps(ladder, asked, log, said.append)
     assert said == [rung.name for rung in asked]
     assert "no compiler" in log.done["+ torch.compile, max-autotune"]["failed"]
     assert "no flag --enforce-eager" in log.done["vLLM, all of it off"]["failed"]
@@ -71,7 +71,7 @@ async def test_an_interruption_keeps_what_was_measured(ladder, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await ladderrun.climb(ladder, wanted("naive", "+ SDPA"), log, say)
+        await ladderrun.run_steps(ladder, wanted("naive", "+ SDPA"), log, say)
     assert list(WorkLog(tmp_path / "work.jsonl", {}).done) == ["naive"]
 
 
@@ -99,7 +99,7 @@ async def test_real_rungs_from_the_naive_server_to_batches(engine_python: Path, 
     names = ["naive", "+ SDPA", "+ static batch of 2", "vLLM, all of it off",
              "+ continuous batching"]  # fmt: skip
     log = WorkLog(tmp_path / "work.jsonl", {})
-    await ladderrun.climb(made, wanted(*names), log, lambda _: None)
+    await ladderrun.run_steps(made, wanted(*names), log, lambda _: None)
     for name in names:
         assert "failed" not in log.done[name], log.done[name]
         assert log.done[name]["tokens_s"] > 0

@@ -11,7 +11,7 @@ import pytest
 from backends.engine import process as starting
 from backends.engine.environment import CpuOptions
 from backends.engine.guard import boot_id, processes
-from backends.engine.leftovers import end_left
+from backends.engine.leftovers import kill_leftovers
 from backends.engine.process import EngineProcess, tree_of
 
 
@@ -45,7 +45,7 @@ def record(tree, pid, *, start=None, boot=None):
 def test_only_who_was_recorded_is_ended(tmp_path, sleeper, changes, is_ended):
     tree = tmp_path / "log.tree"
     record(tree, sleeper, **changes)
-    assert end_left(tree) == []
+    assert kill_leftovers(tree) == []
     assert alive(sleeper) is not is_ended
     assert not tree.exists()
 
@@ -80,10 +80,10 @@ async def test_without_the_record_the_worker_is_orphaned_until_the_next_start(
 ):
     """The control, and a parent that was killed together with the guard."""
     process, worker = await started(fake_spec, tmp_path)
-    monkeypatch.setattr(starting, "end_left", lambda *_, **__: [])
+    monkeypatch.setattr(starting, "kill_leftovers", lambda *_, **__: [])
     os.kill(process.pid, signal.SIGKILL)
     await process.wait()
     assert alive(worker)
     monkeypatch.undo()
-    assert end_left(tree_of(tmp_path / "log")) == []
+    assert kill_leftovers(tree_of(tmp_path / "log")) == []
     assert not alive(worker)

@@ -14,15 +14,15 @@ LOADS = (EnginePhase.LOADING, EnginePhase.WARMING)
 
 def test_a_gpu_is_loaded_into_by_one_at_a_time() -> None:
     turns = GpuLoadQueue()
-    assert turns.take("a", {"0", "1"})
-    assert not turns.take("b", {"1", "2"})
-    assert turns.take("c", {"2"})  # what was refused holds nothing
-    assert turns.take("a", {"0", "1"})
-    turns.leave("b")
-    assert not turns.take("b", {"1"})
-    turns.leave("a")
-    assert turns.take("b", {"1"})
-    assert turns.take("d", ())
+    assert turns.acquire("a", {"0", "1"})
+    assert not turns.acquire("b", {"1", "2"})
+    assert turns.acquire("c", {"2"})  # what was refused holds nothing
+    assert turns.acquire("a", {"0", "1"})
+    turns.release("b")
+    assert not turns.acquire("b", {"1"})
+    turns.release("a")
+    assert turns.acquire("b", {"1"})
+    assert turns.acquire("d", ())
 
 
 class Host:
@@ -68,11 +68,11 @@ async def test_engines_on_one_gpu_load_one_after_the_other(fake_spec, tmp_path, 
     for side in both:
         await side.wait_for(EnginePhase.SERVING, 60)
     for side in both:  # both wake at one time, as pools do that stop by night
-        side.rest()
+        side.pause()
     for side in both:
         await side.wait_for(EnginePhase.RESTING, 60)
     for side in both:
-        side.wake()
+        side.resume()
     for side in both:
         await side.wait_for(EnginePhase.SERVING, 60)
     assert host.met == []
@@ -108,13 +108,13 @@ async def told_to_wait(engine: Supervisor) -> None:
 
 
 async def test_who_waits_for_its_turn_says_so_and_can_be_stopped(fake_spec, tmp_path, host) -> None:
-    assert host.turns.take("somebody", {"0"})
+    assert host.turns.acquire("somebody", {"0"})
     waits = host.engine(fake_spec(), "waits", tmp_path, "0")
     host.start()
     await told_to_wait(waits)
-    waits.rest()
+    waits.pause()
     await waits.wait_for(EnginePhase.RESTING, 60)
-    waits.wake()
+    waits.resume()
     await told_to_wait(waits)
     await waits.stop()
     assert set(host.phases["waits"]) == {

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from backends.engine.ports import is_free, serves, stranger
+from backends.engine.ports import is_free, is_served_by, other_listener
 
 LISTEN = """
 import socket, sys
@@ -44,38 +44,38 @@ def listening():
 
 def test_a_port_that_nobody_has(free_port):
     assert is_free(free_port)
-    assert stranger(free_port) is None
-    assert not serves(free_port, os.getpid())
+    assert other_listener(free_port) is None
+    assert not is_served_by(free_port, os.getpid())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1"])
 def test_a_listener_belongs_to_its_process_and_is_a_stranger_to_others(listening, host):
     process, port = listening(host=host)
-    assert serves(port, process.pid)
-    assert stranger(port, process.pid) is None
-    assert not serves(port, process.pid + 1)
-    assert stranger(port).startswith(f"process {process.pid} (")
+    assert is_served_by(port, process.pid)
+    assert other_listener(port, process.pid) is None
+    assert not is_served_by(port, process.pid + 1)
+    assert other_listener(port).startswith(f"process {process.pid} (")
     assert not is_free(port)
 
 
 def test_a_listener_below_a_process_is_its_own(listening):
     process, port = listening(below=True)
-    assert serves(port, process.pid)
-    assert stranger(port, process.pid) is None
-    assert serves(port, os.getpid())
+    assert is_served_by(port, process.pid)
+    assert other_listener(port, process.pid) is None
+    assert is_served_by(port, os.getpid())
 
 
 def test_a_shared_port_is_nobodys_alone(listening):
     process, port = listening()
     other, _ = listening(port)
-    assert not serves(port, process.pid)
-    assert stranger(port, process.pid).startswith(f"process {other.pid} (")
+    assert not is_served_by(port, process.pid)
+    assert other_listener(port, process.pid).startswith(f"process {other.pid} (")
 
 
 def test_who_listens_on_every_address_is_not_reached_where_one_listens_here(listening):
     ours, port = listening()
     listening(port, "0.0.0.0")
-    assert serves(port, ours.pid)
+    assert is_served_by(port, ours.pid)
 
 
 def test_what_an_ended_server_left_behind_is_no_obstacle():

@@ -12,7 +12,7 @@ from backends.engine.probes import (
     TokenMark,
     Workload,
     context_limit,
-    kv_room,
+    free_kv_tokens,
     measure,
 )
 
@@ -191,5 +191,5 @@ async def test_free_kv_cache_is_what_the_engine_says_while_nobody_uses_it(answer
         return answer
 
     async with client(handler) as http:
-        assert await kv_room(http, WORKLOAD) == tokens
+        assert await free_kv_tokens(http, WORKLOAD) == tokens
     assert asked == ["http://engine/metrics"]

@@ -18,8 +18,8 @@ from backends.engine.profile import (
     PromptCapacity,
     StepFit,
     fit,
-    fuller,
-    middles,
+    fuller_points,
+    median_runs,
     observe,
     profile,
 )
@@ -126,7 +126,7 @@ def test_streams_that_never_ran_together_say_nothing():
 
 def test_the_middle_of_each_point_ignores_one_stall():
     found = [ProfiledRun(s, 1, 0.0, 10, first) for first in (True, False) for s in (9.0, 0.1, 0.2)]
-    assert [each.seconds for each in middles(found)] == [0.2, 0.2]
+    assert [each.seconds for each in median_runs(found)] == [0.2, 0.2]
 
 
 # The step of an H200 with an 8B model in bf16, by closed loops of 13 to 195 sequences, 2026-11-21.
@@ -157,7 +157,9 @@ def worst_miss(points: list[tuple[int, float]]) -> float:
 
 
 def test_fuller_batches_tell_how_a_fast_engine_carries_a_full_load():
-    points = fuller(measured(USUAL, 1), FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16)
+    points = fuller_points(
+        measured(USUAL, 1), FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16
+    )
     assert points == [(48, 16), (16, 4096)]
     seen = [(count, count * (words + 32 + 2 * count)) for count, words in points]
     assert worst_miss([*USUAL, *seen, *seen]) < 0.12
@@ -179,7 +181,7 @@ def test_fuller_batches_are_as_full_as_context_and_cache_allow(change, expected)
     room = replace(
         PromptCapacity(context_tokens=8192, kv_tokens=900_000, tokens_a_word=1.0), **change
     )
-    assert fuller(measured(USUAL, 1), FitLimits(), room, short=16) == expected
+    assert fuller_points(measured(USUAL, 1), FitLimits(), room, short=16) == expected
 
 
 def test_a_slow_engine_is_not_held_up_by_fuller_batches():
@@ -187,9 +189,9 @@ def test_a_slow_engine_is_not_held_up_by_fuller_batches():
         ProfiledRun(9 * each.seconds, *[getattr(each, name) for name in FIELDS])
         for each in measured(USUAL, 1)
     ]
-    assert fuller(slow, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
+    assert fuller_points(slow, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
     steps = [each for each in slow if not each.first_token]
-    assert fuller(steps, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
+    assert fuller_points(steps, FitLimits(), PromptCapacity(8192, 900_000, 1.0), short=16) == []
 
 
 FIELDS = ("sequences", "context_tokens", "prefill_tokens", "first_token")

@@ -8,7 +8,7 @@ from backends.engine.serving import SERVED
 
 @pytest.mark.parametrize("item", SERVED, ids=lambda item: f"{item.gpu}-{item.model}")
 def test_a_figure_is_of_a_known_gpu_and_keeps_the_promise(item) -> None:
-    gpu = catalog.find(item.gpu)
+    gpu = catalog.find_gpu(item.gpu)
     assert gpu.name == item.gpu
     assert item.ttft_ms_p99 <= 1000
     assert item.tpot_ms_p90 <= 60

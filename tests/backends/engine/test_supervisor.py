@@ -73,7 +73,7 @@ async def test_a_stop_while_the_port_is_looked_at_begins_no_life(fake_spec, monk
     async def taken(self, _port: int) -> None:
         self._stop.set()
 
-    monkeypatch.setattr(Supervisor, "_taken", taken)
+    monkeypatch.setattr(Supervisor, "_port_conflict", taken)
     async with Watched(fake_spec()) as watched:
         await watched.task
     assert watched.phases() == [EnginePhase.STOPPED]
@@ -188,8 +188,8 @@ async def test_restart_drains_and_begins_another_life_without_counting_a_crash(f
 async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
     async with Watched(fake_spec()) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
-        watched.supervisor.wake()  # nothing that serves is changed by it
-        watched.supervisor.rest()
+        watched.supervisor.resume()  # nothing that serves is changed by it
+        watched.supervisor.pause()
         await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
         status = await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
         assert (status.pid, status.crashes_in_a_row) == (None, 0)
@@ -197,7 +197,7 @@ async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
         watched.supervisor.restart()  # who rests is not started by it
         await asyncio.sleep(0.1)
         assert watched.supervisor.status.phase is EnginePhase.RESTING
-        watched.supervisor.wake()
+        watched.supervisor.resume()
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert (status.restarts, status.crashes_in_a_row) == (1, 0)
         assert EnginePhase.BACKING_OFF not in watched.phases()
@@ -205,7 +205,7 @@ async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
 
 async def test_who_rests_from_the_start_is_never_started_and_can_be_stopped(fake_spec):
     watched = Watched(fake_spec())
-    watched.supervisor.rest()
+    watched.supervisor.pause()
     async with watched:
         await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
     assert set(watched.phases()) == {EnginePhase.RESTING, EnginePhase.STOPPED}
@@ -370,6 +370,6 @@ async def test_who_asks_for_a_restart_does_not_wait_for_the_next_try(fake_spec):
 async def test_who_is_asked_to_rest_after_a_crash_rests_at_once(fake_spec):
     async with Watched(fake_spec("crash", backoff_first_s=600, backoff_most_s=600)) as watched:
         await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
-        watched.supervisor.rest()
+        watched.supervisor.pause()
         await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
         assert watched.lives() == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine import torchprobe
-from backends.engine.catalog import find
+from backends.engine.catalog import find_gpu
 from backends.engine.environment import Environment
 from backends.engine.torchprobe import ProbeFileError, ProbeRequest
 
@@ -33,21 +33,21 @@ PROBED = {
 
 
 def test_rates_stand_beside_the_data_sheet():
-    rates = {named.name: named for named in torchprobe.compared(PROBED)}
-    assert rates["bandwidth"].ratio == pytest.approx(3.0e12 / find("H100").bandwidth_bytes_s)
-    assert rates["bf16"].ratio == pytest.approx(700e12 / find("H100").flops["bf16"])
+    rates = {named.name: named for named in torchprobe.compare_rates(PROBED)}
+    assert rates["bandwidth"].ratio == pytest.approx(3.0e12 / find_gpu("H100").bandwidth_bytes_s)
+    assert rates["bf16"].ratio == pytest.approx(700e12 / find_gpu("H100").flops["bf16"])
     assert set(rates) == {"bandwidth", "bf16", "fp8"}
 
 
 def test_a_processor_has_no_data_sheet():
     document = {**PROBED, "device": {"kind": "cpu", "name": "AVX512", "torch": "2.13.0"}}
-    assert all(item.ratio is None for item in torchprobe.compared(document))
+    assert all(item.ratio is None for item in torchprobe.compare_rates(document))
     with pytest.raises(ProbeFileError, match="of a processor"):
-        torchprobe.measured(find("H100"), document)
+        torchprobe.measured(find_gpu("H100"), document)
 
 
 def test_what_was_measured_replaces_the_catalogue_and_says_so():
-    sheet = find("H100")
+    sheet = find_gpu("H100")
     gpu = torchprobe.measured(sheet, PROBED)
     assert gpu.best_bandwidth_bytes_s == 3.0e12
     assert gpu.best_flops("fp8") == 1200e12
@@ -59,13 +59,13 @@ def test_what_was_measured_replaces_the_catalogue_and_says_so():
 def test_a_number_that_no_data_sheet_states_is_left_out_of_a_plan():
     """An A100 multiplies no fp8; a rate that a library emulates must not look like a unit's."""
     document = {**PROBED, "device": {"kind": "gpu", "name": "NVIDIA A100-SXM4-80GB"}}
-    gpu = torchprobe.measured(find("A100-80GB"), document)
+    gpu = torchprobe.measured(find_gpu("A100-80GB"), document)
     assert "fp8" not in gpu.measured_flops
 
 
 def test_a_probe_of_another_gpu_is_refused():
     with pytest.raises(ProbeFileError, match="is of NVIDIA H100 80GB HBM3, and the plan"):
-        torchprobe.measured(find("H200"), PROBED)
+        torchprobe.measured(find_gpu("H200"), PROBED)
 
 
 def test_attention_is_a_table_with_what_ran_out_of_memory():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.engine.benchfigures import BenchSlo
-from backends.engine.benchload import PromptShape, closed
+from backends.engine.benchload import PromptShape, closed_load
 from backends.engine.environment import Environment
 from backends.engine.flags import EngineLaunch
 from backends.engine.trial import DidNotServe, ServerTrial, meter, serving
@@ -41,7 +41,7 @@ async def test_a_server_is_measured_and_gone(made):
         assert server.model == "sim"
         assert server.memory_bytes() > 1 << 20
         async with meter(server, shape, BenchSlo(tpot_s=60)) as of:
-            run = await of.run(closed(2, 6, shape))
+            run = await of.run(closed_load(2, 6, shape))
         pid = server.pid
         assert lives(pid)
     assert run.point.requests == 6

@@ -14,13 +14,13 @@ from backends.engine.tune import (
     LoadSearch,
     TrialRequest,
     TuneEffort,
-    ascend,
-    at_each,
     defaults,
-    described,
+    describe_arm,
     flags_of,
     is_exact,
     search,
+    search_each,
+    search_upwards,
 )
 
 SPACE = (
@@ -139,7 +139,7 @@ def test_where_defaults_do_not_serve_nothing_can_be_compared():
 def test_an_arm_as_flags_and_as_words():
     arm = ("fp8", "2048", "default", "c", "default")
     assert flags_of(SPACE, arm) == ("--quantization", "fp8", "--b=2048")
-    assert described(SPACE, arm) == {"weights": "fp8", "budget": "2048", "kernel": "c"}
+    assert describe_arm(SPACE, arm) == {"weights": "fp8", "budget": "2048", "kernel": "c"}
     assert not is_exact(SPACE, arm)
     assert is_exact(SPACE, defaults(SPACE))
 
@@ -148,7 +148,7 @@ def test_an_arm_as_flags_and_as_words():
 
 
 def climbed(engine, first, rival=(), before=()) -> LoadSearch:
-    steps = ascend(first, rival, before=before)
+    steps = search_upwards(first, rival, before=before)
     try:
         load = next(steps)
         while True:
@@ -208,7 +208,7 @@ def test_a_promise_that_nothing_keeps_has_no_best():
     [(64, [6, 40], 40), (20, [6, 40], 6), (3, [6, 40, 4, 2], 2), (0, [6, 40, 4, 2, 1], None)],
 )
 def test_loads_are_asked_one_by_one_and_lower_ones_where_none_is_kept(most, asked, best):
-    steps, loads = at_each([6, 40]), []
+    steps, loads = search_each([6, 40]), []
     load = next(steps)
     try:
         while True:

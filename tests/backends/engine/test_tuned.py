@@ -57,7 +57,7 @@ FLAGS = ("--max-num-seqs", "512", "--quantization", "fp8", "--no-async-schedulin
     ],
 )
 def test_a_persons_own_flags_win(own, left):
-    assert tuned.without(FLAGS, own) == left
+    assert tuned.remove_flags(FLAGS, own) == left
 
 
 @pytest.mark.parametrize(

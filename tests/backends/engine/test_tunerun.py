@@ -81,7 +81,7 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     assert len(found.finals) == 4
     first, second = (found.finals[place + 1] / found.finals[place] for place in (0, 2))
     assert found.turns == pytest.approx((first, second))
-    assert found.wins
+    assert found.is_better
     log = WorkLog(path, {})
     assert "not for this GPU" in log.done["crash @ 0"]["failed"]
     assert log.done["8 @ 0"]["flags"] == ["--max-num-seqs", "1", "--max-num-seqs", "8"]
@@ -160,10 +160,10 @@ def point(ttft_s: float, tpot_s: float, failed: int = 0) -> RunSummary:
 
 def test_a_goal_says_what_is_kept_and_what_counts():
     goal = TuneGoal("throughput", BenchSlo(ttft_s=0.5, tpot_s=0.05))
-    assert goal.kept(point(0.5, 0.05))
-    assert not goal.kept(point(0.5, 0.051))
-    assert not goal.kept(point(0.51, 0.05))
-    assert not goal.kept(point(0.1, 0.01, failed=1))
+    assert goal.is_met(point(0.5, 0.05))
+    assert not goal.is_met(point(0.5, 0.051))
+    assert not goal.is_met(point(0.51, 0.05))
+    assert not goal.is_met(point(0.1, 0.01, failed=1))
     assert goal.figure(point(0.1, 0.01)) == 500.0
     assert goal.gain(600, 500) == pytest.approx(1.2)
     cost = TuneGoal("cost", BenchSlo(), Decimal("5.40"))

@@ -8,7 +8,7 @@ import pytest
 from backends.engine.environment import Environment
 from backends.engine.flags import known_flags
 from backends.engine.ladder import LadderHost
-from backends.engine.tunespace import DEFAULT, ORDER, space
+from backends.engine.tunespace import DEFAULT, ORDER, tuning_space
 
 GPU = LadderHost(gpu=True, modules=frozenset({"numba"}))
 
@@ -18,33 +18,33 @@ def names(found):
 
 
 def test_each_dimension_begins_with_the_default_and_names_are_unique():
-    for item in space(GPU):
+    for item in tuning_space(GPU):
         assert item.choices[0].name == DEFAULT
         assert item.choices[0].flags == ()
         assert len({choice.name for choice in item.choices}) == len(item.choices)
-    assert names(space(GPU)) == list(ORDER)
+    assert names(tuning_space(GPU)) == list(ORDER)
 
 
 def test_a_processor_has_fewer():
-    assert names(space(LadderHost(gpu=False))) == ["kv", "sequences", "budget", "async"]
+    assert names(tuning_space(LadderHost(gpu=False))) == ["kv", "sequences", "budget", "async"]
 
 
 def test_exact_leaves_out_what_changes_numbers():
-    found = space(GPU, exact=True)
+    found = tuning_space(GPU, exact=True)
     assert {"weights", "kv"} & set(names(found)) == set()
     assert all(choice.exact for finding in found for choice in finding.choices)
 
 
 def test_quantized_weights_are_not_quantized_again():
-    assert "weights" not in names(space(LadderHost(gpu=True, quantized=True)))
+    assert "weights" not in names(tuning_space(LadderHost(gpu=True, quantized=True)))
 
 
 def test_some_may_be_picked():
-    assert names(space(GPU, names=("budget", "kv"))) == ["kv", "budget"]
+    assert names(tuning_space(GPU, names=("budget", "kv"))) == ["kv", "budget"]
 
 
 def test_flags_that_hold_json_hold_json():
-    words = [flag for item in space(GPU) for choice in item.choices for flag in choice.flags]
+    words = [flag for item in tuning_space(GPU) for choice in item.choices for flag in choice.flags]
     for word in words:
         if word.startswith("{"):
             assert json.loads(word)
@@ -53,6 +53,6 @@ def test_flags_that_hold_json_hold_json():
 @pytest.mark.part("vllm")
 def test_this_vllm_has_every_flag(engine_python: Path):
     known = known_flags(Environment(engine_python.parent.parent))
-    for item in space(GPU):
+    for item in tuning_space(GPU):
         for choice in item.choices:
             assert {word for word in choice.flags if word[:2] == "--"} <= known

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.engine.worklog import OtherWork, WorkLog, held
+from backends.engine.worklog import OtherWork, WorkLog, open_log
 
 ROOT = Path(__file__).parents[3]
 ABOUT = {"model": "tiny", "load": {"users": 4}}
@@ -61,11 +61,11 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
 
 def test_one_process_at_a_time_works_on_a_log(tmp_path):
     path = tmp_path / "logs" / "work.jsonl"
-    with held(path):
+    with open_log(path):
         with pytest.raises(OtherWork, match="another process works on it: wait until it ends"):
-            held(path).__enter__()
+            open_log(path).__enter__()
         WorkLog(path, ABOUT).add("a", {"value": 1})
-    with held(path):
+    with open_log(path):
         assert set(WorkLog(path, ABOUT).done) == {"a"}
 
 
@@ -73,20 +73,20 @@ def test_a_killed_process_holds_nothing(tmp_path):
     path = tmp_path / "work.jsonl"
     with (
         pytest.raises(OtherWork, match="cannot be written: Is a directory"),
-        held(tmp_path),
+        open_log(tmp_path),
     ):
         pass
     code = (
-        "import sys, time; from pathlib import Path; from backends.engine.worklog import held\n"
-        "with held(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from backends.engine.worklog import open_log\n"
+        "with open_log(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
         process.stdout.readline()
         with pytest.raises(OtherWork, match="another process works on it"):
-            held(path).__enter__()
+            open_log(path).__enter__()
         process.kill()
-    with held(path):
+    with open_log(path):
         pass
 
 

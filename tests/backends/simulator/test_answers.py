@@ -25,11 +25,13 @@ def events(raw):
 @pytest.mark.parametrize("chat", [True, False])
 def test_pieces_add_up_to_the_whole(chat):
     made, choice = answer(chat, max_tokens=30, ignore_eos=True)
-    raw = made.opening(choice) + b"".join(made.tokens(choice, i, i + 3) for i in range(0, 30, 3))
+    raw = made.opening_event(choice) + b"".join(
+        made.tokens(choice, i, i + 3) for i in range(0, 30, 3)
+    )
     found = events(raw)
     pieces = [e["choices"][0] for e in found]
     text = "".join(p["delta"].get("content", "") if chat else p["text"] for p in pieces)
-    whole = json.loads(made.whole(0))["choices"][0]
+    whole = json.loads(made.whole_body(0))["choices"][0]
     assert text == (whole["message"]["content"] if chat else whole["text"])
     assert [p["finish_reason"] for p in pieces][-1] == "length"
     assert all(p["finish_reason"] is None for p in pieces[:-1])
@@ -43,24 +45,28 @@ def test_a_tool_call_streams_its_name_once():
     assert calls[0]["function"]["name"] == "f"
     assert all("name" not in call["function"] for call in calls[1:])
     assert json.loads("".join(c["function"]["arguments"] for c in calls)) == {"a": "b"}
-    message = json.loads(made.whole(0))["choices"][0]["message"]
+    message = json.loads(made.whole_body(0))["choices"][0]["message"]
     assert message["tool_calls"][0]["id"] == calls[0]["id"]
 
 
 def test_continuous_usage_counts_up():
     both = {"include_usage": True, "continuous_usage_stats": True}
     made, choice = answer(stream_options=both, max_tokens=4, ignore_eos=True)
-    found = events(made.opening(choice) + made.tokens(choice, 0, 3) + made.tokens(choice, 3, 4))
+    found = events(
+        made.opening_event(choice) + made.tokens(choice, 0, 3) + made.tokens(choice, 3, 4)
+    )
     assert [e["usage"]["completion_tokens"] for e in found] == [0, 3, 4]
-    last = events(made.closing(16))[0]
+    last = events(made.closing_events(16))[0]
     assert last["choices"] == []
     assert last["usage"]["prompt_tokens_details"] == {"cached_tokens": 16}
     assert last["usage"]["total_tokens"] == last["usage"]["prompt_tokens"] + 4
 
 
 def test_the_end_mark_comes_with_or_without_usage():
-    assert answer()[0].closing(0) == b"data: [DONE]\n\n"
-    assert answer(stream_options={"include_usage": True})[0].closing(0).endswith(b"[DONE]\n\n")
+    assert answer()[0].closing_events(0) == b"data: [DONE]\n\n"
+    assert (
+        answer(stream_options={"include_usage": True})[0].closing_events(0).endswith(b"[DONE]\n\n")
+    )
 
 
 def test_log_probabilities_have_their_shape():
@@ -69,7 +75,7 @@ def test_log_probabilities_have_their_shape():
     assert len(content) == 2
     assert content[0]["top_logprobs"][0]["token"] == content[0]["token"]
     made, choice = answer(False, logprobs=1, max_tokens=3)
-    shape = json.loads(made.whole(0))["choices"][0]["logprobs"]
+    shape = json.loads(made.whole_body(0))["choices"][0]["logprobs"]
     assert [len(values) for values in shape.values()] == [3, 3, 3, 3]
 
 

@@ -17,7 +17,7 @@ def batch_of(lengths, outputs=1000, blocks=10_000):
     for place, length in enumerate(lengths):
         job = SequenceJob(f"j{place}", length, outputs, (), 0.0)
         job.base = 1
-        batch.join(job)
+        batch.add(job)
     return batch, pool
 
 
@@ -46,7 +46,7 @@ def test_nobody_finishes_before_the_last_of_the_steps():
     steps, _ = batch.steps(0.0, 1e9, None, None)
     assert steps == 7
     batch.advance(steps)
-    assert [job.id for job in batch.finished()] == ["j0", "j1"]
+    assert [job.id for job in batch.pop_finished()] == ["j0", "j1"]
 
 
 def test_an_arrival_stops_the_run_at_the_next_boundary():
@@ -67,7 +67,7 @@ def test_leaving_says_how_many_blocks_to_give_back():
     job = next(batch.members())
     batch.reserve(1)
     assert pool.used == 1
-    batch.leave(job)  # while the step is in progress: its block is taken already
+    batch.remove(job)  # while the step is in progress: its block is taken already
     assert job.blocks == 2
     assert batch.context_tokens == 0
 

@@ -107,8 +107,8 @@ def test_of_a_run_that_falls_behind_ttft_does_not_count(shape, runs):
 
 def test_what_a_gateway_believes_is_on_the_careful_side():
     pace = StepTiming(TRUTH, captured_tokens=500, captured_s=1e-2, eager_s=3e-2)
-    assert fit.believed(pace).d_s == pytest.approx((3e-2 - TRUTH.a_s) / 500)
-    assert fit.believed(StepTiming(TRUTH)) == TRUTH
+    assert fit.believed_model(pace).d_s == pytest.approx((3e-2 - TRUTH.a_s) / 500)
+    assert fit.believed_model(StepTiming(TRUTH)) == TRUTH
 
 
 def test_the_linear_step_of_the_h200_misses_by_what_it_says():

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from backends.simulator.dialect import RefusedError, SimulatedRules, parse
-from backends.simulator.generation import CutError, Generation, GenerationContext, refusal
+from backends.simulator.generation import CutError, Generation, GenerationContext, refusal_entry
 from backends.simulator.journal import RequestJournal
 from backends.simulator.shape import TooLargeError
 
@@ -114,5 +114,5 @@ async def test_what_the_source_cannot_hold_is_refused():
 
 
 def test_a_refusal_has_no_tokens():
-    entry = refusal(SCOPE, 404, 3.0)
+    entry = refusal_entry(SCOPE, 404, 3.0)
     assert (entry.status, entry.http_status, entry.completion_tokens) == ("refused", 404, 0)

@@ -15,9 +15,9 @@ def test_the_names_and_labels_that_load_signals_need(shape):
     engine, meters = SimulatedEngine(shape), Meters("sim")
     engine.submit("a", 0.0, prompt_tokens=100, output_tokens=50)
     engine.advance(0.01)
-    meters.ended("stop")
-    meters.ended("tool_calls")
-    meters.aborted()
+    meters.record_ended("stop")
+    meters.record_ended("tool_calls")
+    meters.record_aborted()
     found = samples(meters.exposition(engine).decode())
     labels = (("engine", "0"), ("model_name", "sim"))
     assert found["vllm:num_requests_running", labels] == 1

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from backends.simulator.dialect import RefusedError, SimulatedRules
-from backends.simulator.ranking import parse_ranking, ranked, score
+from backends.simulator.ranking import parse_ranking, rank_documents, score
 
 RULES = SimulatedRules(("m",), 100, 16)
 
@@ -16,7 +16,7 @@ def asked(**changes):
 
 
 def test_the_best_come_first_and_ties_keep_their_order() -> None:
-    found = json.loads(ranked(asked(), id="r", searches=False, documents=True))
+    found = json.loads(rank_documents(asked(), id="r", searches=False, documents=True))
     assert [(result["index"], result["relevance_score"]) for result in found["results"]] == [
         (1, 1.0), (0, 0.5), (2, 0.0),
     ]  # fmt: skip
@@ -26,7 +26,7 @@ def test_the_best_come_first_and_ties_keep_their_order() -> None:
 
 def test_searches_and_a_limit() -> None:
     many = asked(documents=["x"] * 201, top_n=1)
-    found = json.loads(ranked(many, id="r", searches=True, documents=False))
+    found = json.loads(rank_documents(many, id="r", searches=True, documents=False))
     assert found["meta"]["billed_units"] == {"search_units": 3}
     assert found["results"] == [{"index": 0, "relevance_score": 0.0}]
     assert "usage" not in found

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from backends.simulator.scripts import instance, scripted
+from backends.simulator.scripts import instance, make_script
 
 WEATHER = {
     "type": "function",
@@ -20,15 +20,15 @@ WEATHER = {
 
 
 def test_words_end_naturally_or_at_the_limit():
-    free = scripted({}, 12345, 10_000, chat=True)
+    free = make_script({}, 12345, 10_000, chat=True)
     assert free.finish_reason == "stop"
-    assert scripted({}, 12345, free.tokens - 1, chat=True).finish_reason == "length"
-    assert scripted({"ignore_eos": True}, 12345, 700, chat=True).tokens == 700
-    assert scripted({"min_tokens": 900}, 12345, 10_000, chat=True).tokens == 900
+    assert make_script({}, 12345, free.tokens - 1, chat=True).finish_reason == "length"
+    assert make_script({"ignore_eos": True}, 12345, 700, chat=True).tokens == 700
+    assert make_script({"min_tokens": 900}, 12345, 10_000, chat=True).tokens == 900
 
 
 def test_a_stop_string_is_not_part_of_the_text():
-    script = scripted({"stop": "]", "ignore_eos": True}, 1, 100, chat=True)
+    script = make_script({"stop": "]", "ignore_eos": True}, 1, 100, chat=True)
     assert (script.text, script.finish_reason, script.stop_reason) == ("[simulated", "stop", "]")
     assert script.tokens == 3
 
@@ -41,22 +41,22 @@ def test_a_stop_string_is_not_part_of_the_text():
     ],
 )
 def test_a_forced_tool_call_has_arguments_of_its_schema(choice, reason):
-    script = scripted({"tools": [WEATHER], "tool_choice": choice}, 1, 100, chat=True)
+    script = make_script({"tools": [WEATHER], "tool_choice": choice}, 1, 100, chat=True)
     assert script.tool == "get_weather"
     assert json.loads(script.text) == {"city": "Paris"}
     assert script.finish_reason == reason
 
 
 def test_an_unforced_tool_is_not_called():
-    assert scripted({"tools": [WEATHER], "tool_choice": "auto"}, 1, 100, chat=True).tool is None
+    assert make_script({"tools": [WEATHER], "tool_choice": "auto"}, 1, 100, chat=True).tool is None
 
 
 def test_json_is_asked_for_and_cut_by_the_limit():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "array"}}}
     wanted = {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
-    assert json.loads(scripted(wanted, 1, 100, chat=True).text) == {"a": 0, "b": []}
-    assert scripted(wanted, 1, 2, chat=True).finish_reason == "length"
-    assert scripted({"response_format": {"type": "json_object"}}, 1, 9, chat=True).text == "{}"
+    assert json.loads(make_script(wanted, 1, 100, chat=True).text) == {"a": 0, "b": []}
+    assert make_script(wanted, 1, 2, chat=True).finish_reason == "length"
+    assert make_script({"response_format": {"type": "json_object"}}, 1, 9, chat=True).text == "{}"
 
 
 @pytest.mark.parametrize(

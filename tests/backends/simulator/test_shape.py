@@ -30,7 +30,7 @@ STEP = FittedStepModel(a_s=1.0, b_s=0.1, c_s=0.01, d_s=0.001, t0_s=5.0)
 
 
 def test_without_a_pace_the_step_is_what_is_done():
-    pace = EngineShape(step=STEP, blocks=9).paced
+    pace = EngineShape(step=STEP, blocks=9).step_timing
     for tokens in (0, 1, 5000):
         asked = {"sequences": 3, "context_tokens": 10, "prefill_tokens": tokens}
         assert pace.step_s(**asked) == STEP.step_s(**asked)

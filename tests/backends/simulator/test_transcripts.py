@@ -7,7 +7,7 @@ import pytest
 
 from backends.engine import silence
 from backends.simulator.dialect import RefusedError, SimulatedRules
-from backends.simulator.transcripts import chunks, events, parse_form, seconds_of, whole
+from backends.simulator.transcripts import chunks, events, parse_form, seconds_of, whole_answer
 
 RULES = SimulatedRules((), 100, 16)
 
@@ -39,7 +39,7 @@ def test_tokens_where_the_name_says_so() -> None:
 @pytest.mark.parametrize("shape", ["json", "verbose_json", "text", "srt", "vtt"])
 def test_every_format_says_the_same(shape: str) -> None:
     found = heard(response_format=shape)
-    body, (_, kind) = whole(found)
+    body, (_, kind) = whole_answer(found)
     assert found.text in body.decode()
     assert (b"json" in kind) == ("json" in shape)
 

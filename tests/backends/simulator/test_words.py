@@ -41,10 +41,10 @@ def test_natural_lengths_spread_around_their_median():
 
 def test_the_earliest_stop_string_ends_the_text():
     whole = "[simulated]: the sun ran out"
-    assert words.stop_at(whole, ["ran", " sun"]) == ("[simulated]: the", 5, " sun")
-    assert words.stop_at(whole, ["nowhere", ""]) is None
+    assert words.find_stop(whole, ["ran", " sun"]) == ("[simulated]: the", 5, " sun")
+    assert words.find_stop(whole, ["nowhere", ""]) is None
 
 
 def test_cutting_gives_the_text_back():
     whole = words.text(3, 20)
-    assert "".join(words.cut(whole, i, i + 1) for i in range(20)) == whole
+    assert "".join(words.cut_text(whole, i, i + 1) for i in range(20)) == whole

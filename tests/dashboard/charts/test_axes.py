@@ -34,7 +34,9 @@ def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
         {"at": at, "until": at + timedelta(minutes=1), "kind": SpendSeries.API.value, "usd": 1.0}
         for at in (first, first + timedelta(minutes=bars - 1))
     ]
-    chart = plots.stacked(records, value="usd", colours=plots.money_colours(), title="dollars")
+    chart = plots.stacked_chart(
+        records, value="usd", colours=plots.money_colours(), title="dollars"
+    )
     x = chart.to_dict()["encoding"]["x"]
     ticks = [instant(tick) for tick in x["axis"]["values"]]
     labels = [f"{tick:{x['axis']['format']}}" for tick in ticks]
@@ -48,7 +50,7 @@ def test_no_two_ticks_of_a_time_axis_read_the_same(bars: int) -> None:
 def test_values_are_handed_on_and_not_copied() -> None:
     """Judged and copied one by one, thousands of points took most of a page's time."""
     values = [{"a": 1.0}, {"a": 2.0}]
-    given = axes.inline(values)
+    given = axes.inline_data(values)
     chart = alt.layer(alt.Chart(given).mark_point(), alt.Chart(given).mark_line())
     assert all(copied.values is given.values for copied in (given.copy(), chart.copy().data))
     (kept,) = chart.to_dict()["datasets"].values()
@@ -77,7 +79,9 @@ def test_one_instant_has_an_axis() -> None:
 
 
 def test_an_axis_never_counts_in_milli() -> None:
-    spec = plots.stacked(RECORDS, value="usd", colours=plots.money_colours(), title="").to_dict()
+    spec = plots.stacked_chart(
+        RECORDS, value="usd", colours=plots.money_colours(), title=""
+    ).to_dict()
     label = spec["encoding"]["y"]["axis"]["labelExpr"]
     assert label.startswith("abs(datum.value) < 1 ? format(datum.value, '$.2~r')")
 

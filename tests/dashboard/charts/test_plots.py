@@ -23,7 +23,9 @@ def instant(stated: dict) -> datetime:
 
 
 def test_stacked_bars() -> None:
-    chart = plots.stacked(RECORDS, value="usd", colours=plots.money_colours(), title="dollars")
+    chart = plots.stacked_chart(
+        RECORDS, value="usd", colours=plots.money_colours(), title="dollars"
+    )
     spec = chart.to_dict()
     assert spec["encoding"]["x"]["scale"]["type"] == "utc"
     assert spec["encoding"]["color"]["scale"]["range"] == [
@@ -41,7 +43,7 @@ def test_stacked_bars() -> None:
 
 def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
     """Bars of so many pixels lay over each other on a phone."""
-    spec = plots.stacked(
+    spec = plots.stacked_chart(
         RECORDS, value="usd", colours=plots.money_colours(), title="dollars"
     ).to_dict()
     (values,) = spec["datasets"].values()
@@ -56,7 +58,9 @@ def test_a_pile_has_no_gap_and_keeps_to_its_time() -> None:
 def test_tooltips_show_small_amounts() -> None:
     """A format of cents showed what a request cost as nothing."""
     records = [{**RECORDS[0], "usd": 3.3e-8}, {**RECORDS[1], "usd": 12.5}]
-    spec = plots.stacked(records, value="usd", colours=plots.money_colours(), title="$").to_dict()
+    spec = plots.stacked_chart(
+        records, value="usd", colours=plots.money_colours(), title="$"
+    ).to_dict()
     assert spec["encoding"]["tooltip"][-1]["field"] == "shown"
     (values,) = spec["datasets"].values()
     assert [row["shown"] for row in values] == ["$0.000000033", "$12.50"]
@@ -80,7 +84,9 @@ def test_each_of_many_lines_is_named() -> None:
 
 def test_ranked_bars_carry_their_figures() -> None:
     records = [{"name": "first token would come too late", "value": 3}]
-    spec = plots.ranked(records, value="value", title="n", form=",.0f", colour="#000").to_dict()
+    spec = plots.ranked_chart(
+        records, value="value", title="n", form=",.0f", colour="#000"
+    ).to_dict()
     assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "text"]
 
 

@@ -46,7 +46,7 @@ def test_load_over_time_names_both_units() -> None:
     records = [
         {"kind": name, "at": at, "kv_ratio": 0.1 * at} for name in NAMES for at in (0.0, 1.0, 2.0)
     ]
-    spec = policies.over_time(
+    spec = policies.over_time_chart(
         records, NAMES, "kv_ratio", ("hours", "KV cache in use"), ".0%"
     ).to_dict()
     assert spec["encoding"]["x"]["title"] == "hours"
@@ -60,13 +60,13 @@ def test_a_set_that_came_in_force_is_a_rule_with_its_number() -> None:
          "kind": "spilled to APIs"} for n in range(5)
     ]  # fmt: skip
     marks = [{"at": AT + timedelta(hours=2), "label": "v3", "told": "policies 3 by ada"}]
-    spec = policies.marked(records, marks, "share").to_dict()
+    spec = policies.marked_chart(records, marks, "share").to_dict()
     assert [layer["mark"]["type"] for layer in spec["layer"]] == ["line", "rule", "text"]
     found = [row for rows in spec["datasets"].values() for row in rows if "label" in row]
     assert {(finding["label"], finding["told"]) for finding in found} == {
         ("v3", "policies 3 by ada")
     }
-    assert policies.marked(records, [], "share").to_dict()["mark"]["type"] == "line"
+    assert policies.marked_chart(records, [], "share").to_dict()["mark"]["type"] == "line"
 
 
 def test_flows_show_their_dollars() -> None:
@@ -74,6 +74,6 @@ def test_flows_show_their_dollars() -> None:
         {"name": "pool:a|to openai/b", "from": "pool:a", "to": "openai/b", "requests": 7,
          "shown": "+$1.00", "beside": "7, +$1.00"}
     ]  # fmt: skip
-    chart = policies.flows(records)
+    chart = policies.flows_chart(records)
     assert values(chart)[0]["beside"] == "7, +$1.00"
     assert "split(datum.label" in str(chart.to_dict())

@@ -1,10 +1,10 @@
 """Changes to both sides of nothing, and a week by its hours."""
 
-from dashboard.charts.spend import DAYS, LESS, MORE, changes, week
+from dashboard.charts.spend import DAYS, LESS, MORE, changes_chart, week
 
 
 def test_a_change_has_its_side_and_its_words() -> None:
-    spec = changes([{"name": "a", "usd": 2.5}, {"name": "b", "usd": -1.0}]).to_dict()
+    spec = changes_chart([{"name": "a", "usd": 2.5}, {"name": "b", "usd": -1.0}]).to_dict()
     (values,) = spec["datasets"].values()
     assert [(value["kind"], value["shown"]) for value in values] == [
         (MORE, "$2.50"),

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 
 from dashboard import formatting
-from dashboard.page.audit import CAUSES, CHECKS, change_row, named
+from dashboard.page.audit import CAUSES, CHECKS, change_row, invoice_name
 from ledger.database import make_engine, migrate
 from ledger.invoices import books as invoices
 from ledger.invoices.files import parse
@@ -66,7 +66,9 @@ def test_a_difference_stands_where_it_is(page, billed, text_of) -> None:
 
 def test_posting_it_is_an_adjustment_of_nobody(page, billed, text_of) -> None:
     engine = make_engine(billed.url)
-    invoices.post(engine, 1, by="ada", at_us=billed.now_us + 2 * DAY_US)  # its days are over
+    invoices.post_invoice(
+        engine, 1, by="ada", at_us=billed.now_us + 2 * DAY_US
+    )  # its days are over
     engine.dispose()
     test = page("audit", billed.url)
     shown = text_of(test)
@@ -146,4 +148,4 @@ def test_a_bill_is_named_by_whose_it_is() -> None:
     bill = invoices.ImportedInvoice(
         3, "gpu:chat", "csv", "x", 2, day, day, 5 * USD, 1, "ada", None, None
     )
-    assert named(bill) == "3: gpu:chat, 2026-11-01 to 2026-11-01, $5.00, not posted"
+    assert invoice_name(bill) == "3: gpu:chat, 2026-11-01 to 2026-11-01, $5.00, not posted"

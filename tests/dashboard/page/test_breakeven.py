@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard.data import reads
-from dashboard.page.breakeven import known, met
+from dashboard.page.breakeven import capacity_text, crossing_lines
 from dashboard.volume_steps import LineCrossing, ladder
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis, Volume
@@ -141,19 +141,19 @@ def test_each_basis_of_a_capacity_is_said(steps, basis, measured, said) -> None:
         per_minute=Fraction(20_000),
         measured_per_minute=None if measured is None else Fraction(measured),
     )
-    assert said in known(replace(steps, capability=able))
+    assert said in capacity_text(replace(steps, capability=able))
 
 
 def test_break_even_that_is_not_reached_says_why(steps) -> None:
     """No line is said to be crossed that is not; what is out of reach has its cures."""
     first, second = steps.meetings
-    unmet = " ".join(met(steps, LineCrossing(first.verdict, None)))
+    unmet = " ".join(crossing_lines(steps, LineCrossing(first.verdict, None)))
     assert "but this load, grown in its shape, overflows before" in unmet
     assert "are asked" not in unmet
-    (text,) = met(steps, LineCrossing(first.verdict, Fraction(10**6) / steps.scale))
+    (text,) = crossing_lines(steps, LineCrossing(first.verdict, Fraction(10**6) / steps.scale))
     assert "the lines meet where **1.00M** are asked" in text
     far = replace(second.verdict, even=replace(second.verdict.even, capacity=Volume(1, BOTH)))
-    lines = met(steps, LineCrossing(far, None))
+    lines = crossing_lines(steps, LineCrossing(far, None))
     assert lines[0] == "No break-even against the same weights elsewhere."
     assert "Cannot break even" in lines[1]
 

@@ -22,7 +22,7 @@ def state(name: str, spent: int, held: int = 0, limit: int = 100) -> BudgetState
 
 def test_the_nearest_to_its_limit_comes_first() -> None:
     found = [state("a", 10), state("b", 95), state("c", 60), state("d", 10, held=89)]
-    order = [item.scope for item in budgets.ranked(found, HALF_US)]
+    order = [item.scope for item in budgets.rank_budgets(found, HALF_US)]
     assert order == ["b", "c", "d", "a"]
 
 

@@ -15,11 +15,11 @@ def test_every_claim_stands_beside_what_follows(page, tmp_path, text_of) -> None
     assert [each_table["follows from its inputs"] for each_table in table] == [
         figures(item, compute(item)) for item in EVERY
     ]
-    wrong = sum(item.stated and not item.holds for item in EVERY)
-    assert f"{wrong} of {sum(item.stated for item in EVERY)} stated figures" in text_of(test)
+    wrong = sum(item.is_stated and not item.is_confirmed for item in EVERY)
+    assert f"{wrong} of {sum(item.is_stated for item in EVERY)} stated figures" in text_of(test)
     test.segmented_control(key="claims-only").set_value("do not follow").run()
     assert not test.exception
-    assert len(test.dataframe[0].value) == sum(not item.holds for item in EVERY)
+    assert len(test.dataframe[0].value) == sum(not item.is_confirmed for item in EVERY)
 
 
 def test_figures_have_the_places_of_the_table() -> None:

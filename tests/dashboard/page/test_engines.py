@@ -4,7 +4,7 @@ import time
 
 from sqlalchemy import insert
 
-from dashboard.page.engines import judged, kept
+from dashboard.page.engines import drift_rows, upkeep_rows
 from ledger.database import make_engine, migrate
 from ledger.fleet.driftnotes import DriftNote
 from ledger.fleet.upkeepnotes import UpkeepNote
@@ -71,16 +71,16 @@ def test_what_operators_hold_over_policies_is_said(page, books, text_of) -> None
 
 
 def test_what_upkeep_is_about_to_do_found_and_did_is_on_the_card() -> None:
-    assert kept(None) == []
+    assert upkeep_rows(None) == []
     at_us = 1_795_406_400 * S  # 23 November 2026, 04:00 UTC
     note = UpkeepNote("p/0", restart_us=at_us, stops_us=at_us, pace=0.83, waits="it waits: busy")
-    assert kept(note) == [
+    assert upkeep_rows(note) == [
         ("Restarts by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Stops by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Pace of its first hours, at like load", "83 %", None),
         ("Upkeep", "it waits: busy", None),
     ]
-    assert kept(UpkeepNote("p/0", starts_us=at_us, done="restarted (weekly)")) == [
+    assert upkeep_rows(UpkeepNote("p/0", starts_us=at_us, done="restarted (weekly)")) == [
         ("Starts by the calendar", "Mon 23 Nov 04:00 UTC", None),
         ("Upkeep", "restarted (weekly)", None),
     ]
@@ -109,14 +109,14 @@ def test_no_engine_says_what_to_do(page, tmp_path, text_of) -> None:
 
 
 def test_what_live_questions_say_of_a_pool_is_told() -> None:
-    assert judged(None) == []
+    assert drift_rows(None) == []
     young = DriftNote("chat", "bf16", 1, 0.05, 3, 3, 0, 0)
-    assert judged(young) == [("Against its baseline", "3 compared, too few to say", None)]
+    assert drift_rows(young) == [("Against its baseline", "3 compared, too few to say", None)]
     well = DriftNote("chat", "bf16", 1, 0.05, 30, 30, 0, 0, 0.01, 0.005, 0.02)
-    [(label, text, colour)] = judged(well)
+    [(label, text, colour)] = drift_rows(well)
     assert (label, colour) == ("Against bf16", None)
     assert text == "1.00% (0.50% to 2.00%) of tokens differ, at most 5%"
     ill = DriftNote("chat", "bf16", 1, 0.01, 30, 30, 0, 0, 0.08, 0.06, 0.1, drifts=True)
-    [(_, text, colour)] = judged(ill)
+    [(_, text, colour)] = drift_rows(ill)
     assert text.endswith("at most 1%: it drifts")
     assert colour is not None

@@ -165,7 +165,7 @@ def test_a_price_stands_there_to_its_last_place() -> None:
 
 
 def test_what_no_book_prices_is_no_zero() -> None:
-    row = prices.in_force("acme/none", None)
+    row = prices.price_row("acme/none", None)
     assert [row[kind] for kind in prices.KINDS] == [None] * 3
 
 

@@ -90,7 +90,7 @@ def test_what_would_be_posted_is_shown_first_and_posted_by_name(page, filled, de
     test.button(key="bills-yes").click().run()
     assert test.success[0].value == ("Bill 1 is posted: +$3.00 of adjustments, by fay@example.com.")
     with desk.engine.connect() as connection:
-        stored = invoices.find(connection, 1)
+        stored = invoices.find_invoice(connection, 1)
     assert stored.posted_by == "fay@example.com"
     assert "bills-post" not in keys(test)
 
@@ -130,7 +130,7 @@ def test_a_bill_is_read_from_a_file(page, filled, desk_as, text_of):
     test.button(key="bills-read").click().run()
     assert "Bill 1 is read: 1 line, $1.25. Nothing is posted yet." in test.success[0].value
     with desk.engine.connect() as connection:
-        (stored,) = invoices.stored(connection)
+        (stored,) = invoices.list_invoices(connection)
     assert (stored.party, stored.imported_by) == ("provider:anthropic", "fay@example.com")
     assert stored.first_day == date.fromisoformat(DAY)
     assert "1: provider:anthropic" in test.selectbox(key="bill").options[0]

@@ -12,7 +12,7 @@ from dashboard.sections.enginelines import (
     sequences,
     steps,
     tokens_per_dollar,
-    typical,
+    typical_series,
 )
 from dashboard.viewer_identity import AT_THIS_MACHINE
 from ledger.queries.reads import EngineRow, StreamedAnswer
@@ -61,18 +61,18 @@ def streams(engine: str, lengths_us: list[int | None]) -> list[StreamedAnswer]:
 
 def test_each_point_is_of_as_many_streams() -> None:
     lengths = [*range(1, 11), None, *range(101, 111)]
-    records = typical(streams("a", lengths), lambda item: item.tpot_us)
+    records = typical_series(streams("a", lengths), lambda item: item.tpot_us)
     assert [(each_record["kind"], each_record["style"]) for each_record in records] == [
         ("a", "p50"),
         ("a", "p95"),
     ] * 4
     shown = [round(record["value"] * S) for record in records]
     assert shown == [3, 5, 8, 10, 103, 105, 108, 110], "five at each point, and none of the unknown"
-    both = typical([*streams("a", [5]), *streams("b", [7])], lambda item: item.tpot_us)
+    both = typical_series([*streams("a", [5]), *streams("b", [7])], lambda item: item.tpot_us)
     assert [(side["kind"], side["style"]) for side in both] == [
         (kind, style) for kind in "ab" for style in ("p50", "p95")
     ]
-    assert typical([], lambda item: item.tpot_us) == []
+    assert typical_series([], lambda item: item.tpot_us) == []
 
 
 def test_tokens_for_a_dollar_are_of_closed_hours(books) -> None:

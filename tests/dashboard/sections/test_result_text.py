@@ -89,7 +89,7 @@ def test_paid_and_unused_is_a_loss() -> None:
 
 def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     look = standing(verdict(ComparatorKind.SUBSTITUTE, -1))
-    first, second = result_text.cures(look, look.verdicts[0])
+    first, second = result_text.break_even_hints(look, look.verdicts[0])
     assert "Cannot break even" in first
     assert "1.25x what these engines can serve" in first
     assert "a GPU rate of at most $0.80 an hour" in second
@@ -97,7 +97,10 @@ def test_out_of_reach_says_by_how_much_and_what_could() -> None:
     floor = standing(verdict(ComparatorKind.SUBSTITUTE, -1), capability=FleetCapability(
         Volume(8 * MILLION, BOTH), CapabilitySource.FLOOR
     ))  # fmt: skip
-    assert "the most they were seen to serve" in result_text.cures(floor, floor.verdicts[0])[0]
+    assert (
+        "the most they were seen to serve"
+        in result_text.break_even_hints(floor, floor.verdicts[0])[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,12 +121,12 @@ def test_what_a_capacity_rests_on_is_said(known: CapabilitySource, said: str) ->
 
 def test_within_reach_needs_no_cure() -> None:
     look = standing(verdict(ComparatorKind.SUBSTITUTE, 1, price=2 * 10**6))
-    assert result_text.cures(look, look.verdicts[0]) == []
+    assert result_text.break_even_hints(look, look.verdicts[0]) == []
 
 
 def test_a_free_api_never_breaks_even_and_unknown_capacity_is_unknown() -> None:
     look = standing(verdict(ComparatorKind.SUBSTITUTE, -1, price=0))
-    assert "saves nothing" in result_text.cures(look, look.verdicts[0])[0]
+    assert "saves nothing" in result_text.break_even_hints(look, look.verdicts[0])[0]
     this_verdict = verdict(ComparatorKind.SUBSTITUTE, 1)
     blind = ComparatorResult(
         this_verdict.against,
@@ -137,7 +140,7 @@ def test_a_free_api_never_breaks_even_and_unknown_capacity_is_unknown() -> None:
         False,
         None,
     )
-    assert "not known yet" in result_text.cures(look, blind)[0]
+    assert "not known yet" in result_text.break_even_hints(look, blind)[0]
 
 
 def test_a_date_needs_two_weeks(page, books, text_of) -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from dashboard.data import reads
-from dashboard.sections.rightsize import monthly_pusd, others, sentence
+from dashboard.sections.rightsize import monthly_pusd, other_options, sentence
 from dashboard.viewer_identity import AT_THIS_MACHINE
 
 
@@ -21,7 +21,7 @@ def found(books):
 
 def test_kinds_with_a_rate_are_compared(found) -> None:
     look, bill, known = found
-    sizes = others(look, bill, known)
+    sizes = other_options(look, bill, known)
     assert [size.gpu.name for size in sizes] == ["H100"], "an L40S has no public rate"
     assert sizes[0].scaled == Fraction(3_350, 300)
     assert sizes[0].gpus == 1
@@ -40,4 +40,4 @@ def test_kinds_with_a_rate_are_compared(found) -> None:
 )
 def test_where_too_little_is_known_nothing_is_said(found, change: dict) -> None:
     look, bill, known = found
-    assert others(look, replace(bill, **change), known) is None
+    assert other_options(look, replace(bill, **change), known) is None

@@ -24,7 +24,7 @@ CALM = {"policy": "calm", "ttft_ms": 500.0, "tpot_ms": 40.0, "attainment": 0.99}
     ],
 )
 def test_a_promise_is_a_sentence(more: dict, said: str) -> None:
-    assert slo_blocks.in_words({**CALM, **more}) == said
+    assert slo_blocks.promise_text({**CALM, **more}) == said
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_the_first_page_says_what_was_kept_also_without_a_gateway(
     view = DashboardView(
         filled.url, "7 d", None, now_us, who=lambda: viewer_identity.AT_THIS_MACHINE
     )
-    (plain,) = slo_blocks.asked(view)
+    (plain,) = slo_blocks.stated_promises(view)
     assert plain == {"policy": "plain", "ttft_ms": 2000.0, "tpot_ms": 90.0, "attainment": 0.95}

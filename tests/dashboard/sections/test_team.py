@@ -49,6 +49,6 @@ def test_the_running_hour_is_in_a_share(books) -> None:
 
 
 def test_it_says_whose_verdict_it_is(of) -> None:
-    said = team.words_of(of("finance"))
+    said = team.scope_note(of("finance"))
     assert "are of all teams" in said
     assert "team finance alone" in said

@@ -9,7 +9,7 @@ from dashboard.sections import whatifresult
 from gateway.config.settings import parse
 from gateway.whatif.replay_fleet import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 
@@ -37,7 +37,7 @@ def played(*rules: str, rate: str = ", usd_per_hour: 3", count: int = 200) -> di
     house = ReplayFleet(known[0], PRICES, engine_models(known[0], ["chat"], {}, []), {}, 10**15)
     names = ("this set", "in force")
     sets = list(zip(names, known, strict=False))
-    document = trial(house, sets, arrivals, 1, lambda _name, _done: None)
+    document = run_whatif(house, sets, arrivals, 1, lambda _name, _done: None)
     about = {"source": "ledger, last-24-hours", "left_out": 3, "times": 1.0, "cut": False}
     document["traffic"] |= about
     return document
@@ -51,7 +51,7 @@ def document() -> dict:
 def draw_it(document: dict) -> None:
     from dashboard.sections import whatifresult  # noqa: PLC0415  (the harness runs this body as a script)
 
-    whatifresult.draw(document)
+    whatifresult.draw_result(document)
 
 
 def drawn(document: dict) -> AppTest:
@@ -65,7 +65,7 @@ def test_the_cards_say_what_the_document_says(document, text_of) -> None:
     new, old = document["results"]
     assert f"${new['dollars']['total_usd']:.4f}" in text
     assert f"{100 * new['spill']['share_by_count']:.1f} %" in text
-    assert f"{100 * whatifresult.attained(old):.1f} %" in text
+    assert f"{100 * whatifresult.attainment_of(old):.1f} %" in text
     moved = document["disagreement"]["moved"]
     assert moved > 0
     assert f"{moved} of 200 requests" in text
@@ -77,13 +77,15 @@ def test_every_figure_of_the_charts_is_the_documents(document) -> None:
     assert total == pytest.approx(sum(result["dollars"]["total_usd"] for result in results))
     shares = {
         (kept_value["kind"], kept_value["row"]): kept_value["share"]
-        for kept_value in whatifresult.kept(results)
+        for kept_value in whatifresult.attainment_rows(results)
     }
     assert shares == {
         ("this set", "tight"): results[0]["classes"][0]["attainment"],
         ("in force", "loose"): results[1]["classes"][0]["attainment"],
     }
-    spilled = {(item["kind"], item["row"]): item["share"] for item in whatifresult.spilled(results)}
+    spilled = {
+        (item["kind"], item["row"]): item["share"] for item in whatifresult.spill_rows(results)
+    }
     assert spilled["this set", "by value"] == results[0]["spill"]["share_by_value"]
     loads = whatifresult.loads(document, "chat")
     assert len(loads) == sum(len(result["load"]) for result in results)
@@ -91,7 +93,7 @@ def test_every_figure_of_the_charts_is_the_documents(document) -> None:
         item["kv_ratio"] for each in results for item in each["load"]
     )
     assert (
-        sum(flow["requests"] for flow in whatifresult.flows(document))
+        sum(flow["requests"] for flow in whatifresult.flow_rows(document))
         == (document["disagreement"]["moved"])
     )
     assert whatifresult.time_title(document) == "minutes from the first request"

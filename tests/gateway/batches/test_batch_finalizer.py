@@ -32,7 +32,7 @@ class Desk:
         )
         self.batches.create(record)
         self.lines.add("batch_1", [NewLine(n, f"c{n}", "own", b"{}") for n in range(1, total + 1)])
-        self.batches.take("batch_1", "me", now_us=1, until_us=10**9)
+        self.batches.lease("batch_1", "me", now_us=1, until_us=10**9)
         self.batches.move("batch_1", "me", ("validating",), status="in_progress", total=total)
         for claim in self.lines.claim("own", good + bad, now_us=10, until_us=200):
             answer = json.dumps({"custom_id": claim.custom_id}).encode()
@@ -43,7 +43,7 @@ class Desk:
         return self.batches.find("batch_1", "search")
 
     def finish(self, hold=lambda: None) -> BatchRecord:
-        assert self.finishing.begin(self.found)
+        assert self.finishing.start_finalizing(self.found)
         assert self.found.status == "finalizing"
         self.finishing.end(self.found, hold)
         return self.found
@@ -78,14 +78,14 @@ def test_output_may_be_kept_for_another_time(desk) -> None:
 
 def test_what_is_not_answered_keeps_it_open(desk) -> None:
     desk.put(4, good=3)
-    assert not desk.finishing.begin(desk.found)
+    assert not desk.finishing.start_finalizing(desk.found)
 
 
 def test_time_is_over(desk) -> None:
     desk.put(4, good=3)
     desk.lines.claim("own", 1, now_us=100, until_us=EXPIRES_US + 50)
     desk.now_us = EXPIRES_US
-    assert not desk.finishing.begin(desk.found), "a runner has a line in hand"
+    assert not desk.finishing.start_finalizing(desk.found), "a runner has a line in hand"
     desk.now_us = EXPIRES_US + 50
     done = desk.finish()
     assert (done.status, done.completed, done.failed) == ("expired", 3, 1)
@@ -112,19 +112,21 @@ def test_who_dies_while_writing_leaves_nothing_that_is_seen(desk) -> None:
 
     with pytest.raises(LeaseLost):
         desk.finish(dies)
-    assert desk.files.listed("search", purpose=None, after=None, limit=9, newest_first=True) == []
+    assert (
+        desk.files.list_files("search", purpose=None, after=None, limit=9, newest_first=True) == []
+    )
     desk.finishing.end(desk.found, lambda: None)
     done = desk.found
     assert (done.status, done.completed, done.failed) == ("expired", 2, 2)
     assert desk.ids(done.output_file_id) == ["c1", "c2"]
     assert desk.ids(done.error_file_id) == ["c3", "c4"]
-    seen = desk.files.listed("search", purpose=None, after=None, limit=9, newest_first=True)
+    seen = desk.files.list_files("search", purpose=None, after=None, limit=9, newest_first=True)
     assert len(seen) == 2
 
 
 def test_who_lost_the_lease_ends_nothing(desk) -> None:
     desk.put(1, good=1)
-    assert desk.finishing.begin(desk.found)
-    desk.batches.take("batch_1", "other", now_us=10**9, until_us=10**10)
+    assert desk.finishing.start_finalizing(desk.found)
+    desk.batches.lease("batch_1", "other", now_us=10**9, until_us=10**10)
     desk.finishing.end(desk.found, lambda: None)
     assert desk.found.status == "finalizing"

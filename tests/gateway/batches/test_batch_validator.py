@@ -31,7 +31,7 @@ class Desk:
     def put(self, content: bytes, chunk: int = 1000) -> None:
         self.batches.create(RECORD)
         record = FileRecord("file-1", "search", "k", "batch", "a", 1, 10**18, len(content))
-        self.files.begin(record)
+        self.files.create(record)
         for number, start in enumerate(range(0, len(content), chunk)):
             self.files.append("file-1", number, content[start : start + chunk])
         assert self.files.finish(record)
@@ -41,7 +41,7 @@ class Desk:
             self.held += 1
 
         settings = {"lines_limit": 10_000, "line_bytes": 5000, **limits}
-        assert self.batches.take("batch_1", "me", now_us=10, until_us=20)
+        assert self.batches.lease("batch_1", "me", now_us=10, until_us=20)
         BatchValidator(self.batches, self.lines, self.files, **settings).run(
             RECORD, "me", known={"own"}.__contains__, hold=hold or held, now_us=lambda: 7
         )

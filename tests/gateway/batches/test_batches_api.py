@@ -116,7 +116,7 @@ def test_a_team_has_so_many_batches_unfinished(run_stack, make_client, line) -> 
 
 def test_output_files_are_no_input(client, stack) -> None:
     record = FileRecord("file-out", "search", "k", "batch_output", "o", 1, 10**18, 1, "processed")
-    FileStore(stack.database).begin(record)
+    FileStore(stack.database).create(record)
     answer = client.ask("POST", "/batches", json={**GOOD, "input_file_id": "file-out"})
     assert refused(answer) == (400, None, "input_file_id")
 

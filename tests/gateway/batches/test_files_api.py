@@ -283,7 +283,7 @@ def test_memory_is_bounded(client) -> None:
 
 def taken(places: UploadSlots, team: str) -> bool:
     try:
-        with places.one(team):
+        with places.reserve_slot(team):
             return True
     except RequestError:
         return False
@@ -293,12 +293,15 @@ def test_a_team_has_its_share_and_others_have_the_rest() -> None:
     places = UploadSlots(5, 2)
     with ExitStack() as open_:
         for team in ("a", "a", "b", "b"):
-            open_.enter_context(places.one(team))
-        with pytest.raises(RequestError, match="The team has 2 uploads") as raised, places.one("a"):
+            open_.enter_context(places.reserve_slot(team))
+        with (
+            pytest.raises(RequestError, match="The team has 2 uploads") as raised,
+            places.reserve_slot("a"),
+        ):
             pass
         assert raised.value.kind == "overloaded"
         assert taken(places, "c")
-        open_.enter_context(places.one("c"))
+        open_.enter_context(places.reserve_slot("c"))
         assert not taken(places, "d")
     assert taken(places, "a")
     assert not places._open
@@ -306,6 +309,6 @@ def test_a_team_has_its_share_and_others_have_the_rest() -> None:
 
 def test_a_place_is_free_again_also_after_an_error() -> None:
     places = UploadSlots(1, 1)
-    with pytest.raises(ValueError), places.one("a"):
+    with pytest.raises(ValueError), places.reserve_slot("a"):
         raise ValueError
     assert taken(places, "b")

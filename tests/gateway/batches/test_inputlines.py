@@ -46,7 +46,7 @@ def test_empty_lines_are_none(text: bytes) -> None:
 def test_a_fault_names_the_line_and_the_member(changes: dict, code: str, param: str) -> None:
     found = reader().read(json.dumps({**GOOD, **changes}).encode(), 3)
     assert isinstance(found, InputFault)
-    told = found.told()
+    told = found.document()
     assert (told["code"], told["line"], told["param"]) == (code, 3, param)
     assert told["message"]
 

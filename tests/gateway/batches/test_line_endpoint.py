@@ -138,7 +138,7 @@ HELD = BudgetRefusal("team:search@month", 100, 5, 0, 10**15)
 
 
 class Desk:
-    """`room`: what is not spent; `answer`: what the desk says to a hold."""
+    """`remaining_pusd`: what is not spent; `answer`: what the desk says to a hold."""
 
     def __init__(self, answer, room: int | None) -> None:
         self._answer, self._room = answer, room
@@ -146,7 +146,7 @@ class Desk:
     async def hold(self, *_):
         return self._answer
 
-    def room(self, _) -> int | None:
+    def remaining_pusd(self, _) -> int | None:
         return self._room
 
 
@@ -207,12 +207,12 @@ def flights(tmp_path):
 def test_the_newest_of_a_strained_engine_ends_one_at_a_time(flights) -> None:
     hot, running = Open(), {0: 95, 1: 50}
     room = LinePreemptor(hot, flights, lambda row: state(running[row]), lambda _: TightestSlo())
-    assert room.look() == 1
+    assert room.preempt_lines() == 1
     assert hot.ended == ["line-4"]
-    assert room.look() == 1
+    assert room.preempt_lines() == 1
     assert hot.ended == ["line-4", "line-2"]
     running[0] = 60
-    assert room.look() == 0
+    assert room.preempt_lines() == 0
 
 
 def test_what_is_over_is_forgotten(flights) -> None:
@@ -228,7 +228,9 @@ def test_a_line_that_made_room_is_told_so_billed_and_run_again(
     def rows() -> list[dict]:
         return stack.rows("request_id LIKE :id", id=f"{made['id']}-%")
 
-    monkeypatch.setattr("gateway.batches.line_endpoint.strained", lambda *_: "live traffic")
+    monkeypatch.setattr(
+        "gateway.batches.line_endpoint.reason_to_preempt", lambda *_: "live traffic"
+    )
     made = client.make([line("a", max_tokens=400, ignore_eos=True)])
     patiently(lambda: any(row["status"] == "client_gone" for row in rows()))
     monkeypatch.undo()
@@ -242,7 +244,9 @@ def test_a_line_that_made_room_is_told_so_billed_and_run_again(
 
 
 def test_what_the_runner_hears(stack, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.batches.line_endpoint.strained", lambda *_: "live traffic")
+    monkeypatch.setattr(
+        "gateway.batches.line_endpoint.reason_to_preempt", lambda *_: "live traffic"
+    )
     ticket = LineTicket(
         stack.key("owner").key_id, "batch_m", "batch_m-1-1", Clock().wall_us() + 10**7
     )

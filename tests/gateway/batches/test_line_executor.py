@@ -61,7 +61,7 @@ def put(engine):
         batches, lines = BatchStore(engine), Lines(engine, "seat/me")
         batches.create(BatchRecord("b", "search", "k", "/v1/x", "24h", "f", 5, expires_us))
         lines.add("b", [NewLine(n, f"c{n}", "own", b"{}") for n in range(1, total + 1)])
-        batches.take("b", "v", now_us=1, until_us=2)
+        batches.lease("b", "v", now_us=1, until_us=2)
         batches.move("b", "v", ("validating",), status="in_progress", total=total)
         return lines
 
@@ -86,7 +86,7 @@ async def test_all_are_answered_and_never_too_many_at_once(put, engine) -> None:
     assert len(set(gateway.asked)) == len(gateway.asked) == 30
     assert 1 < gateway.most <= 4
     assert BatchStore(engine).find("b", "search").completed == 30
-    assert this_carrier.in_hand == []
+    assert this_carrier.open_claims == []
     assert set(gateway.spills) == {False}
 
 
@@ -102,7 +102,7 @@ async def test_what_broke_is_another_try_later(put, engine) -> None:
     gateway = Gateway(lambda _: ConnectionLost(sent=True))
     lines = put(1)
     this_carrier = carrier(lines, gateway)
-    await fed(this_carrier, lambda: this_carrier.tally.again == 1 and not this_carrier.in_hand)
+    await fed(this_carrier, lambda: this_carrier.tally.again == 1 and not this_carrier.open_claims)
     later = Clock().wall_us() + 60 * 10**6
     (claim,) = lines.claim("own", 1, now_us=later, until_us=later + 1)
     assert (claim.sent, claim.failures) == (2, 1)
@@ -133,9 +133,11 @@ async def test_what_another_runner_has_by_now_is_let_go(put, engine) -> None:
     later = Clock().wall_us() + 3600 * 10**6
     other = LineStore(engine, "other/1")
     taken = other.claim("own", 9, now_us=later, until_us=later + 10**9)
-    assert {claim.number for claim in first_carrier.in_hand} <= {claim.number for claim in taken}
+    assert {claim.number for claim in first_carrier.open_claims} <= {
+        claim.number for claim in taken
+    }
     await first_carrier.renew()
-    assert (first_carrier.in_hand, gateway.out) == ([], 0)
+    assert (first_carrier.open_claims, gateway.out) == ([], 0)
     assert other.running("b", later) == len(taken)
 
 
@@ -145,7 +147,7 @@ async def test_a_batch_that_is_over_is_hung_up_on(put) -> None:
     await fed(this_carrier, lambda: gateway.out == 2)
     await this_carrier.drop(lambda claim: claim.number == 1)
     assert gateway.out == 1
-    assert [claim.number for claim in this_carrier.in_hand] == [2]
+    assert [claim.number for claim in this_carrier.open_claims] == [2]
     assert lines.running("b", Clock().wall_us()) == 1
     await this_carrier.renew()
     await this_carrier.stop()

@@ -11,7 +11,7 @@ from gateway.batches.line_outcome import (
     LineDeferred,
     LineDone,
     LineRetry,
-    judge,
+    judge_outcome,
 )
 from ledger.batches.lines import LineClaim
 
@@ -27,7 +27,7 @@ def answer(status: int, code: str | None = None, **given) -> LineAnswer:
 
 @pytest.mark.parametrize(("status", "ok"), [(200, True), (400, False), (401, False), (403, False)])
 def test_an_answer_that_stays_is_the_lines_answer(status: int, ok: bool) -> None:
-    verdict = judge(claim(), answer(status))
+    verdict = judge_outcome(claim(), answer(status))
     assert isinstance(verdict, LineDone)
     assert verdict.ok is ok
     assert json.loads(verdict.line)["response"]["status_code"] == status
@@ -35,36 +35,38 @@ def test_an_answer_that_stays_is_the_lines_answer(status: int, ok: bool) -> None
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_what_passes_is_tried_again_later_and_later(status: int) -> None:
-    pauses = [judge(claim(n), answer(status)).after_s for n in range(MOST_FAILURES - 1)]
+    pauses = [judge_outcome(claim(n), answer(status)).after_s for n in range(MOST_FAILURES - 1)]
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[0] > 0
-    last = judge(claim(MOST_FAILURES - 1), answer(status))
+    last = judge_outcome(claim(MOST_FAILURES - 1), answer(status))
     assert isinstance(last, LineDone)
     assert json.loads(last.line)["response"]["status_code"] == status
 
 
 @pytest.mark.parametrize("code", ["no_idle_engine", "unavailable"])
 def test_what_was_not_tried_waits_and_never_counts(code: str) -> None:
-    assert judge(claim(MOST_FAILURES), answer(503, code)) == LineDeferred()
-    assert judge(claim(MOST_FAILURES), ConnectionLost(sent=False)) == LineDeferred()
+    assert judge_outcome(claim(MOST_FAILURES), answer(503, code)) == LineDeferred()
+    assert judge_outcome(claim(MOST_FAILURES), ConnectionLost(sent=False)) == LineDeferred()
 
 
 def test_what_made_room_is_tried_again_and_does_not_count() -> None:
-    assert judge(claim(MOST_FAILURES), answer(503, "made_room")) == LineRetry(1.0, failed=False)
+    assert judge_outcome(claim(MOST_FAILURES), answer(503, "made_room")) == LineRetry(
+        1.0, failed=False
+    )
 
 
 def test_a_budget_is_not_asked_twice() -> None:
-    assert isinstance(judge(claim(), answer(429, "budget_exceeded", retry=False)), LineDone)
+    assert isinstance(judge_outcome(claim(), answer(429, "budget_exceeded", retry=False)), LineDone)
 
 
 def test_a_broken_try_is_unknown_and_tried_again() -> None:
-    assert judge(claim(), ConnectionLost(sent=True)) == LineRetry(2.0, failed=True)
-    last = judge(claim(MOST_FAILURES - 1), ConnectionLost(sent=True))
+    assert judge_outcome(claim(), ConnectionLost(sent=True)) == LineRetry(2.0, failed=True)
+    last = judge_outcome(claim(MOST_FAILURES - 1), ConnectionLost(sent=True))
     assert isinstance(last, LineDone)
     assert json.loads(last.line)["error"]["code"] == "no_answer"
 
 
 def test_what_is_no_json_is_no_answer() -> None:
-    told = json.loads(judge(claim(), LineAnswer(200, "r", b"<html>")).line)
+    told = json.loads(judge_outcome(claim(), LineAnswer(200, "r", b"<html>")).line)
     assert (told["response"], told["error"]["code"]) == (None, "no_answer")
-    assert isinstance(judge(claim(), LineAnswer(503, "r", b"<html>")), LineRetry)
+    assert isinstance(judge_outcome(claim(), LineAnswer(503, "r", b"<html>")), LineRetry)

@@ -51,13 +51,15 @@ def said(answered: bytes) -> dict[str, Any]:
 
 
 def test_a_clock_that_was_set_back_ends_no_line_before_it_began() -> None:
-    settled = replace(BOOKING, now_us=OPENING.opened_us - 1).ended(LINE, OPENING, result(None))
+    settled = replace(BOOKING, now_us=OPENING.opened_us - 1).settle_result(
+        LINE, OPENING, result(None)
+    )
     assert settled.settled.settled_us == OPENING.opened_us
     assert settled.settled.duration_us == 0
 
 
 def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
-    ended = BOOKING.ended(LINE, OPENING, result(200, answer()))
+    ended = BOOKING.settle_result(LINE, OPENING, result(200, answer()))
     settled = ended.settled
     assert (settled.status, settled.basis, settled.tier) == ("finished", "reported", "batch")
     assert settled.cost_pusd == 20 * 500 + 4 * 2000
@@ -70,20 +72,20 @@ def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
 
 
 def test_without_usage_the_bound_is_booked() -> None:
-    settled = BOOKING.ended(LINE, OPENING, result(200, answer(usage=None))).settled
+    settled = BOOKING.settle_result(LINE, OPENING, result(200, answer(usage=None))).settled
     assert (settled.basis, settled.tokens) == ("bound", TokenCounts(input=100, output=50))
     assert settled.cost_pusd == 100 * 500 + 50 * 2000
 
 
 def test_usage_that_cannot_be_is_cut_and_disputed() -> None:
     usage = {"prompt_tokens": 20, "completion_tokens": 5000, "total_tokens": 5020}
-    settled = BOOKING.ended(LINE, OPENING, result(200, answer(usage=usage))).settled
+    settled = BOOKING.settle_result(LINE, OPENING, result(200, answer(usage=usage))).settled
     assert (settled.tokens.output, settled.basis, settled.disputed) == (50, "bound", True)
 
 
 def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
     body = {"error": {"message": "no such thing, sk-verysecretkey", "code": "bad"}}
-    ended = BOOKING.ended(LINE, OPENING, result(400, body))
+    ended = BOOKING.settle_result(LINE, OPENING, result(400, body))
     assert (ended.settled.status, ended.settled.cost_pusd) == ("rejected", 0)
     assert not ended.ok
     line = said(ended.answer)
@@ -106,24 +108,24 @@ def test_a_refusal_is_the_lines_answer_and_costs_nothing() -> None:
     ],
 )
 def test_what_was_not_done_waits_again(result_: LineResult, failed: bool, kept: bool) -> None:
-    ended = BOOKING.ended(LINE, OPENING, result_)
+    ended = BOOKING.settle_result(LINE, OPENING, result_)
     assert (ended.answer, ended.failed, ended.kept) == (None, failed, kept)
     assert (ended.settled.status, ended.settled.cost_pusd) == ("rejected", 0)
 
 
 def test_a_line_that_fails_again_and_again_ends_so() -> None:
     tried = OutLine(7, LINE.attempt_id, "mine", 5, 4, LINE.body, LINE.terms)
-    ended = BOOKING.ended(tried, OPENING, result(500, {"error": {"message": "x"}}))
+    ended = BOOKING.settle_result(tried, OPENING, result(500, {"error": {"message": "x"}}))
     assert said(ended.answer)["response"]["status_code"] == 500
-    ended = BOOKING.ended(tried, OPENING, result(None, code="server_error"))
+    ended = BOOKING.settle_result(tried, OPENING, result(None, code="server_error"))
     assert said(ended.answer)["error"]["code"] == "no_answer"
 
 
 def test_what_nobody_can_say_costs_its_bound() -> None:
-    ended = BOOKING.gone(LINE, OPENING)
+    ended = BOOKING.settle_lost(LINE, OPENING)
     assert (ended.settled.basis, ended.settled.cost_pusd) == ("bound", 100 * 500 + 50 * 2000)
     assert said(ended.answer)["error"]["code"] == "no_answer"
-    broken = BOOKING.ended(LINE, OPENING, result(200, {"words": 5}))
+    broken = BOOKING.settle_result(LINE, OPENING, result(200, {"words": 5}))
     assert (broken.settled.basis, broken.ok) == ("bound", False)
 
 
@@ -140,13 +142,15 @@ def test_what_is_no_result_is_none() -> None:
 def test_a_price_that_does_not_say_all_is_told_on_the_line(unread, partly) -> None:
     terms = msgspec.structs.replace(PRICE.terms, unread=unread)
     booking = replace(BOOKING, prices={1: msgspec.structs.replace(PRICE, terms=terms)})
-    assert booking.ended(LINE, OPENING, result(200, answer())).settled.partly_priced is partly
-    assert not booking.ended(LINE, OPENING, result(None)).settled.partly_priced
+    assert (
+        booking.settle_result(LINE, OPENING, result(200, answer())).settled.partly_priced is partly
+    )
+    assert not booking.settle_result(LINE, OPENING, result(None)).settled.partly_priced
 
 
 def test_a_refusal_in_the_body_of_a_200_is_the_lines_answer() -> None:
     said = {"error": {"code": "content_filter", "message": "filtered"}}
-    ended = BOOKING.ended(LINE, OPENING, result(200, said))
+    ended = BOOKING.settle_result(LINE, OPENING, result(200, said))
     assert ended.settled.status == "rejected"
     assert (ended.settled.http_status, ended.settled.cost_pusd) == (400, 0)
     assert b"filtered" in (ended.answer or b"")

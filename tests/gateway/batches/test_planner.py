@@ -1,6 +1,6 @@
 """Rules of a line are those of its key's traffic, without latency; live promises are the pool's."""
 
-from gateway.batches.planner import patient_pools, promises_of, without_promises
+from gateway.batches.planner import drop_latency_targets, priority_pools, tightest_slo_of_pools
 from gateway.config.settings import parse
 from router.idle import TightestSlo
 
@@ -24,7 +24,7 @@ policies:
 
 
 def test_each_pool_has_its_tightest_promise() -> None:
-    found = promises_of(parse(TEXT, name="t"))
+    found = tightest_slo_of_pools(parse(TEXT, name="t"))
     usual = TightestSlo()
     assert found["one"] == TightestSlo(200.0, 20.0)
     assert found["two"] == TightestSlo(usual.ttft_ms, 20.0)
@@ -32,16 +32,16 @@ def test_each_pool_has_its_tightest_promise() -> None:
 
 
 def test_only_engines_that_serve_by_priority_are_told_one() -> None:
-    assert patient_pools(parse(TEXT, name="t")) == frozenset()
+    assert priority_pools(parse(TEXT, name="t")) == frozenset()
     for written in ("[--scheduling-policy, priority]", "[--scheduling-policy=priority]"):
         changed = TEXT.replace("{endpoints: [", f"{{flags: {written}, endpoints: [")
-        assert patient_pools(parse(changed, name="t")) == {"one", "two", "three"}
+        assert priority_pools(parse(changed, name="t")) == {"one", "two", "three"}
     other = TEXT.replace("{endpoints: [", "{flags: [--scheduling-policy, fcfs], endpoints: [")
-    assert patient_pools(parse(other, name="t")) == frozenset()
+    assert priority_pools(parse(other, name="t")) == frozenset()
 
 
 def test_what_is_left_of_a_rule() -> None:
-    rules = without_promises(parse(TEXT, name="t")).policies
+    rules = drop_latency_targets(parse(TEXT, name="t")).policies
     assert all(rule.slo.ttft_ms is None and rule.slo.tpot_ms is None for rule in rules)
     assert {rule.otherwise for rule in rules} == {"reject"}
     assert (rules[0].kv_headroom_floor, rules[0].match.models) == (0.3, ("a",))

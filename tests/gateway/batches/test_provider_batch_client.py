@@ -17,7 +17,7 @@ from gateway.batches.provider_batch_client import (
     ProviderBusy,
     ProviderRefused,
     ProviderUnavailable,
-    taking_batches,
+    make_batch_providers,
 )
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
@@ -158,13 +158,13 @@ providers:
 async def test_only_those_that_say_so_and_with_their_key() -> None:
     settings = parse(CONFIG, name="test")
     runtime = SimpleNamespace(providers={"openai": None, "groq": None})
-    found = taking_batches(settings, runtime, {"KEY": "sk-1234567890"})
+    found = make_batch_providers(settings, runtime, {"KEY": "sk-1234567890"})
     assert list(found) == ["openai"]
     assert found["openai"].secrets == (Secret("sk-1234567890"),)
     assert "sk-" not in repr(found)
     await found["openai"].remote.aclose()
     with pytest.raises(ConfigError):
-        taking_batches(settings, runtime, {})
+        make_batch_providers(settings, runtime, {})
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_what_never_left_was_surely_not_done(
             raise OSError("leads nowhere")
         return [host]
 
-    monkeypatch.setattr("backends.pinned.resolved", nowhere)
+    monkeypatch.setattr("backends.pinned.resolve_addresses", nowhere)
     server = await asyncio.start_server(take, "127.0.0.1", 0)
     address = url.format(port=server.sockets[0].getsockname()[1], unused=free_port)
     client = ProviderBatchClient(address, Secret("sk-secret"), PinnedTransport(PUBLIC))

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from gateway.batches import provider_batch_loop
 from gateway.batches.line_sender import SpillRefused
 from gateway.batches.poll_intervals import PollIntervals
-from gateway.batches.provider_batch_client import taking_batches
+from gateway.batches.provider_batch_client import make_batch_providers
 from gateway.batches.provider_batch_loop import ProviderBatchBuilder
 from gateway.batches.provider_line_planner import ProviderLine
 from gateway.clock import Clock
@@ -45,7 +45,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory, running: Callable[..., Any])
 
 @pytest.fixture(scope="module")
 def runner(stack: Any, with_runner: Callable[..., Any]) -> Iterator[Any]:
-    providers = taking_batches(stack.settings, stack.runtime, {})
+    providers = make_batch_providers(stack.settings, stack.runtime, {})
     with with_runner(stack, providers=providers) as this_with_runner:
         this_with_runner._outward.courier.waits = PollIntervals(first=0.2, most=0.4, settled=1.0)
         yield this_with_runner
@@ -169,7 +169,7 @@ class Planning:
     def __init__(self) -> None:
         self.odd: dict[int, object] = {}
 
-    async def onward(self, claim: LineClaim) -> ProviderLine | None:
+    async def plan_at_provider(self, claim: LineClaim) -> ProviderLine | None:
         odd = self.odd.get(claim.number, "alpha")
         if odd is SpillRefused:
             raise SpillRefused
@@ -203,7 +203,7 @@ class Desk:
         record = BatchRecord("batch_1", "t", "k", "/v1/chat/completions", "24h", "f", 5, far_us)
         self.batches.create(record)
         self.lines.add("batch_1", [NewLine(n, f"c{n}", "m", b"{}") for n in range(1, count + 1)])
-        self.batches.take("batch_1", OWNER, now_us=0, until_us=1)
+        self.batches.lease("batch_1", OWNER, now_us=0, until_us=1)
         self.batches.move("batch_1", OWNER, ("validating",), status="in_progress", total=count)
         return record
 
@@ -244,6 +244,6 @@ async def test_what_no_batch_takes_stays_and_is_marked(desk: Desk) -> None:
 async def test_another_hosts_batch_is_left_to_it(desk: Desk) -> None:
     record = desk.put(3)
     now_us = Clock().wall_us()
-    assert desk.batches.take("batch_1", "other/1", now_us=now_us, until_us=now_us + 10**9)
+    assert desk.batches.lease("batch_1", "other/1", now_us=now_us, until_us=now_us + 10**9)
     assert await desk.collector.collect(record, "m", 9) == 0
     assert desk.store.unfinished() == []

@@ -225,7 +225,7 @@ def world(engine: Engine) -> World:
     made.batches.create(record)
     names = range(1, LINES + 1)
     lines.add("batch_1", [NewLine(n, f"c{n}", "m", b'{"model":"m"}') for n in names])
-    made.batches.take("batch_1", "v", now_us=0, until_us=1)
+    made.batches.lease("batch_1", "v", now_us=0, until_us=1)
     made.batches.move("batch_1", "v", ("validating",), status="in_progress")
     claims = lines.claim_onward("batch_1", "m", 9, now_us=START_US, until_us=START_US + 10**9)
     terms = LineTerms(n=1, most=4, told=True, prompt_bound=20)
@@ -236,8 +236,8 @@ def world(engine: Engine) -> World:
     outgoing = OutgoingRecord(
         "out_1", "batch_1", "alpha", "m", CHAT, ProviderBatchState.COLLECTING, START_US
     )
-    store.begin(outgoing, until_us=START_US + 10**9)
-    assert len(store.leave("out_1", leaving, at_us=START_US).gone) == LINES
+    store.create(outgoing, until_us=START_US + 10**9)
+    assert len(store.send_lines("out_1", leaving, at_us=START_US).gone) == LINES
     return made
 
 

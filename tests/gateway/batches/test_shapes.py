@@ -39,7 +39,7 @@ def test_a_page_says_where_the_next_begins() -> None:
 
 def test_an_answer_is_one_line_with_its_numbers_untouched() -> None:
     body = b'{\n  "a": 1.10,\r\n  "b": "x\\ny  z", "c": 12345678901234567890 }'
-    line = shapes.answered("batch_1", 4, "c", status=200, request_id="r", body=body)
+    line = shapes.answered_line("batch_1", 4, "c", status=200, request_id="r", body=body)
     assert b"\n" not in line
     assert b'"a":1.10' in line
     assert b"12345678901234567890" in line
@@ -50,6 +50,6 @@ def test_an_answer_is_one_line_with_its_numbers_untouched() -> None:
 
 @pytest.mark.parametrize("code", [shapes.EXPIRED, shapes.CANCELLED, shapes.NO_ANSWER])
 def test_a_line_without_an_answer_says_why(code: str) -> None:
-    told = json.loads(shapes.unanswered("batch_1", 4, "c", code=code))
+    told = json.loads(shapes.unanswered_line("batch_1", 4, "c", code=code))
     assert (told["response"], told["error"]["code"]) == (None, code)
     assert told["error"]["message"]

@@ -16,7 +16,7 @@ from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import SequenceEventKind
 from gateway.batches.pace import LineConcurrency
 from router.decide import decide
-from router.idle import TightestSlo, spare, strained
+from router.idle import TightestSlo, reason_to_preempt, spare_decision
 from router.request_kinds import RequestKind
 from router.types import (
     Candidate,
@@ -102,14 +102,16 @@ class Scene:
                     self.seen.tpot_s.append((event.at_s - first) / (LIVE_OUTPUT - 1))
 
     def _feed(self, now_s: float) -> None:
-        if self.rule and strained(self._state(), PROMISED) and self.out:
+        if self.rule and reason_to_preempt(self._state(), PROMISED) and self.out:
             newest = max(self.out, key=lambda name: self._began[name])
             self.engine.abort(newest)
             self.out.remove(newest)
             del self._held[newest]
-        for _ in range(self.pace.room(len(self.out), now_s) if self.rule else MOST - len(self.out)):
+        for _ in range(
+            self.pace.additional_lines(len(self.out), now_s) if self.rule else MOST - len(self.out)
+        ):
             if self.rule and not self._idle():
-                self.pace.refused(len(self.out) + 1, now_s)
+                self.pace.record_refusal(len(self.out) + 1, now_s)
                 return
             self.out.add(self._submit("line", now_s, LINE_PROMPT, LINE_OUTPUT))
 
@@ -141,7 +143,7 @@ class Scene:
             internal=True, expected_pusd=0, bound_pusd=0, engine=self._state(),
         )  # fmt: skip
         decision = decide(asked, Policy(name="p"), [candidate])
-        return bool(spare(decision, {"own": PROMISED}, spill=False).order)
+        return bool(spare_decision(decision, {"own": PROMISED}, spill=False).order)
 
 
 @cache

@@ -139,10 +139,10 @@ async def test_a_key_of_a_file_that_was_cut_is_free(stored) -> None:
     once = UploadIdempotency("once", 10**18, None)
     with pytest.raises(RequestError, match="hung up"):
         await upload(stored, BEGINS, b"x", ClientDisconnect(), once=once)
-    assert stored.taken("k", "once", now_us=6) is None
+    assert stored.find_claim("k", "once", now_us=6) is None
     assert (await upload(stored, BEGINS, b"y", ENDS, once=once)).id == RECORD.id
-    assert stored.taken("k", "once", now_us=6).request_id == RECORD.id
-    assert stored.taken("k", "once", now_us=10**18) is None
+    assert stored.find_claim("k", "once", now_us=6).request_id == RECORD.id
+    assert stored.find_claim("k", "once", now_us=10**18) is None
 
 
 async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
@@ -152,4 +152,4 @@ async def test_a_file_that_was_swept_meanwhile_takes_no_key(stored) -> None:
     stored.files.drop(RECORD.id)
     with pytest.raises(RequestError, match="longer to arrive"):
         await task
-    assert stored.taken("k", "once", now_us=6) is None
+    assert stored.find_claim("k", "once", now_us=6) is None

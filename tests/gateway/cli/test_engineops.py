@@ -155,12 +155,12 @@ def test_an_engine_that_no_start_can_bring_back_is_not_waited_for(
 ) -> None:
     """It was, for as long as the timeout lets it: half an hour."""
     patiently(lambda: healthy(engine))
-    look = EngineHost.look
-    monkeypatch.setattr(EngineHost, "look", lambda *at: look(*at)._replace(word="stopped"))
+    look = EngineHost.snapshot
+    monkeypatch.setattr(EngineHost, "snapshot", lambda *at: look(*at)._replace(word="stopped"))
     words = EngineStatusNotes(served.state / "run", PARENT)
-    words.say("pool:main/1", "this vLLM has no flag --max-model-length")
+    words.publish("pool:main/1", "this vLLM has no flag --max-model-length")
     answer = engine("restart", "pool:main/1", "--timeout", "60s")
-    words.say()
+    words.publish()
     assert answer.exit_code == 1
     assert "pool:main/1 is stopped for good: this vLLM has no flag --max-mod" in answer.stderr
     assert [entry["override"] for entry in json.loads(engine("status", "--json").stdout)] == [
@@ -290,6 +290,6 @@ def test_what_came_between_the_last_look_and_the_rotation_is_told(tmp_path, monk
 def test_what_was_measured_of_an_engine_is_told(requests, said) -> None:
     note = {"source": "measured: x", "at_us": 1_795_000_000_000_000, "requests": requests,
             "prompt_tokens": 1900, "output_tokens": 576, "setting": "idle"}  # fmt: skip
-    line = engineops._measured({"engine": "pool:a/0", "measured": note})
+    line = engineops._describe_measurement({"engine": "pool:a/0", "measured": note})
     assert line == f"pool:a/0 since 2026-11-18 11:06:40 UTC: measured: x; {said}"
-    assert engineops._measured({"engine": "pool:a/0", "measured": None}) == ""
+    assert engineops._describe_measurement({"engine": "pool:a/0", "measured": None}) == ""

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from backends.engine.catalog import GPUS, find
+from backends.engine.catalog import GPUS, find_gpu
 from backends.engine.planning.question import PlanFigure
 from gateway.cli.engineplan import amount
 
@@ -89,7 +89,7 @@ def test_a_plan_has_formats_layouts_drafts_and_mixed_gpus(model, engine):
 
 def test_list_and_plan_say_which_rate_is_measured(model, engine):
     """The list had the data sheet's 4.8 TB/s, the plan 4.3, and both called it the GPU's."""
-    h200 = find("H200")
+    h200 = find_gpu("H200")
     assert (h200.bandwidth_bytes_s, h200.measured_bandwidth_bytes_s) == (4.8e12, 4.3e12)
     (row,) = [line for line in engine("list").stdout.splitlines() if line.startswith("H200 ")]
     assert "4.80 (4.30)" in row

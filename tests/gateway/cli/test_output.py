@@ -12,7 +12,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from gateway.cli.output import PipeSafeConsole, console, emit, fail, table, watched
+from gateway.cli.output import PipeSafeConsole, console, emit, fail, table, watching_console
 
 
 def test_json_is_all_that_a_program_reads(capsys):
@@ -125,13 +125,13 @@ def test_what_runs_for_long_outlives_who_reads_it(error: int):
                 raise OSError(error, os.strerror(error))
 
         out = PipeSafeConsole(file=Gone())
-        out.say("one")
-        out.say("two")
+        out.print_line("one")
+        out.print_line("two")
         real.write("goes nowhere")
         real.flush()
         assert os.path.samestat(os.fstat(real.fileno()), Path(os.devnull).stat())
 
 
 def test_what_runs_for_long_says_each_line_at_once(capsys):
-    watched().say("[red]as it is[/red] " + "y" * 300)
+    watching_console().print_line("[red]as it is[/red] " + "y" * 300)
     assert capsys.readouterr().out == "[red]as it is[/red] " + "y" * 300 + "\n"

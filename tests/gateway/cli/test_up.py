@@ -46,7 +46,7 @@ def test_on_a_terminal_a_bar_follows_the_fraction_and_goes_away():
 
 
 def test_brackets_in_a_line_are_no_markup(capsys):
-    _Display().say("[red]pool[/red] [1/2]")
+    _Display().print_line("[red]pool[/red] [1/2]")
     assert capsys.readouterr().out == "[red]pool[/red] [1/2]\n"
 
 

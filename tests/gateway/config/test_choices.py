@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from backends.engines import METERED, STARTED
 from backends.providers import PROVIDER_KINDS
-from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName, one_of
+from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName, choice_schema
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_each_word_of_the_registry_is_taken_and_no_other(choice, words) -> None:
 
 def test_it_says_what_a_literal_says() -> None:
     said = []
-    for kind in (Literal["a", "b"], Annotated[str, one_of(["a", "b"])]):
+    for kind in (Literal["a", "b"], Annotated[str, choice_schema(["a", "b"])]):
         adapter = TypeAdapter(kind)
         with pytest.raises(ValidationError) as raised:
             adapter.validate_python("c")

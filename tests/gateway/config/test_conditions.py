@@ -35,7 +35,7 @@ PLAIN = ConditionInput(model="code", team="ads")
 )
 def test_what_can_be_said(text, tagged, plain):
     condition = Condition(text)
-    assert (condition.holds(TAGGED), condition.holds(PLAIN)) == (tagged, plain)
+    assert (condition.evaluate(TAGGED), condition.evaluate(PLAIN)) == (tagged, plain)
     assert not condition.may_fail
     assert condition.doubts == ()
 
@@ -89,21 +89,21 @@ def test_what_is_refused_when_it_is_read(text, said):
 
 
 def test_as_long_as_it_may_be_it_is_read_and_told():
-    assert Condition("!" * (LONGEST - 4) + "true").holds(PLAIN)
-    assert Condition("||".join(["stream"] * 110)).holds(TAGGED)
+    assert Condition("!" * (LONGEST - 4) + "true").evaluate(PLAIN)
+    assert Condition("||".join(["stream"] * 110)).evaluate(TAGGED)
 
 
 def test_a_tag_that_a_key_lacks_leaves_it_undecided():
     condition = Condition('tags.app == "web"')
     assert condition.may_fail
-    assert condition.holds(TAGGED)
+    assert condition.evaluate(TAGGED)
     with pytest.raises(ConditionUndecided):
-        condition.holds(PLAIN)
+        condition.evaluate(PLAIN)
 
 
 def test_every_fact_can_be_asked():
     for name in FACTS:
-        assert Condition(f"{name} == {name}").holds(TAGGED)
+        assert Condition(f"{name} == {name}").evaluate(TAGGED)
 
 
 def test_nothing_from_outside_grows_a_condition():
@@ -111,5 +111,5 @@ def test_nothing_from_outside_grows_a_condition():
     wide = ConditionInput(
         model="m" * 256, team="t" * 200, tags={f"k{i}": "v" * 200 for i in range(64)}
     )
-    assert not Condition("||".join(['model.contains("x")'] * 45)).holds(wide)
-    assert not Condition("||".join(['"z" in tags'] * 70)).holds(wide)
+    assert not Condition("||".join(['model.contains("x")'] * 45)).evaluate(wide)
+    assert not Condition("||".join(['"z" in tags'] * 70)).evaluate(wide)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.aliases import logical
+from gateway.config.aliases import logical_models
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
@@ -82,4 +82,4 @@ def test_a_circle_of_aliases_is_told_of_each():
 def test_aliases_and_pass_through_are_no_logical_models():
     settings = draft_settings(read_document(GOOD)).settings
     assert settings is not None
-    assert [name for name, _ in logical(settings)] == ["chat", "code"]
+    assert [name for name, _ in logical_models(settings)] == ["chat", "code"]

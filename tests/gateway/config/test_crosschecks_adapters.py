@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_adapters import adapters
+from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.settings import Settings
 
 
@@ -10,7 +10,7 @@ def faults(models: dict, engine: dict) -> list[str]:
     pools = {"tiny": {"engine": engine, "gpu": {"type": "CPU"}},
              "bare": {"engine": {}, "gpu": {"type": "CPU"}}}  # fmt: skip
     settings = Settings.model_validate({"models": models, "pools": pools})
-    return [fault.text("file") for fault in adapters(settings)]
+    return [fault.text("file") for fault in check_adapters(settings)]
 
 
 @pytest.mark.parametrize(

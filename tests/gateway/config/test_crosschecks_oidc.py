@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_oidc import oidc
+from gateway.config.crosschecks_oidc import check_oidc
 from gateway.config.schema import Settings
 from gateway.config.schema_oidc import OidcSection
 
@@ -29,7 +29,7 @@ WHO = {"access_file": "access.toml"}
 def test_what_an_issuer_needs(said, shown, words) -> None:
     found = [
         f"{'.'.join(map(str, fault.place[1:]))}: {fault.message}"
-        for fault in oidc(Settings(oidc=said, dashboard=shown))
+        for fault in check_oidc(Settings(oidc=said, dashboard=shown))
     ]
     assert len(found) == len(words)
     assert all(finding.startswith(word) for finding, word in zip(found, words, strict=True)), found

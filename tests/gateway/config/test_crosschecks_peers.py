@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_peers import MOST_ENGINES, peers
+from gateway.config.crosschecks_peers import MOST_ENGINES, check_peers
 from gateway.config.schema import Settings
 from gateway.config.settings import ConfigError, parse
 from gateway.fleet.peers.frames import MOST_ENTRIES
@@ -27,7 +27,7 @@ GOOD = {"listen": "0.0.0.0:9444", "hosts": ["b:9444"], "secret_env": "S"}
 def test_what_an_exchange_needs(said, words) -> None:
     found = [
         f"{'.'.join(map(str, fault.place[1:]))}: {fault.message}"
-        for fault in peers(Settings(peers=said))
+        for fault in check_peers(Settings(peers=said))
     ]
     assert len(found) == len(words)
     assert all(finding.startswith(word) for finding, word in zip(found, words, strict=True)), found
@@ -35,9 +35,11 @@ def test_what_an_exchange_needs(said, words) -> None:
 
 def test_the_dashboards_port_is_taken_while_there_is_one() -> None:
     at = GOOD | {"listen": "0.0.0.0:8501"}
-    shown = [fault.message for fault in peers(Settings(peers=at, dashboard={"enabled": True}))]
+    shown = [
+        fault.message for fault in check_peers(Settings(peers=at, dashboard={"enabled": True}))
+    ]
     assert shown == ["port 8501 is `dashboard.port`, too: name another"]
-    assert not list(peers(Settings(peers=at, dashboard={"enabled": False})))
+    assert not list(check_peers(Settings(peers=at, dashboard={"enabled": False})))
 
 
 def test_all_engines_fit_into_a_message() -> None:
@@ -45,7 +47,7 @@ def test_all_engines_fit_into_a_message() -> None:
     urls = [f"http://10.0.0.5:{port}/v1" for port in range(8000, 8001 + MOST_ENGINES)]
     engine = {"kind": "simulated", "endpoints": urls}
     pools = {"a": {"engine": engine, "gpu": {"type": "H200"}}}
-    faults = [fault.message for fault in peers(Settings(peers=GOOD, pools=pools))]
+    faults = [fault.message for fault in check_peers(Settings(peers=GOOD, pools=pools))]
     assert faults == [f"hosts exchange the load of 500 engines at most, not of {MOST_ENGINES + 1}"]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_sampling import sampling
+from gateway.config.crosschecks_sampling import check_sampling
 from gateway.config.settings import Settings
 
 
@@ -17,7 +17,7 @@ def faults(**changes: object) -> list[str]:
     settings = Settings.model_validate(
         {"models": models, "pools": {"tiny": pool | {"sampling": rule}, "bf16": pool}}
     )
-    return [fault.text("file") for fault in sampling(settings)]
+    return [fault.text("file") for fault in check_sampling(settings)]
 
 
 def test_what_fits_is_no_fault():

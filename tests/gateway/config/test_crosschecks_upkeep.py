@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_upkeep import upkeep
+from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
 
@@ -21,7 +21,7 @@ pools:
 def found(text: str) -> list[str]:
     settings = draft_settings(read_document(text)).settings
     assert settings is not None
-    return [fault.text("f") for fault in upkeep(settings)]
+    return [fault.text("f") for fault in check_upkeep(settings)]
 
 
 def test_the_sound_file_has_no_faults():

@@ -58,18 +58,20 @@ def test_every_fault_is_told_once_and_the_rest_is_read():
     ],
 )
 def test_what_follows_from_a_broken_part_is_known(fault, follows):
-    assert draft(TEXT).follows(fault) is follows
+    assert draft(TEXT).is_consequence(fault) is follows
 
 
 def test_an_unknown_key_that_means_nothing_breaks_nothing():
     made = draft("models: {chat: {zebra: 1}}")
-    assert not made.follows(ConfigFault(("models", "chat"), ""))
+    assert not made.is_consequence(ConfigFault(("models", "chat"), ""))
 
 
 def test_a_slip_beside_the_key_it_looks_like_hides_nothing_of_that_key():
     made = draft("modles: {}\nmodels: {chat: {targets: [pool:a]}}")
-    assert not made.follows(ConfigFault(("models", "chat", "targets", 0), ""))
-    assert draft("modles: {}").follows(ConfigFault(("policies", 0), "", about=("models", "chat")))
+    assert not made.is_consequence(ConfigFault(("models", "chat", "targets", 0), ""))
+    assert draft("modles: {}").is_consequence(
+        ConfigFault(("policies", 0), "", about=("models", "chat"))
+    )
 
 
 def test_a_slip_is_one_fault_although_the_key_it_means_is_missing():
@@ -81,7 +83,7 @@ def test_a_sound_document_has_no_faults():
     made = draft("server: {port: 9090}")
     assert made.settings is not None
     assert (made.faults, made.broken) == ((), frozenset())
-    assert not made.follows(ConfigFault(("server", "port"), ""))
+    assert not made.is_consequence(ConfigFault(("server", "port"), ""))
 
 
 @pytest.mark.parametrize(

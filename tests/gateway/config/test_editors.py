@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from gateway.config.document import read_document
 from gateway.config.editors import SECTIONS, json_schema
-from gateway.config.settings import judged
+from gateway.config.settings import judge_document
 
 schema = functools.cache(json_schema)
 WRITTEN = ("breakeven.example.yaml", "deploy/compose.breakeven.yaml")
@@ -44,7 +44,7 @@ def faults(text: str) -> list[str]:
 
 
 def is_taken(text: str) -> bool:
-    return judged(read_document(text), "file").settings is not None
+    return judge_document(read_document(text), "file").settings is not None
 
 
 def texts(root: Path) -> Iterator[tuple[str, str]]:

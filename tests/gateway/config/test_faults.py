@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.faults import ConfigFault, dotted, nearest, warning
+from gateway.config.faults import ConfigFault, render, suggest, warning
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from gateway.config.faults import ConfigFault, dotted, nearest, warning
     ],
 )
 def test_a_place_is_written_as_in_the_settings_table(place, path):
-    assert dotted(place) == path
+    assert render(place) == path
 
 
 def test_a_fault_is_one_line_with_file_line_and_path():
@@ -45,8 +45,8 @@ def test_a_fault_is_data_for_programs():
     ],
 )
 def test_the_nearest_name_is_offered(word, known, said):
-    assert nearest(word, known) == said
+    assert suggest(word, known) == said
 
 
 def test_a_word_is_never_offered_for_itself():
-    assert "`gpt`" not in nearest("gpt", ["gpt", "chat"])
+    assert "`gpt`" not in suggest("gpt", ["gpt", "chat"])

@@ -1,7 +1,7 @@
 """Why a setting has no place in ours, without a word of what it was set to."""
 
 from gateway.config.deployments import deployment
-from gateway.config.litellm_notes import ImportNote, notes_on, why
+from gateway.config.litellm_notes import ImportNote, notes_on, reason_not_imported
 
 
 def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
@@ -12,7 +12,7 @@ def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
         "extra": 1,
     }
     assert list(notes_on("here", entry, deployment(entry, lambda _: None))) == [
-        ImportNote("here.litellm_params.rpm", why("rpm")),
+        ImportNote("here.litellm_params.rpm", reason_not_imported("rpm")),
         ImportNote("here.model_info.team", "has no counterpart here"),
         ImportNote("here.extra", "has no counterpart here"),
     ]

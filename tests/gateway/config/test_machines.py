@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
-from gateway.config.machines import PPM, MachineShare, machines, parts
+from gateway.config.machines import PPM, MachineShare, check_machines, machine_shares
 from gateway.config.schema import Settings
 from ledger.money import usd_to_pusd
 
@@ -38,7 +38,7 @@ def settings_of(text: str) -> Settings:
 
 
 def test_parts_are_in_proportion_and_pools_of_their_own_pay_all():
-    assert parts(settings_of(SHARED)) == {
+    assert machine_shares(settings_of(SHARED)) == {
         "a": MachineShare(875_000_000_000, "box", 250_000),
         "b": MachineShare(2_625_000_000_000, "box", 750_000),
         "c": MachineShare(10**12),
@@ -55,7 +55,7 @@ def test_parts_add_up_to_the_rate_to_the_unit(rate, shares):
         f"p{n}": {"engine": ENGINE, "gpu": {**gpu, "share": share}}
         for n, share in enumerate(shares)
     }
-    found = parts(Settings.model_validate({"pools": pools}))
+    found = machine_shares(Settings.model_validate({"pools": pools}))
     assert sum(part.share_ppm for part in found.values()) == PPM
     rates = [part.pusd_per_hour for part in found.values()]
     if rate is None:
@@ -69,7 +69,7 @@ def test_parts_add_up_to_the_rate_to_the_unit(rate, shares):
 
 
 def test_the_sound_file_has_no_faults():
-    assert list(machines(settings_of(SHARED))) == []
+    assert list(check_machines(settings_of(SHARED))) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_sound_file_has_no_faults():
 )  # fmt: skip
 def test_what_cannot_be_shared_is_said_with_its_fix(before, after, said):
     assert before in SHARED
-    found = machines(settings_of(SHARED.replace(before, after)))
+    found = check_machines(settings_of(SHARED.replace(before, after)))
     assert [fault.text("f") for fault in found] == [f"f: {line}" for line in said]
 
 
@@ -99,5 +99,5 @@ def test_a_machine_of_one_pool_is_that_pools():
         "usd_per_hour: 1",
     )
     settings = settings_of(text)
-    assert list(machines(settings)) == []
-    assert parts(settings)["a"] == MachineShare(usd_to_pusd(Decimal("3.50")), "box", PPM)
+    assert list(check_machines(settings)) == []
+    assert machine_shares(settings)["a"] == MachineShare(usd_to_pusd(Decimal("3.50")), "box", PPM)

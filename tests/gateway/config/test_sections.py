@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.config.schema import Settings
-from gateway.config.sections import ConfigSection, Positive, Zone, section_of, spelled
+from gateway.config.sections import ConfigSection, Positive, Zone, normalize_spelling, section_of
 
 
 class Lamp(ConfigSection):
@@ -67,7 +67,7 @@ def test_every_word_of_every_choice_is_read_in_either_case(field) -> None:
             holder = get_origin(annotation)
             given: Any = {"a": written} if holder is dict else written
             given = [written] if holder is tuple else given
-            read = spelled(given, annotation)
+            read = normalize_spelling(given, annotation)
             assert (list(read.values()) if holder is dict else read) in (word, [word], (word,))
 
 
@@ -111,11 +111,11 @@ def test_a_zone_is_read_in_either_case(written, meant) -> None:
 
 @pytest.mark.parametrize("given", ["mond", "", 1, None, True, ["mon"], {"mon": 1}])
 def test_what_is_no_word_of_a_choice_stays_as_it_is(given) -> None:
-    assert spelled(given, Literal["mon", "tue"]) == given
+    assert normalize_spelling(given, Literal["mon", "tue"]) == given
 
 
 def test_a_bare_off_is_the_word_where_it_is_one_of_them() -> None:
     """YAML reads it as false."""
-    assert spelled(False, Literal["off", "idle"]) == "off"
-    assert spelled(False, Literal["on", "idle"]) is False
-    assert spelled(False, Annotated[float, "off"] | Literal["off"]) is False
+    assert normalize_spelling(False, Literal["off", "idle"]) == "off"
+    assert normalize_spelling(False, Literal["on", "idle"]) is False
+    assert normalize_spelling(False, Annotated[float, "off"] | Literal["off"]) is False

@@ -3,7 +3,12 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.config.served_kinds import ENGINE_DEFAULT, PROVIDER_DEFAULT, ServedKind, beside
+from gateway.config.served_kinds import (
+    ENGINE_DEFAULT,
+    PROVIDER_DEFAULT,
+    ServedKind,
+    list_other_kinds,
+)
 from router.request_kinds import RequestKind
 
 WORDS = TypeAdapter(tuple[ServedKind, ...])
@@ -22,5 +27,5 @@ def test_no_other_word_is_taken() -> None:
 
 
 def test_a_setting_names_what_its_default_leaves_out() -> None:
-    assert beside(ENGINE_DEFAULT) == "`embedding`, `rerank`, `transcription`"
-    assert beside(PROVIDER_DEFAULT) == "`rerank`, `transcription`"
+    assert list_other_kinds(ENGINE_DEFAULT) == "`embedding`, `rerank`, `transcription`"
+    assert list_other_kinds(PROVIDER_DEFAULT) == "`rerank`, `transcription`"

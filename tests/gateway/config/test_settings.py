@@ -9,7 +9,7 @@ import yaml
 
 from gateway.config.config_facts import ConfigFacts
 from gateway.config.settings import examine, load, parse, version
-from gateway.config.surroundings import gather
+from gateway.config.surroundings import gather_facts
 from gateway.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -200,7 +200,7 @@ def _replaced(document, place, make):
 
 @pytest.fixture(scope="module")
 def world() -> ConfigFacts:
-    facts = gather(parse(RICH, name="rich"), AT_US)
+    facts = gather_facts(parse(RICH, name="rich"), AT_US)
     return dataclasses.replace(facts, wrong_paths={})
 
 
@@ -214,7 +214,7 @@ SLIPS = {
 @pytest.mark.parametrize("slip", SLIPS)
 def test_no_warning_follows_from_an_error(slip, world, tmp_path, monkeypatch) -> None:
     """Each setting of a file without warnings is spoiled, one after the other."""
-    monkeypatch.setattr("gateway.config.settings.gather", lambda *_, **__: world)
+    monkeypatch.setattr("gateway.config.settings.gather_facts", lambda *_, **__: world)
     path = tmp_path / "file.yaml"
     path.write_text(RICH)
     assert examine(path, at_us=AT_US).lines == []

@@ -18,7 +18,7 @@ from gateway.config.starter import (
     USUAL_PORTS,
     StarterPorts,
     configuration,
-    found,
+    find_providers,
     wanted_ports,
 )
 from ledger.money import usd_to_pusd
@@ -32,12 +32,15 @@ def first(tmp_path: Path, **changes: object):
 
 
 def test_only_keys_with_a_value_are_found():
-    assert found({}) == ()
-    assert found({"OPENAI_API_KEY": "", "PATH": "/bin"}) == ()
-    assert [finding.name for finding in found({"XAI_API_KEY": "x", "OPENAI_API_KEY": "y"})] == [
-        "openai", "xai",
-    ]  # fmt: skip
-    assert found(ALL_KEYS) == PROVIDERS
+    assert find_providers({}) == ()
+    assert find_providers({"OPENAI_API_KEY": "", "PATH": "/bin"}) == ()
+    assert [
+        finding.name for finding in find_providers({"XAI_API_KEY": "x", "OPENAI_API_KEY": "y"})
+    ] == [
+        "openai",
+        "xai",
+    ]
+    assert find_providers(ALL_KEYS) == PROVIDERS
 
 
 @pytest.mark.parametrize("engine", ["vllm", "simulated"])
@@ -94,7 +97,7 @@ def test_keys_become_pass_through_models_under_one_hard_budget(tmp_path):
 
 
 def test_secrets_are_never_written_down(tmp_path):
-    text = configuration(tmp_path, engine="vllm", gpu=None, keys=found(ALL_KEYS))
+    text = configuration(tmp_path, engine="vllm", gpu=None, keys=find_providers(ALL_KEYS))
     assert "secret-value" not in text
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.config.statedir import hold, plainly
+from gateway.config.statedir import hold, translate_state_errors
 from gateway.errors import ConfigError
 
 BREAKEVEN = "from gateway.cli.app import main; main()"
@@ -142,9 +142,9 @@ def test_a_killed_holder_holds_nothing_but_a_living_one_does(tmp_path):
 
 
 def test_what_works_is_not_touched(tmp_path):
-    with plainly(settings(tmp_path)):
+    with translate_state_errors(settings(tmp_path)):
         pass
-    with pytest.raises(ValueError, match="other"), plainly(settings(tmp_path)):
+    with pytest.raises(ValueError, match="other"), translate_state_errors(settings(tmp_path)):
         raise ValueError("other")
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backends.engine import tuned
 from gateway.config.schema import Settings
-from gateway.config.surroundings import gather
+from gateway.config.surroundings import gather_facts
 from ledger.database import make_engine, migrate
 from ledger.identity.keys import KeySpec, create_key
 
@@ -20,7 +20,7 @@ PRICES = (
 
 
 def facts(**given):
-    return gather(Settings.model_validate(given), AT_US)
+    return gather_facts(Settings.model_validate(given), AT_US)
 
 
 def engine(**changes):
@@ -156,14 +156,14 @@ def test_names_of_keys_are_facts_where_the_ledger_can_be_read(tmp_path):
     assert facts(state_dir=str(tmp_path)).names["team"] == {"search"}
     elsewhere = {"state_dir": str(tmp_path / "x"), "ledger": {"url_env": "LEDGER"}}
     settings = Settings.model_validate(elsewhere)
-    assert gather(settings, AT_US, {"LEDGER": url}).names["team"] == {"search"}
+    assert gather_facts(settings, AT_US, {"LEDGER": url}).names["team"] == {"search"}
     for other in ({}, {"LEDGER": "nonsense"}, {"LEDGER": f"sqlite:///{tmp_path / 'no.db'}"}):
-        assert gather(settings, AT_US, other).names == {}
+        assert gather_facts(settings, AT_US, other).names == {}
 
 
 def test_hosts_are_looked_up_for_whoever_would_serve_here(monkeypatch):
     answers = {"llm.example.com": ("10.0.0.9",)}
-    monkeypatch.setattr("gateway.config.surroundings.looked_up", lambda hosts: answers)
+    monkeypatch.setattr("gateway.config.surroundings.resolve_hosts", lambda hosts: answers)
     given = {"providers": {"p": {"base_url": "https://llm.example.com/v1"}}}
     assert facts(**given).addresses == {}
-    assert gather(Settings.model_validate(given), AT_US, {}).addresses == answers
+    assert gather_facts(Settings.model_validate(given), AT_US, {}).addresses == answers

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from gateway.config.document import read_document
 from gateway.config.draft import draft_settings
 from gateway.config.schema import PoolSection, Settings
-from gateway.config.wording import fault_of, meant_by, section_at
+from gateway.config.wording import fault_of, section_at, suggested_key
 
 RULE = "policies: [{name: x, %s}]"
 ENGINE = "pools: {a: {engine: {%s}, gpu: {type: CPU}}}"
@@ -108,5 +108,10 @@ def test_the_section_at_a_place_is_found(place, section):
 
 
 def test_a_slip_is_told_from_a_stranger():
-    assert meant_by(("pools", "a", "engine", "replica")) == ("pools", "a", "engine", "replicas")
-    assert meant_by(("pools", "a", "engine", "zzz")) is None
+    assert suggested_key(("pools", "a", "engine", "replica")) == (
+        "pools",
+        "a",
+        "engine",
+        "replicas",
+    )
+    assert suggested_key(("pools", "a", "engine", "zzz")) is None

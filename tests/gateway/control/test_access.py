@@ -11,9 +11,16 @@ from sqlalchemy.orm import Session
 
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
-from gateway.control.access import PUBLIC, AccessError, RouteGuard, caller, guard, operations
+from gateway.control.access import (
+    PUBLIC,
+    AccessError,
+    RouteGuard,
+    caller_of,
+    guard_routes,
+    list_operations,
+)
 from gateway.control.operations import ROUTES
-from gateway.control.roles import ROLES, KeyRole, reach
+from gateway.control.roles import ROLES, KeyRole, expand_scopes
 from ledger.identity.keychanges import ChangeAuthor, revoke, rotate
 from ledger.identity.keys import load_pepper
 
@@ -74,7 +81,7 @@ def test_a_key_that_is_over_opens_no_route(stack, nobodies) -> None:
 def test_every_role_on_every_route(stack, tokens) -> None:
     """Whoever is let in is told of the body, or served; nobody else gets so far."""
     found, told = {}, {}
-    for name, _ in operations(stack.app):
+    for name, _ in list_operations(stack.app):
         needed = ROUTES[name]
         for role, token in {**tokens, "nobody": None, "stranger": "gw_0_0"}.items():
             status = called(stack, name, token)
@@ -84,7 +91,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
             elif role not in ROLES:
                 told[name, role] = "who"
             else:
-                told[name, role] = "yes" if needed in reach(ROLES[role]) else "no"
+                told[name, role] = "yes" if needed in expand_scopes(ROLES[role]) else "no"
     assert found == told
     assert {"yes", "no"} == {said for (_, role), said in told.items() if role == "developer"}
 
@@ -114,16 +121,16 @@ def test_what_a_role_sees_and_changes_of_an_organisation(role) -> None:
     for name, scope in ROUTES.items():
         method, _, path = name.partition(" ")
         about = path.removeprefix("/v1/organization/").split("/")[0]
-        if path.startswith("/v1/organization/") and scope in reach(ROLES[role]):
+        if path.startswith("/v1/organization/") and scope in expand_scopes(ROLES[role]):
             asks = method == "GET" or path.endswith(ASKS)
             (seen if asks else changed).add(about)
     assert (seen, changed) == (SEES[role], CHANGES[role])
-    assert ROUTES["POST /v1/organization/keys/any"] not in reach(ROLES[role])
+    assert ROUTES["POST /v1/organization/keys/any"] not in expand_scopes(ROLES[role])
 
 
 def test_every_route_but_the_public_ones_is_guarded(stack) -> None:
     """The hot paths have no route object: `HotApi` asks for the scope that the table has."""
-    for name, route in operations(stack.app):
+    for name, route in list_operations(stack.app):
         if route is None:
             assert ROUTES[name] == INFERENCE
         else:
@@ -148,7 +155,9 @@ HOT_LINES = {name: scope for name, scope in ROUTES.items() if "POST /v1/chat" in
 
 @pytest.fixture
 def table() -> dict[str, str]:
-    hot = {name: INFERENCE for name, route in operations(FastAPI(openapi_url=None)) if not route}
+    hot = {
+        name: INFERENCE for name, route in list_operations(FastAPI(openapi_url=None)) if not route
+    }
     return {**hot, "GET /open": PUBLIC, "GET /shut": "usage"}
 
 
@@ -158,33 +167,33 @@ class Nobody:
 
 
 def test_a_route_without_a_line_stops_the_start(app, table) -> None:
-    guard(app, Nobody(), Clock(), table)
+    guard_routes(app, Nobody(), Clock(), table)
     app.get("/forgotten")(nothing)
     with pytest.raises(AccessError, match="GET /forgotten does not say who may call it"):
-        guard(app, Nobody(), Clock(), table)
+        guard_routes(app, Nobody(), Clock(), table)
 
 
 def test_a_line_without_its_route_does_too(app, table) -> None:
     with pytest.raises(AccessError, match="GET /gone is no route"):
-        guard(app, Nobody(), Clock(), {**table, "GET /gone": PUBLIC})
+        guard_routes(app, Nobody(), Clock(), {**table, "GET /gone": PUBLIC})
 
 
 def test_a_hot_path_is_for_inference_alone(app, table) -> None:
     path = next(iter(HOT_LINES))
     with pytest.raises(AccessError, match=f"{path} is for `inference`"):
-        guard(app, Nobody(), Clock(), {**table, path: PUBLIC})
+        guard_routes(app, Nobody(), Clock(), {**table, path: PUBLIC})
 
 
 def test_what_is_no_single_route_cannot_be_guarded(app, table) -> None:
     app.mount("/below", FastAPI())
     with pytest.raises(AccessError, match="no single route"):
-        guard(app, Nobody(), Clock(), table)
+        guard_routes(app, Nobody(), Clock(), table)
 
 
 def test_the_matrix_sees_a_guard_that_is_missing(stack, tokens) -> None:
     """The negative control: a route that lost its guard is not served, and is found by the cell."""
     name = "GET /v1/organization/costs"
-    route = dict(operations(stack.app))[name]
+    route = dict(list_operations(stack.app))[name]
     guarded = route.app
     assert called(stack, name, tokens["developer"]) == 400  # it asks for a start
     assert called(stack, name, None) == 401
@@ -205,4 +214,4 @@ def test_the_matrix_sees_a_guard_that_is_missing(stack, tokens) -> None:
 
 def test_a_request_without_a_guard_has_no_caller() -> None:
     with pytest.raises(KeyError):
-        caller(SimpleNamespace(scope={}))
+        caller_of(SimpleNamespace(scope={}))

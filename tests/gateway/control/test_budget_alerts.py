@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert
 
 from gateway.config.settings import parse
-from gateway.control.budget_alerts import BudgetAlerter, message_of, words_of
+from gateway.control.budget_alerts import BudgetAlerter, alert_text, message_of
 from gateway.errors import ConfigError
 from ledger.budgets.alerts import LEASE_US, Alert
 from ledger.budgets.windows import window_at
@@ -80,8 +80,8 @@ def hook():
 def look(alerts, hook):
     async def once():
         async with httpx.AsyncClient(transport=httpx.MockTransport(hook)) as client:
-            await alerts.look()
-            await alerts.tell(client)
+            await alerts.record_alerts()
+            await alerts.deliver_alerts(client)
 
     asyncio.run(once())
 
@@ -143,7 +143,7 @@ def test_without_a_secret_nothing_is_signed(ledger, hook):
 
 def test_a_budget_of_nothing_is_all_spent():
     alert = Alert("team:a@day", "team:a", "day", 0, 86_400, 1_000_000, 0, 0, False, 7_000_000)
-    assert words_of(alert) == "team:a has spent $0.00 (100 %) of its soft budget of $0.00 per day"
+    assert alert_text(alert) == "team:a has spent $0.00 (100 %) of its soft budget of $0.00 per day"
     assert message_of(alert)["window_end"] == "1970-01-02T00:00:00Z"
     assert message_of(alert)["reached_at"] == "1970-01-01T00:00:07Z"
 

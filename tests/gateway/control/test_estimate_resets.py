@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.control.estimate_resets import EstimateReset, resets_of, store_reset
-from gateway.control.override_changes import OverrideAuthor, in_force
+from gateway.control.override_changes import OverrideAuthor, overrides_in_force
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.overrides import DISABLED, Override, overrides, store_override
 
@@ -23,7 +23,7 @@ def test_it_is_kept_with_who_and_why_and_never_stands(ledger) -> None:
     store_override(ledger, Override(0, "target:a", DISABLED, None, 1, "bob"))
     said = store_reset(ledger, ANN, model='a"b', team=None)
     assert (said.number, said.actor, said.note, said.recorded_us) == (2, "ann", "a lie", 1_000)
-    assert [stand.subject for stand in in_force(ledger, 1_000)] == ["target:a"]
+    assert [stand.subject for stand in overrides_in_force(ledger, 1_000)] == ["target:a"]
     assert resets_of(overrides(ledger)) == [EstimateReset(2, 'a"b', None, 1_000)]
 
 

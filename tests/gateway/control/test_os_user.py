@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.control.os_user import whoami
+from gateway.control.os_user import os_user
 
 NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 ROOT = Path(__file__).resolve().parents[3]
@@ -17,7 +17,7 @@ NOBODYS = 64_123  # a uid of which no passwd file knows
 
 def test_a_user_has_a_name(monkeypatch) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
-    assert whoami() == "ada"
+    assert os_user() == "ada"
 
 
 def test_one_without_a_name_has_a_number(monkeypatch) -> None:
@@ -27,7 +27,7 @@ def test_one_without_a_name_has_a_number(monkeypatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: NOBODYS)
     with pytest.raises((KeyError, OSError)):
         getpass.getuser()
-    assert whoami() == f"uid:{NOBODYS}"
+    assert os_user() == f"uid:{NOBODYS}"
 
 
 def test_a_key_is_made_by_such_a_user(tmp_path) -> None:

@@ -45,13 +45,13 @@ def test_all_that_can_be_disabled_has_a_name(settings) -> None:
 def test_a_target_is_disabled_and_enabled_again(engine, settings) -> None:
     stored = verbs.disable(engine, settings, "pool:a/1", ANN._replace(until_us=5000))
     assert (stored.subject, stored.says, stored.until_us) == ("target:pool:a/1", DISABLED, 5000)
-    assert [item.subject for item in verbs.in_force(engine, 4999)] == ["target:pool:a/1"]
-    assert verbs.in_force(engine, 5000) == ()
+    assert [item.subject for item in verbs.overrides_in_force(engine, 4999)] == ["target:pool:a/1"]
+    assert verbs.overrides_in_force(engine, 5000) == ()
     verbs.disable(engine, settings, "pool:a", ANN)
     assert [item.subject for item in verbs.enable(engine, "pool:a", ANN)] == [
         "target:pool:a/1", "target:pool:a",
     ]  # fmt: skip
-    assert verbs.in_force(engine, 2000) == ()
+    assert verbs.overrides_in_force(engine, 2000) == ()
 
 
 def test_what_is_said_of_a_pool_is_not_taken_back_of_one_engine(engine, settings) -> None:
@@ -74,7 +74,7 @@ def test_a_route_is_forced_for_one_model_by_any_of_its_names(engine, settings) -
     assert verbs.force(engine, settings, API, "talk", ANN).subject == "model:chat"
     assert verbs.force(engine, settings, OWN, None, ANN).subject == "model:*"
     verbs.release(engine, settings, "chat", ANN)
-    assert [item.subject for item in verbs.in_force(engine, 2000)] == ["model:*"]
+    assert [item.subject for item in verbs.overrides_in_force(engine, 2000)] == ["model:*"]
 
 
 def test_what_would_refuse_every_request_is_refused(engine, settings) -> None:
@@ -84,14 +84,17 @@ def test_what_would_refuse_every_request_is_refused(engine, settings) -> None:
         verbs.force(engine, settings, API, "nobody", ANN)
     with pytest.raises(verbs.OverrideError, match="the route of all models is not forced"):
         verbs.release(engine, settings, None, ANN)
-    assert verbs.in_force(engine, 2000) == ()
+    assert verbs.overrides_in_force(engine, 2000) == ()
 
 
 def test_models_that_are_left_without_a_target_are_named(engine, settings) -> None:
     verbs.disable(engine, settings, "pool:a", ANN)
-    assert verbs.unserved(settings, verbs.in_force(engine, 2000)) == ["inside"]
+    assert verbs.unserved_models(settings, verbs.overrides_in_force(engine, 2000)) == ["inside"]
     verbs.force(engine, settings, OWN, None, ANN)
-    assert verbs.unserved(settings, verbs.in_force(engine, 2000)) == ["chat", "inside"]
+    assert verbs.unserved_models(settings, verbs.overrides_in_force(engine, 2000)) == [
+        "chat",
+        "inside",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from gateway.auth import APPLY_POLICIES, INFERENCE, permit
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.operations import ROUTES
-from gateway.control.people import MAY, OPEN, SignedInPeople, may, people_of, whole
-from gateway.control.roles import KeyScope, reach
+from gateway.control.people import MAY, OPEN, SignedInPeople, people_of, permissions_of, verify_body
+from gateway.control.roles import KeyScope, expand_scopes
 from gateway.errors import RequestError
 from ledger.identity.people import AccessFile, DashboardRole, Person
 from ledger.identity.vouchers import HEADER, KEY_FILE, VouchedRequest, digest, vouch
@@ -43,7 +43,7 @@ def asking(name: str | None, *more: tuple[bytes, bytes]) -> dict:
 
 def identity(people: SignedInPeople, name: str | None):
     scope = asking(name)
-    word = people.named(scope)
+    word = people.vouched_header(scope)
     assert word is not None
     return people.identity(word, scope, NOW_US)[0]
 
@@ -75,7 +75,7 @@ def test_without_a_file_nobody_has_a_name_and_nothing_is_changed() -> None:
     found = identity(people, None)
     assert (found.user_id, found.key_id) == (None, OPEN)
     changes = {item for item in ROUTES.values() if item.endswith((":apply", "keys", "keys:all"))}
-    assert changes.isdisjoint(reach(found.scopes))
+    assert changes.isdisjoint(expand_scopes(found.scopes))
     assert changes, "the control"
     with pytest.raises(RequestError, match="No access file here says what ada may do"):
         identity(people, "ada")
@@ -83,14 +83,18 @@ def test_without_a_file_nobody_has_a_name_and_nothing_is_changed() -> None:
 
 def test_a_viewer_of_one_team_may_nothing_of_the_house(access) -> None:
     assert identity(SignedInPeople(access, lambda: KEY), "eve@example.com").scopes == frozenset()
-    assert may(Person("x", DashboardRole.VIEWER)) == MAY[DashboardRole.VIEWER] != frozenset()
+    assert (
+        permissions_of(Person("x", DashboardRole.VIEWER))
+        == MAY[DashboardRole.VIEWER]
+        != frozenset()
+    )
 
 
 def test_roles_hold_more_and_more_and_nobody_asks_a_model() -> None:
     assert MAY[DashboardRole.VIEWER] < MAY[DashboardRole.FINANCE]
     assert (
-        reach(MAY[DashboardRole.FINANCE])
-        < reach(MAY[DashboardRole.ADMIN])
+        expand_scopes(MAY[DashboardRole.FINANCE])
+        < expand_scopes(MAY[DashboardRole.ADMIN])
         == set(KeyScope) - {INFERENCE}
     )
 
@@ -106,8 +110,8 @@ def test_no_word_is_heard_without_a_key_of_this_gateway(access) -> None:
 def test_a_word_stands_alone(access, more) -> None:
     people = SignedInPeople(access, lambda: KEY)
     with pytest.raises(RequestError, match="not both"):
-        people.named(asking("ada@example.com", (more, b"Bearer gw_a_b")))
-    assert people.named({"headers": [(b"authorization", b"Bearer gw_a_b")]}) is None
+        people.vouched_header(asking("ada@example.com", (more, b"Bearer gw_a_b")))
+    assert people.vouched_header({"headers": [(b"authorization", b"Bearer gw_a_b")]}) is None
 
 
 @pytest.mark.parametrize("parts", [[b"ab", b"cd"], [b"abcd"], [b"abcd", b""]])
@@ -121,7 +125,7 @@ def test_the_body_is_the_one_that_was_vouched_for(parts) -> None:
             return {"type": "http.request", "body": next(rest), "more_body": left[0] > 0}
 
         async def read() -> bytes:
-            checked, found = whole(receive, body), b""
+            checked, found = verify_body(receive, body), b""
             while True:
                 message = await checked()
                 found += message["body"]

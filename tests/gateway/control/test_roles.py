@@ -1,6 +1,6 @@
 """Roles are sets of scopes; nobody hands on what it does not hold."""
 
-from gateway.control.roles import ROLES, KeyRole, KeyScope, lacking, reach, role_of
+from gateway.control.roles import ROLES, KeyRole, KeyScope, expand_scopes, missing_scopes, role_of
 
 
 def test_every_scope_is_in_a_role_and_the_admin_has_them_all() -> None:
@@ -16,13 +16,13 @@ def test_who_only_looks_changes_nothing() -> None:
 
 
 def test_a_wider_scope_holds_the_narrower() -> None:
-    assert reach({"usage:all", "policies:apply"}) == {
+    assert expand_scopes({"usage:all", "policies:apply"}) == {
         "usage:all", "usage", "policies:apply", "policies",
     }  # fmt: skip
-    assert lacking({"usage:all"}, ["usage", "inference"]) == ["inference"]
-    assert lacking({"usage"}, ["usage:all"]) == ["usage:all"]
-    assert lacking(ROLES[KeyRole.TEAM_ADMIN], ROLES[KeyRole.DEVELOPER]) == []
-    assert lacking(ROLES[KeyRole.TEAM_ADMIN], ["keys:all"]) == ["keys:all"]
+    assert missing_scopes({"usage:all"}, ["usage", "inference"]) == ["inference"]
+    assert missing_scopes({"usage"}, ["usage:all"]) == ["usage:all"]
+    assert missing_scopes(ROLES[KeyRole.TEAM_ADMIN], ROLES[KeyRole.DEVELOPER]) == []
+    assert missing_scopes(ROLES[KeyRole.TEAM_ADMIN], ["keys:all"]) == ["keys:all"]
 
 
 def test_a_role_is_known_again_by_its_scopes() -> None:

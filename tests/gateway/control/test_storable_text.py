@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.control.roles import ROLES, KeyRole
-from gateway.control.storable_text import PATTERN, storable
+from gateway.control.storable_text import PATTERN, check_storable
 from gateway.errors import RequestError
 
 TIMES = {"start_time": 1_700_000_000}
@@ -15,7 +15,7 @@ TIMES = {"start_time": 1_700_000_000}
 def test_the_document_says_what_is_refused(text) -> None:
     refused = False
     try:
-        assert storable("after", text) == text
+        assert check_storable("after", text) == text
     except RequestError as error:
         refused = error.row.status == 400 and error.param == "after"
     assert refused is (re.match(PATTERN["pattern"], text or "") is None)

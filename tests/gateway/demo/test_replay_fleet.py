@@ -42,7 +42,7 @@ def candidates(fleet, settings, request, at_s=0.0):
 def sent(fleet, settings, request, name="a", at_s=0.0):
     """Dispatch one request to the first replica; its arrival."""
     replica = fleet.replicas[0]
-    chosen = decide(request, Policy("p"), candidates(fleet, settings, request)[:1]).chosen
+    chosen = decide(request, Policy("p"), candidates(fleet, settings, request)[:1]).first_choice
     this_arrival = arrival(random.Random(1), at_s)
     replica.submit(name, this_arrival, chosen, 6000)
     return this_arrival
@@ -81,7 +81,9 @@ def test_load_shows_and_passes(fleet, settings, request_of):
 def test_promises_are_seen_one_by_one_when_it_is_crowded(fleet, settings, request_of):
     """As the gateway sees them: sequences end one after the other, so they never add up."""
     replica = fleet.replicas[0]
-    chosen = decide(request_of, Policy("p"), candidates(fleet, settings, request_of)[:1]).chosen
+    chosen = decide(
+        request_of, Policy("p"), candidates(fleet, settings, request_of)[:1]
+    ).first_choice
     for name, promised in (("a", 9008), ("b", 160)):
         replica.submit(name, arrival(random.Random(name), 0.0), chosen, promised)
     replica.advance(10.0)
@@ -114,7 +116,7 @@ def test_a_replica_that_fails_loses_its_requests(fleet, settings, request_of):
     assert replica.state(3.0).health is TargetHealth.DOWN
     assert replica.sample(3.0).health == "down"
     decision = decide(request_of, Policy("p"), candidates(fleet, settings, request_of, 3.0))
-    assert decision.chosen.candidate.name == "pool:llama-8b/1"
+    assert decision.first_choice.candidate.name == "pool:llama-8b/1"
 
 
 def test_an_engine_knows_its_served_name(fleet, settings, request_of):

@@ -12,8 +12,8 @@ from gateway.demo.replay_records import (
     DemoRequest,
     DemoResult,
     api_result,
-    refused,
-    settled,
+    refused_record,
+    settled_record,
 )
 from ledger.journals.records import TokenCounts
 from router.decide import decide
@@ -50,14 +50,14 @@ def result(status="finished", ttft_s=0.5, duration_s=1.0, output=11):
     ],
 )
 def test_the_slo_is_judged_as_metering_does(asked, made, met):
-    record = settled(asked, made)
+    record = settled_record(asked, made)
     assert record.slo_met is met
     assert record.attempt_id == "replay-000007.1"
     assert record.settled_us == round((1000.0 + made.duration_s) * 1e6)
 
 
 def test_a_refusal_names_its_reason(asked):
-    record = refused(asked)
+    record = refused_record(asked)
     assert (record.http_status, record.reason) == (429, "model")
     assert 0 < len(record.decision) <= DECISION_LIMIT_BYTES
 

@@ -303,7 +303,7 @@ class Faulty:
     def forget(self) -> None:
         """What the worker remembers of failures."""
         board, dispatcher = self.stack.board, self.stack.app.hot._dispatcher
-        first = board.seen_row(0, self.stack.runtime.apis.index("alpha/m"))
+        first = board.api_stats_row(0, self.stack.runtime.apis.index("alpha/m"))
         for cell in range(first, first + len(SeenCell)):
             board.cells[cell] = 0.0
         for remembered in (

@@ -150,7 +150,7 @@ class Blinded:
                 self.most[engine] = max(most, self.board.loads(engine)[LoadCell.SEQUENCES])
             if self.said is not None:
                 now_s = time.monotonic()
-                self.board.alive(now_s)
+                self.board.record_alive(now_s)
                 for engine, broken in enumerate(self.said):
                     self.board.publish(engine, {EngineCell.UPDATED_S: now_s, **broken})
 

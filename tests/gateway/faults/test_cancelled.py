@@ -53,7 +53,7 @@ async def asked(stack, body: dict, at: int) -> int:
         await asyncio.sleep(0)
 
     connection = SimpleNamespace(
-        take=lambda: None,
+        take_body=lambda: None,
         listen=lambda _: lambda: None,
         push=lambda _: False,
         answer=lambda *_: False,

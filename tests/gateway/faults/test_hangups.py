@@ -160,7 +160,7 @@ def test_who_leaves_while_its_hold_is_made_reaches_no_target(
 
 def test_without_the_watching_the_target_works_on(faulty, rule, patiently, monkeypatch) -> None:
     """The negative control of all of these."""
-    monkeypatch.setattr(inference_api, "_watched", lambda *_: lambda: None)
+    monkeypatch.setattr(inference_api, "_watch_disconnect", lambda *_: lambda: None)
     faulty.alpha.rule = rule(after_bytes=0, ending="hole")
     asked = len(faulty.alpha.seen)
     client = faulty.stack.raw({"model": "api", "messages": MESSAGES})

@@ -96,7 +96,7 @@ def recovered(faulty, requests: int, *, warm: bool = False) -> int:
     experience = stack.app.hot._dispatcher.experience
     for _ in range(5):
         experience.api(row, ttft_s=None, tpot_s=None, ok=False)
-    base = stack.board.seen_row(0, row)
+    base = stack.board.api_stats_row(0, row)
     stack.board.cells[base + ApiStatsCell.RETRY_AT_S] = 0.0  # its silence is over
     if warm:
         assert stack.chat("api", max_tokens=3).status_code == 200
@@ -305,5 +305,5 @@ def test_without_letting_go_it_waits_for_the_collector(
     """The control."""
     for module in (inference_api, dispatch):
         monkeypatch.setattr(module, "let_go", lambda _: None)
-    monkeypatch.setattr(ClientResponse, "let_go", lambda _: None)
+    monkeypatch.setattr(ClientResponse, "detach", lambda _: None)
     assert left_lying(peaceful, rule, answers) >= 3

@@ -186,7 +186,7 @@ def promised(host) -> list[float]:
     )
     found = [loads[cell] for cell in cells]
     for row in range(len(runtime.apis)):
-        found += [cells[ApiStatsCell.REQUESTS_OUT] for cells in board.seen(row)]
+        found += [cells[ApiStatsCell.REQUESTS_OUT] for cells in board.api_stats(row)]
     board.close()
     return found
 

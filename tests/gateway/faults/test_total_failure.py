@@ -77,7 +77,7 @@ async def all_of_them():
     for number in range(int(float(seconds) * float(per_s))):
         await asyncio.sleep(max(0.0, start_s + number / float(per_s) - time.monotonic()))
         running.append(asyncio.create_task(one(number)))
-    await asyncio.gather(*running)
+    await asyncio.gather_facts(*running)
 asyncio.run(all_of_them())
 print(json.dumps([found, idle]))
 """

@@ -76,7 +76,7 @@ if told["control"] == "leak":
 elif told["control"] == "as it was":
     ledger.database.KEPT_CACHE_KIB = ledger.database.CACHE_KIB
     ledger.database.KEPT["pool_use_lifo"] = False
-    writer.one_heap, writer.TIDY_S = lambda: None, 1e9
+    writer.limit_heaps, writer.TIDY_S = lambda: None, 1e9
 writer.main()
 """
 

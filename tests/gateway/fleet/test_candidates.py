@@ -102,7 +102,7 @@ def test_an_engine_that_is_left_alone_counts_as_down(board: SharedLoadTable) -> 
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
 
     def health():
-        (own,) = candidates.freeze(
+        (own,) = candidates.build(
             [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return own.candidate.engine.health
@@ -121,7 +121,7 @@ def test_residents_are_looked_at_when_it_is_crowded(board: SharedLoadTable) -> N
 
     def residents(promised: float):
         board.cells[row + LoadCell.PROMISED_TOKENS] = promised
-        (own,) = candidates.freeze(
+        (own,) = candidates.build(
             [target(own=True)], request(), [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return own.candidate.engine.residents
@@ -142,7 +142,7 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(
 
     def reason(**changes: int) -> Reason:
         place = replace(target(own=True), **changes)
-        (own,) = candidates.freeze(
+        (own,) = candidates.build(
             [place], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return decide(asked, Policy("p"), [own.candidate]).reason
@@ -168,7 +168,7 @@ def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTabl
 def test_an_unpriced_api_stays_unpriced(board: SharedLoadTable) -> None:
     candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0)
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-    own, api = candidates.freeze(
+    own, api = candidates.build(
         [target(own=True), target(own=False)],
         request(),
         ["x/m"],
@@ -197,7 +197,7 @@ def frozen_within(
     listed: Price,
 ) -> tuple[CandidateSnapshot, ...]:
     limits = {"x/m": ModelLimits(16_384, 128_000)}
-    return CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits).freeze(
+    return CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits).build(
         [target(own=True), target(own=False)],
         asked,
         [],
@@ -274,7 +274,7 @@ def test_no_more_is_expected_than_may_be_charged(
     listed = price(*rates)
     _, api = frozen_within(board, room, None, asked, listed)
     assert api.candidate.expected_pusd <= api.candidate.bound_pusd
-    shorter = api.within(api.candidate.bound_pusd // 2)
+    shorter = api.fit_to_budget(api.candidate.bound_pusd // 2)
     assert shorter is None or shorter.candidate.expected_pusd <= shorter.candidate.bound_pusd
 
 
@@ -284,7 +284,7 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
 ) -> None:
     """Its API would charge, and an own engine saves, the shorter of mean and limit, n times."""
     asked = replace(request(max_tokens), n=3)
-    own, api = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).freeze(
+    own, api = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).build(
         [target(own=True), target(own=False)],
         asked,
         ["x/m"],
@@ -305,7 +305,7 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
     def bound() -> int:
         found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, overruns=overruns)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-        (api,) = found.freeze(
+        (api,) = found.build(
             [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
             clock=clock,
         )  # fmt: skip
@@ -337,7 +337,7 @@ def test_a_smaller_room_makes_a_shorter_answer(
     board: SharedLoadTable, first: int, left: int
 ) -> None:
     _, api = frozen_within(board, first, None, request(None), price())
-    shorter = api.within(left)
+    shorter = api.fit_to_budget(left)
     least = api_bound_pusd(price(), request(None), LEAST_TOKENS)
     assert (shorter is None) == (left < least)
     if shorter is not None:
@@ -351,7 +351,7 @@ def test_a_smaller_room_makes_a_shorter_answer(
 def test_a_limit_of_the_clients_own_is_never_changed(board: SharedLoadTable) -> None:
     for item in frozen_within(board, 10, 10, request(9000), price()):
         assert item.candidate.output_cap is None
-        assert item.within(10**12) is None
+        assert item.fit_to_budget(10**12) is None
     _, api = frozen_within(board, 10, None, request(9000), price())
     assert api.candidate.bound_pusd == api_bound_pusd(price(), request(9000), 9000)
 
@@ -360,7 +360,7 @@ def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: SharedLoad
     listed = replace_price("x/other")
     _, api = frozen_within(board, 10**12, None, request(None), listed)
     assert api.candidate.bound_pusd is None  # the target's price is another's
-    unknown = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).freeze(
+    unknown = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).build(
         [target(own=False)],
         request(None),
         [],
@@ -383,7 +383,7 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoa
     candidates = CandidateBuilder(board, PriceBook([price(), dearer]), stale_s=10.0)
     found = []
     for at_us in (10**15 - 1, 10**15, 10**15 + 4, 10**15 + 5, 10**15 - 1):
-        (api,) = candidates.freeze(
+        (api,) = candidates.build(
             [target(own=False)],
             request(),
             ["x/m", "x/none"],
@@ -407,13 +407,13 @@ def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path,
 
     def hit(trust: float) -> tuple[int, int]:
         board.publish(0, {EngineCell.PREFIX_TRUST: trust})
-        (own,) = candidates.freeze(
+        (own,) = candidates.build(
             [target(own=True)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
         )
         return own.prefix_tokens, own.candidate.engine.prefix_hit_tokens
 
     assert hit(1.0) == (0, 0)  # nothing was sent
-    prefixes.sent(0, beginning.marks, 1.0)
+    prefixes.record_sent(0, beginning.marks, 1.0)
     assert [hit(trust) for trust in (1.0, 0.5, 0.0)] == [(100, 100), (100, 50), (100, 0)]
     prefixes.close()
 

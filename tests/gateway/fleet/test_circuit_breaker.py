@@ -50,8 +50,8 @@ def opened(workers: list[TargetStats], time: Time) -> None:
 def taken(board: SharedLoadTable, workers: list[TargetStats], time: Time) -> list:
     """What leaves when as much is asked for as the circuit lets through, at both workers."""
     passages = []
-    while not LiveApiView(board, 0).look(time.now_s, 0).circuit_open and len(passages) < 1000:
-        passages.append(workers[len(passages) % 2].depart(0, 1))
+    while not LiveApiView(board, 0).snapshot(time.now_s, 0).circuit_open and len(passages) < 1000:
+        passages.append(workers[len(passages) % 2].begin_call(0, 1))
     return passages
 
 
@@ -63,8 +63,8 @@ def test_the_silence_doubles_up_to_a_minute() -> None:
 def test_after_the_silence_one_asks_and_the_others_wait(board, workers, time) -> None:
     opened(workers, time)
     (probe,) = taken(board, workers, time)
-    assert LiveApiView(board, 0).look(time.now_s, 0).circuit_open
-    probe.land()  # it failed without an answer
+    assert LiveApiView(board, 0).snapshot(time.now_s, 0).circuit_open
+    probe.release()  # it failed without an answer
     assert len(taken(board, workers, time)) == 1
 
 
@@ -72,21 +72,21 @@ def test_answers_let_more_and_more_through(board, workers, time) -> None:
     """Also when another worker than the one that saw the failures got the answer."""
     opened(workers, time)
     (probe,) = taken(board, workers, time)
-    workers[1].answered(0)
-    probe.land()
+    workers[1].record_answer(0)
+    probe.release()
     for elapsed_s, most in ((0.0, 1), (0.5, 2), (1.5, 8), (3.0, 64)):
         time.now_s = 1000.0 + BACK_OFF_S + 0.1 + elapsed_s
         passages = taken(board, workers, time)
         assert len(passages) == most, elapsed_s
         for passage in passages:
-            passage.land()
+            passage.release()
     time.now_s += 10.0
     assert len(taken(board, workers, time)) == 1000
 
 
 def test_a_failure_of_the_one_that_asks_begins_again(board, workers, time) -> None:
     opened(workers, time)
-    workers[0].answered(0)
+    workers[0].record_answer(0)
     time.now_s += 2.0
     workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)
     assert taken(board, workers, time) == []
@@ -100,19 +100,19 @@ def test_those_on_their_way_when_it_opened_do_not_prolong_the_silence(board, wor
         workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)
     engines = EngineCircuits(Clock(now_s=lambda: time.now_s))
     for _ in range(10 * CIRCUIT_FAILURES):
-        engines.ended(0, ok=False)
+        engines.record_outcome(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
     assert len(taken(board, workers, time)) == 1
     assert not engines.is_shunned(0, [0.0] * len(LoadCell), time.now_s)
     workers[0].api(0, ttft_s=None, tpot_s=None, ok=False)  # who asked, and still it fails
-    engines.ended(0, ok=False)
+    engines.record_outcome(0, ok=False)
     time.now_s += BACK_OFF_S + 0.1
-    assert LiveApiView(board, 0).look(time.now_s, 0).circuit_open
+    assert LiveApiView(board, 0).snapshot(time.now_s, 0).circuit_open
     assert engines.is_shunned(0, [0.0] * len(LoadCell), time.now_s)
 
 
 def test_who_never_failed_has_no_limit(board, workers, time) -> None:
-    workers[0].answered(0)
+    workers[0].record_answer(0)
     assert len(taken(board, workers, time)) == 1000
 
 
@@ -129,15 +129,15 @@ def test_an_engine_that_fails_is_left_alone_and_asked_by_one(time) -> None:
     engines = EngineCircuits(Clock(now_s=lambda: time.now_s))
     idle, busy = [0.0] * len(LoadCell), [1.0] + [0.0] * (len(LoadCell) - 1)
     for _ in range(CIRCUIT_FAILURES - 1):
-        engines.ended(0, ok=False)
+        engines.record_outcome(0, ok=False)
     assert not engines.is_shunned(0, busy, time.now_s)
-    engines.ended(0, ok=False)
+    engines.record_outcome(0, ok=False)
     assert engines.is_shunned(0, idle, time.now_s)
     assert not engines.is_shunned(1, idle, time.now_s)
     time.now_s += BACK_OFF_S
     assert not engines.is_shunned(0, idle, time.now_s)
     assert engines.is_shunned(0, busy, time.now_s), "while one asks, the others wait"
-    engines.ended(0, ok=False)
+    engines.record_outcome(0, ok=False)
     assert engines.is_shunned(0, idle, time.now_s + BACK_OFF_S)
-    engines.ended(0, ok=True)
+    engines.record_outcome(0, ok=True)
     assert not engines.is_shunned(0, busy, time.now_s)

@@ -8,7 +8,13 @@ from backends.errors import UpstreamOverloaded
 from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.clock import Clock
 from gateway.fleet.circuit_breaker import BACK_OFF_LIMIT_S, BACK_OFF_S, CIRCUIT_FAILURES
-from gateway.fleet.model_backoff import ModelBackoff, held_off_s, number_of, told_s, with_held_off
+from gateway.fleet.model_backoff import (
+    ModelBackoff,
+    held_off_s,
+    number_of,
+    stated_delay_s,
+    with_held_off,
+)
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HELD_OFF, TableLayout
 from router.types import ApiState
@@ -48,7 +54,7 @@ def limited(
 
 
 def test_one_model_is_held_off_for_every_worker_and_no_other(board, time, held_off) -> None:
-    held_off.refused(SHARED, "busy", limited(3.0))
+    held_off.record_refusal(SHARED, "busy", limited(3.0))
     assert held_off_s(board, SHARED, "busy", time.now_s) == 3.0
     assert held_off_s(board, SHARED, "idle", time.now_s) == 0.0
     assert held_off_s(board, OTHERS, "busy", time.now_s) == 0.0
@@ -58,32 +64,32 @@ def test_one_model_is_held_off_for_every_worker_and_no_other(board, time, held_o
 
 def test_the_latest_word_of_any_worker_counts(board, time, held_off) -> None:
     other = ModelBackoff(board, 1, Clock(now_s=lambda: time.now_s))
-    held_off.refused(SHARED, "busy", limited(3.0))
-    other.refused(SHARED, "busy", limited(8.0))
-    held_off.refused(SHARED, "busy", limited(1.0))
+    held_off.record_refusal(SHARED, "busy", limited(3.0))
+    other.record_refusal(SHARED, "busy", limited(8.0))
+    held_off.record_refusal(SHARED, "busy", limited(1.0))
     assert held_off_s(board, SHARED, "busy", time.now_s) == 8.0
 
 
 def test_without_a_word_of_when_five_in_a_row_are_a_circuit(board, time, held_off) -> None:
     for _ in range(CIRCUIT_FAILURES - 1):
-        held_off.refused(SHARED, "busy", limited())
+        held_off.record_refusal(SHARED, "busy", limited())
     assert held_off_s(board, SHARED, "busy", time.now_s) == 0.0
     for _ in range(20):  # the first opens it; the others were on their way
-        held_off.refused(SHARED, "busy", limited())
+        held_off.record_refusal(SHARED, "busy", limited())
     assert held_off_s(board, SHARED, "busy", time.now_s) == BACK_OFF_S
     time.now_s += BACK_OFF_S
-    held_off.refused(SHARED, "busy", limited())
+    held_off.record_refusal(SHARED, "busy", limited())
     assert held_off_s(board, SHARED, "busy", time.now_s) == 2 * BACK_OFF_S
     time.now_s += 2 * BACK_OFF_S
-    held_off.answered(SHARED, "busy")
-    held_off.refused(SHARED, "busy", limited())
+    held_off.record_answer(SHARED, "busy")
+    held_off.record_refusal(SHARED, "busy", limited())
     assert held_off_s(board, SHARED, "busy", time.now_s) == 0.0
 
 
 def test_an_answer_of_another_model_forgives_nothing(board, time, held_off) -> None:
     for _ in range(CIRCUIT_FAILURES):
-        held_off.refused(SHARED, "busy", limited())
-        held_off.answered(SHARED, "idle")
+        held_off.record_refusal(SHARED, "busy", limited())
+        held_off.record_answer(SHARED, "idle")
     assert held_off_s(board, SHARED, "busy", time.now_s) == BACK_OFF_S
 
 
@@ -100,11 +106,11 @@ def test_an_answer_of_another_model_forgives_nothing(board, time, held_off) -> N
     ],
 )
 def test_how_long_is_what_was_said(error: UpstreamOverloaded, seconds: float) -> None:
-    assert told_s(error) == seconds
+    assert stated_delay_s(error) == seconds
 
 
 def test_nobody_is_held_off_for_longer_than_a_circuit(board, time, held_off) -> None:
-    held_off.refused(SHARED, "busy", limited(3600.0))
+    held_off.record_refusal(SHARED, "busy", limited(3600.0))
     assert held_off_s(board, SHARED, "busy", time.now_s) == BACK_OFF_LIMIT_S
 
 
@@ -112,8 +118,8 @@ def test_of_more_models_than_places_the_first_that_is_over_makes_room(
     board, time, held_off
 ) -> None:
     for number in range(HELD_OFF):
-        held_off.refused(SHARED, f"m{number}", limited(10.0 + number))
-    held_off.refused(SHARED, "one more", limited(5.0))
+        held_off.record_refusal(SHARED, f"m{number}", limited(10.0 + number))
+    held_off.record_refusal(SHARED, "one more", limited(5.0))
     known = [held_off_s(board, SHARED, f"m{number}", time.now_s) for number in range(HELD_OFF)]
     assert known == [0.0, *(10.0 + number for number in range(1, HELD_OFF))]
     assert held_off_s(board, SHARED, "one more", time.now_s) == 5.0
@@ -124,8 +130,8 @@ def test_places_are_nobody_elses_cells(board, time, held_off) -> None:
     own = {board.held_row(0, row) + cell for row in (SHARED, OTHERS) for cell in range(48)}
     before = board.cells.tolist()
     for number in range(HELD_OFF):
-        held_off.refused(SHARED, f"m{number}", limited(9.0))
-        held_off.refused(OTHERS, f"m{number}", limited(9.0))
+        held_off.record_refusal(SHARED, f"m{number}", limited(9.0))
+        held_off.record_refusal(OTHERS, f"m{number}", limited(9.0))
     after = board.cells.tolist()
     changed = {cell for cell in range(len(after)) if after[cell] != before[cell]}
     assert changed == own

@@ -99,18 +99,18 @@ def test_a_long_prompt_has_few_marks_and_its_share_of_the_tokens() -> None:
 
 def test_an_engine_has_what_it_was_sent_and_no_other(prefixes: PrefixIndex) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
-    assert prefixes.known(0, marks) == 0
-    prefixes.sent(0, marks, 1.0)
-    assert (prefixes.known(0, marks), prefixes.known(1, marks)) == (7, 0)
+    assert prefixes.count_known(0, marks) == 0
+    prefixes.record_sent(0, marks, 1.0)
+    assert (prefixes.count_known(0, marks), prefixes.count_known(1, marks)) == (7, 0)
     longer = beginning_of(chat("a" * 2000, "b" * 2000), None).marks
-    assert prefixes.known(0, longer) == 7
+    assert prefixes.count_known(0, longer) == 7
 
 
 def test_workers_of_a_host_share_the_tables(tmp_path: Path, prefixes: PrefixIndex, board) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(1, marks, 1.0)
+    prefixes.record_sent(1, marks, 1.0)
     other = PrefixIndex(tmp_path / "prefixes", board)
-    assert other.known(1, marks) == 7
+    assert other.count_known(1, marks) == 7
     other.close()
 
 
@@ -118,9 +118,9 @@ def test_another_life_of_the_engine_has_nothing(
     prefixes: PrefixIndex, board: SharedLoadTable
 ) -> None:
     marks = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(0, marks, 1.0)
-    board.own(0, "serving", life=1)
-    assert prefixes.known(0, marks) == 0
+    prefixes.record_sent(0, marks, 1.0)
+    board.publish_stage(0, "serving", life=1)
+    assert prefixes.count_known(0, marks) == 0
 
 
 def test_a_cache_that_is_full_of_others_has_forgotten(
@@ -128,13 +128,13 @@ def test_a_cache_that_is_full_of_others_has_forgotten(
 ) -> None:
     """Ten times what the cache holds, and next to nothing of before is left."""
     mine = beginning_of(chat("a" * 2000), None).marks
-    prefixes.sent(0, mine, 1.0)
+    prefixes.record_sent(0, mine, 1.0)
     for place in range(1400):
-        prefixes.sent(0, beginning_of(chat(f"{place} " * 400), None).marks[:7], 1.0)
-    assert prefixes.known(0, mine) == 0
+        prefixes.record_sent(0, beginning_of(chat(f"{place} " * 400), None).marks[:7], 1.0)
+    assert prefixes.count_known(0, mine) == 0
     board.publish(0, {EngineCell.KV_CAPACITY_TOKENS: 0.0})  # nothing is known of it
-    prefixes.sent(0, mine, 1.0)
-    assert prefixes.known(0, mine) == 0
+    prefixes.record_sent(0, mine, 1.0)
+    assert prefixes.count_known(0, mine) == 0
 
 
 def test_a_beginning_that_comes_again_is_known_whole_though_the_table_is_full(prefixes) -> None:
@@ -143,26 +143,26 @@ def test_a_beginning_that_comes_again_is_known_whole_though_the_table_is_full(pr
     beginnings = [[rng.getrandbits(32) for _ in range(40)] for _ in range(24)]
     for _ in range(3):
         for marks in beginnings:
-            prefixes.sent(0, marks, 1.0)
-    known = [prefixes.known(0, marks) for marks in beginnings]
+            prefixes.record_sent(0, marks, 1.0)
+    known = [prefixes.count_known(0, marks) for marks in beginnings]
     assert sum(known) > 0.85 * 24 * 40
     more = [rng.getrandbits(32) for _ in range(40)]
-    assert prefixes.known(0, [*beginnings[-1], *more]) == 40
-    assert prefixes.known(0, more) == 0
+    assert prefixes.count_known(0, [*beginnings[-1], *more]) == 40
+    assert prefixes.count_known(0, more) == 0
 
 
 def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) -> None:
     """What was sent since is; the control is the first line, before it told anything."""
     old, new = (beginning_of(chat(letter * 2000), None).marks for letter in "ad")
-    prefixes.sent(0, old, 100.0)
-    prefixes.sent(0, new, 200.0)
-    prefixes.sent(1, old, 100.0)
-    assert (prefixes.known(0, old), prefixes.known(0, new)) == (7, 7)
+    prefixes.record_sent(0, old, 100.0)
+    prefixes.record_sent(0, new, 200.0)
+    prefixes.record_sent(1, old, 100.0)
+    assert (prefixes.count_known(0, old), prefixes.count_known(0, new)) == (7, 7)
     board.publish(0, {EngineCell.FORGOTTEN_S: 150.0})
-    assert (prefixes.known(0, old), prefixes.known(0, new)) == (0, 7)
-    assert prefixes.known(1, old) == 7, "another engine's cache is another one"
-    prefixes.sent(0, old, 151.0)
-    assert prefixes.known(0, old) == 7, "sent again, it is there again"
+    assert (prefixes.count_known(0, old), prefixes.count_known(0, new)) == (0, 7)
+    assert prefixes.count_known(1, old) == 7, "another engine's cache is another one"
+    prefixes.record_sent(0, old, 151.0)
+    assert prefixes.count_known(0, old) == 7, "sent again, it is there again"
 
 
 def test_a_prompt_goes_where_its_beginning_is_though_it_is_busier(make_host, patiently) -> None:

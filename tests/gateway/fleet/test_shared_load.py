@@ -34,7 +34,7 @@ def test_every_cell_belongs_to_one_row(board: SharedLoadTable) -> None:
             for engine in range(2)
             for field in LoadCell
         ),
-        *(board.seen_row(worker, api) + field for worker in range(2) for api in range(2)
+        *(board.api_stats_row(worker, api) + field for worker in range(2) for api in range(2)
           for field in ApiStatsCell),
         *(board.published_row(engine) + field for engine in range(2) for field in EngineCell),
         *(board.owned_row(engine) + field for engine in range(2) for field in SupervisionCell),
@@ -74,7 +74,7 @@ def test_of_moments_the_latest_counts(board: SharedLoadTable) -> None:
 
 
 def test_a_cleared_worker_leaves_no_promise(board: SharedLoadTable) -> None:
-    board.enter(0, 123, 1.0)
+    board.enter_worker(0, 123, 1.0)
     board.cells[board.load_row(0, 0) + LoadCell.PROMISED_TOKENS] = 640.0
     board.cells[board.load_row(1, 0) + LoadCell.PROMISED_TOKENS] = 64.0
     board.clear(0)
@@ -101,14 +101,14 @@ def test_residents_of_all_workers_are_listed(board: SharedLoadTable) -> None:
 
 def test_every_workers_experience_is_seen(board: SharedLoadTable) -> None:
     for worker in range(2):
-        row = board.seen_row(worker, 0)
+        row = board.api_stats_row(worker, 0)
         board.cells[row + ApiStatsCell.OBSERVATIONS] = 1.0 + worker
         board.cells[row + ApiStatsCell.ANSWERED_S] = 10.0 + worker
-    assert [(cells[0], cells[-1], len(cells)) for cells in board.seen(0)] == [
+    assert [(cells[0], cells[-1], len(cells)) for cells in board.api_stats(0)] == [
         (1.0, 10.0, len(ApiStatsCell)),
         (2.0, 11.0, len(ApiStatsCell)),
     ]
-    assert board.seen(1) == [[0.0] * len(ApiStatsCell)] * 2
+    assert board.api_stats(1) == [[0.0] * len(ApiStatsCell)] * 2
 
 
 def test_published_values_come_back(board: SharedLoadTable) -> None:
@@ -123,10 +123,10 @@ def test_the_parents_word_on_its_engines_is_read_by_all(
 ) -> None:
     other = SharedLoadTable(tmp_path / "board", LAYOUT)
     assert (other.life(1), other.stage(1)) == (0, "waiting")
-    board.own(1, "serving", life=3)
+    board.publish_stage(1, "serving", life=3)
     assert (other.life(1), other.stage(1)) == (3, "serving")
     assert (other.life(0), other.stage(0)) == (0, "waiting")
-    board.own(1, "backing_off")
+    board.publish_stage(1, "backing_off")
     assert (other.life(1), other.stage(1)) == (0, "backing_off")
     other.close()
 

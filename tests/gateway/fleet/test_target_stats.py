@@ -46,12 +46,12 @@ def experience(board: SharedLoadTable, time: Time) -> TargetStats:
 
 
 def state(board: SharedLoadTable, time: Time):
-    return LiveApiView(board, 0).look(time.now_s, 0)
+    return LiveApiView(board, 0).snapshot(time.now_s, 0)
 
 
 def test_experience_is_weighted_by_observations(board: SharedLoadTable, time: Time) -> None:
     for worker, (count, mean) in enumerate(((1.0, 2.0), (3.0, 6.0))):
-        row = board.seen_row(worker, 0)
+        row = board.api_stats_row(worker, 0)
         board.cells[row + ApiStatsCell.OBSERVATIONS] = count
         board.cells[row + ApiStatsCell.LN_TTFT_MEAN] = mean
         board.cells[row + ApiStatsCell.RETRY_AT_S] = time.now_s + 1.0 + worker
@@ -153,7 +153,7 @@ def test_each_worker_counts_its_own_failures_and_opens_the_circuit_for_all(
 def test_a_wish_for_silence_is_heard_by_every_worker(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
-    experience.wait(0, 3.0)
+    experience.record_retry_after(0, 3.0)
     assert state(board, time).circuit_open
     time.now_s += 3.1
     assert not state(board, time).circuit_open
@@ -163,8 +163,8 @@ def test_a_shorter_wish_does_not_end_a_longer_silence(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     """Who was on the way meanwhile may hear of another one."""
-    experience.wait(0, 30.0)
-    experience.wait(0, 1.0)
+    experience.record_retry_after(0, 30.0)
+    experience.record_retry_after(0, 1.0)
     time.now_s += 29.9
     assert state(board, time).circuit_open
     time.now_s += 0.2
@@ -182,10 +182,10 @@ def test_a_limit_not_said_is_no_limit(
 ) -> None:
     """A cleared row is all zeros, also once something else was seen."""
     experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
-    experience.room(0, RateLimitHeaders())
+    experience.record_rate_limit(0, RateLimitHeaders())
     learned = state(board, time)
     assert (learned.requests_left, learned.tokens_left) == (None, None)
-    experience.room(0, said(7))
+    experience.record_rate_limit(0, said(7))
     board.clear(0)
     assert state(board, time).requests_left is None
 
@@ -193,7 +193,7 @@ def test_a_limit_not_said_is_no_limit(
 def test_a_spent_limit_is_void_when_it_starts_over(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
-    experience.room(0, said(0, 6.0, tokens=500))
+    experience.record_rate_limit(0, said(0, 6.0, tokens=500))
     spent = state(board, time)
     assert (spent.requests_left, spent.tokens_left, spent.retry_after_s) == (0, 500, 6.0)
     time.now_s += 5.9
@@ -207,7 +207,7 @@ def test_a_spent_limit_is_void_when_it_starts_over(
 def test_a_reset_that_is_missing_or_far_away_is_not_waited_for(
     board: SharedLoadTable, time: Time, experience: TargetStats, reset_s, void_s
 ) -> None:
-    experience.room(0, said(0, reset_s))
+    experience.record_rate_limit(0, said(0, reset_s))
     time.now_s += void_s - 0.1
     assert state(board, time).requests_left == 0
     time.now_s += 0.2
@@ -217,28 +217,30 @@ def test_a_reset_that_is_missing_or_far_away_is_not_waited_for(
 def test_a_limit_that_refills_evenly_comes_back_bit_by_bit(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
-    experience.room(0, said(0, 60.0, limit=120))
+    experience.record_rate_limit(0, said(0, 60.0, limit=120))
     assert state(board, time).retry_after_s == pytest.approx(0.5)
     time.now_s += 10
     assert state(board, time).requests_left == 20
-    experience.room(0, said(21, 49.5, limit=120))  # more than came back: an older answer's
+    experience.record_rate_limit(
+        0, said(21, 49.5, limit=120)
+    )  # more than came back: an older answer's
     assert state(board, time).requests_left == 20
-    experience.room(0, said(3, 58.5, limit=120))
+    experience.record_rate_limit(0, said(3, 58.5, limit=120))
     assert state(board, time).requests_left == 3
 
 
 def test_what_is_unanswered_counts_against_what_is_left(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
-    experience.room(0, said(3, 30.0, tokens=1000))
-    passages = [experience.depart(0, 400) for _ in range(2)]
-    out = LiveApiView(board, 0).look(time.now_s, 400)
+    experience.record_rate_limit(0, said(3, 30.0, tokens=1000))
+    passages = [experience.begin_call(0, 400) for _ in range(2)]
+    out = LiveApiView(board, 0).snapshot(time.now_s, 400)
     assert (out.requests_left, out.tokens_left, out.retry_after_s) == (1, 200, 30.0)
-    assert LiveApiView(board, 0).look(time.now_s, 200).retry_after_s == 0.0
-    passages += [experience.depart(0, 400) for _ in range(2)]
+    assert LiveApiView(board, 0).snapshot(time.now_s, 200).retry_after_s == 0.0
+    passages += [experience.begin_call(0, 400) for _ in range(2)]
     assert (state(board, time).requests_left, state(board, time).tokens_left) == (0, 0)
     for passage in passages * 2:  # landing twice is landing once
-        passage.land()
+        passage.release()
     assert (state(board, time).requests_left, state(board, time).tokens_left) == (3, 1000)
 
 
@@ -246,10 +248,10 @@ def test_workers_agree_on_the_least(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
     other = TargetStats(board, 1, Clock(now_s=lambda: time.now_s))
-    experience.room(0, said(9, 30.0))
-    other.room(0, said(4, 20.0))
-    experience.depart(0, 10)
-    other.depart(0, 10)
+    experience.record_rate_limit(0, said(9, 30.0))
+    other.record_rate_limit(0, said(4, 20.0))
+    experience.begin_call(0, 10)
+    other.begin_call(0, 10)
     assert state(board, time).requests_left == 2
     time.now_s += 21
     assert state(board, time).requests_left == 7, "the other's word is void, what is out is not"
@@ -258,8 +260,8 @@ def test_workers_agree_on_the_least(
 def test_models_that_share_a_row_share_no_limit(
     board: SharedLoadTable, time: Time, experience: TargetStats
 ) -> None:
-    experience.room(1, said(0, 30.0))
-    assert LiveApiView(board, 1).look(time.now_s, 0).requests_left is None
+    experience.record_rate_limit(1, said(0, 30.0))
+    assert LiveApiView(board, 1).snapshot(time.now_s, 0).requests_left is None
 
 
 @given(
@@ -280,18 +282,20 @@ def test_room_is_never_negative_and_always_comes_back(tmp_path_factory, steps) -
     workers = [TargetStats(board, n, Clock(now_s=lambda: time.now_s)) for n in range(2)]
     for what, worker, number, seconds in steps:
         if what == "said":
-            workers[worker].room(0, said(number, seconds, limit=50, tokens=number * 100))
+            workers[worker].record_rate_limit(
+                0, said(number, seconds, limit=50, tokens=number * 100)
+            )
         elif what == "depart":
-            out.append(workers[worker].depart(0, number * 10))
+            out.append(workers[worker].begin_call(0, number * 10))
         elif what == "land" and out:
-            out.pop(number % len(out)).land()
+            out.pop(number % len(out)).release()
         elif what == "pass":
             time.now_s += seconds
-        now = LiveApiView(board, 0).look(time.now_s, 1)
+        now = LiveApiView(board, 0).snapshot(time.now_s, 1)
         assert min(now.requests_left or 0, now.tokens_left or 0) >= 0
         assert 0.0 <= now.retry_after_s <= RESET_LIMIT_S
         if now.requests_left == 0 or now.tokens_left == 0:
-            later = LiveApiView(board, 0).look(time.now_s + RESET_LIMIT_S, 1)
+            later = LiveApiView(board, 0).snapshot(time.now_s + RESET_LIMIT_S, 1)
             assert (later.requests_left, later.tokens_left) == (None, None)
     board.close()
 
@@ -321,7 +325,7 @@ def test_a_success_forgives_every_key(
             experience.api(0, ttft_s=None, tpot_s=None, ok=False, suspect=f"key-{number}")
         experience.api(0, ttft_s=0.1, tpot_s=None, ok=True)
     assert not state(board, time).circuit_open
-    assert board.cells[board.seen_row(0, 0) + ApiStatsCell.FAILURES_IN_A_ROW] == 0.0
+    assert board.cells[board.api_stats_row(0, 0) + ApiStatsCell.FAILURES_IN_A_ROW] == 0.0
 
 
 IDLE = [0.0] * len(LoadCell)
@@ -334,9 +338,9 @@ def test_a_key_whose_failures_its_like_answers_is_no_suspect(
     for _ in range(CIRCUIT_FAILURES):
         assert not experience.engines.is_shunned(0, IDLE, 1000.0)
         experience.engine(0, ok=False, suspect="one")
-        experience.absolve(0, "one")
+        experience.discount_failures(0, "one")
     assert experience.engines.is_shunned(0, IDLE, 1000.0)
-    experience.absolve(1, "nobody")
+    experience.discount_failures(1, "nobody")
 
 
 def test_one_key_shuns_an_engine_for_nobody_and_several_do(

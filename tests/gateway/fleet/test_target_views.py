@@ -93,13 +93,13 @@ def test_the_tightest_promises_of_its_classes_are_the_engines(board: SharedLoadT
 
 def test_metrics_of_another_life_than_serves_are_the_past(board: SharedLoadTable) -> None:
     """As soon as the parent says so, and until telemetry has met the next one."""
-    board.own(0, "serving", life=1)
+    board.publish_stage(0, "serving", life=1)
     assert state(board).health is TargetHealth.LOADING
     board.publish(0, {**PUBLISHED, EngineCell.LIFE: 1.0})
     assert state(board).health is TargetHealth.HEALTHY
-    board.own(0, "backing_off")
+    board.publish_stage(0, "backing_off")
     assert state(board).health is TargetHealth.LOADING
-    board.own(0, "serving", life=2)
+    board.publish_stage(0, "serving", life=2)
     assert state(board).health is TargetHealth.LOADING
     board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("down"))})
     assert state(board).health is TargetHealth.DOWN
@@ -127,9 +127,9 @@ NONSENSE = [
 def test_what_no_engine_can_say_is_no_headroom(board: SharedLoadTable, broken) -> None:
     """Whether by its age or by its numbers: nothing is predicted from it."""
     sight = LiveEngineView(board, 0, 10.0, None)
-    assert sight.look(NOW_S)[0].ready
+    assert sight.snapshot(NOW_S)[0].ready
     board.publish(0, broken)
-    seen, _, _ = sight.look(NOW_S)
+    seen, _, _ = sight.snapshot(NOW_S)
     assert seen is UNREADABLE or seen.health is TargetHealth.UNKNOWN
 
 
@@ -143,7 +143,7 @@ def test_a_health_that_is_none_is_an_engine_nobody_sees(
     board: SharedLoadTable, word: float
 ) -> None:
     board.publish(0, {EngineCell.HEALTH: word})
-    seen, context_tokens, _ = LiveEngineView(board, 0, 10.0, None).look(NOW_S)
+    seen, context_tokens, _ = LiveEngineView(board, 0, 10.0, None).snapshot(NOW_S)
     assert seen is UNREADABLE
     assert context_tokens == 0
 
@@ -168,7 +168,7 @@ def test_every_cell_that_changes_is_seen_at_once(board: SharedLoadTable) -> None
             before = board.cells[cell]
             for number in (1.0, 3.0, before):
                 board.cells[cell] = number
-                known, stated, market = sight.look(NOW_S)
+                known, stated, market = sight.snapshot(NOW_S)
                 assert replace(known, residents=()) == state(board)
                 assert stated == int(board.published(0)[EngineCell.CONTEXT_TOKENS])
                 assert market.bid_price == board.published(0)[EngineCell.BID_PRICE_PUSD_PER_S]
@@ -178,33 +178,33 @@ def test_while_nothing_changes_it_is_not_made_anew_and_ages_are_nearly_right(
     board: SharedLoadTable,
 ) -> None:
     sight = LiveEngineView(board, 0, 10.0, None)
-    first, *_ = sight.look(NOW_S)
+    first, *_ = sight.snapshot(NOW_S)
     board.cells[board.load_row(0, 1)] = 7.0  # another engine's
-    assert sight.look(NOW_S + 0.9 * FRESH_S)[0] is first
-    later, *_ = sight.look(NOW_S + 2 * FRESH_S)
+    assert sight.snapshot(NOW_S + 0.9 * FRESH_S)[0] is first
+    later, *_ = sight.snapshot(NOW_S + 2 * FRESH_S)
     assert later.age_s == pytest.approx(first.age_s + 2 * FRESH_S)
-    assert sight.look(NOW_S + 9.1)[0].health is TargetHealth.UNKNOWN
-    assert sight.look(NOW_S)[0] == first, "a clock of tests may go back"
+    assert sight.snapshot(NOW_S + 9.1)[0].health is TargetHealth.UNKNOWN
+    assert sight.snapshot(NOW_S)[0] == first, "a clock of tests may go back"
 
 
 def test_an_engine_that_is_left_alone_is_asked_about_every_time(board: SharedLoadTable) -> None:
     alone = True
     sight = LiveEngineView(board, 0, 10.0, lambda *_: alone)
-    assert sight.look(NOW_S)[0].health is TargetHealth.DOWN
+    assert sight.snapshot(NOW_S)[0].health is TargetHealth.DOWN
     alone = False
-    assert sight.look(NOW_S)[0].health is TargetHealth.HEALTHY
+    assert sight.snapshot(NOW_S)[0].health is TargetHealth.HEALTHY
 
 
 def test_an_api_is_seen_as_it_is(board: SharedLoadTable) -> None:
     """Every cell of every worker, limits that refill, silences that pass."""
     sight, last = LiveApiView(board, 0), board.layout.workers - 1
     for worker in {0, last}:
-        row = board.seen_row(worker, 0)
+        row = board.api_stats_row(worker, 0)
         for cell in ApiStatsCell:
             for number in (1.0, NOW_S + 1.0, 0.0 if cell % 2 else 2.0):
                 board.cells[row + cell] = number
                 for now_s in (NOW_S, NOW_S + 0.5, NOW_S + 2.0):
-                    assert sight.look(now_s, 40) == LiveApiView(board, 0).look(now_s, 40)
+                    assert sight.snapshot(now_s, 40) == LiveApiView(board, 0).snapshot(now_s, 40)
 
 
 def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(
@@ -213,11 +213,11 @@ def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(
     sight = LiveApiView(board, 0)
     experience = TargetStats(board, 0, Clock(now_s=lambda: NOW_S))
     experience.api(0, ttft_s=0.5, tpot_s=0.01, ok=True)
-    first = sight.look(NOW_S, 40)
+    first = sight.snapshot(NOW_S, 40)
     experience.api(1, ttft_s=0.7, tpot_s=0.01, ok=True)
-    assert sight.look(NOW_S + 100.0, 90) is first
+    assert sight.snapshot(NOW_S + 100.0, 90) is first
     experience.api(0, ttft_s=0.9, tpot_s=0.01, ok=True)
-    assert sight.look(NOW_S, 40).ttft_median_ms > first.ttft_median_ms
+    assert sight.snapshot(NOW_S, 40).ttft_median_ms > first.ttft_median_ms
 
 
 def test_a_board_that_is_looked_at_can_be_closed(tmp_path: Path) -> None:
@@ -225,10 +225,10 @@ def test_a_board_that_is_looked_at_can_be_closed(tmp_path: Path) -> None:
         tmp_path / "board", TableLayout(workers=2, engines=("pool:a/0",), apis=("x/m",))
     )
     sight = LiveEngineView(board, 0, 10.0, None)
-    sight.look(NOW_S)
+    sight.snapshot(NOW_S)
     board.close()
     with pytest.raises((TypeError, ValueError)):  # what is looked at is gone
-        sight.look(NOW_S)
+        sight.snapshot(NOW_S)
 
 
 def test_other_hosts_requests_count_and_ask_nobody_whether_it_lives(tmp_path: Path) -> None:
@@ -244,11 +244,11 @@ def test_other_hosts_requests_count_and_ask_nobody_whether_it_lives(tmp_path: Pa
         board.publish(0, PUBLISHED)
         sight = LiveEngineView(board, 0, 10.0, shunned)
         board.cells[board.load_row(0, 0) + LoadCell.SEQUENCES] = 1.0
-        assert sight.look(NOW_S)[0].running == 1
+        assert sight.snapshot(NOW_S)[0].running == 1
         PeerLoadRow(board).write(0, PeerEngineLoad(4, 900, 80, 1536), NOW_S)
-        seen, _, _ = sight.look(NOW_S)
+        seen, _, _ = sight.snapshot(NOW_S)
         assert (seen.running, seen.queued_prefill_tokens) == (5, 80)
         assert seen.kv_used_tokens + seen.kv_promised_tokens == 1536
         PeerLoadRow(board).write(0, PeerEngineLoad(4, 900, 80, 1536, 2), NOW_S)
-        assert sight.look(NOW_S)[0].head_tokens == 40.0  # alike, for all that is told
+        assert sight.snapshot(NOW_S)[0].head_tokens == 40.0  # alike, for all that is told
     assert asked == [1.0, 1.0, 1.0]

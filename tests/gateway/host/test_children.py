@@ -98,12 +98,12 @@ async def test_one_that_the_machine_has_no_room_for_is_started_when_it_has(
 async def test_who_rests_is_down_until_it_is_woken_and_that_is_no_crash(started) -> None:
     child, exits = started(SLEEP)
     first = await up(child)
-    child.rest()
+    child.pause()
     await until(lambda: exits == [("child", -signal.SIGKILL)])
     await asyncio.sleep(0.3)  # longer than its back-off
     assert child.pid is None
     assert not alive(first)
-    child.wake()
+    child.resume()
     second = await until(lambda: child.pid)
     assert alive(second)
     assert (child.crashes, child.lives) == (0, 2)
@@ -113,7 +113,7 @@ async def test_who_rests_is_down_until_it_is_woken_and_that_is_no_crash(started)
 async def test_who_rests_can_be_stopped(started) -> None:
     child, exits = started(SLEEP)
     await up(child)
-    child.rest()
+    child.pause()
     await until(lambda: exits)
     await child.stop(5)
     assert len(exits) == 1

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gateway.config.machines import parts
+from gateway.config.machines import machine_shares
 from gateway.config.settings import parse
-from gateway.host.devices import assigned, memory
-from gateway.runtime import RuntimePorts, resolve
+from gateway.host.devices import assign_gpus, memory
+from gateway.runtime import RuntimePorts, resolve_runtime
 
 POOL = "  {name}:\n    engine: {{kind: vllm, model: M, {engine}}}\n    gpu: {{type: H200{gpu}}}\n"
 
@@ -20,8 +20,8 @@ def dealt(visible: int, *pools: tuple[str, str, str]) -> dict[str, str]:
         for index in range(pool.engine.replicas)
     }
     ports = RuntimePorts(engines, {})
-    runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
-    found = assigned(
+    runtime = resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v")
+    found = assign_gpus(
         runtime.engines, settings.pools, [str(each_index) for each_index in range(visible)]
     )
     return {name.removeprefix("pool:"): ",".join(gpus) for name, gpus in found.items()}
@@ -68,7 +68,7 @@ pools:
 
 def test_models_on_one_gpu_share_its_memory_as_they_share_its_rate() -> None:
     """Each takes nine tenths by itself: the second would find nothing free."""
-    shared = parts(parse(SHARED, name="t"))
+    shared = machine_shares(parse(SHARED, name="t"))
     said = {name: memory(part, ()) for name, part in shared.items()}
     assert said == {
         "large": ("--gpu-memory-utilization", "0.6"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.host.drain_check import why_not
+from gateway.host.drain_check import reason_against
 from router.types import EngineState, StepModel, TargetHealth
 
 STEP = StepModel(0.010, 0.0005, 1e-7, 1e-4, 0.0)
@@ -23,7 +23,7 @@ def pool(**changes) -> dict[str, EngineState]:
 
 
 def test_a_pool_at_ease_spares_one():
-    assert why_not(pool(), "a") is None
+    assert reason_against(pool(), "a") is None
 
 
 @pytest.mark.parametrize(
@@ -37,24 +37,24 @@ def test_a_pool_at_ease_spares_one():
     ],
 )  # fmt: skip
 def test_a_pool_that_is_too_busy_spares_none(changes, said):
-    assert why_not(pool(**changes), "a") == said
+    assert reason_against(pool(**changes), "a") == said
 
 
 def test_the_same_load_is_no_hindrance_where_more_serve():
     """The control of each bound: three others instead of two carry it."""
-    assert why_not({**pool(running=15), "d": engine(running=15)}, "a") is None
+    assert reason_against({**pool(running=15), "d": engine(running=15)}, "a") is None
     held = {"kv_used_tokens": 30_000.0, "kv_promised_tokens": 20_000.0}
-    assert why_not({**pool(**held), "d": engine(**held)}, "a") is None
-    assert why_not(pool(tightest_tpot_ms=30.0), "a") is None
+    assert reason_against({**pool(**held), "d": engine(**held)}, "a") is None
+    assert reason_against(pool(tightest_tpot_ms=30.0), "a") is None
 
 
 @pytest.mark.parametrize(
     "health", [TargetHealth.LOADING, TargetHealth.DOWN, TargetHealth.UNKNOWN, TargetHealth.OFF]
 )
 def test_never_two_at_once(health):
-    assert why_not({**pool(), "b": engine(health=health)}, "a") == "b does not serve"
+    assert reason_against({**pool(), "b": engine(health=health)}, "a") == "b does not serve"
 
 
 def test_the_only_engine_waits_until_nothing_is_under_way():
-    assert why_not({"a": engine()}, "a") == "4 requests are under way and nobody else serves"
-    assert why_not({"a": engine(running=0)}, "a") is None
+    assert reason_against({"a": engine()}, "a") == "4 requests are under way and nobody else serves"
+    assert reason_against({"a": engine(running=0)}, "a") is None

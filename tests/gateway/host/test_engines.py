@@ -17,18 +17,18 @@ from backends.simulator.running import bind
 from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, parse
-from gateway.fleet.engine_notes import words_of
+from gateway.fleet.engine_notes import read_status_notes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engines import (
     EngineSupervision,
     installed,
     limits,
     port_of,
-    told,
     traces_of,
+    vllm_flags,
 )
 from gateway.host.telemetry import TelemetryProcess
-from gateway.runtime import EngineReplica, RuntimePorts, resolve
+from gateway.runtime import EngineReplica, RuntimePorts, resolve_runtime
 from gateway.table_layout import HEALTHS, STAGES, EngineCell, LoadCell
 from ledger.database import make_engine, migrate, sqlite_url
 
@@ -76,13 +76,13 @@ def test_limits_are_said_unless_the_flags_say_them(flags, said) -> None:
 def test_a_profile_is_told_as_it_was_measured_with_what_a_person_states(stated, said) -> None:
     """Without limits of its own vLLM's were measured, and so none are told."""
     engine = EngineSection(model="m", replicas=1, flags=("--x",), **stated)
-    assert told(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
-    assert told(seat(), EngineSection(model="m", replicas=1)) == limits(seat(), ())
+    assert vllm_flags(seat(tuned=("--kv-cache-dtype", "fp8")), engine) == said
+    assert vllm_flags(seat(), EngineSection(model="m", replicas=1)) == limits(seat(), ())
 
 
 def test_an_engine_is_told_where_to_tell_of_its_prefix_cache() -> None:
     engine = EngineSection(model="m", replicas=1, kv_events=True)
-    *_, flag, words = told(seat(kv_events="ipc:///s/run/kv-a-0"), engine)
+    *_, flag, words = vllm_flags(seat(kv_events="ipc:///s/run/kv-a-0"), engine)
     assert flag == "--kv-events-config"
     assert json.loads(words) == {
         "enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "ipc:///s/run/kv-a-0",
@@ -102,7 +102,7 @@ def supervision(tmp_path: Path):
     text = TEXT.replace("MODEL", str(tmp_path / "model"))
     settings = parse(text, name="t").model_copy(update={"state_dir": str(tmp_path)})
     ports = RuntimePorts({"pool:sim/0": port, "pool:real/0": 1, "pool:real/1": 2}, {})
-    runtime = resolve(settings, ports, ledger_url="sqlite://", policy_version="v")
+    runtime = resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v")
     said: list[str] = []
     boards: list[SharedLoadTable] = []
 
@@ -157,9 +157,9 @@ async def test_a_simulated_engine_serves_from_its_own_pid_on(supervision) -> Non
     await until(lambda: board.life(0) == 0)
     assert board.stage(0) == "backing_off"
     run_dir = supervision.runtime.run_dir
-    assert words_of(run_dir) == {"pool:sim/0": "ended with -9"}
+    assert read_status_notes(run_dir) == {"pool:sim/0": "ended with -9"}
     await until(lambda: board.life(0) == 2)
-    await until(lambda: not words_of(run_dir))
+    await until(lambda: not read_status_notes(run_dir))
     await engines.stop()
     assert board.life(0) == 0
 
@@ -205,10 +205,10 @@ class Loading:
     def restart(self) -> None:
         self.is_in(EnginePhase.DRAINING)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         self.is_in(EnginePhase.RESTING)
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self.is_in(EnginePhase.LOADING)
 
     async def stop(self) -> None:
@@ -227,9 +227,9 @@ async def test_why_an_engine_crashed_is_told_until_it_serves(supervision) -> Non
     )
     for status in (crashed, dataclasses.replace(crashed, phase=EnginePhase.LOADING, reason="")):
         engines._publish(0, status)
-        assert words_of(run_dir) == {name: "exited with 1: no memory"}
+        assert read_status_notes(run_dir) == {name: "exited with 1: no memory"}
     engines._publish(0, dataclasses.replace(crashed, phase=EnginePhase.SERVING, reason=""))
-    assert words_of(run_dir) == {}
+    assert read_status_notes(run_dir) == {}
 
 
 @pytest.mark.parametrize("serves", [False, True])

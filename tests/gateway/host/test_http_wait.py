@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.settings import parse
 from gateway.host import http_wait
-from gateway.host.http_wait import until_answering
+from gateway.host.http_wait import wait_until_answering
 
 
 class Page:
@@ -44,14 +44,14 @@ def settings(dashboard_port: int | None):
 
 async def test_it_waits_until_both_answer_well():
     async with Page(refusals=3) as gateway, Page(refusals=1) as dashboard:
-        await until_answering(settings(dashboard.port), ("127.0.0.1", gateway.port))
+        await wait_until_answering(settings(dashboard.port), ("127.0.0.1", gateway.port))
         assert gateway.asked == ["/readyz"] * 4
         assert dashboard.asked == ["/_stcore/health"] * 2
 
 
 async def test_a_dashboard_that_is_off_is_not_waited_for():
     async with Page(refusals=0) as gateway:
-        await until_answering(settings(None), ("127.0.0.1", gateway.port))
+        await wait_until_answering(settings(None), ("127.0.0.1", gateway.port))
         assert gateway.asked == ["/readyz"]
 
 
@@ -60,4 +60,4 @@ async def test_patience_ends(free_port, monkeypatch):
     monkeypatch.setattr(http_wait, "ANSWER_LIMIT_S", 0.3)
     said = rf"http://127\.0\.0\.1:{free_port}/readyz did not answer within 0 s: .*logs says why"
     with pytest.raises(TimeoutError, match=said):
-        await until_answering(settings(None), ("127.0.0.1", free_port))
+        await wait_until_answering(settings(None), ("127.0.0.1", free_port))

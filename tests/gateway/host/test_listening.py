@@ -10,13 +10,13 @@ import pytest
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host import listening as sockets
-from gateway.host.listening import listening
+from gateway.host.listening import open_server_socket
 
 
 def listens(port: int):
     settings = parse(f"server: {{port: {port}}}\n{MODEL}", name="test")
     said: list[str] = []
-    return listening(settings, said.append), said
+    return open_server_socket(settings, said.append), said
 
 
 MODEL = """
@@ -50,4 +50,4 @@ def test_a_port_that_comes_free_is_waited_for() -> None:
 def test_an_address_that_is_not_ours_is_not_waited_for() -> None:
     settings = parse(f"server: {{host: 192.0.2.1, port: 1}}\n{MODEL}", name="test")
     with pytest.raises(ConfigError, match=r"server\.host, server\.port: cannot listen on 192"):
-        asyncio.run(listening(settings, str))
+        asyncio.run(open_server_socket(settings, str))

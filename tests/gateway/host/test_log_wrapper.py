@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.host.log_wrapper import LogOptions, passwords, words
+from gateway.host.log_wrapper import LogOptions, passwords, wrapper_arguments
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
@@ -35,7 +35,9 @@ def run(tmp_path):
 
 
 def test_every_line_is_json_and_of_no_password(run) -> None:
-    done = run(*words("other", LogOptions("json", "warning"), "other_program"), "--a", "b")
+    done = run(
+        *wrapper_arguments("other", LogOptions("json", "warning"), "other_program"), "--a", "b"
+    )
     assert (done.returncode, done.stdout) == (7, "")
     said = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(each_line["process"], each_line["message"]) for each_line in said] == [
@@ -47,7 +49,7 @@ def test_every_line_is_json_and_of_no_password(run) -> None:
 
 def test_the_ledger_s_writer_says_its_last_words_in_it(run) -> None:
     """It refuses to start without its arguments; and it reads no configuration meanwhile."""
-    done = run(*words("ledger-writer", LogOptions("json", "warning"), "ledger.writer"))
+    done = run(*wrapper_arguments("ledger-writer", LogOptions("json", "warning"), "ledger.writer"))
     said = [json.loads(line) for line in done.stderr.splitlines()]
     assert done.returncode == 2
     assert "required: --journals" in said[-1]["message"]

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from gateway.host import logfiles
-from gateway.host.logfiles import keep, rotate
+from gateway.host.logfiles import rotate, rotate_forever
 
 LIMIT = 4096
 PRINTS = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)\n"
@@ -69,7 +69,7 @@ async def test_files_that_come_later_are_kept_too(tmp_path, monkeypatch) -> None
             asked.set()
         return found
 
-    task = asyncio.create_task(keep(logs))
+    task = asyncio.create_task(rotate_forever(logs))
     log = tmp_path / "later.log"
     log.write_bytes(b"x" * (logfiles.LIMIT_BYTES + 1))
     found.append(log)

@@ -17,4 +17,4 @@ def test_what_nobody_could_use_is_drained(
     monkeypatch.setattr(operated_samples, "is_disabled", lambda *_: disabled)
     names = dict.fromkeys(FleetSample.__dataclass_fields__)
     sample = FleetSample(**{**names, "engine": "pool:a/0", "health": HealthState(health).value})
-    assert operated_samples.as_operated(sample, []).health == stored
+    assert operated_samples.apply_overrides(sample, []).health == stored

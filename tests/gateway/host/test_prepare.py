@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host.port_claims import PortClaims
-from gateway.host.prepare import find_ports, ledger_url, moved, prepare
+from gateway.host.prepare import find_ports, ledger_url, moved_ports, prepare
 from ledger.database import make_engine, sqlite_url
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -104,7 +104,7 @@ def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: P
         chosen = find_ports(settings, first)
         assert chosen.engines["pool:a/0"] == port
         other = find_ports(settings, second)
-        (line, *_) = moved(settings, other)
+        (line, *_) = moved_ports(settings, other)
     numbers = [*chosen.engines.values(), *chosen.providers.values()]
     assert not set(numbers) & {*other.engines.values(), *other.providers.values()}
     assert line.endswith(
@@ -143,10 +143,10 @@ def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         settings = parse(written(tmp_path, port).read_text(), name="t")
         found = find_ports(settings)
-        (line,) = [line for line in moved(settings, found) if f": {port}, by" in line]
+        (line,) = [line for line in moved_ports(settings, found) if f": {port}, by" in line]
     assert f"{port}, by pools." in line
     assert ".engine.port, is taken by process" in line
-    assert moved(settings, find_ports(settings)) == []
+    assert moved_ports(settings, find_ports(settings)) == []
 
 
 def test_a_host_without_the_others_pepper_does_not_start(tmp_path: Path) -> None:

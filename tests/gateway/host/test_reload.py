@@ -12,7 +12,7 @@ import yaml
 from gateway.config.settings import load
 from gateway.host import serve
 from gateway.host.prepare import prepare
-from gateway.host.reload import Reload, waiting
+from gateway.host.reload import Reload, changed_sections
 
 TEXT = """
 state_dir: {state}
@@ -79,7 +79,7 @@ def test_a_file_with_errors_changes_nothing_and_says_why(host) -> None:
 
 def test_what_did_not_change_is_said_to_be_so(host) -> None:
     settings = host[2]._settings
-    assert waiting(settings, settings) == ["nothing else differs from the start"]
+    assert changed_sections(settings, settings) == ["nothing else differs from the start"]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_nothing_seen_is_published_as_unknown_and_without_a_time(watch, board) -
 
 
 def test_a_sample_tells_what_a_second_of_the_engine_was_worth(watch, board) -> None:
-    watch.saw(SAMPLE, board, 1.0)
+    watch.observe_sample(SAMPLE, board, 1.0)
     board.publish(0, {EngineCell.BID_PRICE_PUSD_PER_S: 7.6})
     assert watch.row_for(board, at_us=5, now_s=1.0).bid_price_pusd_per_s == 8
     watch.fixed_pusd_per_s = 3  # the operator's word
@@ -74,7 +74,9 @@ def test_a_sample_tells_what_a_second_of_the_engine_was_worth(watch, board) -> N
 def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> None:
     put(board, LoadCell.SEQUENCES, 2.0)
     for now_s, running in enumerate((5, 3, 9), start=1):
-        watch.saw(replace(SAMPLE, running=running, kv_usage_ratio=0.5), board, float(now_s))
+        watch.observe_sample(
+            replace(SAMPLE, running=running, kv_usage_ratio=0.5), board, float(now_s)
+        )
     watch.publish(board)
     published = board.published(0)
     assert published[EngineCell.FOREIGN_SEQUENCES] == 1.0
@@ -85,7 +87,7 @@ def test_foreign_load_is_the_least_excess_of_the_last_scrapes(watch, board) -> N
 
 def test_our_own_load_is_not_foreign(watch, board) -> None:
     put(board, LoadCell.SEQUENCES, 4.0)
-    watch.saw(replace(SAMPLE, running=4, kv_usage_ratio=0.9), board, 1.0)
+    watch.observe_sample(replace(SAMPLE, running=4, kv_usage_ratio=0.9), board, 1.0)
     watch.publish(board)
     published = board.published(0)
     assert published[EngineCell.FOREIGN_SEQUENCES] == 0.0
@@ -100,7 +102,7 @@ UNTOLD = replace(
 
 
 def test_what_an_engine_does_not_tell_is_unknown_in_its_sample_never_0(watch, board) -> None:
-    watch.saw(UNTOLD, board, 1.0)
+    watch.observe_sample(UNTOLD, board, 1.0)
     watch.publish(board)
     row = watch.row_for(board, at_us=5, now_s=1.0)
     assert (row.running, row.waiting, row.kv_usage_ppm) == (None, None, None)
@@ -115,10 +117,10 @@ def test_a_capacity_that_only_the_operator_knows_is_used_where_none_is_told(boar
     watch = EngineScraper(
         "pool:a/0", "a", 0, EngineStartLimits(64, 2048, 4096, 8000), simulated=False
     )
-    watch.saw(UNTOLD, board, 1.0)
+    watch.observe_sample(UNTOLD, board, 1.0)
     watch.publish(board)
     assert board.published(0)[EngineCell.KV_CAPACITY_TOKENS] == 8000.0
-    watch.saw(SAMPLE, board, 2.0)
+    watch.observe_sample(SAMPLE, board, 2.0)
     watch.publish(board)
     assert board.published(0)[EngineCell.KV_CAPACITY_TOKENS] == 1000.0  # what it tells counts
 
@@ -128,7 +130,7 @@ def test_foreign_sequences_of_untold_size_hold_all_they_may(board) -> None:
     put(board, LoadCell.SEQUENCES, 1.0)
     watch.limits.context_tokens = 3000
     for now_s in (1.0, 2.0, 3.0):
-        watch.saw(replace(UNTOLD, running=3), board, now_s)
+        watch.observe_sample(replace(UNTOLD, running=3), board, now_s)
     watch.publish(board)
     assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 2 * 3000
     watch.limits.context_tokens = 0
@@ -140,10 +142,12 @@ def test_where_no_sequences_are_told_what_is_in_use_is_taken_all_the_same(watch,
     """A gauge that a new version calls otherwise makes no room."""
     put(board, LoadCell.SEQUENCES, 1.0)
     put(board, LoadCell.CONTEXT_TOKENS, 100.0)
-    watch.saw(replace(SAMPLE, running=None, waiting=None, kv_usage_ratio=0.9), board, 1.0)
+    watch.observe_sample(
+        replace(SAMPLE, running=None, waiting=None, kv_usage_ratio=0.9), board, 1.0
+    )
     watch.publish(board)
     assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 900.0 - 100.0 - 16.0
-    watch.saw(replace(SAMPLE, running=1, kv_usage_ratio=0.9), board, 2.0)
+    watch.observe_sample(replace(SAMPLE, running=1, kv_usage_ratio=0.9), board, 2.0)
     watch.publish(board)
     assert board.published(0)[EngineCell.FOREIGN_KV_TOKENS] == 0.0, "its one sequence is ours"
 
@@ -151,25 +155,25 @@ def test_where_no_sequences_are_told_what_is_in_use_is_taken_all_the_same(watch,
 def test_who_could_not_be_measured_is_asked_again_later_and_later(watch) -> None:
     pauses = []
     for _ in range(9):
-        watch.met(100.0)
+        watch.schedule_measurement(100.0)
         pauses.append(watch.meet_again_s - 100.0)
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
-    watch.begin(2.0)
+    watch.reset(2.0)
     assert watch.meet_again_s == 0.0, "another life is met at once"
 
 
 def test_counters_that_fall_tell_of_a_restart_where_no_start_is_told(watch, board) -> None:
     watch.step = FittedStepModel(1.0, 0.0, 0.0, 0.0, 0.0)
-    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
-    watch.saw(replace(UNTOLD, generation_tokens_total=70), board, 2.0)
+    watch.observe_sample(replace(UNTOLD, generation_tokens_total=70), board, 1.0)
+    watch.observe_sample(replace(UNTOLD, generation_tokens_total=70), board, 2.0)
     assert watch.step is not None
-    watch.saw(replace(UNTOLD, generation_tokens_total=3), board, 3.0)
+    watch.observe_sample(replace(UNTOLD, generation_tokens_total=3), board, 3.0)
     assert watch.step is None
     assert watch.sample is not None
 
 
 def test_the_round_trip_is_published_and_told_where_it_changed(watch, board) -> None:
-    watch.saw(SAMPLE, board, 1.0)
+    watch.observe_sample(SAMPLE, board, 1.0)
     watch.publish(board)
     assert board.published(0)[EngineCell.ROUND_TRIP_S] == 0.0
     assert watch.new_round_trip_us() is None
@@ -184,7 +188,7 @@ def test_the_round_trip_is_published_and_told_where_it_changed(watch, board) -> 
 
 
 def test_a_failed_scrape_keeps_the_old_time(watch, board) -> None:
-    watch.saw(SAMPLE, board, 1.0)
+    watch.observe_sample(SAMPLE, board, 1.0)
     watch.publish(board)
     watch.health = "down"
     watch.publish(board)
@@ -198,7 +202,7 @@ def learned(watch, board) -> EngineScraper:
     watch.step, watch.health = FittedStepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), "healthy"
     watch.loops.step_feedback = 2.0
     for now_s, running in ((1.0, 3), (2.0, 3), (3.0, 3)):
-        watch.saw(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
+        watch.observe_sample(replace(SAMPLE, running=running, started_at_s=100.0), board, now_s)
     watch.limits.context_tokens = 4096
     watch.publish(board)
     return watch
@@ -213,7 +217,7 @@ FORGOTTEN = (
 
 def test_a_life_leaves_nothing_to_the_next(learned, board) -> None:
     assert board.published(0)[EngineCell.FOREIGN_SEQUENCES] == 3.0
-    learned.begin(2.0)
+    learned.reset(2.0)
     learned.publish(board)
     published = board.published(0)
     assert [published[cell] for cell in FORGOTTEN] == [0.0] * len(FORGOTTEN)
@@ -224,7 +228,7 @@ def test_a_life_leaves_nothing_to_the_next(learned, board) -> None:
 def test_an_engine_started_since_is_met_anew(learned, board, started_s, kept) -> None:
     """Of two behind one address only the later start counts: they must not alternate for ever."""
     for _ in range(2):
-        learned.saw(replace(SAMPLE, started_at_s=started_s), board, 4.0)
+        learned.observe_sample(replace(SAMPLE, started_at_s=started_s), board, 4.0)
         assert (learned.step is not None) is kept
         learned.step, kept = FittedStepModel(0.01, 0.001, 1e-6, 1e-4, 0.0), True
 
@@ -236,16 +240,16 @@ def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
         observed, predicted = observed + 2.0, predicted + 1.0
         put(board, LoadCell.OBSERVED_STEP_S_TOTAL, observed)
         put(board, LoadCell.PREDICTED_STEP_S_TOTAL, predicted)
-        watch.saw(SAMPLE, board, float(now_s))
+        watch.observe_sample(SAMPLE, board, float(now_s))
     assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
     put(board, LoadCell.OBSERVED_STEP_S_TOTAL, 0.0)  # a worker died: its counters went with it
     put(board, LoadCell.PREDICTED_STEP_S_TOTAL, 0.0)
-    watch.saw(SAMPLE, board, 700.0)
+    watch.observe_sample(SAMPLE, board, 700.0)
     assert watch.loops.step_feedback == pytest.approx(2.0, rel=0.01)
     for now_s in range(700, 2000):
         put(board, LoadCell.OBSERVED_STEP_S_TOTAL, 100.0 * now_s)
         put(board, LoadCell.PREDICTED_STEP_S_TOTAL, float(now_s))
-        watch.saw(SAMPLE, board, float(now_s))
+        watch.observe_sample(SAMPLE, board, float(now_s))
     assert watch.loops.step_feedback == FEEDBACK_RANGE[1]
     watch.publish(board)
     assert board.published(0)[EngineCell.STEP_FEEDBACK] == FEEDBACK_RANGE[1]
@@ -255,7 +259,7 @@ def test_step_feedback_follows_the_ratio_within_its_range(watch, board) -> None:
 def test_prefill_rate_is_a_running_mean(watch, board) -> None:
     for now_s in range(1, 100):
         put(board, LoadCell.PREFILLED_TOKENS_TOTAL, 300.0 * now_s)
-        watch.saw(SAMPLE, board, float(now_s))
+        watch.observe_sample(SAMPLE, board, float(now_s))
     watch.publish(board)
     assert board.published(0)[EngineCell.PREFILL_RATE] == pytest.approx(300.0, rel=0.01)
 
@@ -266,12 +270,12 @@ def test_the_loops_factors_are_published(watch, board) -> None:
     assert (published[EngineCell.SAFETY_TTFT], published[EngineCell.SAFETY_TPOT]) == (
         SAFETY_TTFT, SAFETY_TPOT,
     )  # fmt: skip
-    watch.saw(SAMPLE, board, 1.0)
+    watch.observe_sample(SAMPLE, board, 1.0)
     put(board, LoadCell.TTFT_PULL_TOTAL, -1.0)
     put(board, LoadCell.TPOT_PULL_TOTAL, 0.5)
     put(board, LoadCell.JUDGED_TOTAL, 2.0)
     put(board, LoadCell.MISSED_TOTAL, 1.0)
-    watch.saw(SAMPLE, board, 2.0)
+    watch.observe_sample(SAMPLE, board, 2.0)
     watch.publish(board)
     published = board.published(0)
     assert published[EngineCell.SAFETY_TTFT] == pytest.approx(SAFETY_TTFT - 0.02)
@@ -299,8 +303,8 @@ def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
         SAMPLE, running=1, kv_usage_ratio=0.5, prefix_query_tokens_total=200,
         prefix_hit_tokens_total=50, generation_tokens_total=77,
     )  # fmt: skip
-    watch.saw(busy, board, 1.0)
-    watch.saw(busy, board, 3.0)
+    watch.observe_sample(busy, board, 1.0)
+    watch.observe_sample(busy, board, 3.0)
     row = watch.row_for(board, at_us=9, now_s=4.0)
     assert (row.kv_usage_ppm, row.kv_promised_ppm, row.prefix_hit_ppm) == (
         500_000, 250_000, 250_000,
@@ -313,12 +317,12 @@ def test_a_row_has_ratios_in_ppm_and_busy_time_once(watch, board) -> None:
 def test_of_what_was_expected_in_the_prefix_cache_the_share_found_there_is_published(
     watch, board
 ) -> None:
-    watch.saw(SAMPLE, board, 1.0)
+    watch.observe_sample(SAMPLE, board, 1.0)
     put(board, LoadCell.PREFIX_EXPECTED_TOTAL, 8000.0)
-    watch.saw(replace(SAMPLE, prefix_hit_tokens_total=6000), board, 1.5)
+    watch.observe_sample(replace(SAMPLE, prefix_hit_tokens_total=6000), board, 1.5)
     watch.publish(board)
     assert board.published(0)[EngineCell.PREFIX_TRUST] == pytest.approx(0.75)
-    watch.begin(2.0)  # another process, with an empty cache
+    watch.reset(2.0)  # another process, with an empty cache
     watch.publish(board)
     assert board.published(0)[EngineCell.PREFIX_TRUST] == 0.0
 
@@ -330,7 +334,7 @@ STEP = FittedStepModel(a_s=0.005, b_s=1e-5, c_s=1e-8, d_s=1e-5, t0_s=0.01)
 def published(watch, board) -> EngineScraper:
     """A telemetry that met the engine, and what it learned."""
     watch.step, watch.health, watch.limits.context_tokens = STEP, "healthy", 4096
-    watch.saw(replace(SAMPLE, started_at_s=500.0), board, 100.0)
+    watch.observe_sample(replace(SAMPLE, started_at_s=500.0), board, 100.0)
     watch.loops.step_feedback, watch.loops.safety_ttft = 1.7, 0.9
     watch.publish(board)
     return watch
@@ -343,7 +347,7 @@ def next_one() -> EngineScraper:
 def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
     again = next_one()
     assert again.take_over(board, 130.0)
-    again.saw(replace(SAMPLE, started_at_s=500.2), board, 130.0)
+    again.observe_sample(replace(SAMPLE, started_at_s=500.2), board, 130.0)
     assert (again.step, again.limits.context_tokens) == (STEP, 4096)
     assert (again.loops.step_feedback, again.loops.safety_ttft) == (1.7, 0.9)
 
@@ -351,7 +355,7 @@ def test_a_telemetry_that_comes_back_goes_on(published, board) -> None:
 def test_an_engine_that_was_started_meanwhile_is_met_anew(published, board) -> None:
     again = next_one()
     assert again.take_over(board, 130.0)
-    again.saw(replace(SAMPLE, started_at_s=120.0 + 500.0), board, 130.0)
+    again.observe_sample(replace(SAMPLE, started_at_s=120.0 + 500.0), board, 130.0)
     assert (again.step, again.limits.context_tokens) == (None, 0)
 
 
@@ -378,14 +382,14 @@ def test_what_other_hosts_tell_is_not_foreign_too(watch, tmp_path: Path) -> None
         put(board, LoadCell.SEQUENCES, 2.0)
         put(board, LoadCell.CONTEXT_TOKENS, 100.0)
         PeerLoadRow(board).write(0, PeerEngineLoad(3, 300, 0, 512), 0.5)
-        watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, 1.0)
+        watch.observe_sample(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, 1.0)
         watch.publish(board)
         published = board.published(0)
         assert published[EngineCell.FOREIGN_SEQUENCES] == 1.0  # of neither
         assert published[EngineCell.FOREIGN_KV_TOKENS] == 600.0 - 400.0 - 5 * 16
         PeerLoadRow(board).clear()  # as without an exchange: the scrapes show it
         for now_s in (2.0, 3.0, 4.0):
-            watch.saw(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, now_s)
+            watch.observe_sample(replace(SAMPLE, running=6, kv_usage_ratio=0.6), board, now_s)
         watch.publish(board)
         assert board.published(0)[EngineCell.FOREIGN_SEQUENCES] == 4.0
 
@@ -395,8 +399,8 @@ def test_what_other_hosts_queue_is_no_prefill_of_ours(watch, tmp_path: Path) -> 
     with closing(SharedLoadTable(tmp_path / "shared", layout)) as board:
         for now_s in range(1, 40):
             PeerLoadRow(board).write(0, PeerEngineLoad(1, 0, 1000.0 * now_s, 0, 1), float(now_s))
-            watch.saw(SAMPLE, board, float(now_s))
+            watch.observe_sample(SAMPLE, board, float(now_s))
         assert watch.loops.prefill_rate == 0.0
         put(board, LoadCell.QUEUED_PREFILL_TOKENS, 50_000.0)
-        watch.saw(SAMPLE, board, 41.0)
+        watch.observe_sample(SAMPLE, board, 41.0)
         assert watch.loops.prefill_rate > 0.0

@@ -21,7 +21,7 @@ NAME = "h200-llama-3.1-8b-fp8"
 
 
 async def test_a_simulated_engines_model_is_its_profiles(stack) -> None:
-    fitted = await StepFitStore(stack.settings, {}).of(stack.runtime.engines[0])
+    fitted = await StepFitStore(stack.settings, {}).measure_model(stack.runtime.engines[0])
     assert fitted is not None
     assert fitted.step == PROFILES[NAME].shape.step
     assert fitted.source.startswith("simulated: ")
@@ -44,7 +44,7 @@ async def test_what_does_not_answer_is_measured_later(stack, caplog, free_port) 
     from msgspec.structs import replace as changed  # noqa: PLC0415  (only here)
 
     gone = changed(seat, simulated=False, base_url=f"http://127.0.0.1:{free_port}/v1")
-    assert await StepFitStore(stack.settings, {}).of(gone) is None
+    assert await StepFitStore(stack.settings, {}).measure_model(gone) is None
     assert "cannot be measured" in caplog.text
 
 
@@ -74,7 +74,7 @@ async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch
 
     monkeypatch.setattr(stepfits, "profile", quick)
     monkeypatch.setattr(stepfits, "asdict", lambda step: {"a_s": step.a_s})
-    fitted = await StepFitStore(stack.settings, {}).of(
+    fitted = await StepFitStore(stack.settings, {}).measure_model(
         changed(stack.runtime.engines[0], simulated=False)
     )
     assert seen == ["llama"]
@@ -112,11 +112,11 @@ async def test_a_file_that_was_spoiled_since_the_start_ends_nothing(
     seat = stack.runtime.engines[0]
     settings = deepcopy(stack.settings)
     object.__setattr__(settings.pools[seat.pool].engine, "model", str(path))
-    fitted = await StepFitStore(settings, {}).of(seat)
+    fitted = await StepFitStore(settings, {}).measure_model(seat)
     assert fitted is not None
     assert fitted.source == f"simulated: fitted: {path}"
     path.write_text("{}")
-    assert await StepFitStore(settings, {}).of(seat) is None
+    assert await StepFitStore(settings, {}).measure_model(seat) is None
     assert "no engine model" in caplog.text
 
 
@@ -133,7 +133,7 @@ SEAT = EngineReplica("pool:a/0", "a", "http://h/v1", managed=False, simulated=Fa
 )  # fmt: skip
 def test_without_measuring_a_model_is_assumed_by_the_gpu(gpu, as_name) -> None:
     fits = StepFitStore(parse(POOL.format("off", gpu), name="t"), {})
-    fitted = fits.assumed(SEAT)
+    fitted = fits.assume_model(SEAT)
     assert fitted.step == PROFILES[as_name].shape.step
     assert fitted.source == f"assumed: as {as_name} (engine.measure is off)"
     note = fits.note(SEAT, fitted, 7)
@@ -148,7 +148,7 @@ async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure
     seat = msgspec.structs.replace(SEAT, base_url=origin, served_name="llama")
     for _ in range(5):  # a machine that is late cannot time what comes in one piece
         before = await _served(origin)
-        fitted = await StepFitStore(settings, {}).of(seat)
+        fitted = await StepFitStore(settings, {}).measure_model(seat)
         after = await _served(origin)
         if fitted is not None and is_near(fitted.step):
             break
@@ -190,7 +190,7 @@ async def _served(origin: str) -> tuple[int, int]:
 )
 def test_the_setting_is_of_engines_that_somebody_else_runs(changes, setting) -> None:
     fits = StepFitStore(parse(POOL.format("idle", "CPU"), name="t"), {})
-    assert fits.governs(msgspec.structs.replace(SEAT, **changes)) == setting
+    assert fits.measure_setting(msgspec.structs.replace(SEAT, **changes)) == setting
 
 
 def test_a_bare_off_is_the_setting() -> None:

@@ -26,7 +26,7 @@ from gateway.fleet.target_views import engine_state
 from gateway.host import metrics_page, scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.engine_records import reason_of
-from gateway.host.operated_samples import as_operated
+from gateway.host.operated_samples import apply_overrides
 from gateway.host.scrape import EngineScraper
 from gateway.host.stepfits import EngineFit
 from gateway.host.telemetry import TelemetryProcess, main
@@ -84,8 +84,10 @@ def look(telemetry, answer: httpx.Response | Exception, state=None):
     async def once():
         transport = httpx.MockTransport(handler)
         async with httpx.AsyncClient(transport=transport) as client:
-            before = state or health.attached(0.0)
-            return await telemetry._look(telemetry._seats[0], telemetry._watches[0], client, before)
+            before = state or health.attached_health(0.0)
+            return await telemetry._scrape_engine(
+                telemetry._seats[0], telemetry._watches[0], client, before
+            )
 
     return asyncio.run(once())
 
@@ -155,7 +157,7 @@ def test_an_engine_that_is_not_known_is_told_with_the_reason(watched, caplog, an
 
 
 def test_what_is_said_of_an_engine_that_serves_or_is_not_ours_to_judge(stack) -> None:
-    seat, loading = stack.runtime.engines[0], health.starting(0.0)
+    seat, loading = stack.runtime.engines[0], health.starting_health(0.0)
     ours = replace(seat, managed=True)
     assert reason_of(ours, loading, 0.0, unmet=False) == ""
     assert reason_of(ours, loading, 1.0, unmet=False) == "starting"
@@ -196,10 +198,10 @@ def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watch
 
     async def twice() -> None:
         async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-            state = health.attached(0.0)
+            state = health.attached_health(0.0)
             for _ in range(2):
                 seat, watch = watched._seats[0], watched._watches[0]
-                state = await watched._look(seat, watch, client, state)
+                state = await watched._scrape_engine(seat, watch, client, state)
             assert state.state is HealthState.HEALTHY
 
     asyncio.run(twice())
@@ -335,7 +337,7 @@ async def until(check, patience_s: float = 20.0) -> None:
 )  # fmt: skip
 def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, said) -> None:
     telemetry, board = managed
-    board.own(0, stage)
+    board.publish_stage(0, stage)
     asked: list[str] = []
 
     async def follow() -> None:
@@ -360,7 +362,7 @@ def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None
     async def counted(seat):
         met.append(board.life(0))
         if len(met) == 2:  # this life ends while it is met
-            board.own(0, "serving", life=3)
+            board.publish_stage(0, "serving", life=3)
         return await of(seat)
 
     monkeypatch.setattr(telemetry._fits, "of", counted)
@@ -375,13 +377,13 @@ def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None
 
     async def lives() -> None:
         task = asyncio.create_task(telemetry.run())
-        board.own(0, "serving", life=1)
+        board.publish_stage(0, "serving", life=1)
         await until(lambda: healthy(1.0))
-        board.own(0, "backing_off")
+        board.publish_stage(0, "backing_off")
         await until(lambda: board.published(0)[EngineCell.LIFE] == 0.0)
         assert board.published(0)[EngineCell.A_S] == 0.0
         assert HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == "down"
-        board.own(0, "serving", life=2)
+        board.publish_stage(0, "serving", life=2)
         await until(lambda: healthy(3.0))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -448,7 +450,7 @@ def test_an_engine_that_an_operator_took_out_is_drained_in_the_books() -> None:
     rows = [FleetSample(1, "main", f"pool:main/{n}", "healthy") for n in (0, 1)]
     rows.append(FleetSample(1, "main", "pool:main/0", "loading"))
     known = [Override(1, "target:pool:main/0", DISABLED, None, 0, "ann")]
-    seen = [as_operated(row, known).health for row in rows]
+    seen = [apply_overrides(row, known).health for row in rows]
     assert seen == ["draining", "healthy", "loading"]
     assert {"draining", "loading"} <= DOWN
 
@@ -514,7 +516,7 @@ def elsewhere(stack, tmp_path: Path):
             step = FittedStepModel(a_s=0.5, b_s=0.0, c_s=0.0, d_s=0.0, t0_s=0.0)
             return EngineFit(step, "1", "measured", read=ProbeCost(3, 20, 10))
 
-        telemetry._fits.of = measured
+        telemetry._fits.measure_model = measured
         made.append(telemetry)
         return telemetry, board, asked
 

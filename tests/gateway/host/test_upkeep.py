@@ -45,14 +45,14 @@ def keeping(served, patiently, monkeypatch):
     patiently(lambda: all(look.state.health is TargetHealth.HEALTHY for look in looks(found)))
     found.step()  # it has seen them serve
     yield found
-    for item in verbs.in_force(ledger, Clock().wall_us()):
+    for item in verbs.overrides_in_force(ledger, Clock().wall_us()):
         verbs.enable(ledger, item.subject.removeprefix("target:"), author("end"))
     board.close()
     ledger.dispose()
 
 
 def looks(keeping) -> list[EngineSnapshot]:
-    return [keeping._host.look(row) for row in (0, 1)]
+    return [keeping._host.snapshot(row) for row in (0, 1)]
 
 
 def author(by: str) -> OverrideAuthor:
@@ -127,7 +127,9 @@ def test_a_busy_pool_waits_and_the_patience_ends(keeping, monkeypatch):
     before = [look.life for look in looks(keeping)]
     due_us = Clock().wall_us()
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us)
-    monkeypatch.setattr(upkeep_module.drain_check, "why_not", lambda *_: "too much is under way")
+    monkeypatch.setattr(
+        upkeep_module.drain_check, "reason_against", lambda *_: "too much is under way"
+    )
     keeping.step()
     assert read_notes(keeping.run_dir)["pool:main/1"].waits.endswith("too much is under way")
     monkeypatch.setattr(schedules, "restart_due_us", lambda *_: due_us - 5 * 3600 * 10**6)
@@ -155,14 +157,14 @@ def test_an_engine_that_lost_its_pace_is_restarted_once_for_it(keeping, monkeypa
         asked.append(row)
         raise rolling_restart.DrainTimeout("not done in time: loading")
 
-    monkeypatch.setattr(rolling_restart, "next_life", next_life)
+    monkeypatch.setattr(rolling_restart, "restart_engine", next_life)
     for _ in range(3):
         keeping.step()
     assert asked == [1]  # tried in vain: not again, and never the one that is as it was
     notes = read_notes(keeping.run_dir)
     assert (notes["pool:main/0"].pace, notes["pool:main/0"].done) == (1.0, None)
     assert "at 80% of its first hours' pace at like load failed" in notes["pool:main/1"].done
-    assert verbs.in_force(keeping.ledger, Clock().wall_us()) == ()
+    assert verbs.overrides_in_force(keeping.ledger, Clock().wall_us()) == ()
     assert isinstance(keeping._readings("pool:main/0", (0, 10**8))[0], DecayReading)
 
 
@@ -192,7 +194,7 @@ def test_a_pool_is_drained_stopped_and_started_again(served, keeping, patiently,
 
     def serves() -> bool:
         keeping.step()
-        return verbs.in_force(keeping.ledger, Clock().wall_us()) == ()
+        return verbs.overrides_in_force(keeping.ledger, Clock().wall_us()) == ()
 
     patiently(serves)
     patiently(lambda: served.ask().status_code == 200)

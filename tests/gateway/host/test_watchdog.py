@@ -37,7 +37,7 @@ def watched(tmp_path, monkeypatch):
             if now[0] < moments:
                 now[0] += 1.0
                 if speaks(now[0]):
-                    board.alive(now[0])
+                    board.record_alive(now[0])
             return now[0]
 
         clock = Clock(now_s=now_s, wall_us=lambda: 0)
@@ -83,7 +83,7 @@ def exchanging(tmp_path, monkeypatch):
                 now[0] += 0.25
                 if speaks(now[0]):
                     row.write(0, PeerEngineLoad(2), now[0])
-                    row.alive(now[0] - 0.01, 1)
+                    row.record_alive(now[0] - 0.01, 1)
             return now[0]
 
         clock = Clock(now_s=now_s, wall_us=lambda: 0)

@@ -56,7 +56,7 @@ def test_what_takes_the_shorter_way_is_counted_too(caplog) -> None:
 
     def connection(*, takes: bool) -> SimpleNamespace:
         return SimpleNamespace(
-            abort=None, take=None, listen=None, unsent=None,
+            abort=None, take_body=None, listen=None, unsent=None,
             push=lambda _part: takes, answer=lambda *_: takes,
         )  # fmt: skip
 

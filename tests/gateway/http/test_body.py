@@ -13,10 +13,10 @@ from gateway.http.body import (
     DENIED,
     MEMBERS_LIMIT,
     SEARCHED_BYTES,
+    decode_member,
+    decode_members,
     encode,
-    member,
-    open_members,
-    raw,
+    encode_raw,
 )
 
 VALUES = st.recursive(
@@ -34,7 +34,7 @@ def test_values_keep_their_bytes(document: dict, indent: int | None) -> None:
         text.decode()
     except UnicodeDecodeError:
         return  # lone surrogates are no UTF-8: covered below
-    members = open_members(text)
+    members = decode_members(text)
     assert json.loads(encode(members)) == document
     assert all(bytes(value) in text for value in members.values())
 
@@ -52,7 +52,7 @@ def test_values_keep_their_bytes(document: dict, indent: int | None) -> None:
 )
 def test_a_repeated_key_is_refused(text: bytes) -> None:
     with pytest.raises(RequestError) as caught:
-        open_members(text)
+        decode_members(text)
     assert caught.value.kind == "duplicate_key"
     assert caught.value.param == "a"
 
@@ -64,38 +64,38 @@ def test_a_repeated_key_is_refused(text: bytes) -> None:
 )  # fmt: skip
 def test_what_is_no_object_is_a_400(text: bytes) -> None:
     with pytest.raises(RequestError) as caught:
-        open_members(text)
+        decode_members(text)
     assert caught.value.row.status == 400
 
 
 @pytest.mark.parametrize("text", [b"", b" \r\n"])
 def test_an_empty_body_is_told_so(text: bytes) -> None:
     with pytest.raises(RequestError, match="body is empty"):
-        open_members(text)
+        decode_members(text)
 
 
 def test_members_without_end_are_a_400() -> None:
     members = ",".join(f'"k{number}":{number}' for number in range(MEMBERS_LIMIT + 1))
     with pytest.raises(RequestError, match="more than 1024 members"):
-        open_members(b"{%s}" % members.encode())
+        decode_members(b"{%s}" % members.encode())
 
 
 def test_repeats_deeper_down_are_the_targets_business() -> None:
-    assert bytes(open_members(b'{"a":{"b":1,"b":2}}')["a"]) == b'{"b":1,"b":2}'
+    assert bytes(decode_members(b'{"a":{"b":1,"b":2}}')["a"]) == b'{"b":1,"b":2}'
 
 
 def test_denied_members_go() -> None:
     text = json.dumps({"model": "m", **dict.fromkeys(DENIED, "x")}).encode()
-    assert set(open_members(text)) == {"model"}
+    assert set(decode_members(text)) == {"model"}
 
 
 def test_a_member_of_the_wrong_type_names_itself() -> None:
     members = {"n": msgspec.Raw(b'"three"')}
     with pytest.raises(RequestError) as caught:
-        member(members, "n", int)
+        decode_member(members, "n", int)
     assert caught.value.param == "n"
-    assert member({"n": msgspec.Raw(b"null")}, "n", int, 1) == 1
-    assert member({"n": raw(4)}, "n", int) == 4
+    assert decode_member({"n": msgspec.Raw(b"null")}, "n", int, 1) == 1
+    assert decode_member({"n": encode_raw(4)}, "n", int) == 4
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_member_of_the_wrong_type_names_itself() -> None:
 )
 def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) -> None:
     with pytest.raises(RequestError, match="holds invalid Unicode") as caught:
-        open_members(text)
+        decode_members(text)
     assert (caught.value.row.status, caught.value.param) == (400, place)
     assert caught.value.message.startswith(f"`{place}` holds" if place else "The body holds")
     caught.value.message.encode()
@@ -132,33 +132,33 @@ def test_invalid_unicode_is_told_with_its_place(text: bytes, place: str | None) 
 )
 def test_whole_characters_are_not_blamed_for_broken_json(text: bytes) -> None:
     with pytest.raises(RequestError, match="not valid JSON"):
-        open_members(text)
+        decode_members(text)
 
 
 @pytest.mark.parametrize("text", [b'{"a":"\\ud83d\\ude00"}', '{"a":"h\u00e9 \U0001f600"}'.encode()])
 def test_whole_characters_pass(text: bytes) -> None:
-    assert bytes(open_members(text)["a"]) in text
+    assert bytes(decode_members(text)["a"]) in text
 
 
 def test_a_long_body_is_refused_without_a_search() -> None:
     with pytest.raises(RequestError, match="The body holds invalid Unicode"):
-        open_members(b'{"a":"%s\xff"}' % (b"x" * SEARCHED_BYTES))
+        decode_members(b'{"a":"%s\xff"}' % (b"x" * SEARCHED_BYTES))
 
 
 def test_a_number_out_of_range_is_told_without_a_nameless_place() -> None:
     text = b'{"messages": [{"n": 1e999}]}'
     with pytest.raises(RequestError) as told:
-        member(open_members(text), "messages", list[dict[str, float]])
+        decode_member(decode_members(text), "messages", list[dict[str, float]])
     assert told.value.message == "`messages`: Number out of range"
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
 def test_a_body_in_a_usual_way_is_not_walked(monkeypatch, separators) -> None:
-    monkeypatch.setattr(module, "_repeated", None)
+    monkeypatch.setattr(module, "_repeated_key", None)
     document = {"model": "m", "messages": [{"role": "user", "content": "h\u00e9"}], "n": 1}
     for some in ({}, document):
         text = json.dumps(some, separators=separators, ensure_ascii=False).encode()
-        assert {key: json.loads(bytes(raw)) for key, raw in open_members(text).items()} == some
+        assert {key: json.loads(bytes(raw)) for key, raw in decode_members(text).items()} == some
 
 
 def test_a_repeat_as_long_as_spaces_would_be_is_found() -> None:
@@ -171,14 +171,14 @@ def test_a_repeat_as_long_as_spaces_would_be_is_found() -> None:
     assert len(padded) - len(usual) <= 2 * len(members) - 1
     for repeated in (text, padded):
         with pytest.raises(RequestError, match="stands twice"):
-            open_members(repeated)
+            decode_members(repeated)
 
 
 def test_integers_may_be_written_with_a_point() -> None:
-    members = open_members(b'{"n": 5.0, "ids": [1.0, 2], "x": 5.5, "s": "5.0"}')
-    assert member(members, "n", int) == 5
+    members = decode_members(b'{"n": 5.0, "ids": [1.0, 2], "x": 5.5, "s": "5.0"}')
+    assert decode_member(members, "n", int) == 5
     assert bytes(members["n"]) == b"5"  # what a target is sent
-    assert member(members, "ids", list[int]) == [1, 2]
+    assert decode_member(members, "ids", list[int]) == [1, 2]
     for name in ("x", "s"):
         with pytest.raises(RequestError, match=name):
-            member(members, name, int)
+            decode_member(members, name, int)

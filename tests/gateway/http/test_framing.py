@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.framing import CODING, HOST, TARGET, TUNNEL, VERSION, fault
+from gateway.http.framing import CODING, HOST, TARGET, TUNNEL, VERSION, framing_fault
 
 G = (b"host", b"g")
 
@@ -32,14 +32,14 @@ G = (b"host", b"g")
     ],
 )
 def test_a_head_is_sound_or_its_fault_is_said(method, version, target, headers, words) -> None:
-    assert fault(method, version, target, headers) == words
+    assert framing_fault(method, version, target, headers) == words
 
 
 @pytest.mark.parametrize("host", [b"g", b"g:80", b"g:", b"g ", b"[::1]:80", b"", b"a.b-c_d"])
 def test_addresses(host) -> None:
-    assert fault(b"GET", "1.1", b"/", [(b"host", host)]) is None
+    assert framing_fault(b"GET", "1.1", b"/", [(b"host", host)]) is None
 
 
 @pytest.mark.parametrize("host", [b"g/", b"g?", b"u@g", b"g:x", b"g:1:2", b"[::1", b"a b", b"g\\"])
 def test_what_is_no_address(host) -> None:
-    assert fault(b"GET", "1.1", b"/", [(b"host", host)]) == HOST
+    assert framing_fault(b"GET", "1.1", b"/", [(b"host", host)]) == HOST

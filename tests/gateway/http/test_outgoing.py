@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, unchunked
+from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, wrap_unchunked
 
 START = {"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]}
 
@@ -26,7 +26,7 @@ def sent(cycle: Any, *messages: dict[str, Any]) -> None:
     async def send(message: dict[str, Any]) -> None:
         cycle.expected.append((cycle.chunked_encoding, cycle.expected_content_length))
 
-    asyncio.run(unchunked(app, cycle)({}, None, send))
+    asyncio.run(wrap_unchunked(app, cycle)({}, None, send))
 
 
 def body(data: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from gateway.errors import TABLE
 from gateway.http.protocol import (
     HEAD_LIMIT_BYTES,
     BoundedProtocol,
-    bounded,
+    bounded_protocol,
 )
 
 
@@ -348,7 +348,7 @@ def test_a_websocket_is_not_spoken(brief) -> None:
 
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
-    made = bounded(2.0, str)
+    made = bounded_protocol(2.0, str)
     assert made.keywords == {
         "head_s": 2.0, "new_id": str, "most": math.inf, "stall_s": math.inf,
     }  # fmt: skip
@@ -404,7 +404,7 @@ def test_before_any_request_there_is_nothing_to_push_to(answering) -> None:
     assert not protocol.push(b"a")
     assert written == []
     assert not protocol.answer(200, [(b"a", b"b")], b"{}")
-    assert protocol.take() is None
+    assert protocol.take_body() is None
 
 
 WHOLE: dict[str, Any] = {
@@ -483,7 +483,7 @@ def test_a_body_is_taken_once_it_is_whole(answering, state, taken) -> None:
     event = SimpleNamespace(clear=lambda: done.append("clear"))
     protocol, _ = answering(message_event=event, **(here | state))
     protocol.flow.resume_reading = lambda: done.append("resume")
-    assert protocol.take() == taken
+    assert protocol.take_body() == taken
     assert done == ([] if taken is None else ["resume", "clear"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.chat import CHAT_PATH, SPEC, read_chat
 from gateway.kinds.inference_request import InferenceRequest
 from router.request_kinds import RequestKind
@@ -17,7 +17,7 @@ MESSAGES = [{"role": "user", "content": "hello"}]
 
 def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", "messages": MESSAGES, **members}).encode()
-    return read_chat(open_members(text), max_n=8, session=None)
+    return read_chat(decode_members(text), max_n=8, session=None)
 
 
 def test_a_conversation_is_one_prompt_of_several_choices() -> None:

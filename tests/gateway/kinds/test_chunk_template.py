@@ -38,7 +38,7 @@ def batched(events: list[bytes], size: int) -> list[list[bytes]]:
 def state(relay: EventRelay) -> tuple:
     return (
         relay.usage, relay.counts, relay.said_bytes, relay.content_events, relay.first_content,
-        relay.finish_reason, relay.ended, relay.tier,
+        relay.finish_reason, relay.is_ended, relay.tier,
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_a_piece_of_text_is_taken_without_its_usage() -> None:
     )
     like = likeness_of(said("first"), read)
     assert like is not None
-    taken = like.take(said("and more"))
+    taken = like.match_event(said("and more"))
     assert taken.said_bytes == 8
     assert taken.event == said("and more").replace(b',"usage":' + USAGE.encode(), b"")
 
@@ -76,7 +76,7 @@ def test_whatever_differs_is_read_in_full(odd: bytes) -> None:
         5, USAGE.encode(), said("first").replace(b',"usage":' + USAGE.encode(), b"")
     )
     like = likeness_of(said("first"), read)
-    assert like.take(odd) is None
+    assert like.match_event(odd) is None
 
 
 def test_nothing_is_learned_from_what_says_more_than_its_text() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.completion import DEFAULT_MAX_TOKENS, SPEC, read_completion
 from gateway.kinds.inference_request import InferenceRequest
 from router.request_kinds import RequestKind
@@ -14,7 +14,7 @@ from router.request_kinds import RequestKind
 
 def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", **members}).encode()
-    return read_completion(open_members(text), max_n=4, session=None)
+    return read_completion(decode_members(text), max_n=4, session=None)
 
 
 def test_every_prompt_has_its_choices() -> None:

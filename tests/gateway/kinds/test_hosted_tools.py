@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from gateway.http.body import open_members
-from gateway.kinds.hosted_tools import asked_by
+from gateway.http.body import decode_members
+from gateway.kinds.hosted_tools import requesting_member
 
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
 def found(**members) -> str | None:
-    return asked_by(open_members(json.dumps(members).encode()))
+    return requesting_member(decode_members(json.dumps(members).encode()))
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,7 @@ def test_an_applications_own_tools_have_none(members) -> None:
 
 
 def test_escapes_hide_nothing() -> None:
-    assert asked_by(open_members(b'{"tools":[{"typ\\u0065":"web\\u005fsearch"}]}')) == "tools"
+    assert (
+        requesting_member(decode_members(b'{"tools":[{"typ\\u0065":"web\\u005fsearch"}]}'))
+        == "tools"
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.http.body import raw
+from gateway.http.body import encode_raw
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 
@@ -22,7 +22,9 @@ def asked(path: str = "/v1/chat/completions", **members: Any) -> InferenceReques
 def test_marked_members_stand_in_for_their_bare_form() -> None:
     plain = asked(temperature=0.5)
     assert plain.with_marks() is plain
-    request = replace(plain, translated={"messages": raw([{"role": "user", "content": "other"}])})
+    request = replace(
+        plain, translated={"messages": encode_raw([{"role": "user", "content": "other"}])}
+    )
     members = request.with_marks().members
     assert json.loads(bytes(members["messages"]))[0]["content"] == "other"
     assert members["temperature"] == plain.members["temperature"]

@@ -6,8 +6,8 @@ import pytest
 
 from backends.errors import ServerError, UpstreamBroken
 from gateway.kinds import KINDS
-from gateway.kinds.kind_usage import completed
-from gateway.kinds.kind_usage import used as used_by
+from gateway.kinds.kind_usage import complete_counts
+from gateway.kinds.kind_usage import usage_of as used_by
 from gateway.kinds.outcome import AttemptOutcome
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from
@@ -119,4 +119,4 @@ def test_an_own_engine_is_charged_for_what_it_did_only() -> None:
 def test_what_is_counted_is_never_replaced() -> None:
     counted = TokenCounts(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
     for terms in (SEARCHES, BY_TOKENS, SECONDS, BOTH):
-        assert completed(counted, price(terms), GUESS) == counted
+        assert complete_counts(counted, price(terms), GUESS) == counted

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from gateway.kinds.patterns import (
-    longest_repeat,
+    count_repeats,
+    has_repeated_groups,
+    max_repeat,
+    nested_schemas,
     patterns,
-    repeated,
-    repeats_groups,
-    within,
-    without_quoted,
+    strip_quoted,
 )
 
 
@@ -36,20 +36,20 @@ from gateway.kinds.patterns import (
     ],
 )
 def test_repeats_of_repeats_multiply(pattern: str, times: int) -> None:
-    assert repeated(pattern) == times
+    assert count_repeats(pattern) == times
 
 
 def test_without_groups_the_largest_is_all_of_it() -> None:
-    assert longest_repeat("^[a-z]{1,64}@[a-z]{63}$") == 64
-    assert longest_repeat("{}{,}") == longest_repeat("abc") == 1
-    assert not repeats_groups(r"(\d{2}:)*\d{2}")
-    assert repeats_groups("(a{9}) {9}")
-    assert repeats_groups("((a{9})?){9}")
-    assert repeats_groups("a{9}{9}")
+    assert max_repeat("^[a-z]{1,64}@[a-z]{63}$") == 64
+    assert max_repeat("{}{,}") == max_repeat("abc") == 1
+    assert not has_repeated_groups(r"(\d{2}:)*\d{2}")
+    assert has_repeated_groups("(a{9}) {9}")
+    assert has_repeated_groups("((a{9})?){9}")
+    assert has_repeated_groups("a{9}{9}")
 
 
 def test_what_a_grammar_quotes_means_itself() -> None:
-    assert without_quoted('root ::= "{900}" ("b\\""{3}){4}') == "root ::= q (q{3}){4}"
+    assert strip_quoted('root ::= "{900}" ("b\\""{3}){4}') == "root ::= q (q{3}){4}"
 
 
 def test_names_are_patterns_where_a_schema_says_so() -> None:
@@ -59,8 +59,8 @@ def test_names_are_patterns_where_a_schema_says_so() -> None:
 
 def test_schemas_in_texts_are_found() -> None:
     text = b'{"json": " {\\"pattern\\": \\"a\\"}", "schema": "none", "x": "{}"}'
-    assert list(within(text)) == [b'{"pattern": "a"}']
-    assert list(within(b'"{}"')) == [b"{}"]
+    assert list(nested_schemas(text)) == [b'{"pattern": "a"}']
+    assert list(nested_schemas(b'"{}"')) == [b"{}"]
 
 
 @pytest.mark.parametrize("text", ["[", "{", "(", "{9", "a{", '"', "\\", "[^]", "{1,"])
@@ -68,7 +68,7 @@ def test_nothing_holds_up_who_reads_it(text: str) -> None:
     """256 KiB, the longest that is taken: what went back and forth would take hours."""
     began_s = time.process_time()
     for long in (text * (262_144 // len(text)), "{" + "9" * 262_144):
-        repeats_groups(without_quoted(long))
-        longest_repeat(long)
-        repeated(long)
+        has_repeated_groups(strip_quoted(long))
+        max_repeat(long)
+        count_repeats(long)
     assert time.process_time() - began_s < 5

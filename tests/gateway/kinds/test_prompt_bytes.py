@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.prompt_bytes import prompt_bytes
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -12,7 +12,7 @@ TOOL = {"type": "function", "function": {"name": "f", "description": "y" * 500}}
 
 
 def size(**members) -> int:
-    return prompt_bytes(open_members(json.dumps({"model": "m", **members}).encode()))
+    return prompt_bytes(decode_members(json.dumps({"model": "m", **members}).encode()))
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_usage_so_far_is_known_when_a_client_leaves():
     for piece in engine_stream()[:3]:
         relay.feed(piece)
     assert (relay.usage["completion_tokens"], relay.usage_final) == (2, False)
-    assert not relay.ended
+    assert not relay.is_ended
 
 
 @pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
@@ -169,9 +169,9 @@ def test_with_several_choices_only_the_last_finish_waits():
     ]
     assert all(relay.feed(step) for step in steps)
     assert relay.usage == {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
-    assert not relay.ended
+    assert not relay.is_ended
     assert relay.feed(event(said("e"), index=1, finish="length", tail=usage(9, 3))) == b""
-    assert relay.ended
+    assert relay.is_ended
     assert relay.usage["completion_tokens"] == 5
 
 
@@ -205,7 +205,7 @@ def test_an_end_after_the_finish_is_none_and_gets_its_last_word(kind):
     relay, ending = kind(True), event(said("a"), finish="stop")
     assert relay.feed(ending) == b""
     relay.check_end()
-    assert relay.ended
+    assert relay.is_ended
     assert not relay.complete
     assert relay.finish() == ending + DONE
 

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds import request_checks
 from gateway.kinds.request_checks import REFUSED, check
 
 
 def asked(**members) -> None:
-    check(open_members(json.dumps(members).encode()))
+    check(decode_members(json.dumps(members).encode()))
 
 
 @pytest.mark.parametrize(

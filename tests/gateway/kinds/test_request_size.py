@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds import request_size
 from gateway.kinds.request_size import check
 
@@ -22,7 +22,7 @@ def nested(levels: int) -> dict:
 
 def asked(**members) -> None:
     prompt = json.dumps(members.pop("messages", [])).encode()
-    check(open_members(json.dumps(members).encode()), prompt)
+    check(decode_members(json.dumps(members).encode()), prompt)
 
 
 def parts(**members) -> dict:
@@ -104,7 +104,7 @@ def test_too_much_is_refused_with_its_limit(members, param, words) -> None:
 )
 def test_escapes_hide_nothing(text) -> None:
     with pytest.raises(RequestError, match="repeats"):
-        check(open_members(text), b"")
+        check(decode_members(text), b"")
 
 
 def test_nor_in_messages() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds import KINDS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.relay import ByteRelay, EventRelay
@@ -13,7 +13,7 @@ from ledger.usage import UsageError
 from router.request_kinds import RequestKind
 
 ASKED = read_chat(
-    open_members(b'{"model":"m","messages":[{"role":"user","content":"a"}],"n":2}'),
+    decode_members(b'{"model":"m","messages":[{"role":"user","content":"a"}],"n":2}'),
     max_n=8,
     session=None,
 )
@@ -29,9 +29,9 @@ def test_own_engines_are_read_by_event_and_apis_by_byte() -> None:
 def test_an_answer_ends_with_the_last_of_its_choices() -> None:
     relay = chat_relay(ASKED, False)
     relay.feed(FINISHED)
-    assert not relay.ended
+    assert not relay.is_ended
     relay.feed(FINISHED.replace(b'"index":0', b'"index":1'))
-    assert relay.ended
+    assert relay.is_ended
 
 
 def test_cached_tokens_are_part_of_the_prompt() -> None:

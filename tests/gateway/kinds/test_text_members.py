@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
@@ -104,7 +104,7 @@ def test_addresses_that_a_target_would_fetch_are_seen(messages, fetched: bool) -
 def test_escapes_hide_no_address() -> None:
     text = json.dumps({"model": "m", "messages": part(image_url={"url": "http://x"})})
     hidden = text.replace("image_url", "image\\u005furl").replace('"url"', '"\\u0075rl"')
-    read_ = read_chat(open_members(hidden.encode()), max_n=8, session=None)
+    read_ = read_chat(decode_members(hidden.encode()), max_n=8, session=None)
     assert read_.features == {Feature.IMAGES, Feature.MEDIA_URLS}
     assert bytes(read_.members["messages"]) in hidden.encode(), "the bytes stay the client's"
 

@@ -4,7 +4,13 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.policies.overrides import barred, covers, is_disabled, standing, until
+from gateway.policies.overrides import (
+    barred,
+    describe_end,
+    is_disabled,
+    is_target_named,
+    standing_overrides,
+)
 from ledger.overrides import API, DISABLED, NOTHING, OWN, Override
 from router.reasons import Reason
 
@@ -35,7 +41,7 @@ def said(subject: str, says: str, until_us: int | None = None) -> Override:
     ],
 )
 def test_a_name_covers_itself_and_what_is_below(name, target, expected) -> None:
-    assert covers(name, target) is expected
+    assert is_target_named(name, target) is expected
 
 
 @pytest.mark.parametrize(
@@ -64,14 +70,14 @@ def test_the_words_name_who_and_until_when() -> None:
     assert barred([line], "chat", PLACES)["pool:a/0"][1] == (
         "disabled by ann until 2027-01-15 08:00 UTC"
     )
-    assert until(said("model:*", OWN)) == ""
+    assert describe_end(said("model:*", OWN)) == ""
     assert barred([said("model:*", OWN)], "chat", PLACES)["openai/gpt-4o"][1] == "only own by ann"
 
 
 def test_what_is_over_or_taken_back_does_not_stand() -> None:
     known = [said("a", DISABLED, 5), said("b", NOTHING), said("c", API)]
-    assert [item.subject for item in standing(known, 4)] == ["a", "c"]
-    assert [item.subject for item in standing(known, 5)] == ["c"]
+    assert [item.subject for item in standing_overrides(known, 4)] == ["a", "c"]
+    assert [item.subject for item in standing_overrides(known, 5)] == ["c"]
 
 
 def test_a_pool_that_is_disabled_takes_all_its_engines_out_and_a_forced_route_none() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.config.schema_policies import POLICIES_MOST
 from gateway.config.settings import PolicyRuleSection, parse, version
-from gateway.policies.sets import LONGEST, examine_set, in_words, rules_of, written
+from gateway.policies.sets import LONGEST, describe_rule, examine_set, rules_of, written
 from ledger.policies import PolicySet
 
 CONFIG = parse(
@@ -88,10 +88,10 @@ def test_a_rule_is_told_in_words():
             "shadow": True,
         }
     )  # fmt: skip
-    assert in_words(rule) == (
+    assert describe_rule(rule) == (
         "night: shadow: decided and recorded only; models chat; teams a, b; when stream; "
         "fri 22:00 to 06:00 UTC or 00:00 to 24:00 UTC; only pool:a, x/b, x/c; "
         "75 % pool:a, 25 % x/b; "
         "canary 0.5 % to x/c; at most 0.02 of quality lost; stays inside"
     )
-    assert in_words(PolicyRuleSection(name="rest")) == "rest: every request"
+    assert describe_rule(PolicyRuleSection(name="rest")) == "rest: every request"

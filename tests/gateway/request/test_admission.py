@@ -313,7 +313,7 @@ class Purse:
     def edition(self) -> int:
         return self.news
 
-    def room(self, names) -> int | None:
+    def remaining_pusd(self, names) -> int | None:
         self.asked.append(tuple(names))
         return min((self.rooms[name] for name in names if name in self.rooms), default=None)
 
@@ -337,7 +337,7 @@ def test_the_room_at_a_target_is_that_of_all_its_scopes(rooms: dict[str, int], t
     room = BudgetAdmission(purse).rooms(identity, "m", targets)
     found = [*room.pusd(), *room.pusd()]
     assert len(purse.asked) == 4  # once at each kind of place
-    assert found == 2 * [purse.room(scopes(identity, "m", target)) for target in targets]
+    assert found == 2 * [purse.remaining_pusd(scopes(identity, "m", target)) for target in targets]
     purse.rooms["global"] = 1
     assert [*room.pusd()] == found[: len(targets)], "nothing is new"
     purse.news += 1

@@ -15,7 +15,7 @@ class Flight:
     def first_token(self, now_s) -> None:
         self.firsts += 1
 
-    def grew(self, tokens: int) -> None:
+    def add_tokens(self, tokens: int) -> None:
         self.grown.append(tokens)
 
 
@@ -27,7 +27,7 @@ class Plan:
     def __init__(self, order) -> None:
         self.decision = SimpleNamespace(order=tuple(order))
 
-    def of_one(self, verdict) -> "Plan":
+    def reduce_to(self, verdict) -> "Plan":
         return Plan([verdict])
 
 
@@ -44,22 +44,22 @@ def test_it_is_named_after_its_request() -> None:
 def test_content_moves_times_and_promises() -> None:
     flight = Flight()
     this_attempt = attempt(flight)
-    this_attempt.saw(2.0, 1)
-    this_attempt.saw(3.0, 4)
+    this_attempt.observe_content(2.0, 1)
+    this_attempt.observe_content(3.0, 4)
     assert (this_attempt.first_token_s, this_attempt.last_token_s, this_attempt.events) == (
         2.0,
         3.0,
         4,
     )
     assert flight.grown == [1, 3]
-    attempt().saw(2.0, 1)  # an API's attempt has nothing on the board
+    attempt().observe_content(2.0, 1)  # an API's attempt has nothing on the board
 
 
 def test_gaps_between_arrivals_are_counted_by_their_length() -> None:
     this_attempt = attempt()
     assert (this_attempt.gaps, this_attempt.decode_s) == (None, 0.0)
     for now_s in (2.0, 2.0005, 2.0305, 2.0605, 9.0605):
-        this_attempt.saw(now_s, 1)
+        this_attempt.observe_content(now_s, 1)
     assert this_attempt.gaps is not None
     counted = {
         bound: n for bound, n in zip((*PACE_BOUNDS_S, None), this_attempt.gaps, strict=True) if n
@@ -72,7 +72,7 @@ def test_the_board_hears_of_the_first_chunk_at_once_and_of_others_together() -> 
     flight = Flight()
     this_attempt = attempt(flight)
     for place in range(9):
-        this_attempt.saw(2.0 + place * 0.3 * TELL_S, place + 1)
+        this_attempt.observe_content(2.0 + place * 0.3 * TELL_S, place + 1)
     assert flight.firsts == 3
     assert flight.grown == [1, 4, 4]
     assert this_attempt.events == 9
@@ -89,7 +89,7 @@ def test_what_was_not_chosen_is_let_go_when_the_answer_begins() -> None:
     attempt = Attempt(tries.plan, step, 1, 1.0, holds=(), tries=tries)
     del verdicts
     assert [ref() is None for ref in watched] == [False, False, False]
-    attempt.begins()
+    attempt.start_answer()
     assert [ref() is None for ref in watched] == [False, True, True]
     assert tries.next() is None
     assert attempt.plan is tries.plan

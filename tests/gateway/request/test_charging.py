@@ -457,7 +457,7 @@ def test_an_embedding_is_not_read_for_words(monkeypatch, own):
     """256 texts of 1,536 numbers held up every stream of the worker for 23 ms."""
     read = []
     monkeypatch.setattr(
-        "gateway.request.reported_usage.said_in_answer", lambda body: read.append(body) or 0
+        "gateway.request.reported_usage.answer_content_bytes", lambda body: read.append(body) or 0
     )
     usage = {"prompt_tokens": 10, "total_tokens": 10}
     answer = AttemptOutcome("finished", 200, usage, usage_final=True, answer=b'{"data":[{}]}')

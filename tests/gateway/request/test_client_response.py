@@ -28,7 +28,7 @@ def reply_on(wire: Wire, task: asyncio.Task | None = None) -> ClientResponse:
 async def test_a_whole_answer_names_its_request_and_length() -> None:
     wire = Wire()
     reply = reply_on(wire)
-    await reply.whole(200, [JSON], b"{}")
+    await reply.send_whole(200, [JSON], b"{}")
     head, body = wire.sent
     assert head["headers"] == [
         (b"x-request-id", b"req_1"), (b"content-type", b"application/json"),
@@ -69,7 +69,7 @@ async def test_the_first_reason_ends_it_and_a_full_answer_stands() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     done = reply_on(wire)
-    await done.whole(200, [], b"")
+    await done.send_whole(200, [], b"")
     done.end("client_gone")
     assert done.ended_by is None
 
@@ -118,7 +118,7 @@ async def test_a_whole_answer_goes_in_one_piece_where_it_can(taken: bool) -> Non
         wire, request_id="req_1", clock=lambda: 7.0, task=task,
         connection=SimpleNamespace(answer=answer, unsent=lambda: 0),
     )  # fmt: skip
-    await reply.whole(200, [JSON], b"{}")
+    await reply.send_whole(200, [JSON], b"{}")
     assert given == [(200, [(b"x-request-id", b"req_1"), JSON], b"{}")]
     assert len(wire.sent) == (0 if taken else 2)
     assert reply.started
@@ -134,14 +134,14 @@ async def test_who_takes_a_little_now_and_then_does_not_stall() -> None:
     reply = ClientResponse(
         wire, request_id="req_1", clock=lambda: now[0], task=task, connection=line
     )  # type: ignore[arg-type]  # no more of a connection is asked for here
-    assert not reply.stalls(99.0, 5.0)
+    assert not reply.is_stalled(99.0, 5.0)
     wire.open.clear()
     sending = asyncio.create_task(reply.body(b"x", more=True))
     await asyncio.sleep(0)
     for now_s, kept, stalls in ((11, 900, False), (12, 800, False), (17, 800, False),
                                 (18, 800, True), (19, 700, False), (24, 700, False)):  # fmt: skip
         left[0] = kept
-        assert reply.stalls(float(now_s), 5.0) is stalls, now_s
+        assert reply.is_stalled(float(now_s), 5.0) is stalls, now_s
     wire.open.set()
     await sending
 

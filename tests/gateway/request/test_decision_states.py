@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.request.decision_states import INPUTS_LIMIT_BYTES, KEPT, SnapshotStates
 from router.request_kinds import RequestKind
-from router.snapshot_codec import freeze, thaw
+from router.snapshot_codec import decode, encode
 from router.types import (
     ApiState,
     Candidate,
@@ -45,7 +45,7 @@ API = Candidate("x/m", None, frozenset(), OWN.kinds, 10**6, False, 5, 9, api=Api
 
 
 def plainly(*candidates: Candidate) -> object:
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(freeze(REQUEST, POLICY, candidates)))
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(encode(REQUEST, POLICY, candidates)))
 
 
 def test_a_state_that_was_written_before_reads_the_same() -> None:
@@ -54,7 +54,7 @@ def test_a_state_that_was_written_before_reads_the_same() -> None:
         asked = replace(OWN, bound_pusd=bound), API, replace(API, name="y/m", api=None)
         found = msgspec.msgpack.decode(states.inputs(REQUEST, POLICY, asked))
         assert found == plainly(*asked)
-        assert thaw(found) == (REQUEST, POLICY, asked)
+        assert decode(found) == (REQUEST, POLICY, asked)
 
 
 def test_a_new_state_is_written_anew() -> None:

@@ -73,7 +73,7 @@ def told(tmp_path):
 )
 def test_only_our_own_blindness_changes_the_order(told, silent_s, candidate, found) -> None:
     line = told()
-    line.board.alive(NOW_S - silent_s)
+    line.board.record_alive(NOW_S - silent_s)
     assert line.decide(candidate) == found
     assert line.counted("telemetry") == (1.0 if found[1] else 0.0)
 

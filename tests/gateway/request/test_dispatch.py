@@ -251,7 +251,7 @@ def test_without_the_watcher_a_hang_up_goes_unnoticed(run_stack, patiently, monk
     def blind(_scope, _receive, _reply):
         return lambda: None
 
-    monkeypatch.setattr(inference_api, "_watched", blind)
+    monkeypatch.setattr(inference_api, "_watch_disconnect", blind)
     with run_stack() as stack:
         connection = stack.raw({"model": "late", "messages": MESSAGES, "stream": True})
         patiently(stack.rows)
@@ -502,7 +502,7 @@ def test_a_providers_limit_is_never_overrun(
 
 def test_a_limit_that_nobody_listens_to_is_overrun(stack, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr(TargetStats, "room", lambda *_: None)
+    monkeypatch.setattr(TargetStats, "record_rate_limit", lambda *_: None)
     _, refused = overrun(stack, Quota(30, 1_000_000), max_tokens=3)
     assert refused > 0
 
@@ -511,7 +511,7 @@ def test_who_has_nowhere_else_to_go_is_told_when_to_come_back(stack) -> None:
     stack.forgive("alpha")
     row = stack.runtime.apis.index("alpha/m")
     said = RateLimitHeaders(Allowance(500, 0, 31.0))
-    stack.app.hot._dispatcher.experience.room(row, said)
+    stack.app.hot._dispatcher.experience.record_rate_limit(row, said)
     answer = stack.chat("api", max_tokens=3)
     stack.forgive("alpha")
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "no_feasible_target")

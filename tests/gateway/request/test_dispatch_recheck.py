@@ -74,7 +74,7 @@ def attempt(**changes: object) -> SimpleNamespace:
 def board(tmp_path: Path):
     layout = TableLayout(workers=2, engines=("pool:a/0",), apis=(), peers=True)
     board = SharedLoadTable(tmp_path / "board", layout)
-    PeerLoadRow(board).alive(1.0, 1)
+    PeerLoadRow(board).record_alive(1.0, 1)
     yield board
     board.close()
 
@@ -92,7 +92,7 @@ def ends(
 
     async def waits(silences: SilentEngineDetector) -> str:
         try:
-            with silences.heard(sent, asyncio.current_task()):  # type: ignore[arg-type]
+            with silences.watch_attempt(sent, asyncio.current_task()):  # type: ignore[arg-type]
                 await asyncio.Event().wait()
         except DispatchSuperseded:
             return "moved"
@@ -100,11 +100,11 @@ def ends(
 
     async def play() -> str:
         peers.write(0, before, 1.0)
-        silences = SilentEngineDetector(board, 0, Clock(), DispatchRecheck(board).sent)
+        silences = SilentEngineDetector(board, 0, Clock(), DispatchRecheck(board).schedule_recheck)
         waiting = asyncio.create_task(waits(silences))
         await asyncio.sleep(0)
         peers.write(0, after, 1.0)
-        peers.alive(1.0, hosts)
+        peers.record_alive(1.0, hosts)
         for _ in range(20):
             await asyncio.sleep(0)
         if waiting.done():
@@ -151,7 +151,7 @@ def test_who_could_not_gain_goes_on_waiting(board, changes) -> None:
 
 
 def test_while_nobody_is_heard_nothing_is_done(board) -> None:
-    PeerLoadRow(board).alive(1.0, 0)
+    PeerLoadRow(board).record_alive(1.0, 0)
     assert ends(board, attempt(), hosts=0) == "waits"
 
 
@@ -165,7 +165,7 @@ def test_a_request_goes_to_the_next_target_and_the_engines_part_costs_nothing(
     monkeypatch.setattr(dispatch_recheck, "LOOK_S", 3.0)
     with run_stack(peers=PEERS, policies=[SLOW]) as stack:
         peers = PeerLoadRow(stack.board)
-        peers.alive(time.monotonic(), 1)
+        peers.record_alive(time.monotonic(), 1)
         body = {  # in one piece, so that its engine says nothing for seconds
             "model": "chat", "messages": [{"role": "user", "content": "word " * 2000}],
             "max_tokens": 2500, "ignore_eos": True,

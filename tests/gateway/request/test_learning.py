@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.kinds.completion import SPEC as COMPLETION
 from gateway.kinds.embedding import SPEC as EMBEDDING
@@ -32,7 +32,7 @@ CALL = {
 
 def chat(content="hello", /, *turns, **members):
     body = {"model": "m", "messages": [{"role": "user", "content": content}, *turns], **members}
-    return read_chat(open_members(msgspec.json.encode(body)), max_n=8, session=None)
+    return read_chat(decode_members(msgspec.json.encode(body)), max_n=8, session=None)
 
 
 def read(spec, **body):

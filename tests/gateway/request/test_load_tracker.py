@@ -30,9 +30,9 @@ def test_the_prompt_moves_from_the_queue_into_the_context(board: SharedLoadTable
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
     this_flight.first_token(1.0)
     this_flight.first_token(1.0)
-    this_flight.grew(3)
+    this_flight.add_tokens(3)
     assert board.loads(0)[:4] == [2.0, 103.0, 0.0, 256.0]
-    this_flight.land()
+    this_flight.release()
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
@@ -43,12 +43,12 @@ def test_landing_leaves_nothing_behind(board: SharedLoadTable, events: list[str]
         if event == "first":
             item.first_token(1.0)
         elif event == "grow":
-            item.grew(5)
+            item.add_tokens(5)
         else:
-            item.land()
-    item.land()
+            item.release()
+    item.release()
     assert board.loads(0)[:4] == [2.0, 0.0, 100.0, 256.0]
-    other.land()
+    other.release()
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
 
 
@@ -58,7 +58,7 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadT
     other.first_token(1.0)
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     before = board.loads(0)
-    item.paced(model, observed_s=0.5, steps=10)
+    item.record_pace(model, observed_s=0.5, steps=10)
     after = board.loads(0)
     # Sequences: 4 at both ends; context: 100 at the first token of `one`, 200 at its end; the
     # other's 100 prompt tokens were prefilled between.
@@ -67,10 +67,10 @@ def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadT
     assert after[LoadCell.PREDICTED_STEP_S_TOTAL] - before[LoadCell.PREDICTED_STEP_S_TOTAL] == (
         pytest.approx(predicted)
     )
-    item.paced(model, observed_s=0.5, steps=0)
+    item.record_pace(model, observed_s=0.5, steps=0)
     assert board.loads(0)[LoadCell.OBSERVED_STEP_S_TOTAL] == after[LoadCell.OBSERVED_STEP_S_TOTAL]
-    item.land()
-    other.land()
+    item.release()
+    other.release()
 
 
 def test_a_stream_that_runs_tells_its_pace_in_pieces(board: SharedLoadTable) -> None:
@@ -87,16 +87,16 @@ def test_a_stream_that_runs_tells_its_pace_in_pieces(board: SharedLoadTable) -> 
         return [now - then for now, then in zip(board.loads(0)[sums], before, strict=True)]
 
     reservation.first_token(1.0)
-    reservation.counted(100, 1, 1.0)
-    reservation.counted(100, 11, 1.0 + 0.8 * PIECE_S)
+    reservation.set_counts(100, 1, 1.0)
+    reservation.set_counts(100, 11, 1.0 + 0.8 * PIECE_S)
     assert told() == [0.0, 0.0]
-    reservation.counted(100, 21, 1.0 + PIECE_S)
+    reservation.set_counts(100, 21, 1.0 + PIECE_S)
     assert told() == pytest.approx([PIECE_S, 0.2])
-    reservation.counted(100, 22, 1.0 + 1.5 * PIECE_S)
+    reservation.set_counts(100, 22, 1.0 + 1.5 * PIECE_S)
     assert told() == pytest.approx([PIECE_S, 0.2])
-    reservation.paced(model, observed_s=5.0, steps=50)
+    reservation.record_pace(model, observed_s=5.0, steps=50)
     assert told() == pytest.approx([5.0, 0.5])
-    reservation.land()
+    reservation.release()
 
 
 def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
@@ -114,12 +114,12 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
     assert (queue(), squares()) == ([2.0, 5.0], 100.0**2 + 200.0**2)
     reservation.first_token(7.0)
     assert (queue(), squares()) == ([1.0, 7.0], 200.0**2)
-    other.land()
-    reservation.land()
+    other.release()
+    reservation.release()
     assert (queue()[0], squares()) == (0.0, 0.0)
     last = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, sent_s=9.0))
     assert queue() == [1.0, 9.0]
-    last.land()
+    last.release()
 
 
 JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)
@@ -138,8 +138,8 @@ def test_promises_that_come_due_are_judged(board: SharedLoadTable) -> None:
     reservation.first_token(0.5)
     reservation.first_token(9.0)
     assert judged(board, before) == pytest.approx([kept, 0.0, 1.0, 0.0])
-    reservation.paced(model, observed_s=0.6, steps=10)
-    reservation.land()
+    reservation.record_pace(model, observed_s=0.6, steps=10)
+    reservation.release()
     assert judged(board, before) == pytest.approx([kept, missed, 2.0, 1.0])
 
 
@@ -148,7 +148,7 @@ def test_without_a_promise_nothing_is_judged(board: SharedLoadTable) -> None:
     for slo in (None, Slo()):
         reservation = LoadReservation(board, 0, 0, ReservedLoad(100, 256, 1, slo=slo))
         reservation.first_token(9.0)
-        reservation.land()
+        reservation.release()
     assert judged(board, before) == [0.0] * 4
 
 
@@ -165,10 +165,10 @@ def followed(board: SharedLoadTable, places: list[int], *, output: int = 200) ->
 def test_counts_that_cannot_be_leave_nothing_behind(board: SharedLoadTable, prompt, output) -> None:
     this_followed = followed(board, [3])
     this_followed.first_token(1.0)
-    this_followed.counted(prompt, output, 9.0)
-    this_followed.counted(prompt, output, 9.1)
+    this_followed.set_counts(prompt, output, 9.0)
+    this_followed.set_counts(prompt, output, 9.1)
     assert board.loads(0)[LoadCell.CONTEXT_TOKENS] == 100.0
-    this_followed.land()
+    this_followed.release()
     assert board.loads(0)[:4] == [0.0] * 4
 
 
@@ -181,16 +181,16 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: SharedLoadTable
     first_followed = followed(board, places)
     first_followed.first_token(1.0)
     assert residents(0.1) == ()  # nothing was heard of it
-    first_followed.counted(120, 1, 8.5)
+    first_followed.set_counts(120, 1, 8.5)
     assert residents(8.6) == ()  # nor of its pace
-    first_followed.counted(
+    first_followed.set_counts(
         120, 5, 9.0
     )  # the prompt was longer than estimated: the promise moves with it
     assert residents(9.0) == ((125.0, 320.0, 0.0),)
     assert residents(9.5) == ((125.0, 320.0, 4.0),)  # 8 tokens a second
     assert residents(10.1) == ()  # too long ago
     assert board.loads(0)[:4] == [1.0, 125.0, 0.0, 384.0]
-    first_followed.counted(120, 201, 9.5)  # more than was promised: a block more
+    first_followed.set_counts(120, 201, 9.5)  # more than was promised: a block more
     assert residents(9.5) == ((321.0, 449.0, 0.0),)
     assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0
     other = followed(board, places)
@@ -198,8 +198,8 @@ def test_a_followed_sequence_stands_in_a_place_of_its_own(board: SharedLoadTable
     assert places == []
     assert board.loads(0)[LoadCell.PROMISED_TOKENS] == 512.0 + 2 * 384.0
     for each in (first_followed, other, third):
-        each.land()
-        each.land()
+        each.release()
+        each.release()
     assert residents(9.5) == ()
     assert sorted(places) == [3, 7]
     assert board.loads(0)[:4] == [0.0, 0.0, 0.0, 0.0]
@@ -211,10 +211,10 @@ def test_what_is_not_followed_takes_no_place(board: SharedLoadTable) -> None:
         board, 0, 0, ReservedLoad(prompt_tokens=100, kv_tokens=256, sequences=2), places
     )
     reservation.first_token(1.0)
-    reservation.counted(90, 30, 1.0)
+    reservation.set_counts(90, 30, 1.0)
     assert (places, board.residents(0, now_s=1.0, limit_s=9.0)) == ([0], ())
     assert board.loads(0)[:4] == [2.0, 100.0, 0.0, 256.0]
-    reservation.land()
+    reservation.release()
 
 
 def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None:
@@ -228,13 +228,13 @@ def test_the_tightest_pace_that_is_promised_stands_while_it_flies(board) -> None
 
     loose, nothing, tight, same = fly(50.0), fly(None), fly(20.0), fly(20.0)
     assert board.cells[cell] == 20.0
-    tight.land()
-    tight.land()
+    tight.release()
+    tight.release()
     assert board.cells[cell] == 20.0
-    same.land()
+    same.release()
     assert board.cells[cell] == 50.0
-    nothing.land()
-    loose.land()
+    nothing.release()
+    loose.release()
     assert board.cells[cell] == 0.0
 
 

@@ -154,7 +154,9 @@ def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wal
 ) -> None:
     began_us = 1_780_000_000_000_000
     parts.clock.wall_us = lambda: began_us
-    monkeypatch.setattr("gateway.request.metering.opening", lambda _attempt, opened_us: opened_us)
+    monkeypatch.setattr(
+        "gateway.request.metering.opened_record", lambda _attempt, opened_us: opened_us
+    )
     metering.open(attempt)  # at 10 s of the monotonic clock, and settled at 12
     parts.clock.wall_us = lambda: began_us + 2_000_000 + step_us
     metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))

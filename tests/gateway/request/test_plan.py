@@ -106,7 +106,7 @@ def test_of_a_plan_stays_what_its_one_answer_needs(plan_of) -> None:
     for place in range(2):
         plan = plan_of()
         verdict = plan.decision.order[place]
-        kept = plan.of_one(verdict)
+        kept = plan.reduce_to(verdict)
         assert kept.decision.order == (verdict,)
         assert set(kept.decision.verdicts) == {verdict, plan.best_own}
         assert (kept.best_own, kept.spill_reason) == (plan.best_own, plan.spill_reason)

@@ -18,7 +18,7 @@ from backends.errors import (
     WrongAddress,
 )
 from gateway.errors import RequestError
-from gateway.request.refusals import FAILURES, failed, infeasible, over_budget, status_of
+from gateway.request.refusals import FAILURES, infeasible, over_budget, status_of, upstream_failure
 from ledger.budgets.client import BudgetRefusal
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
@@ -43,14 +43,14 @@ SECRET = "sk-live-1234"
     ],
 )
 def test_a_targets_failure(error: BackendError, http, code, status, logged) -> None:
-    told = failed(error)
+    told = upstream_failure(error)
     assert (told.row.status, told.row.code) == (http, code)
     assert SECRET not in told.message
     assert status_of(error) == (status, logged)
 
 
 def test_a_wrong_address_is_named_as_ours() -> None:
-    assert "`base_url`" in failed(WrongAddress(SECRET, status=404)).message
+    assert "`base_url`" in upstream_failure(WrongAddress(SECRET, status=404)).message
 
 
 def test_every_failure_names_its_target_and_what_to_do() -> None:
@@ -58,7 +58,7 @@ def test_every_failure_names_its_target_and_what_to_do() -> None:
     assert set(FAILURES) == set(kinds)
     for kind in kinds.values():
         for error in (kind(SECRET), kind(SECRET, status=418), kind(SECRET, retry_after_s=2.5)):
-            told = failed(error, "openai/gpt-4o", ["pool:a/0", "pool:a/0"])
+            told = upstream_failure(error, "openai/gpt-4o", ["pool:a/0", "pool:a/0"])
             assert told.backend == "openai/gpt-4o"
             assert told.message.startswith("Upstream `openai/gpt-4o` ")
             assert told.message.count("after `pool:a/0` failed") == 1
@@ -71,13 +71,13 @@ def test_every_failure_names_its_target_and_what_to_do() -> None:
 
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:
-    assert failed(UpstreamOverloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
+    assert upstream_failure(UpstreamOverloaded("x", retry_after_s=7.0)).retry_after_s == 7.0
     assert (
-        failed(UpstreamOverloaded("x")).retry_after_s
-        == failed(DispatchSuperseded("x")).retry_after_s
+        upstream_failure(UpstreamOverloaded("x")).retry_after_s
+        == upstream_failure(DispatchSuperseded("x")).retry_after_s
         == 1.0
     )
-    assert failed(ServerError("x")).retry_after_s is None
+    assert upstream_failure(ServerError("x")).retry_after_s is None
 
 
 def test_a_spent_budget_is_named_with_its_reset_and_not_hammered() -> None:

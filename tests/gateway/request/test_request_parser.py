@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
@@ -72,7 +72,7 @@ def test_an_api_is_asked_for_final_usage_only() -> None:
 
 def test_the_clients_bytes_are_not_touched_otherwise() -> None:
     text = b'{"model":"m","messages":[ {"role":"user","content":"h\\u00e9 1.0e3"} ],"x":1.00}'
-    request = read_chat(open_members(text), max_n=1, session=None)
+    request = read_chat(decode_members(text), max_n=1, session=None)
     body = body_for(request, upstream_model="m", own=False, max_tokens_cap=None, salt=None)
     assert b'[ {"role":"user","content":"h\\u00e9 1.0e3"} ]' in body
     assert b'"x":1.00' in body

@@ -266,9 +266,14 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     monkeypatch.setattr(response_writer, "_headers", lambda *_: [])
     asked = SimpleNamespace(kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
-        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, saw=lambda *_: None,
-        first_token_s=None, dispatched_s=0.0,
-    )  # fmt: skip
+        plan=SimpleNamespace(asked=asked),
+        own=False,
+        events=0,
+        relay=None,
+        observe_content=lambda *_: None,
+        first_token_s=None,
+        dispatched_s=0.0,
+    )
     handing = response_writer.ResponseWriter(
         SimpleNamespace(settle=settle), SimpleNamespace(now_s=lambda: 1.0)
     )
@@ -335,14 +340,16 @@ def told_of(monkeypatch):
         attempt = SimpleNamespace(
             plan=SimpleNamespace(asked=SimpleNamespace(kind=RequestKind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
-            saw=lambda *_: None,
+            observe_content=lambda *_: None,
             last=last,
             own=own,
         )
         clock = SimpleNamespace(now_s=lambda: 1.0)
         handing = response_writer.ResponseWriter(SimpleNamespace(settle=settle), clock)
         try:
-            await handing.answer(attempt, Answer(), SimpleNamespace(whole=whole, ended_by=None))
+            await handing.answer(
+                attempt, Answer(), SimpleNamespace(send_whole=whole, ended_by=None)
+            )
         except BackendError:
             assert settled == sent == []
             raise
@@ -371,7 +378,10 @@ def stream():
             return b""
 
         attempt = SimpleNamespace(
-            events=0, dispatched_s=0.0, first_token_s=None, saw=lambda *what: seen.append(what)
+            events=0,
+            dispatched_s=0.0,
+            first_token_s=None,
+            observe_content=lambda *what: seen.append(what),
         )
         reply = SimpleNamespace(push=push, ended_by=None)
         return (

@@ -9,10 +9,10 @@ def tries(retries: RetryBudget, requests: int, *, answered: bool) -> int:
     """How many there are when each request's first try fails."""
     count = 0
     for _ in range(requests):
-        retries.asked()
+        retries.count_request()
         count += 1
         if retries.allowed:
-            retries.ended(ok=answered)
+            retries.record_retry(ok=answered)
             count += 1
     return count
 
@@ -30,7 +30,7 @@ def test_the_first_success_opens_it_again() -> None:
     retries = RetryBudget()
     tries(retries, 500, answered=False)
     for _ in range(10):  # a tenth each
-        retries.asked()
+        retries.count_request()
     assert retries.allowed
     assert tries(retries, 100, answered=True) == 200
 
@@ -39,7 +39,7 @@ def test_a_burst_of_failures_is_not_held_against_it_for_ever() -> None:
     """What was under way when everything went down may be more than the reserve."""
     retries = RetryBudget()
     for _ in range(1000):
-        retries.ended(ok=False)
+        retries.record_retry(ok=False)
     for _ in range(round((RESERVE + 1) / SHARE) + 1):
-        retries.asked()
+        retries.count_request()
     assert retries.allowed

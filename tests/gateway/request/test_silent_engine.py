@@ -19,7 +19,7 @@ from gateway.request.silent_engine import (
     PATIENCE_S,
     UNFORECAST_S,
     SilentEngineDetector,
-    patience_s,
+    silence_timeout_s,
 )
 from gateway.table_layout import LoadCell, TableLayout
 
@@ -76,7 +76,7 @@ def silences(board: SharedLoadTable, time: Time) -> SilentEngineDetector:
 
 async def waits(silences: SilentEngineDetector, asked: Asked) -> str:
     try:
-        with silences.heard(asked, asyncio.current_task()):  # type: ignore[arg-type]
+        with silences.watch_attempt(asked, asyncio.current_task()):  # type: ignore[arg-type]
             await asyncio.Event().wait()
     except FirstTokenTimeout:
         return "moved"
@@ -86,7 +86,7 @@ async def waits(silences: SilentEngineDetector, asked: Asked) -> str:
 async def passes(silences: SilentEngineDetector, time: Time, seconds: float) -> None:
     for _ in range(round(seconds / LOOK_S)):
         time.now_s += LOOK_S
-        silences.look()
+        silences.check_engines()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -160,7 +160,7 @@ def test_a_process_that_stood_still_blames_nobody(board, silences, time) -> None
         create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         await asyncio.sleep(0)
         time.now_s += 20.0 + LATE_S
-        silences.look()
+        silences.check_engines()
         await asyncio.sleep(0)
         assert not create_task.done()
         create_task.cancel()
@@ -178,11 +178,11 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
             assert await create_task == "moved"
             pauses.append(board.loads(0)[LoadCell.ASK_AT_S] - board.loads(0)[LoadCell.SILENT_S])
             time.now_s = board.loads(0)[LoadCell.ASK_AT_S] + LOOK_S
-            silences.look()
+            silences.check_engines()
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 8.0, ASK_AGAIN_LIMIT_S])
         hears(board, time)
         time.now_s += 0.2
-        silences.look()
+        silences.check_engines()
         create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
         await passes(silences, time, PATIENCE_S + 0.5)
         assert await create_task == "moved"
@@ -194,7 +194,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
 
 def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time) -> None:
     async def play() -> None:
-        waiting = silences.heard(Asked(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
+        waiting = silences.watch_attempt(Asked(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
         with pytest.raises(TimeoutError), waiting:
             raise TimeoutError
 
@@ -203,7 +203,7 @@ def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time
 
 def test_patience_is_by_the_forecast() -> None:
     def of(**told) -> float:
-        return patience_s(Asked(0.0, **told))  # type: ignore[arg-type]
+        return silence_timeout_s(Asked(0.0, **told))  # type: ignore[arg-type]
 
     assert of(ttft_ms=100.0) == pytest.approx(PATIENCE_S + 0.3)
     assert of(ttft_ms=None) == UNFORECAST_S

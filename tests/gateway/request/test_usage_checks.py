@@ -17,9 +17,9 @@ from gateway.request.usage_checks import (
     is_impossible,
     is_too_high,
     is_too_low,
+    is_worth_reading,
     least_of,
     most_tokens,
-    worth_reading,
 )
 from ledger.journals.records import TokenCounts
 
@@ -148,7 +148,7 @@ def test_an_honest_count_is_never_disputed(words, merge, choices):
 def test_what_is_not_worth_reading_has_too_little_text_to_matter(output, said, frame):
     """An answer is left unread only while what could be wrong is smaller than its frame."""
     tokens, size = TokenCounts(output=output), said + frame
-    if not worth_reading(tokens, 1, size):
+    if not is_worth_reading(tokens, 1, size):
         assert said <= LONGEST_TOKEN_BYTES * output
         assert 2 * (output - UNSEEN_TOKENS) <= size
 
@@ -156,6 +156,6 @@ def test_what_is_not_worth_reading_has_too_little_text_to_matter(output, said, f
 def test_a_usual_answer_is_not_read_again():
     said = "The quick brown fox. " * 20
     body = msgspec.json.encode({"id": "x" * 40, "choices": [{"message": {"content": said}}]})
-    assert not worth_reading(TokenCounts(output=100), 1, len(body))
-    assert worth_reading(TokenCounts(output=900), 1, len(body))
-    assert worth_reading(TokenCounts(output=1), 1, 10_000)
+    assert not is_worth_reading(TokenCounts(output=100), 1, len(body))
+    assert is_worth_reading(TokenCounts(output=900), 1, len(body))
+    assert is_worth_reading(TokenCounts(output=1), 1, 10_000)

@@ -12,7 +12,7 @@ from backends.stepmodel import FittedStepModel
 from gateway.config.settings import Settings, parse
 from gateway.whatif.replay_fleet import ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from ledger.prices.book import Price, PriceBook, PriceTerms
 from ledger.prices.rates import rates_from
 
@@ -94,7 +94,7 @@ def busy(house, poisson) -> dict[str, Any]:
     told: list[int] = []
     sets = [("new", _under("loose")), ("old", _under("tight"))]
     arrivals = poisson(25.0, 1200)
-    document = trial(house, sets, arrivals, 1, lambda _name, done: told.append(done))
+    document = run_whatif(house, sets, arrivals, 1, lambda _name, done: told.append(done))
     assert (told[0], told[-1]) == (0, 1200)
     document["traffic"] |= {"source": "x.csv", "form": "ours", "left_out": 0, "times": 1.0}
     return document

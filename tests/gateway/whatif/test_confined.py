@@ -13,7 +13,7 @@ from routed import Routed, Terms
 
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import ApiPrice, Arrival
@@ -51,7 +51,7 @@ def played(*, confined: bool) -> tuple[float, float, float]:
     }
     terms = {name: Terms(policy, PRICE, 8192) for name, policy in policies.items()}
     seats = [ReplayEngine("pool:own/0", SHAPE, EngineKnowledge())]
-    latencies = draws(len(asked), Latency(), 7)
+    latencies = draw_latencies(len(asked), Latency(), 7)
     slos = dict.fromkeys(terms, SLO)
     outcomes = Replay(seats, slos, asked, latencies, EngineKnowledge()).run(Routed(terms))
     own = [outcome for outcome in outcomes if outcome.engine is not None]
@@ -60,8 +60,8 @@ def played(*, confined: bool) -> tuple[float, float, float]:
         for outcome in outcomes
         if outcome.arrival.model == INSIDE and outcome.arrival.at_s > SETTLED_S
     ]
-    served = sum(item.engine is not None and item.kept(SLO) for item in inside)
-    kept = sum(item.kept(SLO) for item in own)
+    served = sum(item.engine is not None and item.has_met_slo(SLO) for item in inside)
+    kept = sum(item.has_met_slo(SLO) for item in own)
     return served / len(inside), kept / len(own), len(own) / len(outcomes)
 
 

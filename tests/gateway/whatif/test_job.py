@@ -80,7 +80,7 @@ def run(url, tmp_path, monkeypatch):
     def main(order: WhatIfJobSpec) -> WhatIfResult:
         given = io.BytesIO(msgspec.json.encode(order) + b"\n")
         monkeypatch.setattr(job.sys, "stdin", SimpleNamespace(buffer=given))
-        monkeypatch.setattr(job, "_give_way", lambda: None)
+        monkeypatch.setattr(job, "_lower_priority", lambda: None)
         monkeypatch.setattr(job, "_end_with_starter", lambda: None)
         job.main([str(tmp_path)], {URL_VARIABLE: url})
         return told(tmp_path)

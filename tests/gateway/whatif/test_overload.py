@@ -18,7 +18,7 @@ class TakesAll:
     def choose(self, arrival, seats, now_s, worker):
         return ReplayChoice(seats[0], arrival.prompt_tokens, 2000)
 
-    def ended(self, outcome) -> None: ...
+    def on_ended(self, outcome) -> None: ...
 
     def tick(self, seats, now_s) -> None: ...
 
@@ -36,7 +36,7 @@ def goodput(
 ) -> tuple[float, float]:
     """Answers a second that kept their promise, and their share of what was asked in that time."""
     asked = [outcome for outcome in outcomes if since_s <= outcome.arrival.at_s < until_s]
-    kept = sum(request.engine is not None and request.kept(slo) for request in asked)
+    kept = sum(request.engine is not None and request.has_met_slo(slo) for request in asked)
     return kept / (until_s - since_s), kept / len(asked)
 
 

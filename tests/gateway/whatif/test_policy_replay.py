@@ -6,19 +6,19 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import replace
 
 from gateway.config.settings import Settings
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import Replay
 from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from ledger.prices.book import PriceBook
 
 
 def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
     arrivals = poisson(40.0, 600, ("inside",))
     sets = [("queued", under("queued")), ("alone", under("alone"))]
-    queued, alone = trial(house, sets, arrivals, 1, lambda *_: None)["results"]
+    queued, alone = run_whatif(house, sets, arrivals, 1, lambda *_: None)["results"]
     assert alone["dollars"]["api_usd"] == queued["dollars"]["api_usd"] == 0.0
     assert alone["classes"][0]["refused"] > queued["classes"][0]["refused"]
     assert alone["classes"][0]["waited_ms_mean"] == 0.0 < queued["classes"][0]["waited_ms_mean"]
@@ -30,7 +30,7 @@ def test_who_may_not_leave_does_not_whatever_the_model_allows(house, under, pois
         item._replace(inside=number % 2 == 0) for number, item in enumerate(poisson(60, 400))
     ]
     planned = PolicyReplay(house, under("loose"), arrivals[-1].at_s)
-    apis = {"openai/mini": draws(len(arrivals), house.seen["openai/mini"].latency, 1)}
+    apis = {"openai/mini": draw_latencies(len(arrivals), house.seen["openai/mini"].latency, 1)}
     seen = Replay(planned.seats, {}, arrivals, (), apis=apis).run(planned)
     left = [event.arrival.inside for event in seen if event.choice and event.choice.api]
     assert left  # the others' traffic does

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from backends.simulator.latency import Latency
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import AT_THE_API, Replay, ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
@@ -28,7 +28,7 @@ class Fixed:
             return AT_THE_API
         return ReplayChoice(seats[0], arrival.prompt_tokens, 2000, self.patience_s)
 
-    def ended(self, outcome) -> None:
+    def on_ended(self, outcome) -> None:
         self.seen.append(outcome)
 
     def tick(self, seats, now_s) -> None:
@@ -37,7 +37,9 @@ class Fixed:
 
 def replayed(shape, arrivals, chooser) -> list[ReplayOutcome]:
     seats = [ReplayEngine("pool:own/0", shape, EngineKnowledge())]
-    return Replay(seats, {"chat": SLO}, arrivals, draws(len(arrivals), Latency(), 1)).run(chooser)
+    return Replay(seats, {"chat": SLO}, arrivals, draw_latencies(len(arrivals), Latency(), 1)).run(
+        chooser
+    )
 
 
 def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> None:
@@ -46,7 +48,7 @@ def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> N
     assert [outcome.arrival for outcome in outcomes] == arrivals
     assert sorted(map(id, chooser.seen)) == sorted(map(id, outcomes))
     assert all(outcome.engine == "pool:own/0" and outcome.ttft_s < 1.0 for outcome in outcomes)
-    assert all(outcome.kept(SLO) for outcome in outcomes)
+    assert all(outcome.has_met_slo(SLO) for outcome in outcomes)
     assert outcomes == replayed(shape, arrivals, Fixed())
     assert chooser.ticks == pytest.approx(
         [arrivals[0].at_s + second for second in range(len(chooser.ticks))]
@@ -56,13 +58,13 @@ def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> N
 def test_the_api_answers_in_its_drawn_time(shape, poisson) -> None:
     arrivals = poisson(5.0, 50)
     outcomes = replayed(shape, arrivals, Fixed(None))
-    for outcome, answer in zip(outcomes, draws(50, Latency(), 1), strict=True):
+    for outcome, answer in zip(outcomes, draw_latencies(50, Latency(), 1), strict=True):
         assert (outcome.engine, outcome.ttft_s) == (None, answer.ttft_s)
 
 
 def test_an_overloaded_engine_breaks_its_promises(shape, poisson) -> None:
     outcomes = replayed(shape, poisson(60.0, 600), Fixed())
-    assert sum(outcome.kept(SLO) for outcome in outcomes) < 400
+    assert sum(outcome.has_met_slo(SLO) for outcome in outcomes) < 400
 
 
 def test_who_waited_too_long_is_taken_to_the_api(shape) -> None:
@@ -88,7 +90,7 @@ def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
         Arrival(at_s, 20_000, 5, "chat") for at_s in (1.0, 1.01, 1.02, 1.2, 1.26, 1.27, 1.4)
     ]
     seats = [ReplayEngine("pool:own/0", shape, knowledge)]
-    answers = draws(len(arrivals), Latency(), 1)
+    answers = draw_latencies(len(arrivals), Latency(), 1)
     outcomes = Replay(seats, {"chat": SLO}, arrivals, answers, knowledge).run(Twice())
     # in turns by worker: the third saw the second, which had seen the first; the sixth the fifth
     assert [outcome.abandoned for outcome in outcomes] == [
@@ -105,9 +107,9 @@ def test_who_was_sent_while_others_sent_is_looked_at_again(shape) -> None:
 
 def test_a_promise_of_nothing_is_always_kept() -> None:
     outcome = ReplayOutcome(Arrival(0.0, 1, 1, "chat"), None, ttft_s=99.0, tpot_s=9.0)
-    assert outcome.kept(Slo())
-    assert not outcome.kept_ttft(SLO)
-    assert not outcome.kept_tpot(SLO)
+    assert outcome.has_met_slo(Slo())
+    assert not outcome.has_met_ttft(SLO)
+    assert not outcome.has_met_tpot(SLO)
 
 
 def test_nothing_asked_is_nothing_answered(shape) -> None:
@@ -130,7 +132,7 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
     lone = [item._replace(at_s=20.0 + 33 * place) for place, item in enumerate(poisson(1.0, 40))]
     again = [item._replace(at_s=1_400.0 + item.at_s) for item in poisson(20.0, 100, seed=2)]
     arrivals = [*burst, *lone, *again]
-    apis = {"openai/mini": draws(len(arrivals), Latency(), 1)}
+    apis = {"openai/mini": draw_latencies(len(arrivals), Latency(), 1)}
     found, factors = [], []
     for kind in (Stepping, Replay):
         planned = PolicyReplay(house, under(rule), arrivals[-1].at_s)
@@ -159,7 +161,7 @@ def test_a_month_of_few_requests_is_as_few_steps(shape, monkeypatch) -> None:
         ReplayEngine, "advance", lambda seat, at_s: advances.append(at_s) or advance(seat, at_s)
     )
     outcomes = replayed(shape, arrivals, chooser)
-    assert all(outcome.kept(SLO) for outcome in outcomes)
+    assert all(outcome.has_met_slo(SLO) for outcome in outcomes)
     assert len(chooser.ticks) <= 4 * len(arrivals)
     assert len(folds) <= 4 * len(arrivals)
     assert len(advances) <= 9 * len(arrivals)

@@ -118,7 +118,7 @@ def test_what_others_did_at_the_moment_of_dispatch_is_known_later(shape) -> None
     mine = send(seat, "2", 1.0, worker=1)
     send(seat, "3", 1.01, worker=0)  # came after
     send(seat, "4", 1.03, worker=1)
-    assert seat.missed(mine) == (1.0, 0.0, 1000.0, 1600.0)
+    assert seat.missed_load(mine) == (1.0, 0.0, 1000.0, 1600.0)
     seat.advance(1.05)
     assert seat.is_looked_at_again
     once = EngineKnowledge(workers=2, skew_s=0.05, looks_again=False)

@@ -9,7 +9,7 @@ from gateway.whatif.replay_fleet import (
     HouseError,
     ReplayFleet,
     engine_models,
-    pools_asked,
+    pools_of_models,
 )
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import PriceBook
@@ -39,8 +39,8 @@ MEASURED = CapacityRow(
 
 
 def test_pools_are_those_that_the_models_may_use() -> None:
-    assert pools_asked(SETTINGS, iter(["far"])) == []
-    assert pools_asked(SETTINGS, iter(["alias", "chat"])) == ["sim", "real"]
+    assert pools_of_models(SETTINGS, iter(["far"])) == []
+    assert pools_of_models(SETTINGS, iter(["alias", "chat"])) == ["sim", "real"]
 
 
 def test_who_says_how_fast_an_engine_is() -> None:

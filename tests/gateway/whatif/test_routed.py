@@ -7,7 +7,7 @@ import pytest
 from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
-from gateway.whatif.apis import draws
+from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import ApiPrice, Arrival
@@ -25,13 +25,15 @@ def run(shape, arrivals, variant=None, knowledge=None, engines=1):
     seats = [ReplayEngine(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
     slos = {name: item.policy.slo for name, item in TERMS.items()}
     routed = Routed(TERMS, variant or Variant())
-    replay = Replay(seats, slos, arrivals, draws(len(arrivals), Latency(), 1), knowledge)
+    replay = Replay(seats, slos, arrivals, draw_latencies(len(arrivals), Latency(), 1), knowledge)
     return replay.run(routed), routed
 
 
 def kept(outcomes: list[ReplayOutcome]) -> list[ReplayOutcome]:
     return [
-        outcome for outcome in outcomes if outcome.engine is not None and outcome.kept(POLICY.slo)
+        outcome
+        for outcome in outcomes
+        if outcome.engine is not None and outcome.has_met_slo(POLICY.slo)
     ]
 
 

@@ -4,7 +4,7 @@ from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.stickiness_cost import StickinessCost
 from gateway.whatif.tables import notes, tables
 from gateway.whatif.traffic import Arrival
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.types import Candidate, Verdict
@@ -24,20 +24,20 @@ def test_a_session_stays_and_pays_what_the_better_target_would_have_saved() -> N
     holding = StickinessCost()
     assert holding.target("chat", ONE) is None
     first = [verdict("dear", Reason.CHEAPEST, 900), verdict("cheap", Reason.COSTLIER, 300)]
-    holding.chose("chat", ONE, first, 0)
+    holding.record_choice("chat", ONE, first, 0)
     assert holding.target("chat", ONE) == "dear"
     assert holding.target("chat", ONE._replace(tenant="ads")) is None
     held = [verdict("dear", Reason.STICKY, 900), verdict("cheap", Reason.STICKY, 300)]
-    holding.chose("chat", ONE, held, 0)
+    holding.record_choice("chat", ONE, held, 0)
     best = [verdict("dear", Reason.STICKY, 900), verdict("cheap", Reason.COSTLIER, 950)]
-    holding.chose("chat", ONE, best, 0)  # the session's is the best one anyway
+    holding.record_choice("chat", ONE, best, 0)  # the session's is the best one anyway
     assert holding.document() == {"requests": 3, "held": 1, "api_usd_more": 600 / 1e12}
 
 
 def test_who_has_no_session_is_not_counted() -> None:
     holding = StickinessCost()
     order = [verdict("dear", Reason.STICKY, 900), verdict("cheap", Reason.STICKY, 300)]
-    holding.chose("chat", ONE._replace(session=""), order, 0)
+    holding.record_choice("chat", ONE._replace(session=""), order, 0)
     assert holding.document()["requests"] == 0
 
 
@@ -48,8 +48,8 @@ def test_sessions_are_held_in_a_trial_and_its_tables_say_so(house, under, poisso
     sticky = {"chat": settings.models["chat"].model_copy(update={"sticky": "session"})}
     house.settings.models.update(sticky)
     try:
-        document = trial(house, [("new", settings)], arrivals, 1, lambda *_: None)
-        (without,) = trial(house, [("new", settings)], plain, 1, lambda *_: None)["results"]
+        document = run_whatif(house, [("new", settings)], arrivals, 1, lambda *_: None)
+        (without,) = run_whatif(house, [("new", settings)], plain, 1, lambda *_: None)["results"]
     finally:
         house.settings.models["chat"] = settings.models["chat"]
     found = document["results"][0]["sessions"]

@@ -6,9 +6,9 @@ from gateway.whatif.traffic import Arrival
 from gateway.whatif.traffic_selection import (
     TrafficSelection,
     WhatIfInputError,
-    arranged,
+    arrange_traffic,
+    engine_model_source,
     house_of,
-    modelled,
     pool_and_model,
 )
 
@@ -17,12 +17,12 @@ TRAFFIC = TrafficSelection(ARRIVALS, 10**15, {}, {})
 
 
 def test_names_are_replaced_and_time_runs_faster(under) -> None:
-    found = arranged(under("tight"), TRAFFIC, ["old=inside"], 2.0)
+    found = arrange_traffic(under("tight"), TRAFFIC, ["old=inside"], 2.0)
     assert [(arrival.at_s, arrival.model) for arrival in found.arrivals] == [
         (0.0, "chat"),
         (2.0, "inside"),
     ]
-    plain = arranged(under("tight"), TRAFFIC, ["chat"], 1.0)
+    plain = arrange_traffic(under("tight"), TRAFFIC, ["chat"], 1.0)
     assert {arrival.model for arrival in plain.arrivals} == {"chat"}
 
 
@@ -36,20 +36,20 @@ def test_names_are_replaced_and_time_runs_faster(under) -> None:
 )
 def test_a_name_that_nobody_has_is_told_with_those_that_are(under, named, words) -> None:
     with pytest.raises(WhatIfInputError, match=words):
-        arranged(under("tight"), TRAFFIC, named, 1.0)
+        arrange_traffic(under("tight"), TRAFFIC, named, 1.0)
     nameless = TrafficSelection([Arrival(0.0, 10, 5, "")], 10**15, {}, {})
     with pytest.raises(WhatIfInputError, match="names no model"):
-        arranged(under("tight"), nameless, [], 1.0)
+        arrange_traffic(under("tight"), nameless, [], 1.0)
 
 
 def test_an_engine_is_named_by_pool_and_profile() -> None:
     word = "chat=h100-llama-3.1-8b-fp8"
-    assert modelled(word, pool_and_model(word)[1]).source.startswith("profile h100")
+    assert engine_model_source(word, pool_and_model(word)[1]).source.startswith("profile h100")
     for bad in ("chat", "=x", "chat="):
         with pytest.raises(WhatIfInputError, match="say POOL=PROFILE"):
             pool_and_model(bad)
     with pytest.raises(WhatIfInputError, match="neither a profile"):
-        modelled("chat=/etc/passwd", "/etc/passwd")
+        engine_model_source("chat=/etc/passwd", "/etc/passwd")
 
 
 def test_a_house_has_the_engines_of_the_pools_that_are_asked(under, house) -> None:
@@ -61,7 +61,7 @@ def test_a_house_has_the_engines_of_the_pools_that_are_asked(under, house) -> No
 
 def test_policies_hours_are_those_in_which_the_requests_came(under, house) -> None:
     traffic = TrafficSelection(ARRIVALS[:1], 10**15, {}, {}, came_us=5 * 10**14)
-    faster = arranged(under("tight"), traffic, [], 4.0)
+    faster = arrange_traffic(under("tight"), traffic, [], 4.0)
     found = house_of(under("tight"), house.prices, faster, {}, None)
     assert found.start_us == 10**15
     assert found.calendar.wall_us(900.0) == 5 * 10**14 + 3600 * 10**6

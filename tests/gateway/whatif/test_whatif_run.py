@@ -1,12 +1,12 @@
 """Two sets of policies meet the same traffic."""
 
-from gateway.whatif.whatif_run import trial
+from gateway.whatif.whatif_run import run_whatif
 
 
 def test_a_set_does_not_disagree_with_itself(house, under, poisson) -> None:
     """The negative control: nothing but the policies differs between two sets."""
     sets = [("a", under("tight")), ("b", under("tight"))]
-    document = trial(house, sets, poisson(25.0, 300), 1, lambda *_: None)
+    document = run_whatif(house, sets, poisson(25.0, 300), 1, lambda *_: None)
     assert document["disagreement"]["moved"] == 0
     first, second = document["results"]
     assert {**first, "policy": ""} == {**second, "policy": ""}

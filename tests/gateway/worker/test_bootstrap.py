@@ -61,7 +61,7 @@ def test_an_engines_key_is_optional(make_backend) -> None:
 )
 def test_what_is_missing_for_readiness(draining, connected, recorded, missing) -> None:
     hot, desk = SimpleNamespace(draining=draining), SimpleNamespace(connected=connected)
-    assert readiness(hot, desk, SimpleNamespace(look=lambda: recorded)) == missing
+    assert readiness(hot, desk, SimpleNamespace(is_open=lambda: recorded)) == missing
 
 
 def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:

@@ -15,7 +15,7 @@ def test_each_change_is_logged_once(caplog) -> None:
     reasons = iter([None, "disk full", "disk full", "disk full", None, None])
     recording = JournalGate(SimpleNamespace(refusal=lambda: next(reasons)))
     with caplog.at_level(logging.WARNING):
-        taken = [recording.look() for _ in range(6)]
+        taken = [recording.is_open() for _ in range(6)]
     assert taken == [True, False, False, False, True, True]
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2

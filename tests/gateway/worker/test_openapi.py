@@ -4,11 +4,11 @@ import re
 
 from gateway.http.body import DENIED
 from gateway.request.inference_api import HOT
-from gateway.worker.openapi import POLICY, described, page
+from gateway.worker.openapi import POLICY, describe_api, page
 
 
 def test_every_hot_path_is_described() -> None:
-    paths = described({})["paths"]
+    paths = describe_api({})["paths"]
     assert set(paths) == HOT
     for path, required in (
         ("/v1/chat/completions", "messages"),
@@ -29,20 +29,20 @@ def test_every_hot_path_is_described() -> None:
 
 
 def test_only_the_inference_paths_need_a_key() -> None:
-    document = described({"paths": {"/healthz": {"get": {}}, "/v1/models": {"get": {}}}})
+    document = describe_api({"paths": {"/healthz": {"get": {}}, "/v1/models": {"get": {}}}})
     assert "security" not in document["paths"]["/healthz"]["get"]
     assert document["paths"]["/v1/models"]["get"]["security"] == [{"key": []}, {"x-api-key": []}]
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
 
 
 def test_errors_have_openais_four_members() -> None:
-    error = described({})["paths"]["/v1/embeddings"]["post"]["responses"]["4XX"]
+    error = describe_api({})["paths"]["/v1/embeddings"]["post"]["responses"]["4XX"]
     schema = error["content"]["application/json"]["schema"]["properties"]["error"]
     assert schema["required"] == ["message", "type", "param", "code"]
 
 
 def test_anthropics_path_has_its_own_errors_and_limit() -> None:
-    operation = described({})["paths"]["/v1/messages"]["post"]
+    operation = describe_api({})["paths"]["/v1/messages"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["required"] == ["model", "messages", "max_tokens"]
     read = {name for name, property_ in schema["properties"].items() if "enum" not in property_}
@@ -54,7 +54,9 @@ def test_anthropics_path_has_its_own_errors_and_limit() -> None:
 
 
 def test_the_page_shows_every_path_and_loads_nothing() -> None:
-    document = described({"info": {"title": "A <b>"}, "paths": {"/x<y": {"get": {"summary": "&"}}}})
+    document = describe_api(
+        {"info": {"title": "A <b>"}, "paths": {"/x<y": {"get": {"summary": "&"}}}}
+    )
     shown = page(document)
     assert all(f"<code>POST {path}</code></td>" in shown for path in HOT)
     assert "<code>GET /x&lt;y</code></td><td>&amp;</td><td></td>" in shown

@@ -103,7 +103,7 @@ async def test_a_new_book_is_put_in_place_whole(desk) -> None:
     stored += [price(2), price(3)]
     assert await repricing.follow(3)
     (book,) = candidates.books
-    assert (book.newest, repricing.known) == (3, 3)
+    assert (book.newest_version, repricing.known) == (3, 3)
     assert book.find(NAME, 2).version == 2
     assert not await repricing.follow(3)
 
@@ -130,4 +130,4 @@ async def test_with_the_database_away_the_known_prices_stay_until_it_is_back() -
     assert not await repricing.follow(2)
     assert repricing.known == 1
     assert await repricing.follow(2)
-    assert candidates.books[0].newest == 2
+    assert candidates.books[0].newest_version == 2

@@ -5,7 +5,13 @@ from collections import Counter
 import pytest
 
 from ledger.batches import lines as batchlines
-from ledger.batches.fairclaims import WAITING, ClaimFilter, claimed_columns, goes_on, shared
+from ledger.batches.fairclaims import (
+    WAITING,
+    ClaimFilter,
+    claimed_columns,
+    fair_shares,
+    open_batch_conditions,
+)
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.store import BatchRecord, BatchStore
 from ledger.orm.batches import BatchLineRow
@@ -22,7 +28,7 @@ def make(engine):
         batches.create(BatchRecord(name, team, "k", "/v1/x", "24h", "f", 10, 10**9))
         numbers = range(1, count + 1)
         lines.add(name, [NewLine(n, f"c{n}", "own", b"{}") for n in numbers], kept=kept)
-        batches.take(name, "v", now_us=0, until_us=1)
+        batches.lease(name, "v", now_us=0, until_us=1)
         batches.move(name, "v", ("validating",), status="in_progress", total=count)
 
     return made
@@ -34,11 +40,11 @@ def claimed(store: LineStore, limit: int, **given: int) -> list[tuple[str, int]]
 
 
 def test_places_are_shared_until_all_have_as_many() -> None:
-    assert shared(4, {"a": 0, "b": 0}) == {"a": 2, "b": 2}
-    assert shared(4, {"a": 7, "b": 0}) == {"b": 4}
-    assert shared(5, {"a": 2, "b": 0, "c": 1}) == {"a": 1, "b": 3, "c": 1}
-    assert shared(3, {}) == {}
-    assert shared(0, {"a": 1}) == {}
+    assert fair_shares(4, {"a": 0, "b": 0}) == {"a": 2, "b": 2}
+    assert fair_shares(4, {"a": 7, "b": 0}) == {"b": 4}
+    assert fair_shares(5, {"a": 2, "b": 0, "c": 1}) == {"a": 1, "b": 3, "c": 1}
+    assert fair_shares(3, {}) == {}
+    assert fair_shares(0, {"a": 1}) == {}
 
 
 def test_every_team_has_its_turn(engine, make) -> None:
@@ -86,7 +92,7 @@ def test_by_age_alone_a_large_batch_would_have_every_place(engine, make, monkeyp
     def oldest(connection, wanted: ClaimFilter, limit: int):
         query = (
             claimed_columns()
-            .where(BatchLineRow.state == WAITING, *goes_on(wanted.now_us))
+            .where(BatchLineRow.state == WAITING, *open_batch_conditions(wanted.now_us))
             .order_by(BatchLineRow.batch_id, BatchLineRow.number)
             .limit(limit)
         )

@@ -27,7 +27,7 @@ def make(engine, batches):
         LineStore(engine, "seat/x").add(
             name, [NewLine(number, f"c{number}", model, b"{}") for number in numbers]
         )
-        batches.take(name, "v", now_us=0, until_us=1)
+        batches.lease(name, "v", now_us=0, until_us=1)
         batches.move(name, "v", ("validating",), status="in_progress", total=count)
 
     return made
@@ -85,14 +85,14 @@ def test_a_renewed_claim_stays(engine, make):
 
 def test_the_next_life_of_a_seat_has_its_lines_at_once(engine, make, batches):
     make(2)
-    batches.take("batch_1", "100%_seat/1", now_us=5, until_us=10**8)
+    batches.lease("batch_1", "100%_seat/1", now_us=5, until_us=10**8)
     before, other = LineStore(engine, "100%_seat/1"), LineStore(engine, "1000_seat/1")
     claim(before, 1)
     claim(other, 1)
     after = LineStore(engine, "100%_seat/2")
     after.take_over("100%_seat")
     assert [item.number for item in claim(after)] == [1], "the other seat keeps its own"
-    assert batches.take("batch_1", "100%_seat/2", now_us=6, until_us=7)
+    assert batches.lease("batch_1", "100%_seat/2", now_us=6, until_us=7)
 
 
 def test_released_lines_are_free(engine, make):

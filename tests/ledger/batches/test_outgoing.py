@@ -28,7 +28,7 @@ def lines(engine) -> LineStore:
     batches.create(BatchRecord("batch_1", "search", "k", "/v1/x", "24h", "f", 10, 10**9))
     made = LineStore(engine, "seat/1")
     made.add("batch_1", [NewLine(n, f"c{n}", "m", b"{}") for n in (1, 2, 3)])
-    batches.take("batch_1", "v", now_us=0, until_us=1)
+    batches.lease("batch_1", "v", now_us=0, until_us=1)
     batches.move("batch_1", "v", ("validating",), status="in_progress", total=3)
     with engine.begin() as connection:
         row = {"id": TEAM, "scope": "team:search", "limit_pusd": 2500, "hard": True}
@@ -43,13 +43,13 @@ def store(engine) -> OutgoingStore:
     record = OutgoingRecord(
         "out_1", "batch_1", "openai", "m", "/v1/x", ProviderBatchState.COLLECTING, 5
     )
-    made.begin(record, until_us=UNTIL_US)
+    made.create(record, until_us=UNTIL_US)
     return made
 
 
 @pytest.fixture
 def leave(lines, store, opened):
-    """`leave(2)`: so many lines go out; what became of them."""
+    """`send_lines(2)`: so many lines go out; what became of them."""
 
     def left(count: int):
         claims = lines.claim_onward("batch_1", "m", count, now_us=NOW_US, until_us=UNTIL_US)
@@ -65,7 +65,7 @@ def leave(lines, store, opened):
             )
             for claim in claims
         ]  # fmt: skip
-        return store.leave("out_1", leaving, at_us=NOW_US)
+        return store.send_lines("out_1", leaving, at_us=NOW_US)
 
     return left
 
@@ -101,7 +101,10 @@ def test_a_line_that_is_another_runners_by_now_does_not_leave(engine, lines, sto
     other = LineStore(engine, "other/1")
     assert len(other.claim("m", 9, now_us=NOW_US + 1, until_us=UNTIL_US)) == 3
     terms = LineTerms(1, 4, told=True, prompt_bound=20)
-    assert store.leave("out_1", [LeavingLine(claims[0], None, (), b"", terms)], at_us=5).gone == ()
+    assert (
+        store.send_lines("out_1", [LeavingLine(claims[0], None, (), b"", terms)], at_us=5).gone
+        == ()
+    )
     assert set(states(engine)) == {"running"}
 
 
@@ -110,8 +113,8 @@ def test_a_settle_and_its_answer_are_booked_once(engine, leave, store, settled) 
     record = store.find("out_1")
     (line,) = store.lines("out_1")
     this_ended = ended(line, settled, answer=b"answer", ok=True)
-    assert store.book(record, [this_ended], at_us=9) == 1
-    assert store.book(record, [this_ended], at_us=10) == 0
+    assert store.settle_lines(record, [this_ended], at_us=9) == 1
+    assert store.settle_lines(record, [this_ended], at_us=10) == 0
     assert states(engine) == ["waiting", "waiting", "done"]
     found = BatchStore(engine).find("batch_1", "search")
     assert (found.completed, found.failed) == (1, 0)
@@ -129,7 +132,7 @@ def test_what_was_not_done_waits_again(engine, leave, store, settled) -> None:
     rest = [
         ended(second, settled, failed=True, next_us=77), ended(third, settled, kept=True),
     ]  # fmt: skip
-    assert store.book(record, rest, at_us=9) == 0
+    assert store.settle_lines(record, rest, at_us=9) == 0
     with engine.connect() as connection:
         query = text("SELECT state, failures, next_us FROM batch_lines ORDER BY number")
         assert [tuple(row) for row in connection.execute(query)] == [
@@ -147,7 +150,10 @@ def test_a_line_that_ended_otherwise_is_left_alone(engine, leave, lines, store, 
     lines.close("batch_1", [(3, b"expired")])
     (line,) = store.lines("out_1")
     assert (
-        store.book(store.find("out_1"), [ended(line, settled, answer=b"x", ok=True)], at_us=9) == 0
+        store.settle_lines(
+            store.find("out_1"), [ended(line, settled, answer=b"x", ok=True)], at_us=9
+        )
+        == 0
     )
     assert list(lines.answers("batch_1", ok=False)) == [b"expired"]
     with engine.connect() as connection:
@@ -157,9 +163,9 @@ def test_a_line_that_ended_otherwise_is_left_alone(engine, leave, lines, store, 
 
 def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
     other = OutgoingStore(engine, "other/1")
-    assert not other.take("out_1", now_us=NOW_US, until_us=UNTIL_US)
+    assert not other.lease("out_1", now_us=NOW_US, until_us=UNTIL_US)
     assert not other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
-    assert other.take("out_1", now_us=UNTIL_US, until_us=2 * UNTIL_US)
+    assert other.lease("out_1", now_us=UNTIL_US, until_us=2 * UNTIL_US)
     assert not store.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
     assert other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.READY)
     assert not other.move("out_1", ProviderBatchState.COLLECTING, state=ProviderBatchState.SENT), (
@@ -168,7 +174,7 @@ def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
     assert [item.id for item in store.unfinished()] == ["out_1"]
     after = OutgoingStore(engine, "other/2")
     after.take_over("other")
-    assert after.take("out_1", now_us=NOW_US, until_us=UNTIL_US)
+    assert after.lease("out_1", now_us=NOW_US, until_us=UNTIL_US)
     assert BatchStore(engine).any_due(5), "a runner is needed while something is out"
     assert after.move("out_1", ProviderBatchState.READY, state=ProviderBatchState.DONE)
     assert store.unfinished() == []
@@ -176,6 +182,6 @@ def test_one_life_at_a_time_has_it_in_hand(engine, store) -> None:
 
 def test_openings(leave, store) -> None:
     (item,) = leave(1).gone
-    found = store.opened([item.opened.attempt_id, "nobody"])
+    found = store.find_openings([item.opened.attempt_id, "nobody"])
     assert list(found) == [item.opened.attempt_id]
     assert found[item.opened.attempt_id].bound_pusd == 1000

@@ -3,7 +3,14 @@
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from ledger.budgets.alerts import LEASE_US, TOLD_FOR_US, WAIT_LIMIT_US, note, take_due, told
+from ledger.budgets.alerts import (
+    LEASE_US,
+    TOLD_FOR_US,
+    WAIT_LIMIT_US,
+    claim_due,
+    mark_delivered,
+    record_alerts,
+)
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
@@ -42,7 +49,7 @@ def spend(engine):
 
 
 def noted(engine, at_s=NOON_S):
-    return [item.threshold_ppm for item in note(engine, HALF_AND_ALL, at_us=at_s * US)]
+    return [item.threshold_ppm for item in record_alerts(engine, HALF_AND_ALL, at_us=at_s * US)]
 
 
 def test_a_threshold_is_noted_when_it_is_reached_and_once(engine, spend):
@@ -50,7 +57,7 @@ def test_a_threshold_is_noted_when_it_is_reached_and_once(engine, spend):
     spend(49)
     assert noted(engine) == []
     start = spend(50)
-    (alert,) = note(engine, HALF_AND_ALL, at_us=NOON_S * US)
+    (alert,) = record_alerts(engine, HALF_AND_ALL, at_us=NOON_S * US)
     assert (alert.scope, alert.window, alert.window_end) == ("team:search", start, start + 86_400)
     assert (alert.spent_pusd, alert.limit_pusd, alert.threshold_ppm) == (50, 100, 500_000)
     assert alert.hard is True
@@ -85,21 +92,21 @@ def test_an_alert_is_somebodys_for_a_while_and_then_anybodys(engine, spend):
     spend(70)
     noted(engine)
     at_us = NOON_S * US
-    (mine,) = take_due(engine, at_us=at_us)
+    (mine,) = claim_due(engine, at_us=at_us)
     assert mine.id == f"{BUDGET}:{mine.window}:500000"
-    assert take_due(engine, at_us=at_us + LEASE_US - 1) == ()
-    (again,) = take_due(engine, at_us=at_us + LEASE_US)  # who had it never came back
+    assert claim_due(engine, at_us=at_us + LEASE_US - 1) == ()
+    (again,) = claim_due(engine, at_us=at_us + LEASE_US)  # who had it never came back
     assert again.tries == 1
-    assert take_due(engine, at_us=at_us + 2 * LEASE_US) == ()  # the next wait is longer
-    told(engine, again, at_us=at_us + LEASE_US + 1)
-    assert take_due(engine, at_us=at_us + 20 * WAIT_LIMIT_US) == ()
+    assert claim_due(engine, at_us=at_us + 2 * LEASE_US) == ()  # the next wait is longer
+    mark_delivered(engine, again, at_us=at_us + LEASE_US + 1)
+    assert claim_due(engine, at_us=at_us + 20 * WAIT_LIMIT_US) == ()
 
 
 def test_waits_are_bounded_and_old_news_is_not_told(engine, spend):
     spend(70)
     noted(engine)
     at_us, tries = NOON_S * US, 0
-    while take_due(engine, at_us=at_us):
+    while claim_due(engine, at_us=at_us):
         at_us += WAIT_LIMIT_US
         tries += 1
         assert tries < 100
@@ -119,8 +126,8 @@ def test_a_default_is_told_for_each_whom_it_binds(engine) -> None:
         connection.execute(delete(orm.BudgetWindowRow))
         connection.execute(insert(orm.BudgetWindowRow), rows)
     thresholds = {"user:*@month": [800_000]}
-    (alert,) = note(engine, thresholds, at_us=at_us)
+    (alert,) = record_alerts(engine, thresholds, at_us=at_us)
     assert (alert.budget_id, alert.scope, alert.limit_pusd) == ("user:ann@month", "user:ann", 1_000)
-    assert note(engine, thresholds, at_us=at_us) == ()
-    (due,) = take_due(engine, at_us=at_us)
+    assert record_alerts(engine, thresholds, at_us=at_us) == ()
+    (due,) = claim_due(engine, at_us=at_us)
     assert (due.id, due.hard, due.period) == (alert.id, True, "month")

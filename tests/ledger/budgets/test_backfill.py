@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
-from ledger.budgets.backfill import book
+from ledger.budgets.backfill import backfill_budget
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, spent_by_journal, standings
 from ledger.budgets.windows import window_at
@@ -66,12 +66,12 @@ def books(engine, opened, settled):
     def grantable(account=HOME, host="h"):
         """All that hosts can still be granted, taken by one of them."""
         before = standings(engine, host).get(account)
-        left = before.room_pusd if before else 10**6
+        left = before.remaining_pusd if before else 10**6
         while left > 0:
             found = grow(engine, host, [GrantNeed(account, left, left)])[account]
-            if found.room_pusd <= 0:
+            if found.remaining_pusd <= 0:
                 break
-            left = found.room_pusd
+            left = found.remaining_pusd
         mine = standings(engine, host)[account]
         return mine.mine_pusd - mine.mine_spent_pusd
 
@@ -214,7 +214,7 @@ def test_each_scope_finds_its_own(books, scope, cost):
 def test_an_unknown_scope_is_refused(books):
     window = window_at("month", "UTC", AT_US // 10**6)
     with books.engine.begin() as connection, pytest.raises(EscrowError, match="planet:mars"):
-        book(connection, "planet:mars", "x", window, limit_pusd=1, moved=False)
+        backfill_budget(connection, "planet:mars", "x", window, limit_pusd=1, moved=False)
 
 
 EVERYBODY = BudgetSpec("user:*", "month", 10_000, hard=True, timezone="UTC")

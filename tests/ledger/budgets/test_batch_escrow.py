@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import insert, text
 
-from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, give_back, held
+from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, held_amounts, release_grants
 from ledger.budgets.grants import BudgetAccount, GrantNeed, budgets, grow
 from ledger.orm import tables as orm
 from ledger.writing.fold import JournalItem
@@ -69,15 +69,15 @@ def test_after_a_settle_the_grant_is_what_was_spent(limited, opened, settled) ->
     with limited.begin() as connection:
         books.apply_within(connection, [JournalItem("j", 0, 0, b"", record)], (), at_us=5)
     with limited.begin() as connection:
-        before = held(connection, ["r1.1"])
+        before = held_amounts(connection, ["r1.1"])
         assert set(before.values()) == {600}
         done = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=250))]
         applied = books.apply_within(connection, done, (), at_us=6)
         spent = {BudgetAccount(key[1], key[2]): pusd for key, pusd in applied.spent.items()}
-        give_back(connection, before, spent)
+        release_grants(connection, before, spent)
     assert granted(limited) == {TEAM: 250, ALL: 250}
     with limited.begin() as connection:
-        assert held(connection, ["r1.1"]) == {}
+        assert held_amounts(connection, ["r1.1"]) == {}
 
 
 def test_a_dearer_settle_raises_the_grant(limited, opened, settled) -> None:
@@ -86,11 +86,11 @@ def test_a_dearer_settle_raises_the_grant(limited, opened, settled) -> None:
     with limited.begin() as connection:
         items = [JournalItem("j", 0, 0, b"", opened(1, holds=holds, bound_pusd=600))]
         books.apply_within(connection, items, (), at_us=5)
-        before = held(connection, ["r1.1"])
+        before = held_amounts(connection, ["r1.1"])
         items = [JournalItem("j", 0, 1, b"", settled(1, cost_pusd=700))]
         applied = books.apply_within(connection, items, (), at_us=6)
         spent = {BudgetAccount(key[1], key[2]): pusd for key, pusd in applied.spent.items()}
-        give_back(connection, before, spent)
+        release_grants(connection, before, spent)
     assert granted(limited) == {TEAM: 700, ALL: 700}
 
 

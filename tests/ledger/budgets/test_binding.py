@@ -10,10 +10,10 @@ from ledger.budgets.binding import (
     BoundBudgets,
     binding,
     default_of,
-    each_of,
     is_default,
     pattern_of,
     scope_of,
+    wildcard_of,
 )
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.client import BudgetClient, BudgetRefusal
@@ -33,10 +33,12 @@ def line(scope: str, period: str = "month") -> BudgetLine:
 
 
 def test_names_may_hold_anything() -> None:
-    assert each_of("user:ann@acme.com:x") == "user:*"
+    assert wildcard_of("user:ann@acme.com:x") == "user:*"
     assert default_of("user:ann@acme.com@day") == "user:*@day"
     assert scope_of("user:ann@acme.com@day") == "user:ann@acme.com"
-    assert [each_of(name) for name in ("global", "model:a", "user:*", "tag:app=web")] == [None] * 4
+    assert [wildcard_of(name) for name in ("global", "model:a", "user:*", "tag:app=web")] == [
+        None
+    ] * 4
     assert is_default("team:*")
     assert not is_default("model:*")
     assert pattern_of("key:*@day") == "key:%@day"
@@ -97,7 +99,7 @@ class House:
             socket = self.folder / f"{host}.sock"
             desk = BudgetBroker(self.engine, host=host, socket=socket)
             desk.restore(())
-            desk.refresh(desk.look(self.now_us))
+            desk.refresh(desk.read_snapshot(self.now_us))
             await desk.start()
             stack.push_async_callback(desk.stop)
             self.desks.append(desk)
@@ -130,7 +132,7 @@ class House:
         """What was declared meanwhile has reached every worker."""
         before = [worker.edition() for worker in self.workers]
         for desk in self.desks:
-            desk.refresh(desk.look(self.now_us))
+            desk.refresh(desk.read_snapshot(self.now_us))
         async with asyncio.timeout(30):
             for worker, seen in zip(self.workers, before, strict=True):
                 while worker.edition() == seen:  # noqa: ASYNC110  (a worker says nothing when it learns)

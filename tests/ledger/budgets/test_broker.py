@@ -55,7 +55,7 @@ def opening(engine, tmp_path):
     async def opening(*, journals=()):
         desk = BudgetBroker(engine, host="h", socket=tmp_path / "desk.sock")
         desk.restore(journals)
-        desk.refresh(desk.look())
+        desk.refresh(desk.read_snapshot())
         await desk.start()
         lines = []
 
@@ -222,7 +222,7 @@ async def test_what_a_returning_worker_declares_is_lent_and_the_rest_is_free(ope
         # j2 has not spoken: 300 of the old grant may be its own.
         refused = await again.borrow(500)
         assert refused.away
-        desk.bury("j2")
+        desk.close_journal("j2")
         assert isinstance(await again.borrow(600, 2), wire.Loan)
         assert isinstance(await again.borrow(1, 3), wire.LoanRefusal)
 
@@ -232,7 +232,7 @@ async def test_what_a_worker_said_before_its_burial_changes_nothing_after(openin
         line = await call("j1")
         await line.borrow(300)
         line.say(wire.LoanReturn((wire.amount(KEY, 300),)))
-        desk.bury("j1")  # before the desk reads on
+        desk.close_journal("j1")  # before the desk reads on
         await asyncio.sleep(0.05)
         other = await call("j2")
         assert isinstance(await other.borrow(1001), wire.LoanRefusal)
@@ -249,7 +249,7 @@ async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
         lent = desk.lent_pusd(ACCOUNT)
         with engine.begin() as connection:
             connection.execute(update(orm.BudgetRow).values(limit_pusd=50))
-        sharing = asyncio.create_task(desk.share(desk.look()))
+        sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
         recall = await line.hear(wire.LoanRecall)
         line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
         await sharing

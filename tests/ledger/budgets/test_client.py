@@ -30,7 +30,7 @@ class Host:
 
     async def open(self, workers):
         await self.desk.start()
-        self.desk.refresh(self.desk.look())
+        self.desk.refresh(self.desk.read_snapshot())
         for number in range(workers):
             await self.connect(f"{self.name}w{number}")
 
@@ -107,7 +107,7 @@ def granted(engine, budget_id="team:a@day"):
 async def test_without_budgets_nothing_is_held_and_nobody_asked(opening):
     async with opening({}) as host:
         (client,) = host.clients
-        assert client.room(["global", "team:a"]) is None
+        assert client.remaining_pusd(["global", "team:a"]) is None
         assert await client.hold("r1.1", ["global", "team:a"], 10**9) == ()
         client.release("r1.1", 5)
 
@@ -122,7 +122,7 @@ async def test_budgets_that_nobody_has_read_are_not_taken_for_none(engine, tmp_p
     await until(lambda: client.connected)
     with pytest.raises(BrokerUnavailable):
         await client.hold("r1.1", ["team:a"], 10)
-    host.desk.refresh(host.desk.look())
+    host.desk.refresh(host.desk.read_snapshot())
     await starting
     assert len(await client.hold("r2.1", ["team:a"], 10)) == 1
     await host.close()
@@ -146,7 +146,7 @@ async def test_a_hold_names_every_budget_in_its_window(opening, engine):
     async with opening({"team:a@day": 1000, "global@month": 5000}) as host:
         (client,) = host.clients
         scopes = ["team:a", "org:o", "global"]
-        assert client.room(scopes) == 1000
+        assert client.remaining_pusd(scopes) == 1000
         assert await client.hold("r1.1", scopes, 100) == (
             Hold("global@month", MONTH, 100),
             Hold("org:o@month", MONTH, 0),
@@ -316,7 +316,7 @@ async def test_what_lies_idle_on_one_host_is_left_to_the_other(engine, tmp_path)
     assert isinstance(await asker.hold("r2.1", ["team:a"], 1000), BudgetRefusal)
     await asker.hold("r3.1", ["team:a"], 700)
     for host in hosts:  # what the writer does a few times a second
-        await host.desk.share(host.desk.look())
+        await host.desk.share(host.desk.read_snapshot())
     assert isinstance(await asker.hold("r4.1", ["team:a"], 300), tuple)
     assert granted(engine) == 1000
     for host in hosts:
@@ -353,13 +353,13 @@ async def test_until_every_worker_has_spoken_nothing_is_refused_or_lent_twice(en
     again = host.desk = BudgetBroker(engine, host="h1", socket=host.socket)
     again.restore([host.clients[0].journal])
     await again.start()
-    again.refresh(again.look())
+    again.refresh(again.read_snapshot())
     other = await host.connect("other")
     assert isinstance(await other.hold("r2.1", ["team:a"], 300), tuple)  # the database adds it
     with pytest.raises(BrokerUnavailable):
         await other.hold("r3.1", ["team:a"], 300)
-    again.applied({(host.clients[0].journal, "team:a@day", DAY): 600})
-    again.bury(host.clients[0].journal)
+    again.apply_spent({(host.clients[0].journal, "team:a@day", DAY): 600})
+    again.close_journal(host.clients[0].journal)
     assert isinstance(await other.hold("r4.1", ["team:a"], 101), BudgetRefusal)
     assert isinstance(await other.hold("r5.1", ["team:a"], 100), tuple)
     await host.close()
@@ -370,11 +370,11 @@ async def test_a_buried_worker_leaves_what_it_did_not_spend(opening):
         dead, other = host.clients
         await dead.hold("r1.1", ["team:a"], 600)
         await dead.hold("r2.1", ["team:a"], 300)
-        dead._give_back = lambda *_: None  # it is killed: nothing is given back
+        dead._return_loans = lambda *_: None  # it is killed: nothing is given back
         await dead.aclose()
         assert isinstance(await other.hold("r3.1", ["team:a"], 200), BudgetRefusal)
-        host.desk.applied({("h1w0", "team:a@day", DAY): 600})
-        host.desk.bury("h1w0")
+        host.desk.apply_spent({("h1w0", "team:a@day", DAY): 600})
+        host.desk.close_journal("h1w0")
         assert isinstance(await other.hold("r4.1", ["team:a"], 401), BudgetRefusal)
         assert isinstance(await other.hold("r5.1", ["team:a"], 400), tuple)
 
@@ -420,6 +420,6 @@ async def test_a_raised_limit_reaches_workers(opening, engine):
         (client,) = host.clients
         assert isinstance(await client.hold("r1.1", ["team:a"], 200), BudgetRefusal)
         set_budget(engine, "team:a@day", 1000)
-        host.desk.refresh(host.desk.look())
+        host.desk.refresh(host.desk.read_snapshot())
         assert isinstance(await client.hold("r2.1", ["team:a"], 200), tuple)
-        await until(lambda: client.room(["team:a"]) == 1000)
+        await until(lambda: client.remaining_pusd(["team:a"]) == 1000)

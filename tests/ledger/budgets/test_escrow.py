@@ -10,15 +10,15 @@ from ledger.budgets.escrow import (
     SliceShortfall,
     borrow,
     budget_key,
-    give_back,
     grant,
     hold,
     is_sliced,
     loan_pusd,
-    room_pusd,
+    remaining_pusd,
+    reserve,
+    return_grant,
     scope_order,
     settle,
-    take,
 )
 from ledger.budgets.scopes import prefixes
 
@@ -45,7 +45,7 @@ def test_a_scope_has_an_account_per_period():
 
 def test_nested_scopes_are_taken_together():
     slices = {"global": Slice(100), "team:a": Slice(50), "team:b": Slice(9)}
-    taken = take(slices, ["team:a", "global", "global"], 40)
+    taken = reserve(slices, ["team:a", "global", "global"], 40)
     assert taken == {"global": Slice(100, 40), "team:a": Slice(50, 40)}
 
 
@@ -59,22 +59,22 @@ def test_nested_scopes_are_taken_together():
 )
 def test_or_none_is_taken_and_the_first_that_lacks_is_named(scopes, short):
     slices = {"global": Slice(100), "team:a": Slice(50)}
-    assert take(slices, scopes, 120) == short
+    assert reserve(slices, scopes, 120) == short
     assert slices == {"global": Slice(100), "team:a": Slice(50)}
 
 
 def test_room_is_the_least_of_the_scopes():
     slices = {"global": Slice(100, 30, 10), "team:a": Slice(50)}
-    assert room_pusd(slices, ["global", "team:a"]) == 50
-    assert room_pusd(slices, ["global", "key:none"]) == 0
-    assert room_pusd(slices, []) is None
+    assert remaining_pusd(slices, ["global", "team:a"]) == 50
+    assert remaining_pusd(slices, ["global", "key:none"]) == 0
+    assert remaining_pusd(slices, []) is None
 
 
 def test_a_dearer_settle_overdraws_visibly_and_stops_holds():
     piece = settle(Slice(100, held_pusd=100), 100, 130)
     assert (piece.free_pusd, piece.overdrawn_pusd) == (-30, 30)
     assert hold(piece, 0) is None
-    pot, same = give_back(GrantPool(100, {"w1": 100}), "w1", piece)
+    pot, same = return_grant(GrantPool(100, {"w1": 100}), "w1", piece)
     assert (pot.granted_pusd, same) == (100, piece)
 
 
@@ -91,11 +91,11 @@ def test_small_remainders_are_lent_one_hold_at_a_time():
 
 def test_a_lowered_limit_grants_nothing_until_money_came_back():
     pot = GrantPool(50, {"w1": 80})
-    assert pot.room_pusd == -30
+    assert pot.remaining_pusd == -30
     assert grant(pot, "w2", 1) is None
     assert borrow(pot, "w2", Slice(), 1, holders=2) is None
-    pot, piece = give_back(pot, "w1", Slice(80, 0, 20), 40)
-    assert (pot.room_pusd, piece.free_pusd) == (10, 20)
+    pot, piece = return_grant(pot, "w1", Slice(80, 0, 20), 40)
+    assert (pot.remaining_pusd, piece.free_pusd) == (10, 20)
 
 
 def test_nothing_is_lent_that_is_not_missing():
@@ -109,7 +109,7 @@ def test_steps_that_break_an_invariant_are_bugs():
     with pytest.raises(EscrowError, match="negative"):
         hold(Slice(10), -1)
     with pytest.raises(EscrowError, match="returns"):
-        give_back(GrantPool(10, {"w1": 5}), "w1", Slice(10))
+        return_grant(GrantPool(10, {"w1": 5}), "w1", Slice(10))
 
 
 AMOUNTS = st.integers(0, 500)
@@ -122,8 +122,8 @@ AMOUNTS = st.integers(0, 500)
 )
 def test_taking_succeeds_exactly_when_every_scope_has_room(granted, scopes, amount):
     slices = {scope: Slice(pusd) for scope, pusd in granted.items()}
-    taken = take(slices, scopes, amount)
-    room = room_pusd(slices, scopes)
+    taken = reserve(slices, scopes, amount)
+    room = remaining_pusd(slices, scopes)
     if room is None or amount <= room:
         assert set(taken) == set(scopes)
         assert all(taken[s].held_pusd == amount for s in taken)
@@ -147,7 +147,7 @@ class Budget(RuleBasedStateMachine):
     def recall(self, but):
         for worker in self.WORKERS:
             if worker != but:
-                self.pot, self.slices[worker] = give_back(self.pot, worker, self.slices[worker])
+                self.pot, self.slices[worker] = return_grant(self.pot, worker, self.slices[worker])
 
     @rule(worker=st.sampled_from(WORKERS), amount=st.integers(0, 300))
     def admit(self, worker, amount):
@@ -176,7 +176,7 @@ class Budget(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from(WORKERS), amount=st.integers(0, 300))
     def return_some(self, worker, amount):
-        self.pot, self.slices[worker] = give_back(self.pot, worker, self.slices[worker], amount)
+        self.pot, self.slices[worker] = return_grant(self.pot, worker, self.slices[worker], amount)
 
     @invariant()
     def grants_stay_within_the_limit_and_spending_within_the_grants(self):

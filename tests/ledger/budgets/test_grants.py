@@ -38,7 +38,7 @@ def raised(engine, host, missing, *, hold=100):
 def test_what_is_missing_is_granted_up_to_the_limit(limited):
     assert raised(limited, "a", 600, hold=600).mine_pusd == 600
     refused = raised(limited, "b", 500, hold=500)
-    assert (refused.mine_pusd, refused.room_pusd) == (0, 400)
+    assert (refused.mine_pusd, refused.remaining_pusd) == (0, 400)
     assert raised(limited, "b", 400, hold=400).mine_pusd == 400
     assert raised(limited, "a", 1, hold=1).mine_pusd == 600
 
@@ -63,7 +63,7 @@ def test_a_lowered_limit_grants_nothing_more(limited):
     with limited.begin() as connection:
         connection.execute(update(orm.BudgetRow).values(limit_pusd=100))
     found = raised(limited, "a", 1, hold=1)
-    assert (found.mine_pusd, found.room_pusd) == (900, -800)
+    assert (found.mine_pusd, found.remaining_pusd) == (900, -800)
 
 
 def test_a_budget_that_does_not_exist_grants_nothing(engine):

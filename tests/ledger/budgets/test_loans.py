@@ -27,11 +27,11 @@ class Workers:
         return self.gone + sum(self.lent.values())
 
     def borrow(self, name, amount):
-        room = self.book.room_pusd(ACCOUNT)
+        room = self.book.remaining_pusd(ACCOUNT)
         if amount > room:
             self.grant = min(LIMIT, self.grant + amount - room)
-            self.book.granted(ACCOUNT, self.standing())
-        if amount <= self.book.room_pusd(ACCOUNT):
+            self.book.set_grant(ACCOUNT, self.standing())
+        if amount <= self.book.remaining_pusd(ACCOUNT):
             loan, _ = self.book.lend(name, ACCOUNT, asked_pusd=amount, hold_pusd=amount, holders=3)
             self.lent[name] = self.lent.get(name, 0) + loan
 
@@ -40,7 +40,7 @@ class Workers:
         amount = min(amount, free)
         if amount > 0:
             self.lent[name] -= amount
-            self.book.take_back(name, ACCOUNT, amount)
+            self.book.record_return(name, ACCOUNT, amount)
 
     def spend(self, name, amount):
         free = self.lent.get(name, 0) - self.spent.get(name, 0)
@@ -50,11 +50,11 @@ class Workers:
         delta = self.spent.get(name, 0) - self.applied.get(name, 0)
         if delta:
             self.applied[name] = self.spent[name]
-            self.book.applied({(name, *vars_of(ACCOUNT)): delta})
+            self.book.apply_spent({(name, *vars_of(ACCOUNT)): delta})
 
     def die(self, name):
         self.apply(name)
-        self.book.bury(name)
+        self.book.close_journal(name)
         self.gone += self.spent.pop(name, 0)
         self.lent.pop(name, None)
         self.applied.pop(name, None)
@@ -109,4 +109,4 @@ def test_once_everyone_ended_all_that_was_not_spent_is_free(steps):
     for name in "xyz":
         workers.die(name)
     assert workers.book.lent_pusd(ACCOUNT) == 0
-    assert workers.book.room_pusd(ACCOUNT) == workers.grant - workers.gone
+    assert workers.book.remaining_pusd(ACCOUNT) == workers.grant - workers.gone

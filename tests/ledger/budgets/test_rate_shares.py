@@ -85,13 +85,13 @@ def test_hosts_have_no_more_than_the_limit_and_what_is_wanted_moves(hosts) -> No
     a, b, c = hosts.values()
     assert [grow(item, 1) for item in (a, b, c)] == [200, 200, 200]
     assert grow(a, 250) == 200, "there is no more"
-    assert a.wanted() == {}
-    assert b.wanted() == {"key:k": (50, 0)}
-    b.give({"key:k": RateShare(LIMITS, (120, 0), (120, 0))})
-    assert b.wanted() == {}
+    assert a.wanted_by_others() == {}
+    assert b.wanted_by_others() == {"key:k": (50, 0)}
+    b.release_shares({"key:k": RateShare(LIMITS, (120, 0), (120, 0))})
+    assert b.wanted_by_others() == {}
     assert grow(a, 250) == 250
-    assert sum(item.own()["key:k"].held[0] for item in (a, b, c)) <= 600
-    assert a.own()["key:k"].limits == LIMITS
+    assert sum(item.own_shares()["key:k"].held[0] for item in (a, b, c)) <= 600
+    assert a.own_shares()["key:k"].limits == LIMITS
 
 
 def test_a_host_that_is_gone_loses_its_part_when_all_it_let_in_is_forgotten(hosts, time) -> None:
@@ -111,7 +111,7 @@ def test_a_host_that_is_gone_loses_its_part_when_all_it_let_in_is_forgotten(host
     with pytest.raises(LeaseLapsed):
         grow(a, 600)
     assert a.renew() == (3, True)
-    assert a.own()["key:k"] == RateShare(LIMITS, (200, 0), (200, 0))
+    assert a.own_shares()["key:k"] == RateShare(LIMITS, (200, 0), (200, 0))
     time.passes(KEPT_S + TAKEN_OVER_S + 1)
     b.renew()
     assert b.take_over() == 2
@@ -121,7 +121,7 @@ def test_a_host_that_is_gone_loses_its_part_when_all_it_let_in_is_forgotten(host
 def test_who_leaves_keeps_nothing(hosts, time) -> None:
     a, b, _ = hosts.values()
     grow(a, 600)
-    a.leave()
+    a.release_all()
     time.passes(TAKEN_OVER_S + 1)
     b.renew()
     b.take_over()
@@ -134,7 +134,7 @@ def test_a_lease_is_renewed_before_it_ends_and_lapses_after(hosts, time) -> None
     assert a.renew() == (3, False)
     time.passes(LEASE_S + 1)
     with pytest.raises(LeaseLapsed):
-        a.state({})
+        a.write_shares({})
     assert a.renew() == (1, True)
 
 

@@ -28,8 +28,8 @@ def test_a_forecast_is_the_pace_so_far_and_none_early() -> None:
 
 
 def test_what_is_held_is_not_left() -> None:
-    assert state(30, held=20).left_pusd == 50
-    assert state(120).left_pusd == -20
+    assert state(30, held=20).remaining_pusd == 50
+    assert state(120).remaining_pusd == -20
 
 
 @pytest.fixture

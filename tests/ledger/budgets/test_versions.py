@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select, text
 
-from ledger.budgets.versions import SAID, say_budgets
+from ledger.budgets.versions import SAID, record_versions
 from ledger.declared import BudgetSpec, declare
 from ledger.orm import tables as orm
 from ledger.seals.audit_log import AuditLog, changes
@@ -79,7 +79,7 @@ def test_a_budget_of_a_version_that_wrote_none_is_said_at_the_next_start(books) 
         connection.execute(text("DELETE FROM budget_versions"))
     assert findings(books) == []
     with books.begin() as connection:
-        assert say_budgets(connection, 11) == 2
-        assert say_budgets(connection, 12) == 0
+        assert record_versions(connection, 11) == 2
+        assert record_versions(connection, 12) == 0
     assert AuditLog(books).follow(at_us=13)
     assert findings(books) == []

@@ -8,12 +8,12 @@ import pytest
 
 from ledger.economics.claims import (
     FORMULAS,
-    agrees,
     claims,
     compute,
     compute_with,
     inputs_of,
-    within_reach,
+    is_recomputed_equal,
+    is_within_reach,
 )
 from ledger.economics.cost import TokenBasis
 
@@ -32,12 +32,12 @@ def test_recomputed_column_follows_from_the_inputs(claim) -> None:
     for got, expected in zip(compute(claim), ends, strict=True):
         places = len(expected.partition(".")[2])
         assert round(got, places) == Fraction(expected), f"{float(got)} is not {expected}"
-    assert agrees(claim)
+    assert is_recomputed_equal(claim)
 
 
 def test_another_figure_would_be_seen() -> None:
-    assert not agrees(replace(CLAIMS[0], recomputed="15.0660"))
-    assert not agrees(replace(CLAIMS[0], inputs="usd_per_hour=6.5;tokens_per_s=118"))
+    assert not is_recomputed_equal(replace(CLAIMS[0], recomputed="15.0660"))
+    assert not is_recomputed_equal(replace(CLAIMS[0], inputs="usd_per_hour=6.5;tokens_per_s=118"))
 
 
 def test_anybody_can_put_other_figures_in() -> None:
@@ -57,5 +57,5 @@ REACH = {  # token basis of the capacity -> claims whose break-even lies beyond 
 
 @pytest.mark.parametrize("basis", TokenBasis)
 def test_a_break_even_is_within_reach_or_not_by_the_measured_speed(basis: TokenBasis) -> None:
-    beyond = {claim.id for claim in CLAIMS if within_reach(claim, basis) is False}
+    beyond = {claim.id for claim in CLAIMS if is_within_reach(claim, basis) is False}
     assert beyond == REACH[basis]

@@ -13,10 +13,10 @@ from ledger.economics.step_cost import (
     bands,
     best,
     break_even,
-    explaining,
+    explaining_capacity,
     fitted_window,
     load_curve,
-    windowed,
+    sum_windows,
 )
 
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -129,15 +129,15 @@ def test_the_window_is_the_one_that_explains_what_overflowed(overflowed: int, wi
 
 
 def test_windows_keep_the_total() -> None:
-    assert windowed([1, 2, 3, 4, 5], 2) == [3, 7, 5]
+    assert sum_windows([1, 2, 3, 4, 5], 2) == [3, 7, 5]
 
 
 def test_the_capacity_that_explains_what_overflowed() -> None:
     loads = [0, 50, 200, 100]
-    found = {spilled: explaining(loads, spilled) for spilled in (0, 40, 100, 101, 350)}
+    found = {spilled: explaining_capacity(loads, spilled) for spilled in (0, 40, 100, 101, 350)}
     assert found == {0: 200, 40: 160, 100: 100, 101: Fraction(199, 2), 350: 0}
     with pytest.raises(ValueError, match="part of the load"):
-        explaining(loads, 351)
+        explaining_capacity(loads, 351)
 
 
 @settings(max_examples=80)
@@ -150,7 +150,7 @@ def test_the_overflow_at_that_capacity_is_what_overflowed(
 ) -> None:
     curve = load_curve(minutes)
     spilled = int(curve.total * share)
-    assert curve.overflow(explaining(minutes, spilled), volume=curve.total) == spilled
+    assert curve.overflow(explaining_capacity(minutes, spilled), volume=curve.total) == spilled
 
 
 def test_break_even_counts_what_is_bought_on_the_way() -> None:

@@ -16,7 +16,7 @@ from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.identity.keys import KeySpec, create_key
-from ledger.invoices.books import post, store
+from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import ComparedCost, Hold, TokenCounts
@@ -127,7 +127,7 @@ def _house(engine: Engine, at_us: int) -> None:
     store_policies(engine, PolicySet(1, "policies: []", 3, "ann@host"))
     bill = parse("date,item,amount\n2026-06-01,plain,4000.5\n2026-06-02,plain,3.25\n")
     number = store(engine, bill, party="provider:openai", name="june.csv", by="ana", at_us=at_us)
-    assert post(engine, number, by="ben", at_us=LATER_US)
+    assert post_invoice(engine, number, by="ben", at_us=LATER_US)
     other = parse("date,item,amount\n2026-06-01,H200,7\n")
     store(engine, other, party="gpu:owned", name="gpu.csv", by="ana", at_us=at_us)
 

@@ -165,7 +165,7 @@ def unseen(engine, table: Table, most: int = ROWS) -> set[str]:
                     edit(connection, table, row, what)
                 except IntegrityError:
                     continue
-                if verify(connection).holds:
+                if verify(connection).is_clean:
                     found.add(what)
                 connection.rollback()
     return found

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.fleet.accrual import hours_of, in_force, midnight_us, split, unavailable
+from ledger.fleet.accrual import hours_of, midnight_us, split, unavailable, version_in_force
 from ledger.fleet.use import PoolUse
 from ledger.orm.fleet import HOUR_US
 
@@ -76,7 +76,12 @@ def test_measured_work_leaves_less_down_time(busy, down, paid, found):
 
 def test_the_latest_version_stated_by_the_hours_end_counts():
     versions = [{"recorded_us": HOUR_US + 5}, {"recorded_us": 3 * HOUR_US}]
-    assert [versions.index(in_force(versions, n * HOUR_US)) for n in range(4)] == [0, 0, 0, 1]
+    assert [versions.index(version_in_force(versions, n * HOUR_US)) for n in range(4)] == [
+        0,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_spans_are_cut_at_full_hours():

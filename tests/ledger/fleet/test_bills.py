@@ -54,7 +54,7 @@ def test_a_part_of_a_machine_is_a_part_of_its_gpu_hours() -> None:
 def test_an_unknown_rate_has_hours_and_no_bill() -> None:
     unknown = replace(CONTRACT, pusd_per_hour=None)
     bill = pool_bill(unknown, [], SCOPE, OpenHours("llama", START_US, {}, 0, 0, 0, 0, ()))
-    assert not bill.rated
+    assert not bill.is_rated
     assert (bill.bill_pusd, bill.hours, bill.available_share) == (0, Fraction(9, 2), 1)
 
 

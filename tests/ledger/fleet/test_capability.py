@@ -6,16 +6,16 @@ from fractions import Fraction
 import pytest
 
 from ledger.economics.cost import TokenBasis, Volume
-from ledger.economics.step_cost import load_curve, windowed
+from ledger.economics.step_cost import load_curve, sum_windows
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import (
     CapabilitySource,
     FleetCapability,
     PoolCapability,
+    combine_pools,
     floor,
     load_of,
     pool_capability,
-    together,
 )
 from ledger.fleet.capacity import TrafficSums
 from ledger.queries.load import NOTHING
@@ -68,7 +68,7 @@ def judged(rows: PoolLoad, *, engines: tuple[CapacityRow, ...] = (ROW,), basis=B
 def modelled(found: PoolCapability, rows: PoolLoad) -> Fraction:
     """The overflow at today's volume and today's engines, as page 2 computes it."""
     load = load_of(rows, BILL, END_US)
-    curve = load_curve(windowed(load, found.window_minutes))
+    curve = load_curve(sum_windows(load, found.window_minutes))
     return curve.overflow(found.per_minute * found.window_minutes, volume=curve.total)
 
 
@@ -172,7 +172,7 @@ def able(
 
 
 def test_pools_that_decode_add_up() -> None:
-    found = together(
+    found = combine_pools(
         {"a": able(600), "b": able(400, CapabilitySource.SPILLS)}, {"a": 100, "b": 1}, BOTH
     )
     assert found == FleetCapability(Volume(1_000, BOTH), CapabilitySource.SPILLS)
@@ -181,23 +181,25 @@ def test_pools_that_decode_add_up() -> None:
 def test_an_embedding_pools_room_is_none_for_chat() -> None:
     """Chat is half full, embeddings at a thousandth: twice of this mix fits, not a thousandfold."""
     pools = {"chat": able(1_000), "embed": able(10**9, decodes=False)}
-    found = together(pools, {"chat": 500, "embed": 10**6}, BOTH)
+    found = combine_pools(pools, {"chat": 500, "embed": 10**6}, BOTH)
     assert found == FleetCapability(Volume(2 * (500 + 10**6), BOTH), CapabilitySource.MEASURED)
-    assert together(pools, {"chat": 500, "embed": 0}, BOTH).volume.tokens == 1_000
-    assert together(pools, {"chat": 500}, OUTPUT).volume.basis is OUTPUT
+    assert combine_pools(pools, {"chat": 500, "embed": 0}, BOTH).volume.tokens == 1_000
+    assert combine_pools(pools, {"chat": 500}, OUTPUT).volume.basis is OUTPUT
 
 
 def test_a_pool_that_ranks_has_no_room_for_embeddings() -> None:
     pools = {"embed": able(1_000, decodes=False), "rank": able(100, decodes=False)}
     kinds = {"embed": frozenset({"embedding"}), "rank": frozenset({"rerank"})}
     served = {"embed": 100, "rank": 100}
-    assert together(pools, served, BOTH, kinds=kinds).volume.tokens == 200
+    assert combine_pools(pools, served, BOTH, kinds=kinds).volume.tokens == 200
     alike = dict.fromkeys(pools, frozenset({"embedding"}))
-    assert together(pools, served, BOTH, kinds=alike).volume.tokens == 1_100  # the control
+    assert combine_pools(pools, served, BOTH, kinds=alike).volume.tokens == 1_100  # the control
 
 
 def test_a_pool_without_a_figure_adds_none() -> None:
-    found = together({"a": able(600), "b": None}, {"a": 100}, BOTH)
+    found = combine_pools({"a": able(600), "b": None}, {"a": 100}, BOTH)
     assert found == FleetCapability(Volume(600, BOTH), CapabilitySource.MEASURED)
-    assert together({"b": None}, {}, BOTH) is None
-    assert together({"a": able(600)}, {"a": 0}, BOTH) is None, "without a mix there is no figure"
+    assert combine_pools({"b": None}, {}, BOTH) is None
+    assert combine_pools({"a": able(600)}, {"a": 0}, BOTH) is None, (
+        "without a mix there is no figure"
+    )

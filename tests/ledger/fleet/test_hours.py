@@ -111,7 +111,7 @@ def test_use_is_split_by_engine_time_and_corrects_what_was_charged(engine, own):
                 )
             ).all()
         )
-        assert verify(connection).holds
+        assert verify(connection).is_clean
     assert balances == {
         "expense:team:search": 3 * RATE // 4,
         "expense:team:ads": RATE // 4,
@@ -274,7 +274,7 @@ def sums(engine):
             }
             for key, columns in queries
         ]
-        assert verify(connection).holds, verify(connection).findings
+        assert verify(connection).is_clean, verify(connection).findings
     return found
 
 

@@ -104,14 +104,14 @@ def test_the_registers_name_who_and_verify_finds_an_edit(engine, start, say) -> 
         pass
     with engine.connect() as connection:
         (item,) = [change for change in changes(connection, 50) if change.register == "entered"]
-        assert verify(connection).holds
+        assert verify(connection).is_clean
     assert item.actor == "fay"
     assert ("note", None, "new contract") in item.fields
     for table, column in ((orm.ManualEntryRow, "actor"), (orm.GpuContractRow, "pusd_per_hour")):
         with engine.connect() as connection:
             value = "eve" if column == "actor" else 1
             connection.execute(update(table).values({column: value}))
-            assert not verify(connection).holds
+            assert not verify(connection).is_clean
             connection.rollback()
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ledger.economics.step_cost import load_curve
 from ledger.fleet.market import GpuOffer
-from ledger.fleet.rightsizing import MOST_ENGINES, GpuOption, least, sizes
+from ledger.fleet.rightsizing import MOST_ENGINES, GpuOption, min_engines, sizes
 
 
 def gpu(name: str, memory: int, bandwidth: int, rate: int | None) -> GpuOffer:
@@ -54,7 +54,7 @@ def test_what_could_never_carry_it_is_left_out() -> None:
 def test_the_fewest_are_found(minutes: list[int], per_engine: Fraction, share: Fraction) -> None:
     load = load_curve(minutes)
     allowed = share * load.total
-    found = least(load, per_engine, allowed)
+    found = min_engines(load, per_engine, allowed)
     if found is None:
         assert load.overflow(MOST_ENGINES * per_engine, volume=load.total) > allowed
         return

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from ledger.identity.keychanges import ChangeAuthor, find, known_keys, make, revoke, rotate
+from ledger.identity.keychanges import ChangeAuthor, find_key, known_keys, make, revoke, rotate
 from ledger.identity.keys import IdentityError, KeySpec
 from ledger.orm import tables as orm
 from ledger.seals.audit_log import AuditLog, changes
@@ -49,7 +49,7 @@ def test_a_successor_may_do_the_same_and_the_old_one_ends_by_itself(session, old
     made = turned(session, old)
     first, second = known_keys(session.connection(), "search")
     assert {first.id, second.id} == {old.key_id, made.key_id}
-    item, other = (find(session.connection(), key.key_id) for key in (old, made))
+    item, other = (find_key(session.connection(), key.key_id) for key in (old, made))
     assert item._replace(id="", ends_us=None) == other._replace(id="")
     assert (item.state(NOW_US), item.state(NOW_US + HOUR_US)) == ("ending", "expired")
     assert other.state(NOW_US + HOUR_US) == "active"
@@ -60,7 +60,7 @@ def test_a_rotated_key_is_still_revoked_at_once(session, old) -> None:
     turned(session, old)
     revoke(session, old.key_id, ann(NOW_US + 1))
     session.commit()
-    assert find(session.connection(), old.key_id).state(NOW_US + 1) == "revoked"
+    assert find_key(session.connection(), old.key_id).state(NOW_US + 1) == "revoked"
 
 
 def test_only_an_active_key_is_rotated(session, old) -> None:
@@ -71,7 +71,7 @@ def test_only_an_active_key_is_rotated(session, old) -> None:
     with pytest.raises(IdentityError, match="is revoked"):
         turned(session, made)
     with pytest.raises(IdentityError, match="no key has the id"):
-        find(session.connection(), "none")
+        find_key(session.connection(), "none")
 
 
 def test_an_old_keys_expiry_is_the_new_ones_unless_it_is_told_otherwise(session) -> None:
@@ -80,9 +80,9 @@ def test_an_old_keys_expiry_is_the_new_ones_unless_it_is_told_otherwise(session)
     first = make(session, spec, ann(), pepper=PEPPER)
     second = turned(session, first)
     third = turned(session, second, expires_us=NOW_US + 9 * HOUR_US)
-    found = [find(session.connection(), item.key_id).expires_us for item in (second, third)]
+    found = [find_key(session.connection(), item.key_id).expires_us for item in (second, third)]
     assert found == [ends_us, NOW_US + 9 * HOUR_US]
-    assert find(session.connection(), first.key_id).over_us == NOW_US + HOUR_US
+    assert find_key(session.connection(), first.key_id).over_us == NOW_US + HOUR_US
 
 
 def test_another_team_has_other_keys(session, old) -> None:

@@ -95,12 +95,12 @@ def test_who_is_called_nearly_like_somebody_is_not_them(name) -> None:
 )  # fmt: skip
 def test_a_sign_in_that_names_nobody(claims, words) -> None:
     with pytest.raises(UnnamedPerson, match=words):
-        parse(FILE).named(claims)
+        parse(FILE).name_of_sign_in(claims)
 
 
 def test_a_sign_in_holds_for_its_hours() -> None:
     file = parse(FILE + "[oidc]\nhours = 2\nclaim = 'sub'\n")
-    assert file.named({"sub": "ada", "iat": 5}) == ("ada", 5.0)
+    assert file.name_of_sign_in({"sub": "ada", "iat": 5}) == ("ada", 5.0)
     ends = {-AHEAD_S - 1: False, -AHEAD_S: True, 7200: True, 7201: False}
     assert {age: file.lasts(1000, 1000 + age) for age in ends} == ends
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledger.identity.tokens import TokenParts, matches, secret_hash, split_token, token_text
+from ledger.identity.tokens import TokenParts, is_match, secret_hash, split_token, token_text
 
 
 def test_a_token_splits_into_what_it_was_made_of():
@@ -21,10 +21,10 @@ def test_anything_else_is_no_token(text):
 
 def test_a_hash_is_bound_to_pepper_id_and_secret():
     stored = secret_hash(b"pepper", "id", "secret")
-    assert matches(stored, b"pepper", TokenParts("id", "secret"))
-    assert not matches(stored, b"pepper", TokenParts("id", "secreT"))
-    assert not matches(stored, b"pepper", TokenParts("other", "secret"))
-    assert not matches(stored, b"Pepper", TokenParts("id", "secret"))
+    assert is_match(stored, b"pepper", TokenParts("id", "secret"))
+    assert not is_match(stored, b"pepper", TokenParts("id", "secreT"))
+    assert not is_match(stored, b"pepper", TokenParts("other", "secret"))
+    assert not is_match(stored, b"Pepper", TokenParts("id", "secret"))
 
 
 def test_a_secret_is_in_no_representation():

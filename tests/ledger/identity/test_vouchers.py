@@ -9,7 +9,7 @@ from ledger.identity.vouchers import (
     VouchedRequest,
     VouchedUser,
     digest,
-    heard,
+    verify_voucher,
     vouch,
 )
 
@@ -21,7 +21,7 @@ WORD = vouch(KEY, "ada@example.com", ASKED, BODY, NOW_US)
 @pytest.mark.parametrize("name", ["ada@example.com", "\u00e5sa@example.com", "a.b\n", None])
 def test_who_is_vouched_for_is_heard(name) -> None:
     word = vouch(KEY, name, ASKED, BODY, NOW_US)
-    assert heard(KEY, word, ASKED, NOW_US) == VouchedUser(name, digest(BODY))
+    assert verify_voucher(KEY, word, ASKED, NOW_US) == VouchedUser(name, digest(BODY))
     assert word.isascii()
 
 
@@ -37,7 +37,7 @@ def test_who_is_vouched_for_is_heard(name) -> None:
 )
 def test_it_is_of_no_use_for_another_request_or_gateway(key, asked) -> None:
     with pytest.raises(InvalidVoucher, match="not made for this request"):
-        heard(key, WORD, asked, NOW_US)
+        verify_voucher(key, WORD, asked, NOW_US)
 
 
 @pytest.mark.parametrize("place", range(1, 5))
@@ -46,18 +46,18 @@ def test_no_part_can_be_changed(place) -> None:
     parts = WORD.split(".")
     parts[place] = other[place]
     with pytest.raises(InvalidVoucher, match="not made for this request"):
-        heard(KEY, ".".join(parts), ASKED, NOW_US)
+        verify_voucher(KEY, ".".join(parts), ASKED, NOW_US)
 
 
 @pytest.mark.parametrize("at_us", [NOW_US + LASTS_US + 1, NOW_US - AHEAD_US - 1])
 def test_it_is_over_soon_and_no_clock_runs_far_ahead(at_us) -> None:
     with pytest.raises(InvalidVoucher, match="it is over"):
-        heard(KEY, WORD, ASKED, at_us)
+        verify_voucher(KEY, WORD, ASKED, at_us)
 
 
 @pytest.mark.parametrize("at_us", [NOW_US + LASTS_US, NOW_US - AHEAD_US])
 def test_control_until_then_it_holds(at_us) -> None:
-    assert heard(KEY, WORD, ASKED, at_us).name == "ada@example.com"
+    assert verify_voucher(KEY, WORD, ASKED, at_us).name == "ada@example.com"
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_control_until_then_it_holds(at_us) -> None:
 )
 def test_what_is_no_such_word_is_none(word) -> None:
     with pytest.raises(InvalidVoucher, match="not of the form"):
-        heard(KEY, word, ASKED, NOW_US)
+        verify_voucher(KEY, word, ASKED, NOW_US)

@@ -8,12 +8,12 @@ from sqlalchemy import insert, select
 from ledger.invoices.books import (
     InvoiceStateError,
     PostingMode,
-    booked,
-    find,
+    booked_costs,
+    find_invoice,
     lines_of,
-    post,
+    list_invoices,
+    post_invoice,
     store,
-    stored,
 )
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import DifferenceCause, by_day_and_model
@@ -64,12 +64,12 @@ def test_a_file_is_kept_as_it_is_and_once(books):
     number = kept(books, invoice(500, 300))
     with books.connect() as connection:
         assert [line.amount_pusd for line in lines_of(connection, number)] == [500, 300]
-        (item,) = stored(connection)
+        (item,) = list_invoices(connection)
         assert (item.id, item.party, item.total_pusd, item.imported_by, item.posted_us) == (
             number, "provider:openai", 800, "ana", None,
         )  # fmt: skip
         with pytest.raises(InvoiceStateError, match="there is no invoice 99"):
-            find(connection, 99)
+            find_invoice(connection, 99)
     with pytest.raises(InvoiceStateError, match=f"as invoice {number}"):
         kept(books, invoice(500, 300))
     assert kept(books, invoice(500, 300), party="provider:other") > number
@@ -77,7 +77,7 @@ def test_a_file_is_kept_as_it_is_and_once(books):
 
 def test_the_books_say_what_is_uncertain_in_them(books):
     with books.connect() as connection:
-        (item,) = booked(connection, "provider:openai", DAY, DAY)
+        (item,) = booked_costs(connection, "provider:openai", DAY, DAY)
     assert (item.booked_pusd, item.attempts) == (870, 3)
     assert (item.uncertain_pusd, item.uncertain, item.lost_pusd, item.lost) == (400, 1, 70, 1)
     (row,) = by_day_and_model(invoice(500).lines, [item], places=12)[DAY]
@@ -88,34 +88,38 @@ def test_the_books_say_what_is_uncertain_in_them(books):
 @pytest.mark.parametrize("invoiced", [500, 870, 1000])
 def test_posting_brings_what_is_owed_to_the_invoice(books, invoiced):
     number = kept(books, invoice(invoiced))
-    posted = post(books, number, by="ben", at_us=LATER_US)
+    posted = post_invoice(books, number, by="ben", at_us=LATER_US)
     assert posted == ({DAY: invoiced - 870} if invoiced != 870 else {})
     assert owed(books) == invoiced
     assert owed(books, "adjustments:openai") == -(invoiced - 870)
     with books.connect() as connection:
-        assert find(connection, number).posted_by == "ben"
+        assert find_invoice(connection, number).posted_by == "ben"
         assert "postings_balance" not in {finding.check for finding in verify(connection).findings}
     with pytest.raises(InvoiceStateError, match="posted by ben"):
-        post(books, number, by="eve", at_us=LATER_US)
+        post_invoice(books, number, by="eve", at_us=LATER_US)
     assert owed(books) == invoiced
 
 
 def test_a_corrected_invoice_counts_what_was_adjusted_before(books):
-    post(books, kept(books, invoice(1000)), by="ben", at_us=LATER_US)
+    post_invoice(books, kept(books, invoice(1000)), by="ben", at_us=LATER_US)
     again = kept(books, invoice(990, digest="e"))
     with pytest.raises(InvoiceStateError, match="--adds"):
-        post(books, again, by="ben", at_us=LATER_US)
+        post_invoice(books, again, by="ben", at_us=LATER_US)
     assert owed(books) == 1000
-    assert post(books, again, by="ben", at_us=LATER_US, manner=PostingMode.REPLACES) == {DAY: -10}
+    assert post_invoice(books, again, by="ben", at_us=LATER_US, manner=PostingMode.REPLACES) == {
+        DAY: -10
+    }
     assert owed(books) == 990
 
 
 def test_a_credit_note_and_a_part_are_owed_beside_what_is_there(books):
     note = kept(books, invoice(-50))
-    assert post(books, note, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {DAY: -50}
+    assert post_invoice(books, note, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {
+        DAY: -50
+    }
     assert owed(books) == 870 - 50
     part = kept(books, invoice(30, digest="e"))
-    assert post(books, part, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {DAY: 30}
+    assert post_invoice(books, part, by="ben", at_us=LATER_US, manner=PostingMode.ADDS) == {DAY: 30}
     assert owed(books) == 870 - 20
 
 
@@ -132,19 +136,19 @@ def test_a_cloud_bill_is_compared_with_the_hours_of_its_pool(engine):
         )
     number = kept(engine, invoice(64, item="vm-1"), party="gpu:chat")
     with engine.connect() as connection:
-        (item,) = booked(connection, "gpu:chat", DAY, DAY)
+        (item,) = booked_costs(connection, "gpu:chat", DAY, DAY)
     assert (item.booked_pusd, item.attempts) == (60, 2)
-    assert post(engine, number, by="ben", at_us=LATER_US) == {DAY: 4}
+    assert post_invoice(engine, number, by="ben", at_us=LATER_US) == {DAY: 4}
     assert owed(engine, "payable:gpu:chat") == 4
     assert owed(engine, "adjustments:gpu:chat") == -4
 
 
 def test_of_two_who_post_at_once_one_does(books):
     number = kept(books, invoice(1000))
-    post(books, number, by="ben", at_us=LATER_US)
+    post_invoice(books, number, by="ben", at_us=LATER_US)
     before = owed(books)
     with pytest.raises(InvoiceStateError):
-        post(books, number, by="ana", at_us=LATER_US)
+        post_invoice(books, number, by="ana", at_us=LATER_US)
     assert owed(books) == before
 
 
@@ -154,7 +158,7 @@ def test_days_that_are_not_over_wait_for_their_last_settles(books):
     over_us += 86_400_000_000
     for at_us in (NOON_US, over_us - 1, over_us + 60_000_000):
         with pytest.raises(InvoiceStateError, match=f"goes to {DAY}, a day .UTC. that is not over"):
-            post(books, number, by="ben", at_us=at_us)
+            post_invoice(books, number, by="ben", at_us=at_us)
     with books.connect() as connection:
-        assert find(connection, number).posted_us is None
-    assert post(books, number, by="ben", at_us=over_us + 240_000_000)[DAY]
+        assert find_invoice(connection, number).posted_us is None
+    assert post_invoice(books, number, by="ben", at_us=over_us + 240_000_000)[DAY]

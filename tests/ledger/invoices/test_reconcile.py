@@ -11,7 +11,7 @@ from ledger.invoices.reconcile import (
     DifferenceCause,
     by_day_and_model,
     by_key,
-    mapped,
+    map_projects,
     model_of,
     rounding_pusd,
 )
@@ -102,7 +102,7 @@ def test_what_one_day_lacks_and_the_next_has_too_much_is_the_clock():
 
 
 def test_sums_by_any_key_with_the_greatest_difference_first():
-    lines = mapped([line(5, project="p1"), line(50, project="p2")], {"p1": "search"})
+    lines = map_projects([line(5, project="p1"), line(50, project="p2")], {"p1": "search"})
     rows = by_key(lines, [booked(4)], (lambda item: item.project, lambda item: item.project))
     assert [(row.key, row.invoiced_pusd, row.booked_pusd) for row in rows] == [
         ("p2", 50, 0),

@@ -23,9 +23,9 @@ def test_an_end_is_told_of_through_the_file(aio, tmp_path):
     for _ in range(3):
         aio.fdatasync(file)
         assert select.select([aio.told], [], [], 10)[0]
-        assert aio.ended(wait=False) == [0]
+        assert aio.reap_operations(wait=False) == [0]
         assert not select.select([aio.told], [], [], 0)[0]
-    assert aio.ended(wait=False) == []
+    assert aio.reap_operations(wait=False) == []
     os.close(file)
 
 
@@ -35,7 +35,7 @@ def test_all_that_was_begun_ends(aio, tmp_path):
     for _ in range(MOST):
         aio.fdatasync(file)
     while len(ended) < MOST:
-        ended += aio.ended(wait=True)
+        ended += aio.reap_operations(wait=True)
     assert ended == [0] * MOST
     os.close(file)
 

@@ -31,7 +31,7 @@ def file(tmp_path):
 async def flushed(flusher, files):
     loop = asyncio.get_running_loop()
     waiter = loop.create_future()
-    flusher.begin(files, loop, waiter.set_result)
+    flusher.start_flush(files, loop, waiter.set_result)
     return await asyncio.wait_for(waiter, 10)
 
 
@@ -56,7 +56,7 @@ async def test_what_cannot_be_flushed_is_told_and_the_next_round_is_not_spoilt(f
 async def test_closing_waits_for_the_round_and_its_end_is_told(flusher, file):
     told = []
     os.write(file, b"x")
-    flusher.begin([file], asyncio.get_running_loop(), told.append)
+    flusher.start_flush([file], asyncio.get_running_loop(), told.append)
     flusher.close()
     await asyncio.sleep(0)
     assert told == [None]
@@ -76,8 +76,8 @@ async def test_a_failure_that_comes_later_is_the_rounds_own(file):
     class Failing(AioContext):
         results = iter([-errno.EIO, 0])
 
-        def ended(self, *, wait):
-            return [-next(self.results) for _ in super().ended(wait=wait)]
+        def reap_operations(self, *, wait):
+            return [-next(self.results) for _ in super().reap_operations(wait=wait)]
 
     flusher = KernelFlusher(Failing())
     failure = await flushed(flusher, [file])

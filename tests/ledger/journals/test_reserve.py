@@ -55,7 +55,7 @@ def test_it_grows_before_it_is_too_small_and_is_given_up_whole(tmp_path, disk):
     assert reserve.kept_bytes == module.LEAST_BYTES
     reserve.keep(65)
     assert reserve.kept_bytes == module.MOST_BYTES
-    reserve.give_up()
+    reserve.release()
     assert reserve.kept_bytes == 0 == (tmp_path / "reserve").stat().st_size
     reserve.close()
 

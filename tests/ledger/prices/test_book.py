@@ -119,8 +119,8 @@ def test_of_two_books_of_one_rank_the_last_version_counts():
 
 def test_in_force_lists_each_name_once():
     book = PriceBook([price(1), price(2, since=5), price(3, "a/b", since=9)])
-    assert [item.version for item in book.in_force(5)] == [2]
-    assert [item.version for item in book.in_force(9)] == [3, 2]
+    assert [item.version for item in book.prices_in_force(5)] == [2]
+    assert [item.version for item in book.prices_in_force(9)] == [3, 2]
 
 
 @pytest.mark.parametrize(
@@ -194,12 +194,12 @@ def test_within_an_unchanged_span_every_instant_has_the_same_price():
     ended = price(2, since=100, effective_until_us=150)
     above = price(3, since=120, rank=1)
     book = PriceBook([price(1), ended, above, price(4, since=180, rank=1, withdrawn=True)])
-    spans = {book.unchanged_us(at_us) for at_us in range(-10, 300)}
+    spans = {book.unchanged_span_us(at_us) for at_us in range(-10, 300)}
     assert sorted(spans)[1:-1] == [(0, 100), (100, 120), (120, 150), (150, 180)]
     for since_us, until_us in spans:
         within = [at_us for at_us in range(-10, 300) if since_us <= at_us < until_us]
         assert len({book.find("openai/gpt-4o", at_us) for at_us in within}) == 1
-        assert all(book.unchanged_us(at_us) == (since_us, until_us) for at_us in within)
+        assert all(book.unchanged_span_us(at_us) == (since_us, until_us) for at_us in within)
 
 
 UNREAD = ("search_context_cost_per_query", "output_cost_per_image_token")

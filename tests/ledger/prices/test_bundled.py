@@ -181,7 +181,7 @@ def test_a_long_prompt_a_tier_and_a_region_of_one_model(book):
 def test_no_bundled_price_can_cost_more_than_its_bound(book):
     """The whole prompt and the whole output in each kind, at sizes around every threshold."""
     cases = 0
-    for price in book.in_force(0):
+    for price in book.prices_in_force(0):
         steps = {schedule.above_tokens for schedule in price.terms.schedules} | {1000}
         tiers = {schedule.tier for schedule in price.terms.schedules} | {STANDARD}
         for size in {step + more for step in steps for more in (0, 1, 5000)}:

@@ -140,4 +140,4 @@ def test_an_import_settles_at_once_and_only_adds(imports):
             wanted = {
                 draft.name: draft.terms for draft in drafts if (draft.effective_from_us or 0) <= at
             }
-            assert {named.name: named.terms for named in book.in_force(at)} == wanted
+            assert {named.name: named.terms for named in book.prices_in_force(at)} == wanted

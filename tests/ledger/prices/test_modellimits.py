@@ -31,8 +31,12 @@ def test_what_is_no_limit_is_left_out(limit) -> None:
 
 def test_the_prompt_takes_its_part_of_the_context() -> None:
     both = ModelLimits(output_tokens=8000, context_tokens=8000)
-    assert (both.longest(0), both.longest(3000), both.longest(9000)) == (8000, 5000, 1)
-    assert ModelLimits(100, 8000).longest(3000) == 100
+    assert (
+        both.max_output_tokens(0),
+        both.max_output_tokens(3000),
+        both.max_output_tokens(9000),
+    ) == (8000, 5000, 1)
+    assert ModelLimits(100, 8000).max_output_tokens(3000) == 100
 
 
 def test_the_installed_map_has_limits_for_models_with_prices() -> None:

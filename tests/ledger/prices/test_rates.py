@@ -11,9 +11,9 @@ from ledger.prices.rates import (
     PriceTerms,
     TierRates,
     UnpricedTierError,
-    beside_bound_pusd,
     bound_pusd,
     cost_pusd,
+    per_unit_bound_pusd,
     prompt_tokens,
     rates_for,
     rates_from,
@@ -238,4 +238,4 @@ def test_what_is_beside_tokens_is_bounded(ms, searches, second, uplift):
         second_pusd=second, search_pusd=11, request_pusd=3, uplift_ppm=uplift,
     )  # fmt: skip
     cost = cost_pusd(TokenCounts(audio_ms=ms, searches=searches), found)
-    assert 0 <= beside_bound_pusd(found, audio_ms=ms, searches=searches) - cost <= 4
+    assert 0 <= per_unit_bound_pusd(found, audio_ms=ms, searches=searches) - cost <= 4

@@ -168,11 +168,11 @@ def test_readers_follow_by_version(engine):
     import_drafts(engine, [draft("openai/gpt-4o")], at_us=100)
     book = load_price_book(engine)
     with engine.connect() as connection:
-        assert book.newest == newest_version(connection) == 1
-    assert newer_prices(engine, book.newest) == []
+        assert book.newest_version == newest_version(connection) == 1
+    assert newer_prices(engine, book.newest_version) == []
     import_drafts(engine, [draft("openai/gpt-4o", 7)], at_us=200)
-    grown = book.extended(newer_prices(engine, book.newest))
-    assert grown.newest == 2
+    grown = book.with_prices(newer_prices(engine, book.newest_version))
+    assert grown.newest_version == 2
     assert grown.find("openai/gpt-4o", 250) == load_price_book(engine).find("openai/gpt-4o", 250)
 
 

@@ -49,7 +49,7 @@ def test_cells_are_cut_by_bucket_team_and_state(engine, traffic) -> None:
     assert {cell.team for cell in found} == {"search"}
     assert all(cell.start_us % HOUR_US == 0 for cell in found)
     (open_cell,) = [cell for cell in found if cell.status is None]
-    assert (open_cell.attempts, open_cell.tokens, open_cell.answered) == (1, 0, False)
+    assert (open_cell.attempts, open_cell.tokens, open_cell.is_answered) == (1, 0, False)
     settled = [cell for cell in found if cell.status is not None]
     assert sum(cell.attempts for cell in settled) == len(traffic.inside(scope))
     good = sum(

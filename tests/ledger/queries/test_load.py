@@ -2,7 +2,7 @@
 
 from ledger.economics.cost import TokenBasis
 from ledger.queries.load import loads
-from ledger.queries.rollups import rolled
+from ledger.queries.rollups import rollup_progress
 from ledger.spans import HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollups import Rollups
 
@@ -22,8 +22,11 @@ def test_minutes_from_hours_and_rows(engine, opened, settled, write, seal_all) -
     def load():
         which = {"pool": "chat", "spills": ["chat-large"], "kinds": ["chat"]}
         with engine.connect() as connection:
-            here = rolled(connection)
-            return [loads(connection, SPAN, here, basis=basis).of(**which) for basis in TokenBasis]
+            here = rollup_progress(connection)
+            return [
+                loads(connection, SPAN, here, basis=basis).pool_load(**which)
+                for basis in TokenBasis
+            ]
 
     both, output = load()
     for item, each in ((both, 17), (output, 5)):
@@ -38,7 +41,7 @@ def test_minutes_from_hours_and_rows(engine, opened, settled, write, seal_all) -
     while Rollups(engine).follow():
         pass
     with engine.connect() as connection:
-        assert rolled(connection) is not None
+        assert rollup_progress(connection) is not None
     assert load() == [both, output]
 
 
@@ -53,8 +56,8 @@ def test_full_and_sparse_hours_are_read_alike(engine, opened, settled, write, se
     def load(team):
         with engine.connect() as connection:
             scope = Scope(SPAN.start_us, SPAN.end_us, team)
-            found = loads(connection, scope, rolled(connection), basis=TokenBasis.OUTPUT)
-        return found.of(pool="chat", spills=())
+            found = loads(connection, scope, rollup_progress(connection), basis=TokenBasis.OUTPUT)
+        return found.pool_load(pool="chat", spills=())
 
     before = [load(team) for team in (None, "t1")]
     assert [item.seen for item in before] == [75, 37]

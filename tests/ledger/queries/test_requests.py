@@ -89,8 +89,8 @@ def test_what_was_kept_is_of_the_latest_that_had_a_promise(engine, opened, settl
         records.append(settled(n, slo_met=None if n == 10 else n != 7, **changes))
     LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOON_US)
     with engine.connect() as connection:
-        found = queries.kept(connection, SCOPE, limit=5)  # 9, 8, 7, 6, 5
-        every = queries.kept(connection, SCOPE, limit=100)
+        found = queries.slo_attainment(connection, SCOPE, limit=5)  # 9, 8, 7, 6, 5
+        every = queries.slo_attainment(connection, SCOPE, limit=100)
     assert found == [queries.SloAttainment("calm", 3, 2), queries.SloAttainment("rest", 2, 2)]
     assert every == [queries.SloAttainment("calm", 6, 5), queries.SloAttainment("rest", 4, 4)]
 

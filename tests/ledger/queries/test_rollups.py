@@ -4,7 +4,14 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from ledger.orm import tables as orm
-from ledger.queries.rollups import BEHIND, RollupProgress, SpanTiers, parts_of, rolled, settle_on
+from ledger.queries.rollups import (
+    BEHIND,
+    RollupProgress,
+    SpanTiers,
+    parts_of,
+    read_consistently,
+    rollup_progress,
+)
 from ledger.spans import DAY_US, EVER, HOUR_US, MINUTE_US, Scope
 from ledger.sums.rollup import QUARTER_US, WEEK_US
 
@@ -88,18 +95,18 @@ def test_all_time_is_days() -> None:
 def test_sums_far_behind_are_of_no_use(engine, opened, write) -> None:
     write(engine, opened(1))
     with engine.connect() as connection:
-        assert rolled(connection) is None
+        assert rollup_progress(connection) is None
     with engine.begin() as connection:
         connection.execute(
             insert(orm.RollupPositionRow), [{"name": "attempts", "seq": 1, "version": 3}]
         )
         newest_us = connection.execute(select(orm.AttemptRow.opened_us)).scalar_one()
-        assert rolled(connection) == RollupProgress(1, 3, newest_us)
+        assert rollup_progress(connection) == RollupProgress(1, 3, newest_us)
         packing = {"name": "attempts", "version": 3, "until_us": 5, "calm": 1}
         connection.execute(insert(orm.RollupPackingRow), [packing])
-        assert rolled(connection) == RollupProgress(1, 3, newest_us, 5)
+        assert rollup_progress(connection) == RollupProgress(1, 3, newest_us, 5)
         connection.execute(update(orm.RollupPackingRow).values(version=2))
-        assert rolled(connection) == RollupProgress(
+        assert rollup_progress(connection) == RollupProgress(
             1, 3, newest_us
         )  # somebody moved the sums alone
         last = connection.execute(select(orm.AttemptRow)).mappings().one()
@@ -107,7 +114,7 @@ def test_sums_far_behind_are_of_no_use(engine, opened, write) -> None:
             orm.AttemptRow.__table__.columns, tuple(last.values()), strict=True)}  # fmt: skip
         far = {"seq": 2 + BEHIND, "attempt_id": "x.1", "request_id": "x"}
         connection.execute(insert(orm.AttemptRow.__table__), [row | far])
-        assert rolled(connection) is None
+        assert rollup_progress(connection) is None
 
 
 def test_what_moved_on_meanwhile_is_read_again(engine) -> None:
@@ -124,5 +131,5 @@ def test_what_moved_on_meanwhile_is_read_again(engine) -> None:
                 connection.execute(version)
             return len(seen)
 
-        assert settle_on(connection, read) == 3
+        assert read_consistently(connection, read) == 3
     assert [here.version for here in seen] == [1, 2, 3]

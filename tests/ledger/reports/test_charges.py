@@ -17,10 +17,10 @@ from ledger.reports.charges import (
     UNSETTLED,
     PriceGroup,
     charges,
+    column_conditions,
     cuts_of,
     groups,
     unpriced,
-    within,
 )
 from ledger.spans import DAY_US, Scope
 from ledger.writing.repository import LedgerRepository
@@ -132,9 +132,9 @@ def test_unpriced_ones_are_counted(random_ledger) -> None:
     with snapshot(random_ledger.reader) as connection:
         everything = Scope(random_ledger.START_US, random_ledger.end_us)
         assert unpriced(connection, everything) == random_ledger.written["unpriced"]
-        none = within({AttemptRow.team_id: ("nobody",)})
+        none = column_conditions({AttemptRow.team_id: ("nobody",)})
         assert unpriced(connection, everything, none) == 0
-    assert within({AttemptRow.team_id: ()}) == []
+    assert column_conditions({AttemptRow.team_id: ()}) == []
 
 
 @pytest.mark.parametrize("change", ["cost_pusd = cost_pusd + 1", "input_tokens = input_tokens + 1"])

@@ -6,8 +6,8 @@ from ledger.journals.records import TokenCounts
 from ledger.queries import reads as queries
 from ledger.queries.load import NOTHING, loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.queries.rollups import rolled
-from ledger.reports.facts import comparisons, facts, homes, moments
+from ledger.queries.rollups import rollup_progress
+from ledger.reports.facts import comparisons, facts, home_pools, moments
 from ledger.writing.repository import LedgerRepository
 
 START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
@@ -16,7 +16,7 @@ BOTH, OUTPUT = TokenBasis
 
 
 def read(connection, scope=SCOPE):
-    return facts(connection, scope, rolled(connection))
+    return facts(connection, scope, rollup_progress(connection))
 
 
 def test_comparisons_count_only_answers_inside_the_slo_as_avoided(engine, traffic) -> None:
@@ -44,11 +44,11 @@ def test_load_counts_what_was_served_and_what_spilled_for_lack_of_capacity(engin
     answered = [(a, b) for a, b in traffic.inside() if b.status in queries.ANSWERED]
     assert any(a.spill_reason == "loading" for a, _ in answered), "there is something to leave out"
     with engine.connect() as connection:
-        here = rolled(connection)
-        home = homes(connection, here)
+        here = rollup_progress(connection)
+        home = home_pools(connection, here)
         both, output = (loads(connection, SCOPE, here, basis=basis) for basis in TokenBasis)
     assert home == {"chat-large": "llama", "code": "llama"}
-    found, tokens = (item.of(pool="llama", spills=home) for item in (output, both))
+    found, tokens = (item.pool_load(pool="llama", spills=home) for item in (output, both))
     asked = [b for a, b in answered if a.backend == "own" or lacked(a)]
     assert sum(found.asked) == sum(b.tokens.output for b in asked)
     served = [b for a, b in answered if a.backend == "own" and b.slo_met is not False]
@@ -71,8 +71,8 @@ def test_load_counts_what_was_served_and_what_spilled_for_lack_of_capacity(engin
             if a.opened_us // MINUTE_US == minute
         ]
         assert found.asked[minute - min(minutes)] == sum(b.tokens.output for b in mine)
-    assert output.of(pool="other", spills=[]) == NOTHING
-    code = output.of(pool="llama", spills=["code"])
+    assert output.pool_load(pool="other", spills=[]) == NOTHING
+    code = output.pool_load(pool="llama", spills=["code"])
     only = [b.tokens.output for a, b in answered if lacked(a) and a.model == "code"]
     assert sum(code.spilled) == sum(only)
 
@@ -130,7 +130,7 @@ def test_a_model_of_two_pools_overflows_once(engine, opened, settled) -> None:
             ]  # fmt: skip
             LedgerRepository(engine, host="h").import_records(pair, journal=f"j{n}", at_us=START_US)
     with engine.connect() as connection:
-        assert homes(connection, None) == {"m": "b"}
+        assert home_pools(connection, None) == {"m": "b"}
 
 
 def test_documents_that_are_ranked_are_no_load_of_a_chat(engine, traffic, opened, settled):
@@ -141,9 +141,9 @@ def test_documents_that_are_ranked_are_no_load_of_a_chat(engine, traffic, opened
     def figures():
         with engine.connect() as connection:
             once = read(connection)
-            load = loads(connection, SCOPE, rolled(connection), basis=BOTH)
+            load = loads(connection, SCOPE, rollup_progress(connection), basis=BOTH)
         return (
-            load.of(pool="llama", **which),
+            load.pool_load(pool="llama", **which),
             once.traffic(pool="llama", **which),
             once.overflowed(**which),
         )
@@ -174,7 +174,7 @@ def test_a_teams_facts_are_its_own_and_traffic_everyones(engine, traffic) -> Non
     scope = Scope(SCOPE.start_us, SCOPE.end_us, "search")
     which = {"pool": "llama", "spills": ["chat-large", "code"]}
     with engine.connect() as connection:
-        here = rolled(connection)
+        here = rollup_progress(connection)
         everyone, whole = (
             facts(connection, SCOPE, here),
             facts(connection, scope, here, everyone=True),
@@ -193,7 +193,7 @@ def test_a_teams_facts_are_its_own_and_traffic_everyones(engine, traffic) -> Non
 
 def test_moments_are_the_cells_over_time(engine, traffic) -> None:
     with engine.connect() as connection:
-        found = moments(connection, SCOPE, rolled(connection), bucket_us=HOUR_US)
+        found = moments(connection, SCOPE, rollup_progress(connection), bucket_us=HOUR_US)
         cells = queries.cells(connection, SCOPE, bucket_us=HOUR_US)
     wanted: dict[tuple, list[int]] = {}
     for cell in cells:

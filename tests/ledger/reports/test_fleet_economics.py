@@ -8,7 +8,12 @@ from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.bills import PoolBill
 from ledger.fleet.capability import CapabilitySource, FleetCapability
 from ledger.queries.reads import ComparatorCost
-from ledger.reports.fleet_economics import ComparatorKind, chosen_comparisons, rated_pools, standing
+from ledger.reports.fleet_economics import (
+    ComparatorKind,
+    chosen_comparisons,
+    fleet_economics,
+    rated_pools,
+)
 
 USD = 10**12
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -32,7 +37,7 @@ CAPABLE = FleetCapability(Volume(30_000_000, BOTH), CapabilitySource.MEASURED)
 
 
 def test_one_verdict_for_each_comparator() -> None:
-    answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    answer = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE)
     substitute, same = answer.verdicts
     assert answer.fixed.total_pusd == 25 * USD
     assert (substitute.against, substitute.comparators) == (
@@ -53,38 +58,38 @@ def test_one_verdict_for_each_comparator() -> None:
 
 
 def test_a_gpu_that_pools_share_is_one_gpu_at_its_whole_rate() -> None:
-    whole = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    whole = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE)
     half = {"pusd_per_hour": USD, "bill_pusd": 10 * USD, "ops_pusd": Fraction(5 * USD, 2),
             "machine": "box", "share": Fraction(1, 2)}  # fmt: skip
     bills = [replace(BILL, **half), replace(BILL, pool="embed", **half)]
-    shared = standing(bills, FOUND, served=SERVED, capability=CAPABLE)
+    shared = fleet_economics(bills, FOUND, served=SERVED, capability=CAPABLE)
     assert shared.fixed == whole.fixed
     assert shared.verdicts == whole.verdicts, "cures and the rate that pays are of whole GPUs"
 
 
 def test_requests_outside_the_slo_avoid_nothing_and_are_shown() -> None:
-    answer = standing([BILL], FOUND, served=SERVED, capability=CAPABLE)
+    answer = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE)
     assert answer.verdicts[0].missed_pusd == 3 * USD
     assert answer.verdicts[0].avoided_pusd == 40 * USD
 
 
 def test_the_rate_that_would_pay_and_the_cure_agree() -> None:
     """At the break-even rate the span's result is zero; the cure speaks of full capacity."""
-    verdict = standing([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1]
+    verdict = fleet_economics([BILL], FOUND, served=SERVED, capability=CAPABLE).verdicts[1]
     assert verdict.pays_below_pusd_per_hour == Fraction(-USD, 10)
     rate = next(cure.needed for cure in verdict.even.cures if cure.lever is CostDriver.GPU_RATE)
     assert rate == (Fraction(4 * USD, 20) * 30 - 5 * USD) / 10
 
 
 def test_a_pool_without_a_rate_is_named_and_left_out() -> None:
-    answer = standing([BILL, UNRATED], FOUND, served=SERVED, capability=CAPABLE)
+    answer = fleet_economics([BILL, UNRATED], FOUND, served=SERVED, capability=CAPABLE)
     assert answer.unrated == ("tiny",)
     assert answer.fixed.total_pusd == 25 * USD
     assert rated_pools([BILL, UNRATED]) == {"llama"}
 
 
 def test_with_no_rate_at_all_there_is_no_result_but_the_rate_that_would_pay() -> None:
-    answer = standing([UNRATED], FOUND, served=SERVED, capability=CAPABLE)
+    answer = fleet_economics([UNRATED], FOUND, served=SERVED, capability=CAPABLE)
     assert rated_pools([UNRATED]) == {"tiny"}
     verdict = answer.verdicts[0]
     assert (verdict.stands, verdict.even, verdict.result_pusd) == (None, None, None)
@@ -94,17 +99,17 @@ def test_with_no_rate_at_all_there_is_no_result_but_the_rate_that_would_pay() ->
 
 def test_nothing_served_loses_the_whole_bill() -> None:
     nothing = [replace(FOUND[0], tokens_in_slo=0, output_tokens_in_slo=0, avoided_pusd=0)]
-    answer = standing([BILL], nothing, served=Volume(0, BOTH), capability=None)
+    answer = fleet_economics([BILL], nothing, served=Volume(0, BOTH), capability=None)
     assert answer.verdicts[0].average is None
     assert answer.verdicts[0].result_pusd == -25 * USD
-    assert standing([BILL], [], served=Volume(0, BOTH), capability=None).verdicts == ()
+    assert fleet_economics([BILL], [], served=Volume(0, BOTH), capability=None).verdicts == ()
 
 
 def test_output_only_uses_output_tokens_everywhere() -> None:
     output = TokenBasis.OUTPUT
     served = Volume(5_000_000, output)
     capable = FleetCapability(Volume(8_000_000, output), CapabilitySource.MEASURED)
-    verdict = standing([BILL], FOUND, served=served, capability=capable).verdicts[0]
+    verdict = fleet_economics([BILL], FOUND, served=served, capability=capable).verdicts[0]
     assert verdict.average.usd_per_million == 8
     assert verdict.even.volume == Volume(3_125_000, output)
     assert verdict.result_pusd == 15 * USD, "money does not depend on the basis"

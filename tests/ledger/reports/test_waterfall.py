@@ -11,7 +11,15 @@ from sqlalchemy import insert
 from ledger.fleet.samples import FleetSample, add_capacity, add_round_trips, add_samples
 from ledger.orm import tables as orm
 from ledger.queries.fleet import round_trips
-from ledger.reports.waterfall import AttemptFacts, arrived_us, far, lines, spans, warning, waterfall
+from ledger.reports.waterfall import (
+    AttemptFacts,
+    arrived_us,
+    is_far,
+    lines,
+    spans,
+    warning,
+    waterfall,
+)
 
 T = 1_795_000_000_000_000
 OWN = AttemptFacts(
@@ -91,7 +99,7 @@ def test_a_way_that_is_much_of_the_first_token_is_warned_of():
      (9_999, 10**5, False), (10_000, 10**5, True)],
 )  # fmt: skip
 def test_far_is_a_tenth_and_a_millisecond(rtt, whole, much):
-    assert far(rtt, whole) is much
+    assert is_far(rtt, whole) is much
 
 
 def test_an_id_of_ours_tells_when_its_request_came():

@@ -64,7 +64,7 @@ class Books:
         for need in sorted(needs, key=lambda each_need: order(each_need.account.budget_id)):
             now = self.standing(host, need.account)
             loan = self.code.escrow.loan_pusd(
-                now.room_pusd, need.missing_pusd, need.hold_pusd, 1 + now.others
+                now.remaining_pusd, need.missing_pusd, need.hold_pusd, 1 + now.others
             )
             if loan > 0:
                 window = self.windows[need.account]

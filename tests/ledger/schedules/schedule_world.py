@@ -329,7 +329,7 @@ class World:
             self.happened["writer died between commit and desk"] += 1
             self.kill_desk(host)
         else:
-            host.desk.applied(spent)
+            host.desk.apply_spent(spent)
 
     def _book(self, name, pusd):
         for hold in self.named[name].holds:
@@ -352,28 +352,28 @@ class World:
         if crash == "after":
             self.kill_desk(host)
             return
-        host.desk.applied(spent)
-        host.desk.bury(worker.journal)
+        host.desk.apply_spent(spent)
+        host.desk.close_journal(worker.journal)
 
     def settle_late(self, attempt, cost):
         worker = attempt.worker
         record = self.settle(attempt, cost, late=True)
         spent = self.books.apply(worker.host.name, worker.journal, [record])
         self._book(attempt.name, cost - attempt.bound)
-        worker.host.desk.applied(spent)
+        worker.host.desk.apply_spent(spent)
 
     def replay(self, host, worker):
         """A position that was lost: what is in the books is read again."""
         done = worker.records[: self.books.positions.get(worker.journal, 0)]
         spent = self.books.apply(host.name, worker.journal, done)
         assert not any(spent.values())
-        host.desk.applied(spent)
+        host.desk.apply_spent(spent)
 
     def unapplied(self, worker):
         return len(worker.records) - self.books.positions.get(worker.journal, 0)
 
     def news(self, host):
-        seen = host.desk.look()
+        seen = host.desk.read_snapshot()
         host.desk.refresh(seen)
         host.serving.append(self.loop.create_task(self._share(host.desk, seen)))
 
@@ -544,7 +544,7 @@ class World:
             for (account, name), (granted, spent) in self.books.grants.items():
                 if name == host.name:
                     assert host.desk.lent_pusd(account) == 0, ("leaked", account)
-                    assert host.desk._book.room_pusd(account) == granted - spent, account
+                    assert host.desk._book.remaining_pusd(account) == granted - spent, account
         for (name, _), life in self.books.lives.items():
             attempt = self.named[name]
             assert life.counted_pusd == attempt.counts

@@ -94,8 +94,8 @@ MUTANTS = {
     "more is missing than is": (
         "broker", "GrantNeed(account, missing, hold)", "GrantNeed(account, asked, hold)"),
     "nothing is shared": (
-        "broker", "standing.room_pusd >= idle:", "standing.room_pusd < idle:"),
-    "a lowered limit is not felt": ("broker", "or standing.room_pusd < 0", "or False"),
+        "broker", "standing.remaining_pusd >= idle:", "standing.remaining_pusd < idle:"),
+    "a lowered limit is not felt": ("broker", "or standing.remaining_pusd < 0", "or False"),
 }  # fmt: skip
 
 

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from ledger.budgets.versions import say_budgets
+from ledger.budgets.versions import record_versions
 from ledger.fleet.samples import add_capacity, add_catalog
 from ledger.identity.keys import KeySpec, create_key, revoke_key
-from ledger.invoices.books import post, store
+from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.manual_entries import ManualEntry, enter
 from ledger.orm import tables as orm
@@ -50,7 +50,7 @@ def kept(engine):
         connection.execute(insert(orm.BudgetRow), [
             {"id": "global@day", "scope": "global", "period": "day", "limit_pusd": 7,
              "hard": True, "created_us": 4}])  # fmt: skip
-        assert say_budgets(connection, 4) == 1
+        assert record_versions(connection, 4) == 1
         enter(
             connection, ManualEntry(0, "rate:chat", {"pusd_per_hour": 7}, 4, 4, "fay", "a contract")
         )
@@ -121,7 +121,7 @@ def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
 
 def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> None:
     engine, _ = kept
-    post(engine, 1, by="ben@host", at_us=LATER_US)
+    post_invoice(engine, 1, by="ben@host", at_us=LATER_US)
     assert AuditLog(engine).follow(at_us=22) == 1
     with engine.connect() as connection:
         (posted,) = changes(connection, 1)

@@ -8,10 +8,10 @@ from sqlalchemy import event, func, insert, select, text
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
-from ledger.queries.rollups import rolled
+from ledger.queries.rollups import rollup_progress
 from ledger.reports.facts import facts, flagged
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
-from ledger.seals.retirements import retired
+from ledger.seals.retirements import retired_totals
 from ledger.sums.rollups import RetiredError, Rollups
 from ledger.verify.checks import verify
 from ledger.writing.repository import LedgerRepository
@@ -51,7 +51,7 @@ def figures(books):
     """By whole days, as sums have them."""
     scope = Scope(books.START_US, books.end_us)
     with books.engine.connect() as connection:
-        here = rolled(connection)
+        here = rollup_progress(connection)
         assert here is not None
         once = facts(connection, scope, here)
         cells = queries.cells(connection, scope, bucket_us=DAY_US)
@@ -83,7 +83,7 @@ def test_figures_and_proof_outlive_the_rows(books) -> None:
     with engine.connect() as connection:
         query = select(orm.AttemptRow.status, orm.AttemptRow.flag).order_by(orm.AttemptRow.seq)
         *left, _ = connection.execute(query).all()  # the very last always stays
-        assert retired(connection).attempts == gone
+        assert retired_totals(connection).attempts == gone
     assert {"lost"} <= {status for status, _ in left}, "what was lost stays"
     assert all(flag in ("lost", "late") for _, flag in left)
     with pytest.raises(RetiredError):

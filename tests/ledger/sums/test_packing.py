@@ -6,10 +6,10 @@ from sqlalchemy import func, insert, select, text, update
 from ledger.economics.cost import TokenBasis
 from ledger.orm import tables as orm
 from ledger.queries.load import loads
-from ledger.queries.rollups import rolled
-from ledger.reports.facts import facts, homes
+from ledger.queries.rollups import rollup_progress
+from ledger.reports.facts import facts, home_pools
 from ledger.spans import DAY_US, HOUR_US, Scope
-from ledger.sums.packing import CALM, PackedUntil, packed
+from ledger.sums.packing import CALM, PackedUntil, read_packed_until
 from ledger.sums.rollup import WEEK_US
 from ledger.sums.rollups import Rollups
 from ledger.verify.rollups import sums_are_the_rows
@@ -48,7 +48,7 @@ def counted(engine, table) -> list[tuple[int, int]]:
 
 def until(engine) -> int:
     with engine.connect() as connection:
-        here = rolled(connection)
+        here = rollup_progress(connection)
         assert here is not None
         return (here.packed_us - START_US) // DAY_US if here.packed_us else 0
 
@@ -56,12 +56,12 @@ def until(engine) -> int:
 def answers(engine):
     scope = Scope(START_US + HOUR_US, START_US + 20 * DAY_US)
     with engine.connect() as connection:
-        here = rolled(connection)
+        here = rollup_progress(connection)
         load = loads(connection, scope, here, basis=TokenBasis.OUTPUT)
         return (
             sorted(facts(connection, scope, here).attempts, key=repr),
-            load.of(pool="chat", spills=()),
-            homes(connection, here),
+            load.pool_load(pool="chat", spills=()),
+            home_pools(connection, here),
         )
 
 
@@ -130,12 +130,12 @@ def test_a_host_of_the_version_before_makes_them_of_no_use_until_it_is_gone(ledg
 
 def test_a_ledger_that_was_there_before_them_waits_too(engine) -> None:
     with engine.begin() as connection:
-        assert packed(connection, 0) == PackedUntil(0, CALM)
-        assert packed(connection, 7) == PackedUntil(0, 0)
+        assert read_packed_until(connection, 0) == PackedUntil(0, CALM)
+        assert read_packed_until(connection, 7) == PackedUntil(0, 0)
         row = {"name": "attempts", "version": 7, "until_us": 5, "calm": 3}
         connection.execute(insert(orm.RollupPackingRow), [row])
-        assert packed(connection, 7) == PackedUntil(5, 3)
-        assert packed(connection, 8) == PackedUntil(0, 0)
+        assert read_packed_until(connection, 7) == PackedUntil(5, 3)
+        assert read_packed_until(connection, 8) == PackedUntil(0, 0)
 
 
 EDITS = {

@@ -11,9 +11,9 @@ from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.load import loads
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.queries.rollups import rolled
+from ledger.queries.rollups import rollup_progress
 from ledger.queries.tags import spent_by_hour, tagged
-from ledger.reports.facts import facts, flagged, homes, moments
+from ledger.reports.facts import facts, flagged, home_pools, moments
 from ledger.sums.rollups import Rollups
 from ledger.writing.repository import LedgerRepository
 
@@ -70,7 +70,7 @@ def answers(engine) -> dict[str, object]:
     """Everything that pages ask which sums may answer."""
     found: dict[str, object] = {}
     with engine.connect() as connection:
-        here = rolled(connection)
+        here = rollup_progress(connection)
         for place, scope in enumerate(SCOPES):
             for bucket in (6 * HOUR_US, DAY_US):
                 cells = queries.cells(connection, scope, bucket_us=bucket)
@@ -91,10 +91,10 @@ def answers(engine) -> dict[str, object]:
             )
             more = {"spills": ["code"], "kinds": ["chat"], "pool": "a"}
             for basis in TokenBasis:
-                load = loads(connection, scope, here, basis=basis).of(**more)
+                load = loads(connection, scope, here, basis=basis).pool_load(**more)
                 found[f"load {place} {basis}"] = load
             found[f"traffic {place}"] = once.traffic(**more)
-        found["homes"] = homes(connection, here)
+        found["homes"] = home_pools(connection, here)
     return found
 
 

@@ -6,7 +6,7 @@ from ledger.orm import tables as orm
 from ledger.queries.tags import tagged
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollups import Rollups
-from ledger.sums.tagsums import EVERY, TagRollupStart, tagging
+from ledger.sums.tagsums import EVERY, TagRollupStart, read_start
 from ledger.verify.rollups import sums_are_the_rows
 from ledger.writing.repository import LedgerRepository
 
@@ -37,7 +37,7 @@ def test_an_upgrade_and_a_host_of_the_version_before(engine, opened, settled, se
         with engine.connect() as connection:
             version = connection.execute(select(orm.RollupPositionRow.version)).scalar_one()
             hours = select(func.count()).select_from(orm.RollupTagHourRow)
-            return tagging(connection, version), connection.execute(hours).scalar_one()
+            return read_start(connection, version), connection.execute(hours).scalar_one()
 
     come(0, 1)
     assert kept() == (EVERY, 2)

@@ -74,7 +74,7 @@ def findings(engine):
 def test_sound_books_have_no_findings(books):
     result = findings(books)
     assert result.findings == ()
-    assert result.holds
+    assert result.is_clean
     assert result.checks == tuple(check.__name__ for check in CHECKS)
 
 
@@ -108,20 +108,20 @@ def test_whoever_waits_is_told_which_check_begins(books):
 
 
 def test_empty_books_are_sound(engine):
-    assert findings(engine).holds
+    assert findings(engine).is_clean
 
 
 def test_a_limit_that_is_lowered_below_what_was_spent_is_no_fault(books):
     with books.begin() as connection:
         connection.execute(update(orm.BudgetRow).values(limit_pusd=1))
-    assert findings(books).holds
+    assert findings(books).is_clean
 
 
 def test_grants_of_a_soft_budget_bind_nobody(books):
     with books.begin() as connection:
         connection.execute(update(orm.GrantRow).values(granted_pusd=1, spent_pusd=2))
         connection.execute(update(orm.BudgetRow).values(hard=False))
-    assert findings(books).holds
+    assert findings(books).is_clean
 
 
 BROKEN = {
@@ -174,7 +174,7 @@ def test_what_is_broken_is_found(books, check):
         connection.execute(text(statement))
     result = findings(books)
     assert check in {finding.check for finding in result.findings}
-    assert not result.holds
+    assert not result.is_clean
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from sqlalchemy import insert
 
-from ledger.invoices.books import post, store
+from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.orm import tables as orm
 from ledger.verify.entries import entries_have_a_cause
@@ -27,7 +27,7 @@ def books(books_of_each):
     day = date(2026, 6, 1)
     found = InvoiceFile("csv", (InvoiceLine(day, "m", 5),), 2, "d")
     number = store(books_of_each, found, party="provider:openai", name="f", by="a", at_us=1)
-    post(books_of_each, number, by="a", at_us=LATER_US)
+    post_invoice(books_of_each, number, by="a", at_us=LATER_US)
     return books_of_each
 
 

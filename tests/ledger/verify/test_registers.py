@@ -5,7 +5,7 @@ from sqlalchemy import insert, text
 from sqlalchemy.orm import Session
 
 from ledger.identity.keys import KeySpec, create_key, revoke_key
-from ledger.invoices.books import post, store
+from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.orm import tables as orm
 from ledger.seals.audit_log import AuditLog, register_head
@@ -41,7 +41,7 @@ def books(engine):
     for party in ("provider:a", "provider:b"):
         bill = parse("date,item,amount\n2026-11-01,m,0.5\n2026-11-02,m,1\n2026-11-02,n,-0.1\n")
         number = store(engine, bill, party=party, name="nov.csv", by="ana", at_us=5)
-    post(engine, number, by="ben", at_us=LATER_US)
+    post_invoice(engine, number, by="ben", at_us=LATER_US)
     while AuditLog(engine).follow(at_us=9):
         pass
     return engine

@@ -12,7 +12,7 @@ def test_results_are_kept_and_read_newest_first(engine):
     with engine.connect() as connection:
         found = verifications(connection, 10)
         assert verifications(connection, 1) == found[:1]
-    assert [(finding.actor, finding.at_us, finding.holds) for finding in found] == [
+    assert [(finding.actor, finding.at_us, finding.is_clean) for finding in found] == [
         ("bob", 9, False),
         ("ada", 5, True),
     ]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt, fold, fold_lost
-from ledger.writing.rows import OPENED, UNSETTLED, opened_from
+from ledger.writing.rows import OPENED, UNSETTLED, opened_record_of
 
 
 def known_after(folded, before):
@@ -12,7 +12,7 @@ def known_after(folded, before):
     for new in folded.rows.attempts:
         stage = AttemptStage.OPEN if new.settled is UNSETTLED else AttemptStage.SETTLED
         row = dict(zip(OPENED, new.opened, strict=True))
-        after[new.attempt_id] = KnownAttempt(opened_from(row), stage, ())
+        after[new.attempt_id] = KnownAttempt(opened_record_of(row), stage, ())
     for row in folded.rows.settles:
         after[row["of_attempt"]].stage = AttemptStage.SETTLED
     return after

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from ledger.writing.heap import one_heap
+from ledger.writing.heap import limit_heaps
 
 # Six threads at once hold memory that they took; how many heaps the C library has for them.
 THREADS = """
 import ctypes, re, sys, tempfile, threading
-from ledger.writing.heap import one_heap
+from ledger.writing.heap import limit_heaps
 if sys.argv[1] == "one":
-    assert one_heap()
+    assert limit_heaps()
 library = ctypes.CDLL(None)
 library.malloc.restype, library.fdopen.restype = ctypes.c_void_p, ctypes.c_void_p
 started, done = threading.Barrier(7), threading.Event()
@@ -46,4 +46,4 @@ def test_another_c_library_is_told_by_its_answer() -> None:
     class Bare:
         pass
 
-    assert not one_heap(Bare)
+    assert not limit_heaps(Bare)

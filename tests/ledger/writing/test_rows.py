@@ -16,7 +16,7 @@ from ledger.writing.rows import (
     OPENED,
     SETTLED,
     lost_values,
-    opened_from,
+    opened_record_of,
     opened_values,
     settle_row,
     settled_values,
@@ -65,7 +65,7 @@ def test_every_value_stands_in_its_column(opened, settled):
 def test_an_open_record_comes_back_from_its_row(opened):
     record = opened(holds=(), decision=b"")
     row = dict(zip(OPENED, opened_values(record, "j"), strict=True))
-    assert opened_from(row) == record
+    assert opened_record_of(row) == record
 
 
 def test_no_record_is_lost_for_a_text_that_a_database_does_not_take(engine, opened, settled):

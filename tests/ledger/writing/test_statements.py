@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Integer, bindparam, delete, insert, literal, select, text
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 
-from ledger.database import is_away, make_engine, migrate
+from ledger.database import is_unavailable, make_engine, migrate
 from ledger.orm import tables as orm
 from ledger.writing.rows import (
     OPENED,
@@ -157,7 +157,7 @@ def test_a_server_that_goes_while_rows_are_copied_is_away(postgres_url, opened):
 
     with pytest.raises(OperationalError) as away:
         cut_off()
-    assert is_away(away.value)
+    assert is_unavailable(away.value)
     with engine.begin() as connection:
         statements.attempts.run(connection, rows)
         assert len(stored(connection, orm.AttemptRow)) == COPIED_FROM

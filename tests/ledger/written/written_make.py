@@ -66,11 +66,11 @@ from ledger.verify.checks import verify
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import JournalMove, LedgerRepository
 from router.decide import decide
-from router.explain import packed_within
+from router.explain import pack_bounded
 from router.prompts import RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
-from router.snapshot_codec import freeze
+from router.snapshot_codec import encode
 from router.types import (
     ApiState,
     Candidate,
@@ -245,9 +245,9 @@ def decided(
 
 def packed(number: int, reason: Reason) -> tuple[bytes, bytes]:
     request, policy, made, fleet = decided(number, reason)
-    encode = msgspec.msgpack.encode
-    short = packed_within(DECISION_LIMIT_BYTES, encode, (request, policy, made))
-    return short, encode(freeze(request, policy, fleet))
+    to_bytes = msgspec.msgpack.encode
+    short = pack_bounded(DECISION_LIMIT_BYTES, to_bytes, (request, policy, made))
+    return short, to_bytes(encode(request, policy, fleet))
 
 
 def opened(number: int, reason: Reason, **changes: object) -> AttemptOpened:

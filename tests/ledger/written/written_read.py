@@ -27,7 +27,7 @@ from ledger.orm import tables as orm
 from ledger.prices.stored import every_price
 from ledger.spans import DAY_US, Scope
 from router.packed import unpack
-from router.snapshot_codec import names_of, thaw
+from router.snapshot_codec import decode, names_of
 
 HERE = Path(__file__).parent
 BOOKS, SAID = HERE / "written.tar.xz", HERE / "written.json.xz"
@@ -87,7 +87,7 @@ def stored_decisions(connection: Connection) -> dict[str, tuple[bytes, bytes | N
 
 def read_decision(short: bytes, inputs: bytes | None) -> dict[str, Any]:
     """A decision, and what it was decided on."""
-    frozen = thaw(msgspec.msgpack.decode(inputs)) if inputs else None
+    frozen = decode(msgspec.msgpack.decode(inputs)) if inputs else None
     return {"decision": plain(unpack(msgspec.msgpack.decode(short))), "inputs": plain(frozen)}
 
 

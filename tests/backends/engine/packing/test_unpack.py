@@ -16,9 +16,9 @@ from backends.engine.packing.unpack import (
     UnpackError,
     check_host,
     extract,
-    offline,
+    offline_environ,
+    part_spans,
     read_manifest,
-    spans,
     unpack,
 )
 
@@ -100,7 +100,7 @@ def test_a_disk_that_fills_meanwhile_is_said(bundle, tmp_path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path))
 
-    monkeypatch.setattr(module, "_extract_one", full)
+    monkeypatch.setattr(module, "_extract_file", full)
     with pytest.raises(UnpackError, match=r"the disk of .* is full: make room, then run it again"):
         unpack(bundle, tmp_path / "there", quiet, gpu=False)
 
@@ -165,12 +165,16 @@ def test_an_unfinished_or_other_manifest_is_told(bundle: Path):
 
 def test_stretches_cross_parts():
     parts = [{"name": "a", "size": 4}, {"name": "b", "size": 4}, {"name": "c", "size": 1}]
-    found = [(part["name"], begin, size) for part, begin, size in spans({"parts": parts}, 3, 6)]
+    found = [
+        (part["name"], begin, size) for part, begin, size in part_spans({"parts": parts}, 3, 6)
+    ]
     assert found == [("a", 3, 1), ("b", 0, 4), ("c", 0, 1)]
 
 
 def test_no_setting_of_the_host_brings_an_index_back(tmp_path: Path):
-    environ = offline({"PIP_INDEX_URL": "http://x", "UV_INDEX": "y", "HOME": "/h"}, tmp_path)
+    environ = offline_environ(
+        {"PIP_INDEX_URL": "http://x", "UV_INDEX": "y", "HOME": "/h"}, tmp_path
+    )
     assert "PIP_INDEX_URL" not in environ
     assert "UV_INDEX" not in environ
     assert environ["HOME"] == "/h"

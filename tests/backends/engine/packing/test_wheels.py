@@ -8,7 +8,7 @@ import pytest
 from backends.engine.packages import InstallError, find_pip
 from backends.engine.packing.lockfile import LockedPackage, WheelPlatform
 from backends.engine.packing.pack import HERE
-from backends.engine.packing.wheels import WheelSource, fetch, found, glibc_of, unpacked_bytes
+from backends.engine.packing.wheels import WheelSource, fetch, find_wheel, glibc_of, unpacked_bytes
 
 
 def entry(wheel: Path, name: str = "tinytool", version: str = "1.0") -> LockedPackage:
@@ -46,16 +46,16 @@ def test_a_full_disk_is_told_without_pips_traceback(places: Path, tmp_path: Path
 def test_a_broken_wheel_is_removed(places: Path):
     wheel = places / "tinytool-1.0-py3-none-any.whl"
     known = entry(wheel)
-    assert found(known, places) == wheel
+    assert find_wheel(known, places) == wheel
     wheel.write_bytes(wheel.read_bytes()[:-1])
-    assert found(known, places) is None
+    assert find_wheel(known, places) is None
     assert not wheel.exists()
 
 
 @pytest.mark.parametrize("name", ["Nvidia_CUDA-runtime", "nvidia.cuda.runtime"])
 def test_names_are_compared_as_packages_names(places: Path, name: str):
     wheel = places / "nvidia_cuda_runtime-13.0.96-py3-none-any.whl"
-    assert found(entry(wheel, name, "13.0.96"), places) == wheel
+    assert find_wheel(entry(wheel, name, "13.0.96"), places) == wheel
 
 
 def test_the_c_library_is_the_newest_of_the_least_that_each_takes():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from backends.engine.catalog import find
+from backends.engine.catalog import find_gpu
 from backends.engine.modelconfig import read_model
 from backends.engine.plan import plan_model
 from backends.engine.planning.question import PlanRequest
@@ -45,7 +45,7 @@ def model(tmp_path, shapes):
 def planned(model):
     def make(shape, *gpus, **question):
         return plan_model(
-            model(shape), [find(name) for name in gpus or ("H200",)], PlanRequest(**question)
+            model(shape), [find_gpu(name) for name in gpus or ("H200",)], PlanRequest(**question)
         )
 
     return make

@@ -2,7 +2,7 @@
 
 import json
 
-from backends.engine.catalog import find
+from backends.engine.catalog import find_gpu
 from backends.engine.modelconfig import read_model
 from backends.engine.plan import plan_model
 from backends.engine.planning.question import ParallelLayout, PlanRequest
@@ -40,12 +40,12 @@ def test_a_stage_has_at_least_one_layer(tmp_path):
 
 def test_what_vllm_refuses_is_neither_chosen_nor_compared_nor_given_flags(tmp_path):
     model = model_of(tmp_path)
-    wide = plan_model(model, (find("T4"),), PlanRequest(tensor_parallel=8))
+    wide = plan_model(model, (find_gpu("T4"),), PlanRequest(tensor_parallel=8))
     assert wide.flags == ()
     assert any("28 attention heads" in words for words in wide.warnings)
     assert "TP8" not in {item.layout for item in wide.scaling}
     assert {"TP4", "TP4 x PP2"} <= {item.layout for item in wide.scaling}
 
-    long = plan_model(model, (find("T4"),), PlanRequest(context_tokens=1_500_000))
+    long = plan_model(model, (find_gpu("T4"),), PlanRequest(context_tokens=1_500_000))
     assert long.gpus == 4, "the widest that vLLM starts"
     assert not long.fits

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from backends.engine.catalog import find
+from backends.engine.catalog import find_gpu
 from backends.engine.loadfloor import UserLoad
 
 
@@ -23,8 +23,8 @@ def test_the_format_that_serves_the_load_for_least_is_marked(planned, shape, gpu
     assert [choice.weights for choice in made.choices if choice.advised] == [cheapest]
     spent = {choice.weights: choice.gpu_s_per_million for choice in made.choices}
     assert spent[cheapest] == min(each for each in spent.values() if each is not None)
-    assert ("fp8" in spent) is ("fp8" in find(gpu).flops)
-    assert ("int8" in spent) is ("fp8" not in find(gpu).flops)
+    assert ("fp8" in spent) is ("fp8" in find_gpu(gpu).flops)
+    assert ("int8" in spent) is ("fp8" not in find_gpu(gpu).flops)
 
 
 def test_for_one_user_alone_four_bits_are_least(planned):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.checks.known_names import mentions, unknown_names
+from gateway.config.checks.known_names import check_unknown_names, mentioned_names
 from gateway.config.schema import Settings
 
 KNOWN = {
@@ -15,7 +15,7 @@ MODELS = {"chat": {"targets": ["openai/x"]}}
 
 def told(document: dict[str, object], known=KNOWN) -> list[str]:
     settings = Settings.model_validate({"models": MODELS, **document})
-    faults = list(unknown_names(settings, known))
+    faults = list(check_unknown_names(settings, known))
     assert {fault.severity for fault in faults} <= {"warning"}
     return [f"{fault.path}: {fault.message}" for fault in faults]
 
@@ -81,4 +81,7 @@ def test_any_model_may_be_meant_where_a_provider_is_open() -> None:
 
 def test_every_scope_and_every_match_is_a_mention() -> None:
     settings = Settings.model_validate(rule({"teams": ["a"], "when": "user == 'b'"}))
-    assert [(kind, name) for _, kind, name in mentions(settings)] == [("team", "a"), ("user", "b")]
+    assert [(kind, name) for _, kind, name in mentioned_names(settings)] == [
+        ("team", "a"),
+        ("user", "b"),
+    ]

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from gateway.config.checks.policy_order import RESTRICTIONS, policy_order
+from gateway.config.checks.policy_order import RESTRICTIONS, check_policy_order
 from gateway.config.schema import PolicyRuleSection, Settings
 
 MODELS = {
@@ -18,7 +18,7 @@ STRICT = "slo: {ttft_ms: 500, strict: true}"
 def order_faults(*rules: str, models: dict[str, object] | None = None) -> list[tuple[str, str]]:
     policies = [yaml.safe_load("{" + rule + "}") for rule in rules]
     settings = Settings.model_validate({"models": models or MODELS, "policies": policies})
-    return [(fault.severity, fault.message) for fault in policy_order(settings)]
+    return [(fault.severity, fault.message) for fault in check_policy_order(settings)]
 
 
 @pytest.mark.parametrize(

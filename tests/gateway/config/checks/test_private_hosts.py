@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.checks.private_hosts import is_inner, private_hosts
+from gateway.config.checks.private_hosts import check_private_hosts, is_inner
 from gateway.config.schema import Settings
 
 
@@ -10,7 +10,7 @@ def told(url: str, networks: tuple[str, ...] = (), **addresses: str) -> list[str
     provider = {"base_url": url, "networks": networks}
     settings = Settings.model_validate({"providers": {"p": provider}})
     where = {name.replace("_", "."): (text,) for name, text in addresses.items()}
-    faults = list(private_hosts(settings, where))
+    faults = list(check_private_hosts(settings, where))
     assert {fault.severity for fault in faults} <= {"warning"}
     return [f"{fault.path}: {fault.message}" for fault in faults]
 
@@ -60,7 +60,7 @@ def test_this_machine_and_public_hosts_are_not_told(url) -> None:
 
 def test_an_issuer_is_judged_likewise() -> None:
     settings = Settings.model_validate({"oidc": {"issuer": "https://sso.internal"}})
-    (fault,) = private_hosts(settings, {})
+    (fault,) = check_private_hosts(settings, {})
     assert fault.path == "oidc.issuer"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from gateway.config.checks.unset_variables import needed_variables, unset_variables
+from gateway.config.checks.unset_variables import check_unset_variables, needed_variables
 from gateway.config.schema import Settings
 from gateway.config.sections import section_of
 
@@ -38,19 +38,19 @@ def _fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
 
 def test_every_setting_that_names_a_variable_is_looked_at() -> None:
     settings = Settings.model_validate(EVERYTHING)
-    warned = {fault.path for fault in unset_variables(settings, {})}
+    warned = {fault.path for fault in check_unset_variables(settings, {})}
     shown = {path.replace("pools.NAME", "pools.a").replace("providers.NAME", "providers.openai")
              for path in _fields(Settings)}  # fmt: skip
     assert warned == shown
-    assert all(fault.severity == "warning" for fault in unset_variables(settings, {}))
+    assert all(fault.severity == "warning" for fault in check_unset_variables(settings, {}))
 
 
 @pytest.mark.parametrize("value", ["", " ", "\n"])
 def test_a_blank_is_no_value_and_no_value_is_ever_shown(value) -> None:
     settings = Settings.model_validate({"providers": {"openai": {"api_key_env": "KEY"}}})
-    (fault,) = unset_variables(settings, {"KEY": value})
+    (fault,) = check_unset_variables(settings, {"KEY": value})
     assert fault.message.startswith("`KEY` is not set in the environment")
-    assert list(unset_variables(settings, {"KEY": "sk-secret"})) == []
+    assert list(check_unset_variables(settings, {"KEY": "sk-secret"})) == []
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from gateway.runtime import Runtime
 def test_engines_are_found_by_their_own_name_and_by_their_pools(stack) -> None:
     host = EngineHost(stack.settings, stack.runtime, stack.board)
     assert [item.seat.name for item in host.every()] == ["pool:main/0", "pool:embed/0"]
-    assert [item.row for item in host.named("pool:embed")] == [1]
-    assert host.named("pool:embed/0")[0].word == "healthy"
+    assert [item.row for item in host.engines_named("pool:embed")] == [1]
+    assert host.engines_named("pool:embed/0")[0].word == "healthy"
     with pytest.raises(OverrideError, match="there is no engine main; there are pool:main/0"):
-        host.named("main")
+        host.engines_named("main")
 
 
 def test_an_order_is_a_file_named_by_its_row(stack) -> None:

@@ -93,9 +93,9 @@ def test_an_engine_is_told_with_what_is_said_of_it(stack, operator) -> None:
     seen = {"engine": "pool:p/0", "state": "backing_off", "reason": "exited with 1: [Errno 12]"}
     assert _why(seen) == "pool:p/0 is backing_off: exited with 1: [Errno 12]"
     assert _why(seen | {"reason": None}) == ""
-    EngineStatusNotes(stack.runtime.run_dir, PARENT).say(
+    EngineStatusNotes(stack.runtime.run_dir, PARENT).publish(
         "pool:main/0", "without the adapter `sql`: spoiled"
     )
     main, embed = stack.get(FOR, operator).json()["data"]
     assert (main["reason"], embed["reason"]) == ("without the adapter `sql`: spoiled", None)
-    EngineStatusNotes(stack.runtime.run_dir, PARENT).say()
+    EngineStatusNotes(stack.runtime.run_dir, PARENT).publish()

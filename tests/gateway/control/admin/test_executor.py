@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from gateway.control.access import caller
+from gateway.control.access import caller_of
 from gateway.control.admin import executor, overrides
 from gateway.control.admin.executor import AT_ONCE, EACH, actor
 from gateway.control.operations import OPERATIONS
@@ -142,10 +142,10 @@ def test_a_long_answer_is_written_beside_the_loop(stack, admin, monkeypatch) -> 
 
     def answering(scope) -> object:
         loops.append(threading.current_thread())
-        return caller(scope)
+        return caller_of(scope)
 
     monkeypatch.setattr(executor, "encode", noting)
-    monkeypatch.setattr(executor, "caller", answering)
+    monkeypatch.setattr(executor, "caller_of", answering)
     assert stack.get(FOR + "/targets", admin).status_code == 200
     assert len(wrote) == len(loops) == 1
     assert wrote != loops

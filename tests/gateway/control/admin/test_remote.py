@@ -6,7 +6,7 @@ import pytest
 from gateway.control.admin.gateway_address import API_KEY, TOKEN, TOKEN_COMMAND
 from gateway.control.admin.overrides import DisableTargetInput, targets_disable, targets_list
 from gateway.control.admin.policies import PolicyHistoryInput, policies_history
-from gateway.control.admin.remote import RemoteAdmin, bearer, in_clear, remote
+from gateway.control.admin.remote import RemoteAdmin, bearer_token, is_cleartext, remote
 from gateway.control.admin.verb import NoInput, OperationRefused
 
 
@@ -76,8 +76,8 @@ def test_without_a_key_or_an_address_nothing_is_asked(url, environ, words) -> No
 )
 def test_a_person_s_token_is_one_word_of_one_source(environ, words) -> None:
     with pytest.raises(OperationRefused, match=words):
-        bearer("http://there", environ)
-    assert bearer("http://there", {TOKEN_COMMAND: "echo eyJ.a.b"}) == "eyJ.a.b"
+        bearer_token("http://there", environ)
+    assert bearer_token("http://there", {TOKEN_COMMAND: "echo eyJ.a.b"}) == "eyJ.a.b"
 
 
 def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:
@@ -97,7 +97,7 @@ def test_the_key_is_in_a_header_and_the_version_may_be_in_the_address() -> None:
     ],
 )  # fmt: skip
 def test_a_key_that_anybody_on_the_way_reads_is_warned_of(url, clear) -> None:
-    assert in_clear(url) is clear
+    assert is_cleartext(url) is clear
 
 
 @pytest.mark.parametrize(

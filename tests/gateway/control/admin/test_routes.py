@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from gateway.control.admin.routes import described
+from gateway.control.admin.routes import describe_input
 from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 
@@ -19,14 +19,14 @@ def verb(method: str) -> AdminOperation[Given]:
 
 
 def test_a_query_is_described_member_by_member() -> None:
-    name, limit = described(verb("GET"))["parameters"]
+    name, limit = describe_input(verb("GET"))["parameters"]
     assert (name["name"], name["in"], name["required"]) == ("name", "query", True)
     assert name["schema"]["description"] == "whose"
     assert (limit["required"], limit["schema"]["maximum"]) == (False, 9)
 
 
 def test_a_body_has_no_other_members() -> None:
-    body = described(verb("POST"))["requestBody"]["content"]["application/json"]["schema"]
+    body = describe_input(verb("POST"))["requestBody"]["content"]["application/json"]["schema"]
     assert (body["required"], body["additionalProperties"]) == (["name"], False)
 
 

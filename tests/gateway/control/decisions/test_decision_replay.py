@@ -10,19 +10,19 @@ import msgspec
 import pytest
 import sqlalchemy
 
-from gateway.control.decisions.decision_replay import again
-from router.snapshot_codec import freeze
+from gateway.control.decisions.decision_replay import replay_decision
+from router.snapshot_codec import encode
 
 LIVE = 300
 SCRIPT = """
 import json, sys
 import sqlalchemy
-from gateway.control.decisions.decision_replay import again
+from gateway.control.decisions.decision_replay import replay_decision
 
 engine = sqlalchemy.create_engine(sys.argv[1])
 with engine.connect() as connection:
     rows = connection.execute(sqlalchemy.text("SELECT attempt_id, inputs, decision FROM decisions"))
-    made = {one: again(inputs, blob) for one, inputs, blob in rows if inputs}
+    made = {one: replay_decision(inputs, blob) for one, inputs, blob in rows if inputs}
 print(json.dumps({one: (each.identical, each.decision.chosen.candidate.name)
                   for one, each in made.items()}))
 """
@@ -68,28 +68,28 @@ def test_every_decision_comes_out_again_in_a_fresh_process(stack, recorded) -> N
 def test_one_input_changed_is_not_the_record_any_more(recorded) -> None:
     """The negative control, on each of them: a prompt that is one token longer is seen."""
     for row in recorded[:50]:
-        made = again(row.inputs, row.decision)
+        made = replay_decision(row.inputs, row.decision)
         request, policy, candidates = made.inputs
         longer = replace(request, prompt_tokens=request.prompt_tokens + 1)
-        changed = msgspec.msgpack.encode(freeze(longer, policy, candidates))
-        assert not again(changed, row.decision).identical
+        changed = msgspec.msgpack.encode(encode(longer, policy, candidates))
+        assert not replay_decision(changed, row.decision).identical
 
 
 def test_another_policy_sends_it_elsewhere(recorded) -> None:
     own = [row for row in recorded if row.target.startswith("pool:")]
     assert own
     for row in own[:20]:
-        request, policy, candidates = again(row.inputs, row.decision).inputs
+        request, policy, candidates = replay_decision(row.inputs, row.decision).inputs
         none = replace(policy, kv_headroom_floor=1.0)
-        frozen = msgspec.msgpack.encode(freeze(request, none, candidates))
-        made = again(frozen, row.decision)
+        frozen = msgspec.msgpack.encode(encode(request, none, candidates))
+        made = replay_decision(frozen, row.decision)
         assert not made.identical
-        assert not made.decision.chosen.candidate.internal
+        assert not made.decision.first_choice.candidate.internal
 
 
 def test_what_it_was_made_of_is_told(recorded) -> None:
     row = next(row for row in recorded if row.target.startswith("pool:"))
-    made = again(row.inputs, row.decision)
+    made = replay_decision(row.inputs, row.decision)
     told = "\n".join(made.lines())
     for word in ("bid price", "step factor", "safety ttft", "age", "expected", "byte by byte"):
         assert word in told
@@ -105,4 +105,4 @@ def test_what_it_was_made_of_is_told(recorded) -> None:
 def test_what_cannot_be_read_is_said() -> None:
     for inputs in (b"", b"\xff", msgspec.msgpack.encode(7), msgspec.msgpack.encode([9, 1, 2, 3])):
         with pytest.raises(ValueError, match="cannot be read"):
-            again(inputs, b"")
+            replay_decision(inputs, b"")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.control.decisions.explanation_text import COLUMNS, document, sentences
+from gateway.control.decisions.explanation_text import COLUMNS, document, explain_attempt
 
 ROW = {
     "attempt_id": "req_1.1", "target": "pool:a/0", "status": "finished", "attempt_no": 1,
@@ -21,7 +21,7 @@ def row(**changes: object) -> SimpleNamespace:
 
 
 def test_who_asked_why_there_what_came_and_for_how_much() -> None:
-    assert sentences(row(), None) == [
+    assert explain_attempt(row(), None) == [
         "asked 2026-11-18 11:06:40 UTC for chat by key key_1 of team search",
         "went there by policy plain: cheapest (least dollars and SLO penalty of what was feasible)",
         "finished (200) after 490 ms, the first token after 120 ms, within its SLO",
@@ -30,13 +30,13 @@ def test_who_asked_why_there_what_came_and_for_how_much() -> None:
 
 
 def test_a_spilled_one_names_what_the_own_engine_lacked() -> None:
-    went = sentences(row(target="openai/gpt-4o-mini", spill_reason="ttft"), None)[1]
+    went = explain_attempt(row(target="openai/gpt-4o-mini", spill_reason="ttft"), None)[1]
     assert went.endswith("; no own engine: ttft (the first token would have come too late)")
 
 
 def test_a_further_try_names_the_failure_of_the_one_before() -> None:
     before = row(target="alpha/m", status="upstream_error", error="server_error", http_status=500)
-    said = sentences(row(attempt_no=2, reason="costlier"), before)
+    said = explain_attempt(row(attempt_no=2, reason="costlier"), before)
     assert said[0] == (
         "went there by policy plain: the next in order, for alpha/m failed: "
         "upstream_error: server_error (500)"
@@ -45,13 +45,13 @@ def test_a_further_try_names_the_failure_of_the_one_before() -> None:
 
 
 def test_a_line_of_a_batch_names_it_and_tags_are_told() -> None:
-    (asked, *_) = sentences(row(tags={"batch": "batch_7", "app": "web"}), None)
+    (asked, *_) = explain_attempt(row(tags={"batch": "batch_7", "app": "web"}), None)
     assert asked.endswith("of team search, app=web, a line of batch_7")
 
 
 def test_of_one_under_way_only_its_beginning_is_told() -> None:
     still = {"status": None, "duration_us": None, "http_status": None, "cost_pusd": None}
-    assert len(sentences(row(**still), None)) == 2
+    assert len(explain_attempt(row(**still), None)) == 2
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_of_one_under_way_only_its_beginning_is_told() -> None:
     ],
 )
 def test_each_circumstance_has_its_words(changes, place, said) -> None:
-    assert sentences(row(**changes), None)[place].endswith(said)
+    assert explain_attempt(row(**changes), None)[place].endswith(said)
 
 
 def test_programs_get_the_same() -> None:

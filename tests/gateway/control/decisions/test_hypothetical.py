@@ -43,7 +43,7 @@ def test_what_an_operator_holds_over_the_policies_is_heeded(stack, patiently) ->
         question = HypotheticalRequest("chat", "search", 100, 50)
         decision = explain(stack.settings, question, stack.reader, prices)
         assert decision is not None
-        return None if decision.chosen is None else decision.chosen.candidate.name
+        return None if decision.first_choice is None else decision.first_choice.candidate.name
 
     assert chosen() == "pool:main/0"
     given = Override(0, "target:pool:main", DISABLED, None, 1, "ann", None)

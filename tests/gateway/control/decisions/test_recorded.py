@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from backends.ratelimit import Allowance, RateLimitHeaders
-from gateway.control.decisions.recorded import recorded
+from gateway.control.decisions.recorded import read_recorded_decision
 from ledger.overrides import DISABLED, NOTHING, Override, store_override
 
 
@@ -12,12 +12,12 @@ def test_a_request_is_there_for_its_own_team_alone(stack) -> None:
     answer = stack.chat("chat", max_tokens=4)
     (row,) = stack.settled(answer)
     name = answer.headers["x-request-id"]
-    found = recorded(stack.reader, name)
+    found = read_recorded_decision(stack.reader, name)
     assert found is not None
     assert [attempt["attempt_id"] for attempt in found.attempts] == [row["attempt_id"]]
-    assert recorded(stack.reader, name, row["team_id"]) == found
-    assert recorded(stack.reader, name, "another") is None
-    assert recorded(stack.reader, "req_x") is None
+    assert read_recorded_decision(stack.reader, name, row["team_id"]) == found
+    assert read_recorded_decision(stack.reader, name, "another") is None
+    assert read_recorded_decision(stack.reader, "req_x") is None
 
 
 def test_a_refused_request_tells_why_each_target_was_out(stack, patiently) -> None:
@@ -33,13 +33,13 @@ def test_a_refused_request_tells_why_each_target_was_out(stack, patiently) -> No
     finally:
         say(NOTHING)
     name = refused.headers["x-request-id"]
-    found = patiently(lambda: recorded(stack.reader, name))
+    found = patiently(lambda: read_recorded_decision(stack.reader, name))
     (document,) = found.attempts
     assert (document["status"], document["http_status"]) == ("refused", 503)
     assert {candidate["reason"] for candidate in document["decision"]["candidates"]} == {"disabled"}
     assert found.lines[0].startswith(f"{name} refused: disabled (503), policy ")
     assert any("pool:main/0: disabled" in line for line in found.lines)
-    assert recorded(stack.reader, name, "another") is None
+    assert read_recorded_decision(stack.reader, name, "another") is None
     patiently(lambda: stack.chat("own", max_tokens=3).status_code == 200)
 
 
@@ -49,7 +49,9 @@ def test_a_budgets_refusal_tells_what_was_wanted_and_what_was_left(run_stack, pa
     with run_stack(budgets=[budget]) as stack:
         answer = stack.chat("api", max_tokens=100, x="y" * 20_000)
         assert answer.status_code == 429
-        found = patiently(lambda: recorded(stack.reader, answer.headers["x-request-id"]))
+        found = patiently(
+            lambda: read_recorded_decision(stack.reader, answer.headers["x-request-id"])
+        )
     (document,) = found.attempts
     told = document["budget"]
     assert (told["scope"], Decimal(told["limit_usd"])) == ("team:search@day", Decimal("0.0001"))
@@ -71,7 +73,9 @@ def test_a_hold_that_found_no_room_is_told_likewise(run_stack, patiently) -> Non
         assert not hasattr(hold, "room_pusd"), "it is held"
         answer = stack.chat("api", max_tokens=100)
         assert answer.status_code == 429
-        found = patiently(lambda: recorded(stack.reader, answer.headers["x-request-id"]))
+        found = patiently(
+            lambda: read_recorded_decision(stack.reader, answer.headers["x-request-id"])
+        )
     (document,) = found.attempts
     assert Decimal(document["budget"]["room_usd"]) < Decimal(document["budget"]["bound_usd"])
 
@@ -82,11 +86,11 @@ def test_what_stood_in_line_says_so_and_for_how_long(run_stack, patiently) -> No
     with run_stack(policies=[policy]) as stack:
         row = stack.runtime.apis.index("alpha/m")
         full = RateLimitHeaders(Allowance(500, 0, 0.5))
-        stack.app.hot._dispatcher.experience.room(row, full)
+        stack.app.hot._dispatcher.experience.record_rate_limit(row, full)
         answer = stack.chat("api", max_tokens=3)
         assert answer.status_code == 200
         stack.settled(answer)
-        found = recorded(stack.reader, answer.headers["x-request-id"])
+        found = read_recorded_decision(stack.reader, answer.headers["x-request-id"])
     (document,) = found.attempts
     spans = {item["what"]: item["length_us"] for item in document["waterfall"]}
     assert spans["in line"] > spans["gateway"]

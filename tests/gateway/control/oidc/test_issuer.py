@@ -16,7 +16,7 @@ from gateway.control.oidc.issuer import (
     PAUSE_S,
     Issuer,
     IssuerUnavailable,
-    misdirected,
+    reason_against_address,
 )
 from gateway.control.oidc.tokens import TokenRequirements
 
@@ -181,7 +181,7 @@ async def test_it_is_asked_at_an_address_that_was_judged(make_provider, watch, m
     ],
 )
 def test_where_keys_may_lie(issuer, address, good) -> None:
-    assert (misdirected(issuer, address) is None) is good
+    assert (reason_against_address(issuer, address) is None) is good
 
 
 def test_errors_of_addresses_are_connections_that_failed() -> None:

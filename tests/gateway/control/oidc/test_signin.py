@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from gateway.control.access import PUBLIC, operations
+from gateway.control.access import PUBLIC, list_operations
 from gateway.control.operations import ROUTES
 from gateway.control.people import MAY
-from gateway.control.roles import reach
+from gateway.control.roles import expand_scopes
 from ledger.identity.people import DashboardRole
 
 VARIABLE = re.compile(r"\{[^}]*\}")
@@ -75,12 +75,12 @@ def test_every_person_on_every_route(stack, token) -> None:
     tokens = {who: token(who) for who in people}
     found, told = {}, {}
     with httpx.Client(trust_env=False, timeout=60) as client:
-        for name, route in operations(stack.app):
+        for name, route in list_operations(stack.app):
             for who, scopes in people.items():
                 status = asked(stack, name, tokens[who], client)
                 found[name, who] = {401: "who", 403: "no"}.get(status, "yes")
                 needed = ROUTES[name]
-                yes = needed == PUBLIC or needed in reach(scopes)
+                yes = needed == PUBLIC or needed in expand_scopes(scopes)
                 told[name, who] = "who" if route is None else "yes" if yes else "no"
     assert found == told
     for who, words in (("ada", {"who", "yes", "no"}), ("eve", {"who", "yes", "no"})):

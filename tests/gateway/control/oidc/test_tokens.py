@@ -15,8 +15,8 @@ from gateway.control.oidc.tokens import (
     NotValid,
     TokenRequirements,
     claims,
+    is_jwt,
     key_id,
-    looks_signed,
     usable,
 )
 
@@ -36,7 +36,7 @@ def keys(provider) -> KeySet:
 @pytest.mark.parametrize("by", ["rsa", "ec"])
 def test_a_signed_token_says_who_it_is(provider, keys, by) -> None:
     token = provider.token(by)
-    assert looks_signed(token)
+    assert is_jwt(token)
     assert key_id(token) == f"{by}-1"
     assert claims(token, keys, provider.rule, now())["email"] == "ada@example.com"
     several = provider.token(by, aud=["another", OURS])
@@ -153,5 +153,5 @@ def test_what_is_no_token_is_told_so(provider, keys, token) -> None:
 
 
 def test_a_key_of_ours_is_no_token() -> None:
-    assert not looks_signed("gw_0011223344556677_" + "ab" * 32)
-    assert not looks_signed("eyJh.b")
+    assert not is_jwt("gw_0011223344556677_" + "ab" * 32)
+    assert not is_jwt("eyJh.b")

@@ -17,13 +17,13 @@ from gateway.fleet.peers.frames import (
     FrameReader,
     FrameWriter,
     Handshake,
-    hello,
+    hello_frame,
     id_of,
 )
 from gateway.fleet.peers.peer_load import PeerEngineLoad
 
 SECRET = Secret("s" * 32)
-HEARS, DIALS = hello(b"h" * 16, b"1" * 32), hello(b"d" * 16, b"2" * 32)
+HEARS, DIALS = hello_frame(b"h" * 16, b"1" * 32), hello_frame(b"d" * 16, b"2" * 32)
 ENGINE, OTHER = b"e" * 16, b"o" * 16
 SHARES = {
     ENGINE: PeerEngineLoad(2, 300.5, 0, 1024, 0, 30, 0),
@@ -60,7 +60,7 @@ def test_a_greeting_says_who_it_is() -> None:
 def test_a_proof_is_of_one_secret_one_side_and_one_connection() -> None:
     ours = Handshake(SECRET, HEARS, DIALS)
     ours.check("dials", Handshake(SECRET, HEARS, DIALS).proof("dials"))
-    again = hello(b"h" * 16, b"3" * 32)  # another challenge
+    again = hello_frame(b"h" * 16, b"3" * 32)  # another challenge
     for proof in (
         Handshake(Secret("t" * 32), HEARS, DIALS).proof("dials"),
         ours.proof("hears"),
@@ -83,7 +83,7 @@ def test_a_frame_counts_once_and_in_its_turn(ends) -> None:
 
 
 def test_a_frame_of_another_connection_does_not_count(ends) -> None:
-    later = Handshake(SECRET, HEARS, hello(b"d" * 16, b"4" * 32))
+    later = Handshake(SECRET, HEARS, hello_frame(b"d" * 16, b"4" * 32))
     with pytest.raises(BadFrame, match="changed or sent before"):
         read(ends[1], FrameWriter(later.key()).frame(SHARES))
 

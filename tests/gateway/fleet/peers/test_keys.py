@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.fleet.peers import keys
-from gateway.fleet.peers.keys import SIZE, engine_key, here
+from gateway.fleet.peers.keys import SIZE, engine_key, network_namespace_id
 
 URL, MODEL = "http://engine-0.engines:8000/v1", "llama"
 
@@ -37,6 +37,6 @@ def test_a_loopback_address_means_another_engine_elsewhere(host: str) -> None:
 
 
 def test_a_place_is_one_network_namespace_and_unknown_ones_are_never_equal(monkeypatch) -> None:
-    assert here() == here()
+    assert network_namespace_id() == network_namespace_id()
     monkeypatch.setattr(keys, "_NETWORK", Path("/nowhere"))
-    assert here() != here()
+    assert network_namespace_id() != network_namespace_id()

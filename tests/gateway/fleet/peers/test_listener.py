@@ -9,7 +9,14 @@ import pytest
 from backends.secret import Secret
 from gateway.clock import Clock
 from gateway.fleet.peers import listener as hearing_module
-from gateway.fleet.peers.frames import HELLO_BYTES, TAG_BYTES, FrameWriter, Handshake, hello, id_of
+from gateway.fleet.peers.frames import (
+    HELLO_BYTES,
+    TAG_BYTES,
+    FrameWriter,
+    Handshake,
+    hello_frame,
+    id_of,
+)
 from gateway.fleet.peers.listener import SILENCE_S, STRANGERS, PeerListener
 from gateway.fleet.peers.peer_load import PeerEngineLoad
 
@@ -41,7 +48,7 @@ async def dial(port: int, secret: Secret = SECRET, own_id: bytes = THEIRS):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     theirs = await reader.readexactly(HELLO_BYTES)
     assert id_of(theirs) == OWN
-    ours = hello(own_id, b"c" * 32)
+    ours = hello_frame(own_id, b"c" * 32)
     handshake = Handshake(secret, theirs, ours)
     writer.write(ours + handshake.proof("dials"))
     return reader, writer, FrameWriter(handshake.key())

@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from gateway.fleet.peers.peer_load import MOST, NOTHING, PeerEngineLoad, added, is_sound, share_of
+from gateway.fleet.peers.peer_load import (
+    MOST,
+    NOTHING,
+    PeerEngineLoad,
+    is_sound,
+    share_of,
+    sum_loads,
+)
 from gateway.table_layout import LoadCell
 
 
@@ -40,8 +47,8 @@ def test_no_host_has_such_numbers(place: int, value: float) -> None:
 
 
 def test_hosts_add_up_but_for_promises_and_ages() -> None:
-    assert added([]) == NOTHING
+    assert sum_loads([]) == NOTHING
     load = PeerEngineLoad(1, 10, 100, 1000, 1, 50, 4.0)
     other = PeerEngineLoad(2, 20, 200, 2000, 1, 30, 3.0)
     idle = PeerEngineLoad(1, 5, 0, 64, 0, 0, 0)  # promises nothing, queues nothing
-    assert added([load, other, idle]) == PeerEngineLoad(4, 35, 300, 3064, 2, 30, 3.0)
+    assert sum_loads([load, other, idle]) == PeerEngineLoad(4, 35, 300, 3064, 2, 30, 3.0)

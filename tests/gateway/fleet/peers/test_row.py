@@ -38,7 +38,7 @@ def test_it_is_added_to_the_workers_and_is_no_part_of_their_own(board: SharedLoa
 def test_it_says_whether_it_lives_and_is_cleared_as_a_whole(board: SharedLoadTable) -> None:
     row = PeerLoadRow(board)
     assert (row.silent_s(5.0), row.hosts) == (0.0, 0)
-    row.alive(100.0, 2)
+    row.record_alive(100.0, 2)
     row.write(0, SHARE, 100.0)
     assert (row.silent_s(100.5), row.hosts) == (0.5, 2)
     row.clear()

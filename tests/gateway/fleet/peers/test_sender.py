@@ -36,7 +36,7 @@ async def exchange(*, hears=THEIRS, secret=SECRET, hosts="127.0.0.1:{port}"):
 
     async def tell() -> None:
         while True:
-            telling.tell(SHARES, time.monotonic(), changed=False)
+            telling.send(SHARES, time.monotonic(), changed=False)
             await asyncio.sleep(0.02)
 
     tasks = [asyncio.create_task(telling.run()), asyncio.create_task(tell())]
@@ -118,19 +118,19 @@ def test_only_what_changed_is_told_and_now_and_then_the_rest() -> None:
     pipe = Pipe()
     link = _Link(pipe, FrameWriter(b"k"))
     for at_s, changed in ((0.0, False), (0.05, False), (0.1, True), (0.15, False), (0.26, False)):
-        link.tell(SHARES, at_s, changed=changed)
+        link.send(SHARES, at_s, changed=changed)
     assert pipe.sent == 3  # the first, the change, and a heartbeat after it
 
 
 def test_what_is_not_taken_is_not_piled_up() -> None:
     pipe = Pipe()
     link = _Link(pipe, FrameWriter(b"k"))
-    link.tell(SHARES, 0.0, changed=True)
+    link.send(SHARES, 0.0, changed=True)
     pipe.waiting = 10
     for tick in range(1, 40):
-        link.tell(SHARES, tick * 0.05, changed=True)
+        link.send(SHARES, tick * 0.05, changed=True)
     assert (pipe.sent, pipe.aborted) == (1, False)
-    link.tell(SHARES, STUCK_S + 0.1, changed=True)
+    link.send(SHARES, STUCK_S + 0.1, changed=True)
     assert (pipe.sent, pipe.aborted) == (1, True)
 
 

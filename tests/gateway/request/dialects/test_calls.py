@@ -60,7 +60,9 @@ def test_so_do_calls_of_an_answer_in_one_piece() -> None:
     calls = [call("f", F, index=0, id="a"), call("g", G, index=0, id="b")]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    content = json.loads(MessagesEncoder("req_1").whole(json.dumps(answer).encode()))["content"]
+    content = json.loads(MessagesEncoder("req_1").encode_whole(json.dumps(answer).encode()))[
+        "content"
+    ]
     assert [(item["name"], item["input"]) for item in content] == [("f", {"x": 1}), ("g", {"y": 2})]
 
 
@@ -78,7 +80,9 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
     """OpenAI's own Responses say `{}`, and clients read what is there as JSON."""
     calls = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}]
     whole = ResponsesEncoder("req_1", 7, echo={})
-    (item,) = json.loads(whole.whole(answer_of({"tool_calls": calls}, "tool_calls")))["output"]
+    (item,) = json.loads(whole.encode_whole(answer_of({"tool_calls": calls}, "tool_calls")))[
+        "output"
+    ]
     assert item["arguments"].strip() == "{}"
     voice = ResponsesEncoder("req_1", 7, echo={})
     said = events(voice.feed(stream_of({"tool_calls": calls}, finish="tool_calls")) + voice.end())
@@ -92,5 +96,5 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
 def test_a_call_that_was_cut_off_before_its_arguments_has_none(answer_of) -> None:
     calls = [{"id": "a", "function": {"name": "f", "arguments": ""}}]
     voice = ResponsesEncoder("req_1", 7, echo={})
-    (item,) = json.loads(voice.whole(answer_of({"tool_calls": calls}, "length")))["output"]
+    (item,) = json.loads(voice.encode_whole(answer_of({"tool_calls": calls}, "length")))["output"]
     assert (item["arguments"], item["status"]) == ("", "incomplete")

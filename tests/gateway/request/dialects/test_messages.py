@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.errors import RequestError, body
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.request.dialects.messages import COUNT_TOKENS, MESSAGES
 
@@ -16,7 +16,7 @@ FUNCTION = {"name": "look", "description": "Looks", "parameters": SCHEMA}
 
 
 def heard(dialect=MESSAGES, **members: object) -> dict:
-    found = dialect.hear(open_members(json.dumps({**ASK, **members}).encode()))
+    found = dialect.decode_request(decode_members(json.dumps({**ASK, **members}).encode()))
     read_chat(found.members, max_n=8, session=None)  # chat takes it
     return {name: json.loads(bytes(value)) for name, value in found.members.items()}
 
@@ -131,7 +131,7 @@ def test_counting_needs_no_limit_and_is_never_streamed() -> None:
 
 def test_a_session_is_whom_the_metadata_name() -> None:
     text = json.dumps({**ASK, "metadata": {"user_id": "u1"}}).encode()
-    assert MESSAGES.hear(open_members(text)).session == "u1"
+    assert MESSAGES.decode_request(decode_members(text)).session == "u1"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_session_is_whom_the_metadata_name() -> None:
 def test_errors(kind: str, status: int, told: str) -> None:
     error = RequestError(kind, "Leave `stop` out; `response_format` too.")
     assert error.row.status == status
-    document = json.loads(MESSAGES.refusal(body(error), status, "req_1"))
+    document = json.loads(MESSAGES.translate_error(body(error), status, "req_1"))
     message = "Leave `stop_sequences` out; `output_config.format` too."
     error = {"type": told, "message": message}
     assert document == {"type": "error", "error": error, "request_id": "req_1"}
@@ -170,9 +170,9 @@ def test_marks_of_what_to_cache_are_for_those_that_take_them() -> None:
         "system": [{"type": "text", "text": "be brief", **mark}],
         "tools": [{**TOOL, **mark}],
     }
-    found = MESSAGES.hear(open_members(json.dumps(asked).encode()))
+    found = MESSAGES.decode_request(decode_members(json.dumps(asked).encode()))
     assert not any(b"cache_control" in bytes(value) for value in found.members.values())
     given = {name: json.loads(bytes(value)) for name, value in found.marked.items()}
     assert given["tools"] == [{"type": "function", "function": FUNCTION, **mark}]
     assert given["messages"][0] == {"role": "system", "content": asked["system"]}
-    assert MESSAGES.hear(open_members(json.dumps(ASK).encode())).marked == {}
+    assert MESSAGES.decode_request(decode_members(json.dumps(ASK).encode())).marked == {}

@@ -60,7 +60,7 @@ CONTENT = [
 
 def test_a_stream_and_a_whole_answer_are_one_message(events, stream_of, answer_of) -> None:
     message = {"reasoning": "hm", "content": "so", "tool_calls": CALLS}
-    whole = json.loads(MessagesEncoder("req_1").whole(answer_of(message, "tool_calls")))
+    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of(message, "tool_calls")))
     assert whole == {
         "id": "msg_1",
         "type": "message",
@@ -106,7 +106,9 @@ def test_whatever_is_said_every_block_begins_once_and_ends_once(
     ],
 )
 def test_endings(events, stream_of, answer_of, finish: str, more: dict, expected: tuple) -> None:
-    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"content": "x"}, finish, **more)))
+    whole = json.loads(
+        MessagesEncoder("req_1").encode_whole(answer_of({"content": "x"}, finish, **more))
+    )
     assert (whole["stop_reason"], whole["stop_sequence"]) == expected
     assert built(streamed(events, stream_of({"content": "x"}, finish=finish, **more))) == whole
 
@@ -117,14 +119,14 @@ def test_nothing_is_known_of_the_usage_at_the_start(events, stream_of) -> None:
 
 
 def test_a_refusal_is_text(answer_of) -> None:
-    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"refusal": "no"})))
+    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of({"refusal": "no"})))
     assert whole["content"] == [{"type": "text", "text": "no"}]
 
 
 @pytest.mark.parametrize("arguments", ['{"x": ', "[1]", "x"])
 def test_arguments_that_are_no_object_are_not_lost(answer_of, arguments: str) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
-    whole = json.loads(MessagesEncoder("req_1").whole(answer_of({"tool_calls": [call]})))
+    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of({"tool_calls": [call]})))
     assert whole["content"][0]["input"] == {"invalid_arguments": arguments}
 
 
@@ -162,6 +164,6 @@ def test_the_usage_told_is_the_usage_booked(stream: bool) -> None:
         begun = voice.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         assert b'"output_tokens":3' not in begun
     voice.booked = TokenCounts(input=7, output=3)
-    told = voice.end() if stream else voice.whole(json.dumps(chunk).encode())
+    told = voice.end() if stream else voice.encode_whole(json.dumps(chunk).encode())
     assert b'"input_tokens":7' in told
     assert b'"output_tokens":3' in told

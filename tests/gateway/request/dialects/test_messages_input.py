@@ -123,7 +123,7 @@ SHOWN = image("data:image/png;base64,AAAA")
     ],
 )
 def test_turns(messages: list, expected: list) -> None:
-    assert conversation(None, messages).told() == expected
+    assert conversation(None, messages).messages() == expected
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: st
 )
 def test_system(system: object, expected: str | None) -> None:
     told = [] if expected is None else [{"role": "system", "content": expected}]
-    assert conversation(system, [user("hi")]).told() == [*told, user("hi")]
+    assert conversation(system, [user("hi")]).messages() == [*told, user("hi")]
 
 
 def test_an_instruction_that_is_no_text_is_refused() -> None:
@@ -197,7 +197,7 @@ def test_marks_are_kept_where_they_were_and_left_out_where_they_are_not_taken() 
     ]
     found = conversation(system, messages)
     call = CALLED["tool_calls"][0]
-    assert found.told(marks=True) == [
+    assert found.messages(marks=True) == [
         {"role": "system", "content": system},
         user([text("c"), {**text("d"), **MARK}]),
         {
@@ -207,7 +207,7 @@ def test_marks_are_kept_where_they_were_and_left_out_where_they_are_not_taken() 
         },
         {"role": "tool", "content": "f", "tool_call_id": "t1", **MARK},
     ]
-    assert found.told() == [
+    assert found.messages() == [
         {"role": "system", "content": "a\n\nb"},
         user([text("c"), text("d")]),
         {"role": "assistant", "content": "e", "tool_calls": [call]},

@@ -14,22 +14,22 @@ from gateway.request.dialects.response_encoder import ContentBlock, ResponseEnco
 class Plain(ResponseEncoder):
     """Says what is asked of it, a line each."""
 
-    def began(self) -> Iterator[bytes]:
+    def on_start(self) -> Iterator[bytes]:
         yield b"began\n"
 
-    def opened(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_start(self, block: ContentBlock) -> Iterator[bytes]:
         yield f"open {block.index} {block.kind} {block.id} {block.name}\n".encode()
 
-    def grew(self, block: ContentBlock, text: str) -> Iterator[bytes]:
+    def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         yield f"grew {block.index} {text}\n".encode()
 
-    def closed(self, block: ContentBlock) -> Iterator[bytes]:
+    def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]:
         yield f"close {block.index}\n".encode()
 
-    def finished(self) -> Iterator[bytes]:
+    def on_finish(self) -> Iterator[bytes]:
         yield f"finished {self.reason} {self.tokens.output}\n".encode()
 
-    def failed(self, error: dict[str, Any]) -> Iterator[bytes]:
+    def on_error(self, error: dict[str, Any]) -> Iterator[bytes]:
         yield f"failed {error['message']}\n".encode()
 
     def document(self) -> dict[str, Any]:
@@ -144,11 +144,11 @@ def test_any_slicing_tells_the_same_and_loses_nothing(stream_of, answer_of, answ
 def test_a_whole_answer_is_told_by_the_same_fold(answer_of) -> None:
     message = {"reasoning": "hm", "content": "a", **call(0, "{}", id="a", name="f")}
     voice = Plain("req_1")
-    told = voice.whole(answer_of(message))
+    told = voice.encode_whole(answer_of(message))
     assert told == b'{"blocks":[["reasoning","hm"],["text","a"],["call","{}"]]}'
     assert all(block.closed for block in voice.blocks)
     assert (voice.model, voice.reason, voice.tokens.cached) == ("m1", "tool_calls", 20)
-    assert Plain("req_1").whole(b'"odd"') == b'{"blocks":[]}'
+    assert Plain("req_1").encode_whole(b'"odd"') == b'{"blocks":[]}'
 
 
 def test_comments_and_odd_events_say_nothing() -> None:
@@ -159,9 +159,9 @@ def test_comments_and_odd_events_say_nothing() -> None:
 def test_a_call_without_an_id_gets_one() -> None:
     block = ContentBlock("call", 3, ContentPiece("call", ""), "call_1_3")
     assert block.id == "call_1_3"
-    assert not block.whole
+    assert not block.is_complete
     block.parts += ['{"a":1', "} "]
-    assert block.whole
+    assert block.is_complete
 
 
 def test_events_are_named() -> None:

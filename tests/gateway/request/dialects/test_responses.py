@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.errors import RequestError, body
-from gateway.http.body import open_members
+from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.request.dialects.responses import RESPONSES
 
@@ -17,11 +17,11 @@ FUNCTION = {"name": "look", "parameters": SCHEMA, "strict": True}
 
 
 def members(**asked: object):
-    return open_members(json.dumps({**ASK, **asked}).encode())
+    return decode_members(json.dumps({**ASK, **asked}).encode())
 
 
 def heard(**asked: object) -> dict:
-    found = RESPONSES.hear(members(**asked))
+    found = RESPONSES.decode_request(members(**asked))
     read_chat(found.members, max_n=8, session=None)  # chat takes it
     return {name: json.loads(bytes(value)) for name, value in found.members.items()}
 
@@ -110,9 +110,9 @@ def test_refused(asked: dict, place: str) -> None:
 
 def test_an_answer_repeats_what_was_asked() -> None:
     asked = {"tools": [TOOL], "max_output_tokens": 5, "metadata": {"a": "b"}, "temperature": None}
-    found = RESPONSES.hear(members(**asked, prompt_cache_key="k"))
+    found = RESPONSES.decode_request(members(**asked, prompt_cache_key="k"))
     assert found.session == "k"
-    answer = json.loads(found.voice("req_1", 7).whole(b"{}"))
+    answer = json.loads(found.voice("req_1", 7).encode_whole(b"{}"))
     assert {name: answer[name] for name in asked} == asked
     assert (answer["created_at"], answer["tool_choice"], answer["store"]) == (7, "auto", False)
 
@@ -130,7 +130,7 @@ def test_an_answer_repeats_what_was_asked() -> None:
 )
 def test_errors_keep_their_shape_and_name_what_was_sent(param: str | None, told: str) -> None:
     error = RequestError("unsupported", f"Leave `{param}` out.", param=param)
-    document = json.loads(RESPONSES.refusal(body(error), 400, "req_1"))["error"]
+    document = json.loads(RESPONSES.translate_error(body(error), 400, "req_1"))["error"]
     assert set(document) == {"message", "type", "param", "code"}
     assert (document["param"], document["code"]) == (told, "unsupported_parameter")
     if param in ("messages", "response_format"):
@@ -155,14 +155,16 @@ def test_functions_of_a_namespace_have_it_in_their_name() -> None:
 
 
 def test_their_calls_are_told_with_it() -> None:
-    voice = RESPONSES.hear(members(tools=[SPACE, TOOL])).voice("req_1", 0)
+    voice = RESPONSES.decode_request(members(tools=[SPACE, TOOL])).voice("req_1", 0)
     calls = [
         {"id": str(place), "type": "function", "function": {"name": name, "arguments": "{}"}}
         for place, name in enumerate(("crew__look", "look"))
     ]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    answer = json.loads(voice.whole(json.dumps({"model": "m", "choices": [choice]}).encode()))
+    answer = json.loads(
+        voice.encode_whole(json.dumps({"model": "m", "choices": [choice]}).encode())
+    )
     first, second = answer["output"]
     assert (first["name"], first["namespace"]) == ("look", "crew")
     assert (second["name"], "namespace" in second) == ("look", False)

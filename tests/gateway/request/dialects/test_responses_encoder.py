@@ -33,7 +33,7 @@ def streamed(events, stream: bytes) -> list[dict]:
 
 def test_the_last_event_holds_the_whole_answer(events, stream_of, answer_of) -> None:
     message = {"reasoning": "hm", "content": "so", "tool_calls": CALLS}
-    whole = json.loads(voice().whole(answer_of(message, "tool_calls")))
+    whole = json.loads(voice().encode_whole(answer_of(message, "tool_calls")))
     told = streamed(
         events, stream_of({"reasoning": "hm"}, {"content": "so"}, {"tool_calls": CALLS})
     )
@@ -144,7 +144,7 @@ def test_whatever_is_said_the_deltas_come_to_the_items(events, stream_of, answer
     ],
 )
 def test_endings(events, stream_of, answer_of, finish: str, status: str, cause: object) -> None:
-    whole = json.loads(voice().whole(answer_of({"reasoning": "a", "content": "x"}, finish)))
+    whole = json.loads(voice().encode_whole(answer_of({"reasoning": "a", "content": "x"}, finish)))
     assert (whole["status"], whole["incomplete_details"]) == (status, cause)
     assert [item["status"] for item in whole["output"]] == ["completed", status]
     told = streamed(events, stream_of({"reasoning": "a"}, {"content": "x"}, finish=finish))

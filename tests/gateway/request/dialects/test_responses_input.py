@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.errors import RequestError
-from gateway.request.dialects.conversation import called, image_part, text_part
+from gateway.request.dialects.conversation import image_part, text_part, tool_call
 from gateway.request.dialects.responses_input import chat_messages
 
 URL = "data:image/png;base64,AAAA"
@@ -83,7 +83,7 @@ def part(kind: str, **members: object) -> dict:
                 {
                     "role": "assistant",
                     "content": "so",
-                    "tool_calls": [called("1", "look", "{}"), called("2", "look", "{}")],
+                    "tool_calls": [tool_call("1", "look", "{}"), tool_call("2", "look", "{}")],
                 },
                 {"role": "tool", "tool_call_id": "1", "content": "seen"},
                 {"role": "tool", "tool_call_id": "2", "content": "b"},

@@ -459,7 +459,7 @@ def test_what_says_nothing_here_is_not_sent() -> None:
             MessagesDialect(), send, request_id="req_1", clock=lambda: 0.0, task=task
         )
         body = {"model": b'"m"', "messages": json.dumps(ASK).encode(), "max_tokens": b"5"}
-        reply.hear(body, max_n=1, session=None, wall_s=0)
+        reply.decode_request(body, max_n=1, session=None, wall_s=0)
         await reply.start(200, [])
         await reply.body(b": a comment\n\n", more=True)
         await reply.body(b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n', more=True)

@@ -189,10 +189,10 @@ def test_who_no_longer_waits_gives_back_what_it_gets(stack, monkeypatch) -> None
 
     def late(*given: object, **named: object) -> IdempotencyRecord:
         time.sleep(0.3)
-        return idempotency.take(*given, **named)
+        return idempotency.claim_key(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr("gateway.request.idempotency.idempotency_store.take", late)
+        patch.setattr("gateway.request.idempotency.idempotency_store.claim_key", late)
         patch.setattr("gateway.request.idempotency.idempotency_store.WAIT_S", 0.1)
         assert ask(stack, "late").status_code == 503
     time.sleep(0.6)
@@ -284,7 +284,7 @@ def test_fifty_at_once_and_over_a_restart_are_one_call_and_one_row(each, patient
 def test_without_the_row_all_of_them_would_be_calls(stack, patiently, monkeypatch) -> None:
     """The negative control."""
     monkeypatch.setattr(
-        "gateway.request.idempotency.idempotency_store.take", lambda _, asking, **__: asking
+        "gateway.request.idempotency.idempotency_store.claim_key", lambda _, asking, **__: asking
     )
     assert asked_twice(stack, patiently, 2) == ["answers: {200: 200}"]
 

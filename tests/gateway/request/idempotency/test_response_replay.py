@@ -21,7 +21,7 @@ from gateway.request.idempotency.response_replay import (
     HEARD_LIMIT_BYTES,
     ResponseReplayStore,
     StoredResponse,
-    again,
+    mark_replayed,
 )
 from ledger.idempotency import IdempotencyRecord
 from ledger.stored_responses import forget_answers
@@ -238,7 +238,7 @@ def test_nothing_of_it_is_logged(stack, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG)
     first = ask(stack, "logged")
     assert is_again(ask(stack, "logged"), first)
-    monkeypatch.setattr("gateway.request.idempotency.response_replay.keep", away)
+    monkeypatch.setattr("gateway.request.idempotency.response_replay.store_response", away)
     assert ask(stack, "not kept").status_code == 200
     assert "is not kept: the ledger is away" in caplog.text
     said = first.json()["choices"][0]["message"]["content"]
@@ -247,11 +247,12 @@ def test_nothing_of_it_is_logged(stack, caplog, monkeypatch):
 
 def test_an_answer_that_cannot_be_kept_is_sent(each, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("gateway.request.idempotency.response_replay.keep", away)
+        patch.setattr("gateway.request.idempotency.response_replay.store_response", away)
         assert ask(each, "away").status_code == 200
         patch.setattr("gateway.request.idempotency.idempotency_store.KEEP_WAIT_S", 0.1)
         patch.setattr(
-            "gateway.request.idempotency.response_replay.keep", lambda *_, **__: time.sleep(0.5)
+            "gateway.request.idempotency.response_replay.store_response",
+            lambda *_, **__: time.sleep(0.5),
         )
         assert ask(each, "hangs").status_code == 200
     assert ask(each, "away").status_code == 409
@@ -307,36 +308,36 @@ def part(data: bytes, *, more: bool) -> dict:
 def test_an_answer_is_heard_with_its_last_message():
     kept = kept_with()
     hearing = kept.listen()
-    assert hearing.hear(start()) is None
-    assert hearing.hear(part(b"one", more=True)) is None
+    assert hearing.receive_message(start()) is None
+    assert hearing.receive_message(part(b"one", more=True)) is None
     assert kept.heard == 3
-    answer = hearing.hear(part(b"two", more=False))
+    answer = hearing.receive_message(part(b"two", more=False))
     assert answer == StoredResponse(200, ((b"a", b"b"),), b"onetwo")
     assert kept.heard == 0
-    assert again(answer).headers[-1] == (b"idempotent-replayed", b"true")
+    assert mark_replayed(answer).headers[-1] == (b"idempotent-replayed", b"true")
 
 
 def test_failures_and_what_is_too_long_are_not_held():
     kept = kept_with(max_bytes=1024)
     failing, long = kept.listen(), kept.listen()
-    failing.hear(start(503))
-    assert failing.hear(part(b"x" * 100, more=False)) is None
-    long.hear(start())
-    long.hear(part(b"x" * 1024, more=True))
+    failing.receive_message(start(503))
+    assert failing.receive_message(part(b"x" * 100, more=False)) is None
+    long.receive_message(start())
+    long.receive_message(part(b"x" * 1024, more=True))
     assert kept.heard == 1024
-    assert long.hear(part(b"x", more=True)) is None
+    assert long.receive_message(part(b"x", more=True)) is None
     assert kept.heard == 0
-    assert long.hear(part(b"", more=False)) is None
+    assert long.receive_message(part(b"", more=False)) is None
 
 
 def test_a_worker_does_not_hold_more_than_it_may():
     kept = kept_with(max_bytes=HEARD_LIMIT_BYTES)
     first, second = kept.listen(), kept.listen()
     for hearing in (first, second):
-        hearing.hear(start())
-    first.hear(part(b"x" * HEARD_LIMIT_BYTES, more=True))
-    assert second.hear(part(b"x", more=False)) is None
-    assert first.hear(part(b"", more=False)) is not None
+        hearing.receive_message(start())
+    first.receive_message(part(b"x" * HEARD_LIMIT_BYTES, more=True))
+    assert second.receive_message(part(b"x", more=False)) is None
+    assert first.receive_message(part(b"", more=False)) is not None
     assert kept.heard == 0
 
 
@@ -345,7 +346,7 @@ def test_all_that_is_kept_is_bounded(stack, caplog):
     sizes = []
     for number in range(4):
         asking = IdempotencyRecord("k", f"{name} {number}", b"d" * 32, f"req_{number}")
-        kept.keep(stack.database, asking, StoredResponse(200, (), b"x" * 900), until_us=HOUR_US)
+        kept.store(stack.database, asking, StoredResponse(200, (), b"x" * 900), until_us=HOUR_US)
         sizes.append(kept.find(stack.database, asking) is not None)
     assert sizes == [True, True, False, False]
     assert caplog.text.count("no answers are kept for now") == 1
@@ -355,7 +356,7 @@ def test_an_answer_is_not_kept_longer_than_its_key_stands(stack):
     now = [0]
     kept = ResponseReplayStore(AesGcmCipher(SECRET), ReplaySection(hours=2), lambda: now[0])
     asking = IdempotencyRecord("k", "short", b"d" * 32, "req_short")
-    kept.keep(stack.database, asking, StoredResponse(200, (), b"x"), until_us=HOUR_US)
+    kept.store(stack.database, asking, StoredResponse(200, (), b"x"), until_us=HOUR_US)
     now[0] = HOUR_US - 1
     assert kept.find(stack.database, asking) == StoredResponse(200, (), b"x")
     now[0] = HOUR_US

@@ -39,7 +39,7 @@ def test_the_desk_says_whether_to_try_again_and_is_met_again_after_it_ended(tmp_
         asking, heard = RateShareClient(tmp_path), []
         for _ in range(5):
             try:
-                heard.append(await asking.widen(ACCOUNTS, 7))
+                heard.append(await asking.request_share(ACCOUNTS, 7))
             except RateServiceUnavailable:
                 heard.append("away")
         asking.close()
@@ -58,7 +58,7 @@ def test_without_a_desk_nobody_can_tell(tmp_path, monkeypatch) -> None:
     async def play() -> None:
         asking = RateShareClient(tmp_path)
         with pytest.raises(RateServiceUnavailable):
-            await asking.widen(ACCOUNTS, 1)
+            await asking.request_share(ACCOUNTS, 1)
         asking.close()
 
     asyncio.run(play())

@@ -44,7 +44,7 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
     for later_s, tokens in asked:
         now += later_s
         minute = [taken_value for taken_value in taken if taken_value[0] > now - RING]
-        counted = rates.take([ONE], tokens, now)
+        counted = rates.count_request([ONE], tokens, now)
         fits = len(minute) < 10 and sum(each_minute[1] for each_minute in minute) + tokens <= 1000
         assert (counted.over is None) is fits
         if fits:
@@ -53,9 +53,9 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
         assert counted.over.wait_s is not None
         before = RateWindowTable(tmp_path_factory.mktemp("again") / "rates")
         for at, had in taken:
-            assert before.take([ONE], had, at).over is None
+            assert before.count_request([ONE], had, at).over is None
         wait_s = counted.over.wait_s
-        again = before.take([ONE], tokens, now + wait_s)
+        again = before.count_request([ONE], tokens, now + wait_s)
         # The first limit that is in the way names its own wait: the other may want a longer one.
         assert again.over is None or again.over.kind != counted.over.kind
         before.close()
@@ -64,52 +64,52 @@ def test_no_minute_has_more_than_its_limit(tmp_path_factory, asked) -> None:
 
 def test_all_accounts_or_none_and_the_least_room_is_told(rates) -> None:
     team = RateLimitAccount("team:t", (2, None))
-    assert rates.take([ONE, team], 7, SECOND).rooms == (
+    assert rates.count_request([ONE, team], 7, SECOND).rooms == (
         LimitHeadroom(2, 1, 61),
         LimitHeadroom(1000, 993, 61),
     )
-    assert rates.take([ONE, team], 7, SECOND).over is None
-    refused = rates.take([ONE, team], 7, SECOND + 3)
+    assert rates.count_request([ONE, team], 7, SECOND).over is None
+    refused = rates.count_request([ONE, team], 7, SECOND + 3)
     assert (refused.over.account, refused.over.kind, refused.over.wait_s) == (team, "requests", 58)
-    assert rates.take([ONE], 7, SECOND + 3).rooms[0] == LimitHeadroom(10, 7, 61), (
+    assert rates.count_request([ONE], 7, SECOND + 3).rooms[0] == LimitHeadroom(10, 7, 61), (
         "it was not counted there"
     )
 
 
 def test_who_asks_for_more_than_the_limit_need_not_come_again(rates) -> None:
-    assert rates.take([ONE], 1001, SECOND).over.wait_s is None
+    assert rates.count_request([ONE], 1001, SECOND).over.wait_s is None
 
 
 @pytest.mark.parametrize("used", [0, 40, 400])
 def test_what_was_really_used_stands_in_its_second(rates, used) -> None:
-    counted = rates.take([ONE], 100, SECOND)
+    counted = rates.count_request([ONE], 100, SECOND)
     rates.correct([ONE], counted, used, SECOND + 30)
-    assert rates.take([ONE], 0, SECOND + 30).rooms[1].remaining == 1000 - used
-    assert rates.take([ONE], 0, SECOND + MINUTE_S).rooms[1].remaining == 1000 - used
-    assert rates.take([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
+    assert rates.count_request([ONE], 0, SECOND + 30).rooms[1].remaining == 1000 - used
+    assert rates.count_request([ONE], 0, SECOND + MINUTE_S).rooms[1].remaining == 1000 - used
+    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
 
 
 def test_a_correction_that_comes_too_late_changes_nothing(rates) -> None:
-    counted = rates.take([ONE], 100, SECOND)
+    counted = rates.count_request([ONE], 100, SECOND)
     rates.correct([ONE], counted, 900, SECOND + RING)
-    assert rates.take([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
+    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
 
 
 def test_a_clock_that_is_set_back_lets_nobody_in(rates) -> None:
     for _ in range(10):
-        assert rates.take([ONE], 0, SECOND).over is None
-    assert rates.take([ONE], 0, SECOND - 30).over.kind == KINDS[0]
+        assert rates.count_request([ONE], 0, SECOND).over is None
+    assert rates.count_request([ONE], 0, SECOND - 30).over.kind == KINDS[0]
 
 
 def test_rows_of_others_minutes_are_used_again(rates, monkeypatch) -> None:
     monkeypatch.setattr(module, "PROBES", 3)
     monkeypatch.setattr(module, "ROWS", 3)
     for name in "abc":
-        rates.take([RateLimitAccount(name, (1, None))], 0, SECOND)
+        rates.count_request([RateLimitAccount(name, (1, None))], 0, SECOND)
     with pytest.raises(RateTableFull):
-        rates.take([RateLimitAccount("d", (1, None))], 0, SECOND + MINUTE_S)
-    assert rates.take([RateLimitAccount("d", (1, None))], 0, SECOND + RING).over is None
-    assert rates.take([RateLimitAccount("a", (1, None))], 0, SECOND + RING).over is None
+        rates.count_request([RateLimitAccount("d", (1, None))], 0, SECOND + MINUTE_S)
+    assert rates.count_request([RateLimitAccount("d", (1, None))], 0, SECOND + RING).over is None
+    assert rates.count_request([RateLimitAccount("a", (1, None))], 0, SECOND + RING).over is None
 
 
 WORKER = """
@@ -119,7 +119,7 @@ from gateway.request.limits.rate_table import RateLimitAccount, RateWindowTable
 rates = RateWindowTable(Path(sys.argv[1]))
 sys.stdin.read(1)
 accounts = [RateLimitAccount("k", (500, None))]
-taken = [rates.take(accounts, 0, 1_800_000_000).over is None for _ in range(400)]
+taken = [rates.count_request(accounts, 0, 1_800_000_000).over is None for _ in range(400)]
 print(json.dumps(sum(taken)))
 """
 
@@ -158,23 +158,23 @@ def shared(tmp_path):
 def taken(rates: RateWindowTable, account: RateLimitAccount = ONE, tokens: int = 0) -> int:
     """How many more are let in."""
     count = 0
-    while rates.take([account], tokens, SECOND).over is None:
+    while rates.count_request([account], tokens, SECOND).over is None:
         count += 1
     return count
 
 
 def test_no_more_than_its_part_is_let_in_and_who_is_short_is_named(shared) -> None:
     rates, _ = shared
-    assert rates.take([ONE], 0, SECOND).short == (ONE,), "no part yet"
+    assert rates.count_request([ONE], 0, SECOND).short == (ONE,), "no part yet"
     rates.set_parts([HostRateShare(ONE, (4, 500), (2, 250))], SECOND)
     assert taken(rates) == 4
-    refused = rates.take([ONE], 0, SECOND)
+    refused = rates.count_request([ONE], 0, SECOND)
     assert (refused.short, refused.over.wait_s) == ((ONE,), module.ELSEWHERE_S)
     assert refused.rooms[0] == LimitHeadroom(10, 0, 61)
     rates.set_parts([HostRateShare(ONE, (10, 500), (2, 250))], SECOND)
     assert taken(rates) == 6
-    assert rates.take([ONE], 0, SECOND).short == (), "the limit itself: no host has more"
-    assert rates.take([ONE], 0, SECOND).over.wait_s == RING
+    assert rates.count_request([ONE], 0, SECOND).short == (), "the limit itself: no host has more"
+    assert rates.count_request([ONE], 0, SECOND).over.wait_s == RING
 
 
 def test_without_its_lease_a_host_goes_on_with_what_it_keeps_and_not_for_good(shared) -> None:
@@ -185,14 +185,14 @@ def test_without_its_lease_a_host_goes_on_with_what_it_keeps_and_not_for_good(sh
     clock[0] = 104.9
     assert taken(rates) == 5
     clock[0] = 200.0
-    assert rates.take([ONE], 0, SECOND + RING).short == (ONE,)
+    assert rates.count_request([ONE], 0, SECOND + RING).short == (ONE,)
 
 
 def test_what_is_idle_is_given_and_what_was_let_in_is_not(shared) -> None:
     rates, _ = shared
     part = HostRateShare(ONE, (10, 1000), (9, 900))
     rates.set_parts([part], SECOND)
-    assert rates.take([ONE], 300, SECOND).over is None
+    assert rates.count_request([ONE], 300, SECOND).over is None
     assert rates.lower(part, (1, 0), SECOND) == HostRateShare(ONE, (6, 1000), (6, 900)), (
         "half of its room"
     )
@@ -205,7 +205,9 @@ def test_a_part_of_another_limit_is_none_and_parts_that_are_not_stated_are_gone(
     rates, _ = shared
     rates.set_parts([HostRateShare(ONE, (10, 1000), (10, 1000))], SECOND)
     assert taken(rates, RateLimitAccount("key:a", (20, 1000))) == 0
-    rates.restate([HostRateShare(RateLimitAccount("key:b", (10, None)), (5, 0), (5, 0))], SECOND)
+    rates.replace_parts(
+        [HostRateShare(RateLimitAccount("key:b", (10, None)), (5, 0), (5, 0))], SECOND
+    )
     assert taken(rates) == 0
     assert taken(rates, RateLimitAccount("key:b", (10, None)), tokens=10**6) == 5
 

@@ -95,14 +95,14 @@ def test_a_lease_of_a_boot_before_is_none(tmp_path) -> None:
     """It ends by a clock that has begun anew: it would hold for as long as the machine was up."""
     now_s = [90_000.0]
     rates = RateWindowTable(tmp_path / "shared", lambda: now_s[0])
-    rates.go_on(now_s[0], 1_800_000_000, "first")
+    rates.set_clock(now_s[0], 1_800_000_000, "first")
     rates.set_parts([HostRateShare(ONE, (LIMIT, 100), (2, 40))], rates.second(now_s[0]))
     rates.lease(now_s[0] + 5, now_s[0] + HOUR_S)
     rates.close()
     now_s[0] = 10.0
     again = RateWindowTable(tmp_path / "shared", lambda: now_s[0])
-    again.go_on(now_s[0], 1_800_000_300, "second")
-    assert again.take([ONE], 1, again.second(now_s[0])).short == (ONE,)
+    again.set_clock(now_s[0], 1_800_000_300, "second")
+    assert again.count_request([ONE], 1, again.second(now_s[0])).short == (ONE,)
     again.close()
 
 
@@ -129,11 +129,11 @@ class Cells:
 def counted_until_killed(file: Path, at: int, writes: int) -> bool:
     """One request, and 30 s later another; whether that one was killed in the middle."""
     rates = RateWindowTable(file)
-    assert rates.take([ONE], 10, at).over is None
+    assert rates.count_request([ONE], 10, at).over is None
     cells = rates._cells
     rates._cells = Cells(cells, writes)
     try:
-        rates.take([ONE], 10, at + 30)
+        rates.count_request([ONE], 10, at + 30)
     except Killed:
         return True
     finally:

@@ -34,7 +34,7 @@ class Host:
 
     busy = 0
 
-    def look(self, _: int) -> SimpleNamespace:
+    def snapshot(self, _: int) -> SimpleNamespace:
         state = SimpleNamespace(running=self.busy, waiting=0)
         return SimpleNamespace(in_flight=0, state=state)
 
@@ -97,7 +97,7 @@ async def until(sampler: DriftSampler, client: httpx.AsyncClient, done: Callable
 async def compare(sampler: DriftSampler, client: httpx.AsyncClient, count: int) -> None:
     item = sampler.watched["tiny"]
     for _ in range(count):
-        sampler.take(drawn())
+        sampler.receive_sample(drawn())
     await until(sampler, client, lambda: item.compared + item.failed == count)
 
 
@@ -138,7 +138,7 @@ async def test_nothing_is_asked_while_an_engine_works(sampler):
     this_sampler = sampler()
     this_sampler._host.busy = 1
     assert this_sampler.watched["tiny"].rows == (0, 1)  # its own, and its baseline's
-    this_sampler.take(drawn())
+    this_sampler.receive_sample(drawn())
     running = asyncio.create_task(
         this_sampler.run(answers(lambda _, place: "w", seen), {"tiny": "k"})
     )
@@ -168,14 +168,14 @@ async def test_a_pool_that_is_never_idle_holds_up_no_other(tmp_path: Path):
     seats = [SimpleNamespace(pool=name) for name in ("busy", "idle", "base")]
 
     class OneBusy(Host):
-        def look(self, row: int) -> SimpleNamespace:
+        def snapshot(self, row: int) -> SimpleNamespace:
             self.busy = int(seats[row].pool == "busy")
-            return super().look(row)
+            return super().snapshot(row)
 
     runtime = SimpleNamespace(engines=seats, run_dir=tmp_path)
     drift_sampler = DriftSampler(two, runtime, OneBusy(), "http://gateway/v1", Time())
     for name in ("busy", "idle"):
-        drift_sampler.take(
+        drift_sampler.receive_sample(
             msgspec.json.encode(DriftSample(name, msgspec.Raw(b'[{"role": "user"}]')))
         )
     client = answers(lambda _, place: f"w{place}")
@@ -191,16 +191,16 @@ async def test_a_pool_that_is_never_idle_holds_up_no_other(tmp_path: Path):
 def test_the_cap_is_of_any_hour(sampler):
     item = sampler(per_hour=3).watched["tiny"]
     for at_s in (0.0, 10.0, 20.0):
-        assert item.may_ask(at_s)
+        assert item.can_request(at_s)
         item.asked_s.append(at_s)
-    assert not item.may_ask(HOUR_S - 1)
-    assert item.may_ask(HOUR_S)
+    assert not item.can_request(HOUR_S - 1)
+    assert item.can_request(HOUR_S)
 
 
 def test_what_waits_is_bounded_and_the_oldest_goes(sampler):
     this_sampler = sampler()
     for number in range(PLACES + 5):
-        this_sampler.take(drawn(str(number)))
+        this_sampler.receive_sample(drawn(str(number)))
     watched = this_sampler.watched["tiny"]
     assert len(watched.waiting) == PLACES
     assert watched.let_go == 5
@@ -214,8 +214,8 @@ def texts(folder: Path) -> dict[str, str]:
 async def test_no_file_and_no_log_holds_a_prompt(sampler, tmp_path: Path, caplog):
     caplog.set_level(logging.DEBUG)
     this_sampler = sampler()
-    this_sampler.take(b'{"pool": "tiny", "messages": ' + SECRET.encode())  # cut short
-    this_sampler.take(msgspec.json.encode({"pool": "nobody", "messages": SECRET}))
+    this_sampler.receive_sample(b'{"pool": "tiny", "messages": ' + SECRET.encode())  # cut short
+    this_sampler.receive_sample(msgspec.json.encode({"pool": "nobody", "messages": SECRET}))
 
     def refuse(request: httpx.Request) -> httpx.Response:
         return httpx.Response(400, json={"error": {"message": request.content.decode()}})

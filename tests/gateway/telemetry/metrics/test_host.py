@@ -112,7 +112,7 @@ def test_how_many_other_hosts_are_heard_is_told_where_any_are_named(tmp_path: Pa
         layout = TableLayout(workers=1, engines=(), apis=(), peers=peers)
         with closing(SharedLoadTable(tmp_path / f"board-{peers}", layout)) as board:
             if peers:
-                PeerLoadRow(board).alive(1.0, 2)
+                PeerLoadRow(board).record_alive(1.0, 2)
             metrics = HostMetrics(tmp_path, board, stale_s=10.0, clock=Clock()).collect()
             found = [metric for metric in metrics if metric.name == "breakeven_peers_heard"]
             assert [finding.samples[0].value for finding in found] == shown

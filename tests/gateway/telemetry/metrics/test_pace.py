@@ -21,8 +21,8 @@ def counted(*gaps_s: float) -> list[int]:
 def test_counts_of_attempts_are_what_each_gap_alone_would_be() -> None:
     registry = CollectorRegistry()
     pace = PaceMetrics(registry)
-    pace.settled("alpha/m", 0.03, counted(0.01, 0.02, 7.0), 7.03)
-    pace.settled("alpha/m", None, counted(0.02), 0.02)
+    pace.observe_attempt("alpha/m", 0.03, counted(0.01, 0.02, 7.0), 7.03)
+    pace.observe_attempt("alpha/m", None, counted(0.02), 0.02)
     for _ in range(2):
         pace.flush()
         labels = {"target": "alpha/m"}
@@ -38,8 +38,8 @@ def test_counts_of_attempts_are_what_each_gap_alone_would_be() -> None:
 def test_an_answer_in_one_arrival_has_no_gap_and_no_pace() -> None:
     registry = CollectorRegistry()
     pace = PaceMetrics(registry)
-    pace.settled("alpha/m", None, counted(), 0.0)
-    pace.settled("alpha/m", None, None, 0.0)
+    pace.observe_attempt("alpha/m", None, counted(), 0.0)
+    pace.observe_attempt("alpha/m", None, None, 0.0)
     pace.flush()
     assert registry.get_sample_value(f"{GAPS}_count", {"target": "alpha/m"}) is None
     assert registry.get_sample_value(f"{TPOT}_count", {"target": "alpha/m"}) is None

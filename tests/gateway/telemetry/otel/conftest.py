@@ -116,7 +116,7 @@ def plan():
             policy=SimpleNamespace(name="interactive"),
             policy_version="abc",
             request=SimpleNamespace(n=n),
-            decision=SimpleNamespace(reason=Reason.CHEAPEST, verdicts=(1, 2), chosen=None),
+            decision=SimpleNamespace(reason=Reason.CHEAPEST, verdicts=(1, 2), first_choice=None),
         )
 
     return make

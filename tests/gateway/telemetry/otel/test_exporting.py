@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from gateway.clock import Clock
 from gateway.config.schema_otel import OpenTelemetrySection
-from gateway.telemetry.otel.exporting import OtelObserver, exporting
+from gateway.telemetry.otel.exporting import OtelObserver, make_otel_observer
 from gateway.telemetry.otel.genai import GenAi
 from gateway.telemetry.otel.sending import ExportCounters
 
@@ -18,7 +18,7 @@ NAMES = (frozenset({"chat"}), frozenset({"pool:main/0"}))
 
 def made(environ: dict[str, str] | None = None, **members) -> OtelObserver:
     settings = OpenTelemetrySection(**members)
-    return exporting(settings, "host/0", NAMES, Clock(), environ or {}, None)
+    return make_otel_observer(settings, "host/0", NAMES, Clock(), environ or {}, None)
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def deaf():
 
 
 def tell(found: OtelObserver, plan, step, ending) -> None:
-    story = found.begins("req_1", "/v1/x", [])
-    story.decided(0.0, plan())
-    story.sends("req_1.1", 1, plan(), step())
-    story.settled(ending())
-    story.ends(200, None)
+    story = found.start_trace("req_1", "/v1/x", [])
+    story.on_decided(0.0, plan())
+    story.on_dispatched("req_1.1", 1, plan(), step())
+    story.on_settled(ending())
+    story.on_ended(200, None)
 
 
 @pytest.mark.parametrize("away", ["deaf", "closed"])
@@ -75,17 +75,17 @@ def test_a_collector_that_sends_on_is_a_failure_in_the_log(
 def test_what_is_off_is_not_made(free_port, plan, step, ending) -> None:
     found = made(endpoint=f"http://127.0.0.1:{free_port}", traces=False, metrics=False)
     tell(found, plan, step, ending)
-    assert found.begins("req_1", "/v1/x", []).sends("req_1.1", 1, plan(), step()) == {}
+    assert found.start_trace("req_1", "/v1/x", []).on_dispatched("req_1.1", 1, plan(), step()) == {}
     found.close()
 
 
 def test_an_attempt_that_was_never_sent_is_no_news(free_port, ending, monkeypatch) -> None:
     counted = []
-    monkeypatch.setattr(GenAi, "settled", lambda *told: counted.append(told))
+    monkeypatch.setattr(GenAi, "record_attempt", lambda *told: counted.append(told))
     found = OtelObserver(
         OpenTelemetrySection(endpoint=f"http://127.0.0.1:{free_port}", traces=False),
         Resource({}), {}, NAMES, Clock(), ExportCounters(None),
     )  # fmt: skip
-    found.begins("req_1", "/v1/x", []).settled(ending())
+    found.start_trace("req_1", "/v1/x", []).on_settled(ending())
     assert counted == []
     found.close()

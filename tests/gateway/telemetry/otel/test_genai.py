@@ -29,7 +29,7 @@ def points(reader) -> dict[str, list]:
 
 
 def test_an_attempt_is_counted_once_in_each(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(), step(), ending())
+    genai.record_attempt(plan(), step(), ending())
     found = points(reader)
     assert {name: sum(item.count for item in each) for name, each in found.items()} == {
         "operation.duration": 1,
@@ -48,17 +48,17 @@ def test_an_attempt_is_counted_once_in_each(genai, reader, plan, step, ending) -
 
 
 def test_several_choices_are_decoded_side_by_side(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(n=2), step(), ending())
+    genai.record_attempt(plan(n=2), step(), ending())
     assert points(reader)["operation.time_per_output_chunk"][0].sum == pytest.approx(0.5 * 2 / 9)
 
 
 def test_an_answer_in_one_piece_has_no_first_token(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(), step(), ending(ttft_us=None))
+    genai.record_attempt(plan(), step(), ending(ttft_us=None))
     assert "operation.time_to_first_chunk" not in points(reader)
 
 
 def test_one_token_has_no_time_between_tokens(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(), step(), ending(tokens=TokenCounts(input=3, output=1)))
+    genai.record_attempt(plan(), step(), ending(tokens=TokenCounts(input=3, output=1)))
     assert not points(reader).keys() & {
         "operation.time_per_output_chunk", "server.time_per_output_token",
     }  # fmt: skip
@@ -66,7 +66,7 @@ def test_one_token_has_no_time_between_tokens(genai, reader, plan, step, ending)
 
 def test_names_of_no_configuration_share_a_series(genai, reader, plan, step, ending) -> None:
     for number in range(50):
-        genai.settled(
+        genai.record_attempt(
             plan(f"x/{number}"), step(own=False, name=f"x/{number}", provider="x"), ending()
         )
     (item,) = points(reader)["operation.duration"]
@@ -77,7 +77,7 @@ def test_names_of_no_configuration_share_a_series(genai, reader, plan, step, end
 
 
 def test_a_failure_is_a_series_of_its_own(genai, reader, plan, step, ending) -> None:
-    genai.settled(plan(), step(), ending())
-    genai.settled(plan(), step(), ending(status="upstream_error", error="connect"))
+    genai.record_attempt(plan(), step(), ending())
+    genai.record_attempt(plan(), step(), ending(status="upstream_error", error="connect"))
     kinds = {item.attributes.get("error.type") for item in points(reader)["operation.duration"]}
     assert kinds == {None, "connect"}

@@ -56,7 +56,7 @@ def spans(registry: CollectorRegistry, outcome: str) -> float | None:
 def fails(way: ExportPath, number: int = 1) -> None:
     """As an exporter does: it says it, and gives up."""
     SAYS.error("Failed to export spans batch code: 500")
-    way.ended(number, taken=False)
+    way.record_batch(number, taken=False)
 
 
 def test_what_is_counted_begins_at_0(registry) -> None:
@@ -80,8 +80,8 @@ def test_an_hour_without_a_collector_is_said_once(way, hands, registry, caplog) 
 def test_that_it_is_back_is_said_with_what_was_lost(way, hands, registry, caplog) -> None:
     fails(way, 10)
     hands.at_s += STEADY_S
-    way.ended(5, taken=True)
-    way.ended(5, taken=True)
+    way.record_batch(5, taken=True)
+    way.record_batch(5, taken=True)
     assert caplog.messages[2:] == ["the collector takes spans again; lost: 10"]
     assert (spans(registry, SENT), spans(registry, LOST)) == (10, 10)
     fails(way)
@@ -92,7 +92,7 @@ def test_one_that_takes_every_other_batch_is_away(way, hands, caplog) -> None:
     for _ in range(100):
         fails(way)
         hands.at_s += 5.0
-        way.ended(1, taken=True)
+        way.record_batch(1, taken=True)
     assert len(caplog.messages) == 2
 
 

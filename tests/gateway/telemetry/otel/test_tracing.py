@@ -53,16 +53,16 @@ def lengths(kept) -> dict[str, int]:
 
 def test_times_are_those_that_went_by(parts, kept, plan, step, ending) -> None:
     made = parts()
-    trace = made.tracing.begins("req_1", "/v1/chat/completions", [])
+    trace = made.tracing.start_trace("req_1", "/v1/chat/completions", [])
     begun_s = made.clock.s
     made.clock.s += 0.002
-    trace.decided(begun_s, plan())
+    trace.on_decided(begun_s, plan())
     made.clock.s += 0.001
-    told = trace.sends("req_1.1", 1, plan(), step())
+    told = trace.on_dispatched("req_1.1", 1, plan(), step())
     made.clock.s += 0.6
-    trace.settled(ending())
+    trace.on_settled(ending())
     made.clock.s += 0.004
-    trace.ends(200, None)
+    trace.on_ended(200, None)
     assert lengths(kept) == {"decide": 2, "chat chat": 600, "POST /v1/chat/completions": 607}
     tried = next(
         get_finished_span
@@ -75,24 +75,24 @@ def test_times_are_those_that_went_by(parts, kept, plan, step, ending) -> None:
 
 def test_who_waited_for_a_place_has_a_span_of_it(parts, kept, plan, step, ending) -> None:
     made = parts()
-    trace = made.tracing.begins("req_1", "/v1/x", [])
-    trace.decided(made.clock.s, plan())
+    trace = made.tracing.start_trace("req_1", "/v1/x", [])
+    trace.on_decided(made.clock.s, plan())
     made.clock.s += 0.5
-    trace.decided(made.clock.s, plan())
-    trace.sends("req_1.1", 1, plan(), step())
-    trace.settled(ending())
-    trace.ends(200, None)
+    trace.on_decided(made.clock.s, plan())
+    trace.on_dispatched("req_1.1", 1, plan(), step())
+    trace.on_settled(ending())
+    trace.on_ended(200, None)
     assert lengths(kept)["wait"] == 500
 
 
 def test_a_second_attempt_did_not_wait(parts, kept, plan, step, ending) -> None:
     made = parts()
-    trace = made.tracing.begins("req_1", "/v1/x", [])
-    trace.decided(made.clock.s, plan())
+    trace = made.tracing.start_trace("req_1", "/v1/x", [])
+    trace.on_decided(made.clock.s, plan())
     for number in (1, 2):
-        trace.sends(f"req_1.{number}", number, plan(), step())
-        trace.settled(ending(f"req_1.{number}", status="upstream_error", error="connect"))
-    trace.ends(502, None)
+        trace.on_dispatched(f"req_1.{number}", number, plan(), step())
+        trace.on_settled(ending(f"req_1.{number}", status="upstream_error", error="connect"))
+    trace.on_ended(502, None)
     assert "wait" not in lengths(kept)
     codes = [
         get_finished_span.status.status_code
@@ -103,21 +103,21 @@ def test_a_second_attempt_did_not_wait(parts, kept, plan, step, ending) -> None:
 
 
 def test_apis_are_told_nothing(parts, plan, step) -> None:
-    trace = parts().tracing.begins("req_1", "/v1/x", GIVEN)
-    assert trace.sends("req_1.1", 1, plan(), step(own=False, provider="x")) == {}
+    trace = parts().tracing.start_trace("req_1", "/v1/x", GIVEN)
+    assert trace.on_dispatched("req_1.1", 1, plan(), step(own=False, provider="x")) == {}
 
 
 def test_the_clients_word_counts_before_ours(parts, kept) -> None:
-    assert parts(sample=0.0).tracing.begins("req_1", "/v1/x", []) is None
-    followed = parts(sample=0.0).tracing.begins("req_2", "/v1/x", GIVEN)
-    followed.ends(200, None)
+    assert parts(sample=0.0).tracing.start_trace("req_1", "/v1/x", []) is None
+    followed = parts(sample=0.0).tracing.start_trace("req_2", "/v1/x", GIVEN)
+    followed.on_ended(200, None)
     assert kept.get_finished_spans()[0].context.trace_id == int("a" * 32, 16)
     unfollowed = [(b"traceparent", GIVEN[1][1][:-2] + b"00")]
-    assert parts(sample=1.0).tracing.begins("req_3", "/v1/x", unfollowed) is None
+    assert parts(sample=1.0).tracing.start_trace("req_3", "/v1/x", unfollowed) is None
 
 
 def test_a_client_that_left_before_an_answer_is_told_so(parts, kept) -> None:
-    parts().tracing.begins("req_1", "/v1/x", []).ends(None, "client_gone")
+    parts().tracing.start_trace("req_1", "/v1/x", []).on_ended(None, "client_gone")
     (item,) = kept.get_finished_spans()
     assert item.attributes["breakeven.ended_by"] == "client_gone"
     assert "http.response.status_code" not in item.attributes
