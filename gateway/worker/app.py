@@ -303,7 +303,7 @@ def _allowed_methods(request: Request) -> list[str]:
     routes, found = request.app.routes, set()
     for method in METHODS:
         scope = {**request.scope, "method": method}
-        if any(route.is_match(scope)[0] is Match.FULL for route in routes):
+        if any(route.matches(scope)[0] is Match.FULL for route in routes):
             found.add(method)
     return sorted(found | {"HEAD"} if "GET" in found else found)
 

@@ -255,7 +255,7 @@ GIVEN = {
     "details": ("canary0.1",), "newest_policy_sets": (5,), "recent": (5,),
     "attempts_of_key": ("kc", (), 5), "spent": ("team", HOUR), "spent_by_key": (HOUR,),
     "tries": ("canary0",), "streamed": (5,), "ttft_pairs": (5,),
-    "kept": (5,), "verifications": (5,),
+    "slo_attainment": (5,), "verifications": (5,),
 }  # fmt: skip
 
 
@@ -326,7 +326,7 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     free = {
         "P", "T", "DashboardView", "argument", "engine", "exported", "query", "read",
         "ledger_url", "lag",
-        "upkeep", "drift", "rounded_now_us", "bucket_us", "InvoiceDetail", "WriteCounter", "forget",
+        "upkeep", "drift", "rounded_now_us", "bucket_us", "InvoiceDetail", "WriteCounter", "forget_reads",
     }  # fmt: skip
     own = {
         name

@@ -8,7 +8,7 @@ from dashboard.start import LATER
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = "import sys, dashboard.start; print(*(one for one in sys.argv[1:] if one in sys.modules))"
-WARM = BARE.replace("; print", "; dashboard.start.warm(); print")
+WARM = BARE.replace("; print", "; dashboard.start.import_ahead(); print")
 
 
 def test_nothing_that_is_listed_is_left_for_the_first_viewer() -> None:

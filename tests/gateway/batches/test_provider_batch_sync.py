@@ -143,7 +143,7 @@ class World:
             self.remote("http://provider/v1", Secret("key"), transport), fate,
             ("upload", "create", "find_file", "find_batch", "batch", "cancel", "delete"),
         )  # fmt: skip
-        stored = Mortal(store, fate, ("move", "book"))
+        stored = Mortal(store, fate, ("move", "settle_lines"))
         waits = PollIntervals(first=1.0, most=1.0, settled=5.0)
         providers = {"alpha": BatchProviders(remote)}
         return ProviderBatchSync(stored, providers, self.clock, 0, waits), fate

@@ -304,6 +304,6 @@ def test_without_letting_go_it_waits_for_the_collector(
 ) -> None:
     """The control."""
     for module in (inference_api, dispatch):
-        monkeypatch.setattr(module, "let_go", lambda _: None)
+        monkeypatch.setattr(module, "drop_traceback", lambda _: None)
     monkeypatch.setattr(ClientResponse, "detach", lambda _: None)
     assert left_lying(peaceful, rule, answers) >= 3

@@ -95,7 +95,7 @@ def falls_ill(replicas, crowd, rule, answers, patiently, kind: str, sick_s: floa
 def vanish(replicas, crowd, rule, answers, patiently, monkeypatch) -> None:
     """The negative control: nobody looks after engines that say nothing."""
     stack, (ill, *_) = replicas
-    monkeypatch.setattr(stack.app.hot._dispatcher.silences, "look", lambda: None)
+    monkeypatch.setattr(stack.app.hot._dispatcher.silences, "check_engines", lambda: None)
     ill.seen.clear()
     ill.rule = sick(rule, answers, "hole")
     during = ask(stack, crowd, FOUND_S)

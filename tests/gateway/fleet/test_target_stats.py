@@ -103,7 +103,7 @@ def test_failures_in_a_row_open_the_circuit_and_one_success_closes_it(
 @given(st.lists(st.floats(1e-4, 1e5), min_size=1, max_size=60))
 def test_one_observation_moves_a_median_by_at_most_the_stated_factor(seen) -> None:
     cells = array("d", bytes(8 * API_CELLS))
-    board = SimpleNamespace(cells=cells, seen_row=lambda _worker, _api: 0)
+    board = SimpleNamespace(cells=cells, api_stats_row=lambda _worker, _api: 0)
     experience = TargetStats(board, 0, Clock(now_s=lambda: 0.0))
     experience.api(0, ttft_s=seen[0], tpot_s=None, ok=True)
     for ttft_s in seen:

@@ -169,8 +169,8 @@ async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(
 ) -> None:
     monkeypatch.setattr("gateway.host.engines.POLL_S", 0.01)
     engines = supervision(("sim",))
-    own, lives = supervision.board.own, []
-    supervision.board.own = lambda *said: (lives.append(said[2:]), own(*said))
+    publish, lives = supervision.board.publish_stage, []
+    supervision.board.publish_stage = lambda *said: (lives.append(said[2:]), publish(*said))
     with bind("127.0.0.1", supervision.port) as stranger:
         await engines.run()
         await until(lambda: engines._children[0].crashes)
@@ -259,7 +259,7 @@ async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavou
     """Two that see the same GPU would both load into it."""
     monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
     monkeypatch.setattr("gateway.host.engines.flavour_here", lambda: flavour)
-    monkeypatch.setattr("gateway.host.engines.gpus.visible", lambda: seen)
+    monkeypatch.setattr("gateway.host.engines.gpus.gpu_ids", lambda: seen)
     engines = supervision(("real",))
     run = asyncio.create_task(engines.run())
     for number in range(2):

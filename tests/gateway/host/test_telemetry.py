@@ -305,7 +305,7 @@ def test_an_engine_that_cannot_be_measured_is_loading_and_not_asked_all_the_time
         follows.cancel()
         await asyncio.gather(follows, return_exceptions=True)
 
-    monkeypatch.setattr(watched._fits, "of", cannot)
+    monkeypatch.setattr(watched._fits, "measure_model", cannot)
     monkeypatch.setattr(scrape, "MEET_AGAIN_S", 0.2)
     monkeypatch.setattr(scrape, "MEET_AGAIN_LIMIT_S", 60.0)
     asyncio.run(run())
@@ -357,15 +357,15 @@ def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, s
 def test_each_life_of_a_managed_engine_is_met_anew(managed, monkeypatch) -> None:
     telemetry, board = managed
     met: list[float] = []
-    of = telemetry._fits.of
+    measure = telemetry._fits.measure_model
 
     async def counted(seat):
         met.append(board.life(0))
         if len(met) == 2:  # this life ends while it is met
             board.publish_stage(0, "serving", life=3)
-        return await of(seat)
+        return await measure(seat)
 
-    monkeypatch.setattr(telemetry._fits, "of", counted)
+    monkeypatch.setattr(telemetry._fits, "measure_model", counted)
 
     def healthy(life: float) -> bool:
         cells = board.published(0)
