@@ -23,7 +23,7 @@ engine = sqlalchemy.create_engine(sys.argv[1])
 with engine.connect() as connection:
     rows = connection.execute(sqlalchemy.text("SELECT attempt_id, inputs, decision FROM decisions"))
     made = {one: replay_decision(inputs, blob) for one, inputs, blob in rows if inputs}
-print(json.dumps({one: (each.identical, each.decision.chosen.candidate.name)
+print(json.dumps({one: (each.identical, each.decision.first_choice.candidate.name)
                   for one, each in made.items()}))
 """
 
