@@ -74,7 +74,7 @@ def test_a_day_keeps_its_hours_at_any_speed(house, under) -> None:
 
 def test_a_price_that_is_partly_known_is_refused_under_a_cap(house, under, poisson) -> None:
     """As live: the prompt fits no engine, and the API's price does not say all."""
-    (priced,) = house.prices.in_force(0)
+    (priced,) = house.prices.prices_in_force(0)
     unsaid = replace(priced, terms=replace(priced.terms, unread=("page_cost",)))
     rules = under("loose").model_dump(mode="json")
     longer = house.engines["chat"].shape.context_tokens + 10

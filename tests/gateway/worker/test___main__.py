@@ -192,7 +192,7 @@ def test_open_files_have_room_before_there_are_any(allowed: int, room: int) -> N
         "import re, resource as r; from pathlib import Path\n"
         f"r.setrlimit(r.RLIMIT_NOFILE, ({allowed}, {allowed}))\n"
         "from gateway.worker.__main__ import reserve_file_table\n"
-        "make_room(5_000)\n"
+        "reserve_file_table(5_000)\n"
         "print(re.search(r'FDSize:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])\n"
     )
     said = subprocess.run(
