@@ -274,13 +274,17 @@ def parse_answer(body: bytes) -> AnswerSummary:
         if mended is None:
             raise InvalidResponse("the answer is not JSON") from error
         return parse_answer(mended)
-    if _is_given(answer.error):
+    if answer.error is not _NULL and _is_given(answer.error):
         raise read_error(body)
     if not answer.choices and answer.data is _NULL:
         raise _without_choices(body, empty=answer.choices is not None)
-    if answer.choices and all(choice.is_failed() for choice in answer.choices):
-        raise _failed_choices(body)
-    finish_reason = answer.choices[0].finish_reason if answer.choices else None
+    finish_reason = None
+    if answer.choices:
+        first = answer.choices[0]
+        finish_reason = first.finish_reason
+        is_suspect = finish_reason == "error" or first.error is not _NULL
+        if is_suspect and all(choice.is_failed() for choice in answer.choices):
+            raise _failed_choices(body)
     return AnswerSummary(
         answer.usage, printable_text(finish_reason), printable_text(answer.service_tier)
     )

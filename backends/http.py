@@ -98,36 +98,32 @@ class HttpClient:
         States in `transmission` whether a byte has left, and so does each error.
         """
         transmission = transmission or Transmission()
-        transmission.takes()
+        if transmission.begun is None:
+            transmission.begun = False
+        fresh = False
         try:
-            return await self._open(origin, payload, deadlines, transmission)
+            pool = self._pools.get(origin) or self._add(origin)
+            while True:
+                connection = await pool.acquire(deadlines.connect_s, fresh=fresh)
+                try:
+                    exchange = connection.start(payload, deadlines.idle_s)
+                    transmission.begun = True  # the next line is the first that waits
+                    await exchange.head(deadlines.head_s)
+                except StaleConnection:
+                    connection.abort()
+                    if fresh:
+                        raise InvalidResponse(
+                            "two connections in a row died without an answer"
+                        ) from None
+                    fresh = True
+                except BaseException:
+                    connection.abort()
+                    raise
+                else:
+                    return exchange
         except BackendError as error:
             transmission.judge(error)
             raise
-
-    async def _open(
-        self, origin: Origin, payload: bytes, deadlines: Deadlines, transmission: Transmission
-    ) -> HttpExchange:
-        pool = self._pools.get(origin) or self._add(origin)
-        fresh = False
-        while True:
-            connection = await pool.acquire(deadlines.connect_s, fresh=fresh)
-            try:
-                exchange = connection.start(payload, deadlines.idle_s)
-                transmission.begun = True  # the next line is the first that waits
-                await exchange.head(deadlines.head_s)
-            except StaleConnection:
-                connection.abort()
-                if fresh:
-                    raise InvalidResponse(
-                        "two connections in a row died without an answer"
-                    ) from None
-                fresh = True
-            except BaseException:
-                connection.abort()
-                raise
-            else:
-                return exchange
 
     async def aclose(self) -> None:
         """Close every connection; answers in progress break."""

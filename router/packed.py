@@ -154,7 +154,9 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
     ) = verdict  # fmt: skip
     engine = candidate.engine
     try:
-        if engine is None:
+        if (missed if engine is None else load) is None:  # it was not forecast
+            figures = _known_of(verdict)
+        elif engine is None:
             figures = _pack_api(ttft, tpot, missed, dollars)
         else:
             figures = _pack_engine(
@@ -186,8 +188,9 @@ def _known_of(verdict: Verdict) -> bytes:
     """The figures of a candidate that was not forecast, or not in full."""
     engine = verdict.candidate.engine
     if engine is None:
-        told = [getattr(verdict, name) for name in _OF_APIS]
-        return b"" if verdict.miss_probability is None else _pack_figures(_API_FORM, told)
+        if verdict.miss_probability is None:
+            return b""
+        return _pack_figures(_API_FORM, [getattr(verdict, name) for name in _OF_APIS])
     state = [getattr(engine, name) for name in _STATE]
     if verdict.load is None:
         return _pack_figures(_STATE_FORM, state)

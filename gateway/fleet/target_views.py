@@ -8,6 +8,7 @@ requests change the cells of one target, and a plan looks at all of them.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from gateway.fleet.model_backoff import held_off_s
@@ -148,6 +149,10 @@ def is_crowded(state: EngineState) -> bool:
     return 2 * state.kv_taken_tokens > state.kv_capacity_tokens
 
 
+# A state is made for nearly every request; its engine is fitted anew now and then.
+_step_model = lru_cache(maxsize=1024)(StepModel)
+
+
 def engine_state(
     published: Sequence[float],
     loads: Sequence[float],
@@ -178,7 +183,7 @@ def engine_state(
     held = context + queued
     return EngineState(
         health,
-        StepModel(a, b, c, d, t0) if a > 0.0 else None,
+        _step_model(a, b, c, d, t0) if a > 0.0 else None,
         int(sequences + foreign),
         0,  # waiting: an engine's own queue is within what runs
         context + foreign_kv,

@@ -316,8 +316,12 @@ def _is_partly_priced(
 
 
 def _has_picture(answer: bytes) -> bool:
-    """Whether the model made a picture: as a part of its own, not as an address in its text."""
-    if b'"image' not in answer:  # one look at most answers
+    """Whether the model made a picture: as a part of its own, not as an address in its text.
+
+    Parts stand in a list inside of the list of choices: to look for one byte takes a hundredth of
+    the time.
+    """
+    if answer.find(b"[", answer.find(b"[") + 1) < 0:
         return False
     return b'"image_url"' in answer or (b'"images"' in answer and b";base64," in answer)
 

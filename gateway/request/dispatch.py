@@ -6,7 +6,7 @@ promises are taken from the board, its hold is released and its row is settled e
 """
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -72,7 +72,6 @@ UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": "max_completion_tokens"}
-_ABORTED = nullcontext()  # the target is told when the client leaves
 
 
 class SampleSink(Protocol):
@@ -289,9 +288,14 @@ class Dispatcher:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         target = attempt.step.frozen.target
-        leaving = self.left.allow(reply) if target.goes_on else _ABORTED
+        # No target is both: an API is not watched for silence.
+        around: AbstractContextManager[None] = (
+            self.left.allow(reply)
+            if target.goes_on
+            else self.silences.watch_attempt(attempt, reply.task)
+        )
         try:
-            with leaving, self.silences.watch_attempt(attempt, reply.task):
+            with around:
                 try:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)

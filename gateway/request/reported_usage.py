@@ -80,18 +80,17 @@ def _reading(
     basis: Basis = "reported" if outcome.usage_final else "continuous"
     # A target that searched read what it found.
     reads_elsewhere = tokens.searches or _READ_ELSEWHERE & asked.features
-    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * tokens.prompt
+    prompt = tokens.prompt
+    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt
     if too_low and not (attempt.own or reads_elsewhere or _holds_data(asked.members)):
-        tokens = replace(
-            tokens, input=tokens.input + attempt.plan.request.prompt_tokens - tokens.prompt
-        )
+        tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
         return UsageReading(tokens, "estimated", True, usage)
-    if tokens.output <= bounds.output and tokens.prompt <= bounds.prompt:
+    if tokens.output <= bounds.output and prompt <= bounds.prompt:
         return UsageReading(tokens, basis, False, usage)
     said, sent = outcome.said_bytes, None
     if bounds.told and tokens.output - tokens.reasoning > bounds.output:
         said = said_bytes_of(attempt, outcome)
-    if tokens.prompt > bounds.prompt and not reads_elsewhere:
+    if prompt > bounds.prompt and not reads_elsewhere:
         sent = sum(len(bytes(value)) for value in asked.members.values())
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     return UsageReading(tokens, basis, disputed, usage)

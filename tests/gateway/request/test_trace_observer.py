@@ -9,5 +9,9 @@ def verbs(protocol: type) -> set[str]:
 
 
 def test_who_follows_by_opentelemetry_hears_all_of_it() -> None:
-    assert verbs(RequestTrace) == {"on_decided", "on_dispatched", "on_settled", "on_ended"} <= verbs(RequestTelemetry)
+    assert (
+        verbs(RequestTrace)
+        == {"on_decided", "on_dispatched", "on_settled", "on_ended"}
+        <= verbs(RequestTelemetry)
+    )
     assert verbs(TraceObserver) == {"start_trace", "close"} <= verbs(OtelObserver)

@@ -196,7 +196,10 @@ def test_what_is_idle_is_given_and_what_was_let_in_is_not(shared) -> None:
     assert rates.lower_part(part, (1, 0), SECOND) == HostRateShare(ONE, (6, 1000), (6, 900)), (
         "half of its room"
     )
-    assert rates.lower_part(HostRateShare(ONE, (6, 1000), (6, 900)), (100, 100), SECOND).held == (1, 650)
+    assert rates.lower_part(HostRateShare(ONE, (6, 1000), (6, 900)), (100, 100), SECOND).held == (
+        1,
+        650,
+    )
     assert rates.totals(["key:a"], SECOND) == [(1, 300)]
     assert taken(rates) == 0
 
