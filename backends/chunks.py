@@ -278,15 +278,12 @@ def parse_answer(body: bytes) -> AnswerSummary:
         raise read_error(body)
     if not answer.choices and answer.data is _NULL:
         raise _without_choices(body, empty=answer.choices is not None)
-    finish_reason = None
-    if answer.choices:
-        first = answer.choices[0]
-        finish_reason = first.finish_reason
-        is_suspect = finish_reason == "error" or first.error is not _NULL
-        if is_suspect and all(choice.is_failed() for choice in answer.choices):
-            raise _failed_choices(body)
+    first = answer.choices[0] if answer.choices else _AnswerChoice()
+    # Where the first is whole, an answer is one.
+    if first.is_failed() and all(choice.is_failed() for choice in answer.choices or ()):
+        raise _failed_choices(body)
     return AnswerSummary(
-        answer.usage, printable_text(finish_reason), printable_text(answer.service_tier)
+        answer.usage, printable_text(first.finish_reason), printable_text(answer.service_tier)
     )
 
 

@@ -6,7 +6,6 @@ promises are taken from the board, its hold is released and its row is settled e
 """
 
 import asyncio
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -287,15 +286,10 @@ class Dispatcher:
     async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
-        target = attempt.step.frozen.target
-        # No target is both: an API is not watched for silence.
-        around: AbstractContextManager[None] = (
-            self.left.allow(reply)
-            if target.goes_on
-            else self.silences.watch_attempt(attempt, reply.task)
-        )
+        goes_on = attempt.step.frozen.target.goes_on  # an API: no silence of it is watched for
+        allow, watch = self.left.allow, self.silences.watch_attempt
         try:
-            with around:
+            with allow(reply) if goes_on else watch(attempt, reply.task):
                 try:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)
