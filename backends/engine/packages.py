@@ -6,6 +6,8 @@ because every one is checked against the lock's hashes.
 """
 
 import ast
+import functools
+import importlib.util
 import os
 import re
 import shutil
@@ -19,6 +21,7 @@ from pathlib import Path
 
 Say = Callable[[str, float | None], None]
 
+DEBIAN_WHEELS = Path("/usr/share/python-wheels")
 _TAIL_LINES = 20
 
 
@@ -63,7 +66,7 @@ class PackageInstaller:
             if code == 0:
                 return
         if self.pip is not None:
-            command = [*self.pip, "--python", str(self.python), "install", "--no-input"]
+            command = [*direct_pip(self.pip, self.python), "install", "--no-input"]
             code, tail = run([*command, *words], os.environ, lambda line: say(line, None))
             if code == 0:
                 return
@@ -81,36 +84,57 @@ def find_installer(python: Path) -> PackageInstaller:
 
 
 def find_pip() -> tuple[str, ...] | None:
-    """A pip that can work on another environment (22.3 and later), wherever it is."""
+    """Return a pip that can work on another environment, or `None`.
+
+    Its own files tell whether a pip is there: importing one takes a second, or two from a wheel,
+    whose bytecode Python does not keep. Only a command on PATH (22.3 and later) must be started.
+    """
+    own = importlib.util.find_spec("pip")
+    if own is not None and own.origin is not None:
+        runner = Path(own.origin).with_name("__pip-runner__.py")  # since 22.2
+        if runner.is_file():
+            return sys.executable, str(runner)
     bundled = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
-    wheels = [*bundled.glob("pip-*.whl"), *Path("/usr/share/python-wheels").glob("pip-*.whl")]
-    commands = [
-        (sys.executable, "-m", "pip"),
-        *((sys.executable, f"{wheel}/pip") for wheel in wheels),
-        ("pip3",),
-    ]
-    for command in commands:
-        if shutil.which(command[0]) is None:
-            continue
-        code, tail = run([*command, "--version"], os.environ)
-        found = re.search(r"^pip (\d+)\.(\d+)", tail, re.MULTILINE)
-        if code == 0 and found and (int(found[1]), int(found[2])) >= (22, 3):
-            return command
-    return None
+    for wheel in (*bundled.glob("pip-*.whl"), *DEBIAN_WHEELS.glob("pip-*.whl")):
+        if _is_recent(wheel.name):
+            return sys.executable, f"{wheel}/pip"
+    code, tail = run(["pip3", "--version"], os.environ)
+    return ("pip3",) if code == 0 and _is_recent(tail) else None
+
+
+def _is_recent(words: str) -> bool:
+    version = re.search(r"^pip[- ](\d+)\.(\d+)", words, re.MULTILINE)
+    return version is not None and (int(version[1]), int(version[2])) >= (22, 3)
+
+
+def direct_pip(pip: Sequence[str], python: Path) -> list[str]:
+    """Return the words that run this pip on the environment of `python`.
+
+    The environment's Python runs pip's files, where pip is not a command of its own. `--python`
+    starts pip twice: once here to start it there.
+    """
+    if pip[0] == sys.executable:
+        return [str(python), *pip[1:]]
+    return [*pip, "--python", str(python)]
 
 
 def uv_places(pip: Sequence[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
     """Index settings of pip as variables of uv; a person's own UV_* settings win."""
     if pip is None:
         return {}
-    _, listing = run([*pip, "config", "list"], environ, keep_lines=200)
-    places = {"UV_INDEX_STRATEGY": "unsafe-best-match", **read_pip_config(listing)}
+    settings = read_pip_config(_list_pip_config(tuple(pip), tuple(sorted(environ.items()))))
+    places = {"UV_INDEX_STRATEGY": "unsafe-best-match", **settings}
     alias = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
     return {
         name: value
         for name, value in places.items()
         if name not in environ and alias.get(name, name) not in environ
     }
+
+
+@functools.lru_cache(maxsize=1)  # each part of an installation asks
+def _list_pip_config(pip: tuple[str, ...], environ: tuple[tuple[str, str], ...]) -> str:
+    return run([*pip, "config", "list"], dict(environ), keep_lines=200)[1]
 
 
 def read_pip_config(listing: str) -> dict[str, str]:

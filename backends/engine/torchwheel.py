@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.engine.packages import InstallError, Say, run
+from backends.engine.packages import InstallError, Say, direct_pip, run
 
 REQUIREMENT = "torch==2.13.0+cpu"
 INDEX = "https://download.pytorch.org/whl/cpu"
@@ -56,7 +56,7 @@ def known_hashes(lock: Path) -> frozenset[str]:
 def _download(search: WheelSearch, where: Sequence[str], say: Say) -> Path | None:
     assert search.pip is not None
     command = [
-        *search.pip, "--python", str(search.python), "download", "--no-deps", "--no-input",
+        *direct_pip(search.pip, search.python), "download", "--no-deps", "--no-input",
         "--only-binary", ":all:", "--timeout", str(_TIMEOUT_S), "--retries", "0",
         "--disable-pip-version-check", "--progress-bar", "raw", "--dest", str(search.folder),
         *search.target, *where, REQUIREMENT,

@@ -250,13 +250,26 @@ def install(manifest: dict[str, Any], to: Path, say: Say) -> None:
         _run([sys.executable, "-m", "venv", "--without-pip", str(venv)], environ, say)
     pip = [str(python), "-I", f"{to / manifest['pip']}/pip", "install", "--no-input", "--no-deps"]
     lock = ["--require-hashes", "--only-binary", ":all:", "-r", str(to / manifest["tools"])]
+    # In one run: pip in its wheel is compiled anew by each.
+    lock += ["-r", str(lock_own(manifest, to))]
     say("installing breakeven", None)
     _run([*pip, *lock], environ, say)
-    _run([*pip, str(to / manifest["pip"]), str(to / manifest["own"])], environ, say)
     command = [str(to / "venv" / "bin" / "breakeven"), "engine", "install"]
     command += ["--directory", str(to / "engine"), "--flavour", manifest["flavour"]]
     say("installing the engine", None)
     _run(command, environ, say)
+
+
+def lock_own(manifest: dict[str, Any], to: Path) -> Path:
+    """Write a lock of pip and of our own wheel, whose hashes the manifest has; return its path."""
+    hashes = {entry["path"]: entry["sha256"] for entry in manifest["files"]}
+    lock = to / "own.lock"
+    lines = [
+        f"{(to / path).resolve().as_uri()} --hash=sha256:{hashes[path]}\n"
+        for path in (manifest["pip"], manifest["own"])
+    ]
+    lock.write_text("".join(lines), encoding="utf-8")
+    return lock
 
 
 def offline_environ(environ: Any, wheels: Path) -> dict[str, str]:

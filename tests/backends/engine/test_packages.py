@@ -1,14 +1,18 @@
 """Running uv and pip: what is handed on, what is fallen back to, what is said when both fail."""
 
+import json
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from backends.engine.packages import (
+    DEBIAN_WHEELS,
     InstallError,
     PackageInstaller,
+    direct_pip,
     find_installer,
     find_pip,
     read_pip_config,
@@ -98,13 +102,50 @@ def test_an_environment_that_cannot_be_made_is_said(tmp_path):
         PackageInstaller(Path("/p"), None, None).make_environment(tmp_path / "file" / "inside")
 
 
-def test_a_pip_that_is_too_old_is_not_taken(tmp_path, monkeypatch):
-    script(tmp_path / "pip3", "echo 'pip 20.1 from /old'\n")
+@pytest.fixture
+def no_pip(tmp_path, monkeypatch) -> Path:
+    """A Python without a pip; wheels of one would be in the folder that it returns."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sys.executable", str(tmp_path / "nothing"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
-    found = find_pip()
-    assert found is None or found[0] != "pip3"
+    monkeypatch.setattr("backends.engine.packages.DEBIAN_WHEELS", tmp_path)
+    return tmp_path
+
+
+def test_a_pip_that_is_too_old_is_not_taken(no_pip):
+    assert find_pip() is None
+    script(no_pip / "pip3", "echo 'pip 20.1 from /old'\n")
+    (no_pip / "pip-20.3.4-py2.py3-none-any.whl").touch()
+    assert find_pip() is None
+    script(no_pip / "pip3", "echo 'pip 22.3 from /new'\n")
+    assert find_pip() == ("pip3",)
+    (no_pip / "pip-23.2.1-py3-none-any.whl").touch()
+    assert find_pip() == (sys.executable, f"{no_pip}/pip-23.2.1-py3-none-any.whl/pip")
+
+
+def bundled_pip() -> tuple[str, str]:
+    folder = Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"
+    wheels = [*folder.glob("pip-*.whl"), *DEBIAN_WHEELS.glob("pip-*.whl")]
+    return sys.executable, f"{wheels[0]}/pip"
+
+
+@pytest.mark.parametrize("find", [find_pip, bundled_pip], ids=["installed", "wheel"])
+def test_a_pip_works_on_another_environment_in_one_process(tmp_path, find):
+    """It says itself for which Python it runs."""
+    place = tmp_path / "e"
+    python = place / "bin" / "python"
+    PackageInstaller(python, None, None).make_environment(place)
+    pip = find()
+    assert pip is not None
+    code, text = run([*direct_pip(pip, python), "inspect", "--local"], os.environ, keep_lines=500)
+    assert code == 0, text
+    seen = json.loads(text[text.index("{") :])
+    assert {entry["metadata"]["name"] for entry in seen["installed"]} <= {"pip"}
+    assert run([str(python), "-c", "import pip"], os.environ)[0] == 1
+
+
+def test_a_pip_of_its_own_command_is_told_the_environment():
+    assert direct_pip(("pip3",), Path("/e/python")) == ["pip3", "--python", "/e/python"]
 
 
 def test_a_command_that_is_not_there_is_a_code_not_a_crash():

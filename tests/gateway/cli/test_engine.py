@@ -20,7 +20,8 @@ def test_the_list_names_every_gpu_with_dated_prices(engine):
 
 
 @pytest.mark.usefixtures("no_index")
-def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path, engine):
+def test_an_engine_that_cannot_be_had_is_said_with_the_way_to_it(tmp_path, engine, monkeypatch):
+    monkeypatch.setattr("backends.engine.torchwheel.fetch", lambda *_: None)
     answer = engine("install", "--directory", tmp_path / "engine")
     assert answer.exit_code == 0
     assert "no torch==" in answer.stdout

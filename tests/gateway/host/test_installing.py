@@ -4,26 +4,25 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from backends.engine.install import InstallProgress
+from backends.engine.install import InstallError, InstallProgress, InstallResult, NotAvailable
 from gateway.errors import ConfigError
+from gateway.host import installing
 from gateway.host.installing import InstallProcess
 
 
 @pytest.mark.usefixtures("no_index")
 async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
     news: list[InstallProgress] = []
-    installing = InstallProcess(tmp_path / "engine", news.append)
-    await installing.run()
-    assert installing.unavailable is not None
-    assert "torch" in installing.unavailable.reason
-    assert installing.unavailable.command.startswith("breakeven engine install ")
-    assert not installing.fresh
+    process = InstallProcess(tmp_path / "engine", news.append)
+    await process.run()
+    assert process.unavailable is not None
+    assert "torch" in process.unavailable.reason
+    assert process.unavailable.command.startswith("breakeven engine install ")
+    assert not process.fresh
     assert [item.stage for item in news][:2] == ["environment", "torch"]
     assert list(tmp_path.glob("engine*")) == []
 
@@ -32,9 +31,9 @@ async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
 async def test_a_fault_is_an_error_with_its_cause(tmp_path):
     """No index, and no place for the environment either."""
     (tmp_path / "file").write_text("in the way")
-    installing = InstallProcess(tmp_path / "file" / "engine", lambda _: None)
+    process = InstallProcess(tmp_path / "file" / "engine", lambda _: None)
     with pytest.raises(ConfigError, match="the engine cannot be installed"):
-        await installing.run()
+        await process.run()
 
 
 async def test_it_ends_with_all_its_processes_and_none_had_a_key(tmp_path, monkeypatch):
@@ -57,15 +56,15 @@ async def test_it_ends_with_all_its_processes_and_none_had_a_key(tmp_path, monke
     monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("OPENAI_API_KEY", "s-3cr3t")
-    installing = InstallProcess(tmp_path / "engine", lambda _: None)
-    work = asyncio.create_task(installing.run())
+    process = InstallProcess(tmp_path / "engine", lambda _: None)
+    work = asyncio.create_task(process.run())
     async with asyncio.timeout(60):
         await asked.wait()
         seen = running_in(tmp_path)
         assert seen
         assert not any(b"s-3cr3t" in environ for environ in seen)
         assert all(b"PIP_INDEX_URL=" in environ for environ in seen)
-        await installing.stop()
+        await process.stop()
         with pytest.raises(ConfigError, match=r"ended with -9 at: torch"):
             await work
     server.close()
@@ -77,13 +76,29 @@ async def test_stopping_what_never_ran_is_nothing(tmp_path):
     await InstallProcess(tmp_path, lambda _: None).stop()
 
 
-@pytest.mark.usefixtures("no_index")
-def test_the_process_speaks_json_lines(tmp_path):
-    command = [sys.executable, "-m", "gateway.host.installing", str(tmp_path / "engine")]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    lines = [json.loads(line) for line in answer.stdout.splitlines()]
-    assert lines[0]["stage"] == "environment"
-    assert lines[-1].keys() == {"reason", "command"}
+@pytest.mark.parametrize(
+    ("result", "last"),
+    [
+        (NotAvailable("no torch", "do"), {"reason": "no torch", "command": "do"}),
+        (InstallResult(Path("/e"), "cpu", "1", fresh=True), {"installed": "/e", "fresh": True}),
+        (InstallResult(Path("/e"), "cpu", "1", fresh=False), {"installed": "/e"}),
+        (InstallError("no room"), {"fault": "no room"}),
+    ],
+)
+def test_the_process_speaks_json_lines(monkeypatch, capsys, result, last):
+    def install(request, report):
+        assert request.directory == Path("/e")
+        report(InstallProgress("environment", "Python"))
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setattr(installing.installation, "install", install)
+    monkeypatch.setattr("sys.argv", ["installing", "/e"])
+    installing.main()
+    first, *rest = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert first == {"stage": "environment", "message": "Python"}
+    assert rest == [last]
 
 
 def running_in(folder: Path) -> list[bytes]:
