@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.fleet.hours import hour_of
@@ -107,18 +107,22 @@ def _hour(connection: Connection, entry: str) -> list[bytes]:
     hour = hour_of(entry)
     if hour is None:
         return []
-    pool, hour_us, correction = hour
-    found: list[bytes] = []
-    tables: tuple[type[GpuHourRow | GpuHourTeamRow], ...] = (GpuHourRow, GpuHourTeamRow)
-    for table in tables:
-        columns = _columns(table)
-        names = [column.key for column in columns]
-        here = (table.pool == pool, table.hour_us == hour_us, table.correction == correction)
-        query = select(*columns).where(*here)
-        if table is GpuHourTeamRow:
-            query = query.order_by(GpuHourTeamRow.team_id)
-        found += [leaf(table.__tablename__, names, row) for row in connection.execute(query)]
-    return found
+    here = dict(zip(("pool", "hour_us", "correction"), hour, strict=True))
+    return [
+        leaf(table, names, row)
+        for table, names, query in _HOUR_QUERIES
+        for row in connection.execute(query, here)
+    ]
+
+
+def _hour_query(
+    table: type[GpuHourRow | GpuHourTeamRow], *order: InstrumentedAttribute[Any]
+) -> tuple[str, list[str], Select[Any]]:
+    columns = _columns(table)
+    key = (table.pool, table.hour_us, table.correction)
+    here = (column == bindparam(column.key) for column in key)
+    names = [column.key for column in columns]
+    return table.__tablename__, names, select(*columns).where(*here).order_by(*order)
 
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
@@ -155,3 +159,5 @@ _REFUSAL_NAMES = [column.key for column in _REFUSAL]
 _PRICE = _columns(PriceVersionRow)
 _PRICE_NAMES = [column.key for column in _PRICE]
 _PRICE_VERSION, _PRICE_TERMS = map(_PRICE_NAMES.index, ("version", "price"))
+# Built once: SQLAlchemy spends more on a new statement than SQLite on its answer.
+_HOUR_QUERIES = (_hour_query(GpuHourRow), _hour_query(GpuHourTeamRow, GpuHourTeamRow.team_id))

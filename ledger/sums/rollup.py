@@ -58,7 +58,7 @@ def hour_of(column: Any = AttemptRow.opened_us, width_us: int = HOUR_US) -> Colu
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RollupCube:
     """`cells` is the table of what is grouped by, the next four those of the sums.
 

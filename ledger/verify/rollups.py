@@ -1,9 +1,10 @@
 """The proof that what was added up is what the rows say. Part of `verify`."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
 
 from ledger.orm.tables import (
     AttemptRow,
@@ -36,6 +37,20 @@ from ledger.sums.samplehours import hours_are_the_samples
 from ledger.sums.tagsums import read_start
 
 Found = Generator[tuple[str, str], None, None]
+Span = Mapping[str, int]
+"""Parameters of one day: `counted`, `since`, `start_us` and `end_us`.
+
+Statements are built once and are given these: SQLAlchemy spends more on a new statement than
+SQLite on its answer, and one day takes about twenty.
+"""
+_WAITING = AttemptRow.seq.in_(select(RollupWaitingRow.attempt_seq))
+_COUNTED = and_(AttemptRow.seq <= bindparam("counted"), ~_WAITING)
+_TODAY = and_(
+    _COUNTED,
+    AttemptRow.seq > bindparam("since"),
+    AttemptRow.opened_us >= bindparam("start_us"),
+    AttemptRow.opened_us < bindparam("end_us"),
+)
 
 
 def sums_are_the_rows(connection: Connection) -> Found:
@@ -45,8 +60,7 @@ def sums_are_the_rows(connection: Connection) -> Found:
     """
     position = select(RollupPositionRow.seq, RollupPositionRow.version)
     seq, version = connection.execute(position).one_or_none() or (0, 0)
-    waiting = AttemptRow.seq.in_(select(RollupWaitingRow.attempt_seq))
-    counted = and_(AttemptRow.seq <= seq, ~waiting)
+    counted = and_(AttemptRow.seq <= seq, ~_WAITING)
     yield from _unfinished_attempts(connection, counted)
     gone = retired_totals(connection)
     whole_us = -(-gone.until_us // DAY_US) * DAY_US
@@ -54,21 +68,19 @@ def sums_are_the_rows(connection: Connection) -> Found:
         yield from _with_retired(connection, and_(counted, AttemptRow.opened_us < whole_us), gone)
     days, tags = read_packed_until(connection, version), read_start(connection, version)
     for start_us in _days(connection, counted, whole_us):
-        today = and_(
-            counted, AttemptRow.opened_us >= start_us, AttemptRow.opened_us < start_us + DAY_US
-        )
+        today = {"counted": seq, "since": -1, "start_us": start_us, "end_us": start_us + DAY_US}
         over = start_us < days.until_us
         for cube in CUBES:
             rows = _of_rows(connection, cube, today)
             for table, width_us in (*cube.tiers, *(((cube.quarters, QUARTER_US),) if over else ())):
-                if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
+                if _coarser(rows, width_us) != _of_table(connection, cube, table, today):
                     yield _finding_of(table, start_us)
         if tags is not None:
-            yield from _later(connection, and_(today, tags.counts()), start_us)
+            yield from _later(connection, {**today, "since": tags.since_seq})
         loads = _loads_of_rows(connection, today)
-        if loads != _loads(connection, start_us):
+        if loads != _loads(connection, today):
             yield _finding_of(LOAD_HOURS, start_us)
-        if over and loads != _loads_of_day(connection, start_us):
+        if over and loads != _loads_of_day(connection, today):
             yield _finding_of(LOAD_DAYS, start_us)
     yield from _weeks(connection, days.until_us)
     yield from hours_are_the_samples(connection)
@@ -91,13 +103,13 @@ def _weeks(connection: Connection, until_us: int) -> Found:
         yield from (_finding_of(week, start_us) for start_us, _ in wanted)
 
 
-def _later(connection: Connection, today: ColumnElement[bool], start_us: int) -> Found:
+def _later(connection: Connection, today: Span) -> Found:
     """Sums by tag and key, of what was counted since they are kept."""
     for cube in LATER:
         rows = _of_rows(connection, cube, today)
         for table, width_us in cube.tiers:
-            if _coarser(rows, width_us) != _of_table(connection, cube, table, start_us):
-                yield _finding_of(table, start_us)
+            if _coarser(rows, width_us) != _of_table(connection, cube, table, today):
+                yield _finding_of(table, today["start_us"])
 
 
 def _finding_of(table: Any, start_us: int) -> tuple[str, str]:
@@ -144,13 +156,18 @@ def _days(connection: Connection, counted: ColumnElement[bool], since_us: int) -
     return sorted(number for number in found if number >= since_us)
 
 
-def _of_rows(connection: Connection, cube: RollupCube, which: ColumnElement[bool]) -> Sums:
+def _of_rows(connection: Connection, cube: RollupCube, today: Span) -> Sums:
     """By hour: a day's rows are read once."""
     found: Sums = {}
     places = 1 + len(cube.dimensions)
-    for row in connection.execute(cube.of_rows(HOUR_US).where(which)):
+    for row in connection.execute(_rows_query(cube), today):
         merge(found, {tuple(row[:places]): list(row[places:])})
     return found
+
+
+@cache
+def _rows_query(cube: RollupCube) -> Select[Any]:
+    return cube.of_rows(HOUR_US).where(_TODAY)
 
 
 def _coarser(hours: Sums, width_us: int) -> Sums:
@@ -163,55 +180,60 @@ def _coarser(hours: Sums, width_us: int) -> Sums:
     return found
 
 
-def _of_table(connection: Connection, cube: RollupCube, table: Any, start_us: int) -> Sums:
+def _of_table(connection: Connection, cube: RollupCube, table: Any, today: Span) -> Sums:
+    places = 1 + len(cube.dimensions)
+    rows = connection.execute(_table_query(cube, table), today)
+    return {tuple(row[:places]): list(row[places:]) for row in rows}
+
+
+@cache
+def _table_query(cube: RollupCube, table: Any) -> Select[Any]:
     cells = cube.cells
-    query = (
+    return (
         select(
             table.start_us,
             *(getattr(cells, name) for name in cube.dimensions),
             *(getattr(table, name) for name in cube.measures),
         )
         .join(cells, cells.id == table.cell_id)
-        .where(table.start_us >= start_us, table.start_us < start_us + DAY_US)
+        .where(table.start_us >= bindparam("start_us"), table.start_us < bindparam("end_us"))
     )
-    places = 1 + len(cube.dimensions)
-    return {tuple(row[:places]): list(row[places:]) for row in connection.execute(query)}
 
 
-def _loads_of_rows(connection: Connection, which: ColumnElement[bool]) -> Sums:
+def _loads_of_rows(connection: Connection, today: Span) -> Sums:
     found: Sums = {}
-    for minute_us, team, pool, model, kind, *load in connection.execute(
-        loads_of_rows().where(which)
-    ):
+    for minute_us, team, pool, model, kind, *load in connection.execute(_LOAD_ROWS, today):
         for whose in (team, None):
             merge(found, {(minute_us, whose, pool, model, kind): list(load)})
     return found
 
 
-def _loads(connection: Connection, start_us: int) -> Sums:
-    columns = (LOAD_HOURS.start_us, LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind)
-    query = (
-        select(*columns, LOAD_HOURS.minutes)
-        .join(LOADS, LOADS.id == LOAD_HOURS.cell_id)
-        .where(LOAD_HOURS.start_us >= start_us, LOAD_HOURS.start_us < start_us + DAY_US)
-    )
+def _loads(connection: Connection, today: Span) -> Sums:
     found: Sums = {}
-    for hour_us, *whose, minutes in connection.execute(query):
+    for hour_us, *whose, minutes in connection.execute(_STORED_LOADS, today):
         assert hour_us % HOUR_US == 0
         for minute, load in unpack(minutes):
             found[hour_us + minute * MINUTE_US, *whose] = list(load)
     return found
 
 
-def _loads_of_day(connection: Connection, start_us: int) -> Sums:
-    query = (
-        select(LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind,
-               *(getattr(LOAD_DAYS, name) for name in LoadDay._fields))
-        .join(LOADS, LOADS.id == LOAD_DAYS.cell_id)
-        .where(LOAD_DAYS.start_us == start_us)
-    )  # fmt: skip
+def _loads_of_day(connection: Connection, today: Span) -> Sums:
     found: Sums = {}
-    for team, pool, model, kind, *columns in connection.execute(query):
+    for team, pool, model, kind, *columns in connection.execute(_STORED_LOAD_DAY, today):
         for minute, load in unpack_day(LoadDay(*map(bytes, columns))):
-            found[start_us + minute * MINUTE_US, team, pool, model, kind] = list(load)
+            found[today["start_us"] + minute * MINUTE_US, team, pool, model, kind] = list(load)
     return found
+
+
+_LOAD_ROWS = loads_of_rows().where(_TODAY)
+_LOAD_CELL = (LOADS.team_id, LOADS.pool, LOADS.model, LOADS.kind)
+_STORED_LOADS = (
+    select(LOAD_HOURS.start_us, *_LOAD_CELL, LOAD_HOURS.minutes)
+    .join(LOADS, LOADS.id == LOAD_HOURS.cell_id)
+    .where(LOAD_HOURS.start_us >= bindparam("start_us"), LOAD_HOURS.start_us < bindparam("end_us"))
+)
+_STORED_LOAD_DAY = (
+    select(*_LOAD_CELL, *(getattr(LOAD_DAYS, name) for name in LoadDay._fields))
+    .join(LOADS, LOADS.id == LOAD_DAYS.cell_id)
+    .where(LOAD_DAYS.start_us == bindparam("start_us"))
+)
