@@ -183,6 +183,11 @@ def tier_of(service_tier: str | None) -> str:
     return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
 
+def lists_tier(price: Price, tier: str) -> bool:
+    """Return whether the price has rates of this service tier."""
+    return tier == STANDARD or any(schedule.tier == tier for schedule in price.terms.schedules)
+
+
 def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:
     """The cost in the tier that an answer names, and whether the price lists that tier.
 
