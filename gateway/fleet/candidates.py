@@ -14,7 +14,7 @@ from gateway.clock import Clock
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.output_overruns import OutputOverruns
+from gateway.fleet.output_overruns import OutputOverruns, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
@@ -232,6 +232,12 @@ class CandidateBuilder:
             price = quote.price
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
+            limits = None
+            if price.terms.reasoning_outside or request.max_tokens is None:
+                limits = self._limits.get(price.name.partition("#")[0])
+            if price.terms.reasoning_outside:
+                stated = stated_overrun(price.terms, limits, request.prompt_tokens_bound)
+                allowance = max(allowance, stated)
             if request.service_tier and not lists_tier(price, request.service_tier):
                 unlisted = request.service_tier
             if asked.units is None:
@@ -245,7 +251,6 @@ class CandidateBuilder:
                 expected = cost_pusd(asked.tokens, price)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
-                limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
                     longest = limits.max_output_tokens(request.prompt_tokens_bound)

@@ -206,7 +206,7 @@ def check(price: Price) -> list[str]:
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
-    amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit]
+    amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit, terms.reasoning_limit]
     amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
     if min(amounts) < 0:
         faults.append("a price is never negative")
@@ -222,6 +222,8 @@ def check(price: Price) -> list[str]:
     until = price.effective_until_us
     if until is not None and until <= price.effective_from_us:
         faults.append("it ends before it begins")
+    if terms.reasoning_limit > (TOKENS_LIMIT if terms.reasoning_outside else 0):
+        faults.append("thoughts have a limit of their own only outside, and below any request's")
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
     largest += per_unit_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:

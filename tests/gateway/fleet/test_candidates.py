@@ -498,3 +498,29 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
         "price of x/m partly known (no price of service tier `scale`): list the tier under "
         "`tiers` in a price file, or leave `service_tier` out"
     )
+
+
+@pytest.mark.parametrize("max_tokens", [100, None])
+@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (10_000, 20_000)])
+def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
+    board: SharedLoadTable, max_tokens, seen, allowance
+) -> None:
+    listed = price()
+    terms = msgspec.structs.replace(listed.terms, reasoning_outside=True, reasoning_limit=5_000)
+    listed = msgspec.structs.replace(listed, terms=terms)
+    overruns = OutputOverruns()
+    overruns.observe("x/m", seen, NOW_S)
+    limits = {"x/m": ModelLimits(16_384, 128_000)}
+    (api,) = CandidateBuilder(
+        board, PriceBook([listed]), stale_s=10.0, limits=limits, overruns=overruns
+    ).build(
+        [target(own=False)],
+        request(max_tokens),
+        [],
+        rooms_pusd=[None],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert api.allowance_tokens == allowance
+    output = (max_tokens or 16_384) + allowance
+    assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000

@@ -238,3 +238,11 @@ def test_a_price_lists_its_schedules_tiers_and_the_standard_one() -> None:
     terms = PriceTerms(rates_from({"input": 2, "output": 2}), (flex,))
     listed = [lists_tier(price(1, terms=terms), tier) for tier in ("standard", "flex", "scale")]
     assert listed == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("outside", "limit", "is_fault"), [(False, 0, 0), (True, 9, 0), (False, 9, 1), (True, 10**9, 1)]
+)
+def test_thoughts_have_a_limit_of_their_own_only_outside(outside, limit, is_fault) -> None:
+    terms = msgspec.structs.replace(CHEAP, reasoning_outside=outside, reasoning_limit=limit)
+    assert len(check(price(1, terms=terms))) == is_fault
