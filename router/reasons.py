@@ -301,8 +301,8 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
         remedy=Remedy(
             "bad_request",
             "model",
-            "Name a model whose price is wholly known, or ask for the fee to be stated in a price "
-            "file.",
+            "Name a model whose price is wholly known, or ask for what is missing to be stated "
+            "in a price file.",
         ),
     ),
 }  # fmt: skip

@@ -130,6 +130,10 @@ def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, 
             for item in entry["prices"]
         ]  # fmt: skip
         out.print(table("", ("kind", "tier", ">above tokens", ">price", "unit"), rows))
+        if entry.get("reasoning") == "outside":
+            most = entry["max_reasoning"]
+            limit = f"at most {most} tokens" if most else "as long as its longest answer"
+            out.print(f"reasoning: outside `max_tokens`, {limit} a choice", markup=False)
     for flag in entry["flags"]:
         out.print(f"{flag['flag']}: {flag['detail']}", markup=False)
     if history:

@@ -14,14 +14,14 @@ from gateway.clock import Clock
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.output_overruns import OutputOverruns
+from gateway.fleet.output_overruns import OutputOverruns, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
+from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
 from router.filters import CONTEXT_MARGIN, counted_tokens
@@ -46,6 +46,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
+    unlisted_tier: str = ""  # that the request asks for, and the price does not list
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -225,12 +226,20 @@ class CandidateBuilder:
         price = expected = bound = None
         allowance = self._overruns.allowance(target.name, asked.now_s)
         unread: tuple[str, ...] = ()
-        unlimited = unread
+        unlimited, unlisted = unread, ""
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price = quote.price
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
+            limits = None
+            if price.terms.reasoning_outside or request.max_tokens is None:
+                limits = self._limits.get(price.name.partition("#")[0])
+            if price.terms.reasoning_outside:
+                stated = stated_overrun(price.terms, limits, request.prompt_tokens_bound)
+                allowance = max(allowance, stated)
+            if request.service_tier and not lists_tier(price, request.service_tier):
+                unlisted = request.service_tier
             if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
                 bound = quote.bound_pusd(
@@ -242,7 +251,6 @@ class CandidateBuilder:
                 expected = cost_pusd(asked.tokens, price)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
-                limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
                     longest = limits.max_output_tokens(request.prompt_tokens_bound)
@@ -265,7 +273,7 @@ class CandidateBuilder:
         )
         return CandidateSnapshot(
             target, price, candidate, open_end,
-            allowance_tokens=allowance, unread=unread, unlimited=unlimited,
+            allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
@@ -285,7 +293,7 @@ def bar_partly_priced(
     """
     barred: dict[str, Rejection] = {}
     for entry in frozen:  # seldom any
-        if entry.unlimited:
+        if entry.unlimited or entry.unlisted_tier:
             candidate = entry.candidate
             if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
                 barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
@@ -296,8 +304,11 @@ def bar_partly_priced(
 
 def _partly_known(entry: CandidateSnapshot) -> str:
     name = entry.candidate.name if entry.price is None else entry.price.name
-    terms = ", ".join(entry.unlimited)
-    return f"price of {name} partly known ({terms}): state the fee in a price file"
+    terms, fixes = list(entry.unlimited), ["state the fee in a price file"] * bool(entry.unlimited)
+    if entry.unlisted_tier:
+        terms.append(f"no price of service tier `{entry.unlisted_tier}`")
+        fixes.append("list the tier under `tiers` in a price file, or leave `service_tier` out")
+    return f"price of {name} partly known ({', '.join(terms)}): {'; '.join(fixes)}"
 
 
 def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:

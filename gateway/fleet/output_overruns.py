@@ -2,8 +2,12 @@
 
 A hold is made of the limit and of what its target was seen to add: twice the most of late, so that
 the next answer is held for what it may cost. One honest answer within its limit lowers nothing;
-what was seen is forgotten after a week without another.
+what was seen is forgotten after a week without another. A price file may state the same
+(`reasoning: outside`): the larger of both counts.
 """
+
+from ledger.prices.modellimits import ModelLimits
+from ledger.prices.rates import PriceTerms
 
 FORGOTTEN_S = 7 * 24 * 3600.0
 MARGIN = 2
@@ -32,3 +36,15 @@ class OutputOverruns:
             return 0
         most, seen_s = self._seen.get(target, (0, now_s))
         return min(MARGIN * most, OVERRUN_LIMIT) if now_s - seen_s < FORGOTTEN_S else 0
+
+
+def stated_overrun(terms: PriceTerms, limits: ModelLimits | None, prompt_tokens: int) -> int:
+    """Return the tokens of a choice that the price says are billed beside its limit.
+
+    Where it states no number, a model thinks at most as long as its longest answer.
+    """
+    if not terms.reasoning_outside:
+        return 0
+    if terms.reasoning_limit:
+        return terms.reasoning_limit
+    return OVERRUN_LIMIT if limits is None else limits.max_output_tokens(prompt_tokens)

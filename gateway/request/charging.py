@@ -253,7 +253,8 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         tokens, cost = _within_hold(attempt, tokens, price, tier, held)
         basis = "bound"
     return AttemptCharge(
-        tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed,
+        tokens, basis, 0, cost, tier, disputed=disputed,
+        unknown_tier=not listed or (tier is None and attempt.step.frozen.unlisted_tier != ""),
         claimed_pusd=claimed if claimed > cost else None,
         overrun_tokens=overrun,
         partly_read=has_unread(outcome.usage or {}),

@@ -18,6 +18,7 @@ from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
@@ -319,6 +320,7 @@ class RoutePlanner:
             terms.barred,
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
             asked.has_sound,
+            asked_tier(asked.members) if "service_tier" in asked.members else "",
         )
 
     def _decide_shadow(

@@ -183,6 +183,11 @@ def tier_of(service_tier: str | None) -> str:
     return STANDARD if word in _STANDARD_WORDS else _SAME_TIER.get(word, word)
 
 
+def lists_tier(price: Price, tier: str) -> bool:
+    """Return whether the price has rates of this service tier."""
+    return tier == STANDARD or any(schedule.tier == tier for schedule in price.terms.schedules)
+
+
 def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) -> tuple[int, bool]:
     """The cost in the tier that an answer names, and whether the price lists that tier.
 
@@ -201,7 +206,7 @@ def check(price: Price) -> list[str]:
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
-    amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit]
+    amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit, terms.reasoning_limit]
     amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
     if min(amounts) < 0:
         faults.append("a price is never negative")
@@ -217,6 +222,8 @@ def check(price: Price) -> list[str]:
     until = price.effective_until_us
     if until is not None and until <= price.effective_from_us:
         faults.append("it ends before it begins")
+    if terms.reasoning_limit > (TOKENS_LIMIT if terms.reasoning_outside else 0):
+        faults.append("thoughts have a limit of their own only outside, and below any request's")
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
     largest += per_unit_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:

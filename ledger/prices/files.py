@@ -17,6 +17,8 @@ A file overrides the bundled map, and a later file an earlier one, for the names
         usd_per_million: {input: 2, output: 8}
         usd_per_search: 0.005
         max_searches: 60              # of one request: without it there is no bound for a budget
+        reasoning: outside            # thoughts are billed beside `max_tokens` (else: inside) ...
+        max_reasoning: 65536          # ... at most these; else as the longest answer
         complete: true                # the price says all: charges of the market's list are none
       openai/whisper-1: {usd_per_second: 0.0001}
 """
@@ -50,7 +52,8 @@ _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
         *_PER_UNIT.values(),
-        "max_searches", "complete", "source", "source_date", "from", "until", "simulated",
+        "max_searches", "reasoning", "max_reasoning", "complete",
+        "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
 
@@ -155,8 +158,17 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
         inclusive=row.get("inclusive") is True,
         complete=row.get("complete") is True,
         searches_limit=_count(row, "max_searches"),
+        reasoning_outside=_is_outside(row),
+        reasoning_limit=_count(row, "max_reasoning"),
     )
     return replace(terms, **{price: _amount(row, name) for price, name in _PER_UNIT.items()})
+
+
+def _is_outside(row: Mapping[str, object]) -> bool:
+    word = row.get("reasoning", "inside")
+    if word not in ("inside", "outside"):
+        raise PriceError(f"reasoning: {word!r} is neither `inside` nor `outside`")
+    return word == "outside"
 
 
 def _over(base: Mapping[str, int], stated: object) -> TokenRates:

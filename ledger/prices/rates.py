@@ -65,6 +65,8 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     `unread` are names of charges that its source states and these terms do not say
     (`ledger.prices.unread_terms`); `complete`: its source says that there are none.
     `searches_limit` is the most searches of one request, 0 where nobody stated it.
+    `reasoning_outside`: thoughts are billed beside `max_tokens`, at most `reasoning_limit` tokens a
+    choice, 0 where nobody stated how many.
     """
 
     rates: TokenRates
@@ -75,6 +77,8 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     unread: tuple[str, ...] = ()
     complete: bool = False
     searches_limit: int = 0
+    reasoning_outside: bool = False
+    reasoning_limit: int = 0
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):

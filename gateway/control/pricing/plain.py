@@ -96,6 +96,8 @@ def price_json(
         "from": beginning(price),
         "until": None if price.effective_until_us is None else moment(price.effective_until_us),
         "simulated": price.simulated,
+        "reasoning": "outside" if price.terms.reasoning_outside else "inside",
+        "max_reasoning": price.terms.reasoning_limit or None,
         "unread": [
             {"term": name, "charged_for": trigger_of(name).value} for name in unread
         ],

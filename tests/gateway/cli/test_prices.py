@@ -297,3 +297,18 @@ def test_charges_that_a_price_does_not_say_are_named(host):
     found = asked(host, "show", "acme/reader")
     assert (found["unread"], found["book"]) == ([], "ours.yaml")
     assert "partly_known" not in [flag["flag"] for flag in found["flags"]]
+
+
+def test_thoughts_beside_the_limit_are_told(host):
+    file = host.config.parent / "thoughts.yaml"
+    plain = "usd_per_million: {input: 1, output: 4}, reasoning: outside"
+    prices = f"{{acme/open: {{{plain}}}, acme/thinks: {{{plain}, max_reasoning: 65536}}}}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {prices}")
+    assert host("import", "--from", str(file), "--yes").exit_code == 0
+    found = asked(host, "show", "acme/thinks")
+    assert (found["reasoning"], found["max_reasoning"]) == ("outside", 65_536)
+    words = " ".join(host("show", "acme/thinks").stdout.split())
+    assert "reasoning: outside `max_tokens`, at most 65536 tokens a choice" in words
+    assert asked(host, "show", "acme/open")["max_reasoning"] is None
+    words = " ".join(host("show", "acme/open").stdout.split())
+    assert "reasoning: outside `max_tokens`, as long as its longest answer" in words

@@ -26,6 +26,7 @@ from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_st
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
+from ledger.prices.rates import TierRates
 from router.decide import decide
 from router.prompts import PromptPrefix
 from router.reasons import Reason
@@ -462,3 +463,64 @@ def test_what_a_policy_says_of_a_target_itself_comes_first(board: SharedLoadTabl
     asked = replace(request(), barred=said)
     frozen = frozen_within(board, 10**12, None, asked, with_unread("page_cost"))
     assert bar_partly_priced(asked, frozen, None).barred == said
+
+
+@pytest.mark.parametrize(
+    ("tier", "room", "ceiling", "barred"),
+    [
+        ("scale", 10**12, None, True),
+        ("scale", None, 10**12, True),
+        ("scale", None, None, False),
+        ("flex", 10**12, None, False),
+        ("", 10**12, None, False),
+    ],
+)
+def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
+    board: SharedLoadTable, tier, room, ceiling, barred
+) -> None:
+    dear = TierRates("flex", 0, rates_from({"input": 5_000_000, "output": 90_000_000}))
+    listed = price()
+    terms = msgspec.structs.replace(listed.terms, schedules=(dear,))
+    listed = msgspec.structs.replace(listed, terms=terms)
+    asked = replace(request(), service_tier=tier)
+    frozen = frozen_within(board, room, ceiling, asked, listed)
+    _, api = frozen
+    assert api.unlisted_tier == ("scale" if tier == "scale" else "")
+    # Whatever is asked for is held at the dearest that is listed.
+    assert api.candidate.bound_pusd == 300 * 5_000_000 + 100 * 90_000_000
+    judged = bar_partly_priced(asked, frozen, ceiling)
+    if not barred:
+        assert judged is asked
+        return
+    reason, detail = judged.barred["x/m"]
+    assert reason is Reason.PARTLY_PRICED
+    assert detail == (
+        "price of x/m partly known (no price of service tier `scale`): list the tier under "
+        "`tiers` in a price file, or leave `service_tier` out"
+    )
+
+
+@pytest.mark.parametrize("max_tokens", [100, None])
+@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (10_000, 20_000)])
+def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
+    board: SharedLoadTable, max_tokens, seen, allowance
+) -> None:
+    listed = price()
+    terms = msgspec.structs.replace(listed.terms, reasoning_outside=True, reasoning_limit=5_000)
+    listed = msgspec.structs.replace(listed, terms=terms)
+    overruns = OutputOverruns()
+    overruns.observe("x/m", seen, NOW_S)
+    limits = {"x/m": ModelLimits(16_384, 128_000)}
+    (api,) = CandidateBuilder(
+        board, PriceBook([listed]), stale_s=10.0, limits=limits, overruns=overruns
+    ).build(
+        [target(own=False)],
+        request(max_tokens),
+        [],
+        rooms_pusd=[None],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert api.allowance_tokens == allowance
+    output = (max_tokens or 16_384) + allowance
+    assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000

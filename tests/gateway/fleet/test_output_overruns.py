@@ -1,5 +1,6 @@
 """What a target bills beyond its limit is held for the next time, and forgotten in the end."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +10,10 @@ from gateway.fleet.output_overruns import (
     OVERRUN_LIMIT,
     TARGETS_LIMIT,
     OutputOverruns,
+    stated_overrun,
 )
+from ledger.prices.modellimits import ModelLimits
+from ledger.prices.rates import PriceTerms, rates_from
 
 
 def test_nothing_is_added_before_anything_was_seen() -> None:
@@ -37,3 +41,22 @@ def test_the_table_is_bounded_and_keeps_what_was_seen_last() -> None:
     assert overruns.allowance("first", 0.0) == MARGIN
     assert overruns.allowance(f"t{TARGETS_LIMIT + 9}", 0.0) == MARGIN
     assert overruns.allowance("t0", 0.0) == 0
+
+
+LIMITS = ModelLimits(64_000, 200_000)
+
+
+@pytest.mark.parametrize(
+    ("outside", "stated", "limits", "most"),
+    [
+        (False, 0, LIMITS, 0),
+        (True, 30_000, LIMITS, 30_000),
+        (True, 30_000, None, 30_000),
+        (True, 0, LIMITS, 50_000),  # what the prompt of 150,000 leaves of the context
+        (True, 0, None, OVERRUN_LIMIT),
+    ],
+)
+def test_a_price_states_what_is_billed_beside_the_limit(outside, stated, limits, most) -> None:
+    rates = rates_from({"input": 1, "output": 1})
+    terms = PriceTerms(rates, reasoning_outside=outside, reasoning_limit=stated)
+    assert stated_overrun(terms, limits, 150_000) == most

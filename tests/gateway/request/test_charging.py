@@ -65,6 +65,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         open_end=more.get("open_end"),
         allowance_tokens=more.get("allowance_tokens", 0),
         unread=more.get("unread", ()),
+        unlisted_tier=more.get("unlisted_tier", ""),
     )
     plan = SimpleNamespace(
         request_id="r",
@@ -526,3 +527,17 @@ def test_what_costs_nothing_owes_no_fee():
     outcome = AttemptOutcome("rejected", 429, billable=False)
     charged = api(outcome, unread=(PICTURE,))
     assert (charged.cost_pusd, charged.partly_priced) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "unlisted", "flagged"),
+    [
+        (None, "", False),
+        (None, "scale", True),
+        ("default", "scale", False),
+        ("scale", "scale", True),
+    ],
+)
+def test_a_tier_that_was_asked_for_and_not_told_is_flagged(said, unlisted, flagged):
+    outcome = AttemptOutcome("finished", 200, usage=USAGE, usage_final=True, tier=said)
+    assert api(outcome, unlisted_tier=unlisted).unknown_tier is flagged

@@ -161,3 +161,25 @@ def test_a_price_file_says_what_the_list_left_open(run_stack, tmp_path, stated) 
         assert (
             row["cost_pusd"] == row["input_tokens"] * 10**6 + row["output_tokens"] * 2 * 10**6 + fee
         )
+
+
+def test_a_tier_without_a_price_is_refused_where_a_hard_budget_counts(run_stack, tmp_path) -> None:
+    file = tmp_path / "ours.yaml"
+    flex = "tiers: {flex: {input: 1, output: 2}}"
+    prices = f"usd_per_million: {{input: 1, output: 2}}, complete: true, {flex}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {{x/ours: {{{prices}}}}}")
+    changes = {"adjust": priced_as(alpha="x/ours"), "prices": [str(file)]}
+    with run_stack(budgets=LIMITED, **changes) as stack:
+        asked = {"max_tokens": 5, "service_tier": "scale"}
+        refused = stack.chat("api", **asked)
+        assert (refused.status_code, refused.headers["x-should-retry"]) == (400, "false")
+        told = refused.json()["error"]["message"]
+        assert "no price of service tier `scale`" in told
+        assert "leave `service_tier` out" in told
+        for tier in ("flex", "auto"):
+            assert stack.chat("api", max_tokens=5, service_tier=tier).status_code == 200
+        own = stack.chat("chat", **asked)  # other targets are tried
+        assert own.headers["x-breakeven-backend"].startswith("pool:")
+        ads = stack.key("ads", team="ads").token  # without a budget
+        (row,) = stack.settled(stack.chat("api", ads, **asked))
+        assert row["flag"] == "unknown_tier"

@@ -221,4 +221,4 @@ def test_a_price_that_is_partly_known_is_named_with_the_fix() -> None:
     told = nothing_feasible(Reason.PARTLY_PRICED, *lost)
     assert (told.row.status, told.param) == (400, "model")
     assert told.message.startswith("No target of `chat` can serve this: why partly_priced. ")
-    assert told.message.endswith("ask for the fee to be stated in a price file.")
+    assert told.message.endswith("ask for what is missing to be stated in a price file.")

@@ -10,6 +10,7 @@ from ledger.prices.book import (
     PriceTerms,
     TierRates,
     check,
+    lists_tier,
     rates_from,
     tier_cost_pusd,
     tier_of,
@@ -230,3 +231,18 @@ def test_what_the_market_does_not_list_is_what_its_file_states():
     assert [book.unread_terms(deal, at_us) for at_us in (99, 100)] == [UNREAD, ()]
     assert PriceBook([deal]).unread_terms(deal, 0) == ()
     assert PriceBook([price(1, terms=LISTED)]).unread_terms(price(1, terms=LISTED), 0) == UNREAD
+
+
+def test_a_price_lists_its_schedules_tiers_and_the_standard_one() -> None:
+    flex = TierRates("flex", 0, rates_from({"input": 1, "output": 1}))
+    terms = PriceTerms(rates_from({"input": 2, "output": 2}), (flex,))
+    listed = [lists_tier(price(1, terms=terms), tier) for tier in ("standard", "flex", "scale")]
+    assert listed == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("outside", "limit", "is_fault"), [(False, 0, 0), (True, 9, 0), (False, 9, 1), (True, 10**9, 1)]
+)
+def test_thoughts_have_a_limit_of_their_own_only_outside(outside, limit, is_fault) -> None:
+    terms = msgspec.structs.replace(CHEAP, reasoning_outside=outside, reasoning_limit=limit)
+    assert len(check(price(1, terms=terms))) == is_fault

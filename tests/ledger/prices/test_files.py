@@ -6,7 +6,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import PriceBook
 from ledger.prices.drafts import diff
 from ledger.prices.files import load_price_file, parse_price_file
-from ledger.prices.rates import PriceError, bound_pusd, cost_pusd
+from ledger.prices.rates import PriceError, PriceTerms, bound_pusd, cost_pusd
 
 FILE = """
 source: contract 2026-17
@@ -156,3 +156,18 @@ def test_a_file_says_that_it_is_complete_and_how_often_a_request_may_search():
     assert [found[name].complete for name in ("a/x", "a/y")] == [False, True]
     with pytest.raises(PriceError, match="max_searches: 'x' is not a whole number"):
         parse_price_file(f"prices: {{a/x: {stated.replace('60', 'x')}}}", book="b", rank=1)
+
+
+def test_a_file_says_whether_thoughts_are_billed_beside_the_limit() -> None:
+    def terms(more: str) -> PriceTerms:
+        text = f"prices: {{a/x: {{usd_per_million: {{input: 1, output: 2}}{more}}}}}"
+        (draft,) = parse_price_file(text, book="b", rank=1).drafts
+        return draft.terms
+
+    read = [
+        (terms(more).reasoning_outside, terms(more).reasoning_limit)
+        for more in ("", ", reasoning: inside", ", reasoning: outside, max_reasoning: 65536")
+    ]
+    assert read == [(False, 0), (False, 0), (True, 65_536)]
+    with pytest.raises(PriceError, match="reasoning: 'beside' is neither `inside` nor `outside`"):
+        terms(", reasoning: beside")
