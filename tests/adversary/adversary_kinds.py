@@ -1,6 +1,7 @@
 """Schedules by kind: `KINDS` names the strategies; a fault of a kind is a fault of all like it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -70,11 +71,17 @@ def schedules(draw: Any, calls: Any, prices: Any = None, most: int = 3) -> Adver
     """Up to `most` calls under a budget that is ample, or about as much as they cost."""
     chosen = draw(terms() if prices is None else prices)
     made = draw(st.lists(calls, min_size=1, max_size=most))
-    price = Price(1, "up/m", "adversary", 0, chosen)
-    cost = sum(cost_pusd(call.made or call.least, price) for call in made)
-    ample = draw(st.integers(0, 2))
-    limit = 10**16 if ample else draw(st.integers(0, 8 * cost + 10**9))
-    return AdversarySchedule(chosen, limit, tuple(made))
+    part = None if draw(st.integers(0, 2)) else draw(st.floats(0, 1))
+    return AdversarySchedule(chosen, limit_pusd(chosen, made, part=part), tuple(made))
+
+
+def limit_pusd(terms: PriceTerms, calls: Sequence[AdversaryCall], *, part: float | None) -> int:
+    """An ample budget, or a `part` of some times what the calls cost."""
+    if part is None:
+        return 10**16
+    price = Price(1, "up/m", "adversary", 0, terms)
+    cost = sum(cost_pusd(call.made or call.least, price) for call in calls)
+    return int(part * (8 * cost + 10**9))
 
 
 @st.composite
