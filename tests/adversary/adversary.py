@@ -33,7 +33,7 @@ from adversary_report import bounds_table  # noqa: E402  (as above)
 from deploy import parts  # noqa: E402  (as above)
 from ledger.database import migrate  # noqa: E402  (as above)
 
-PART = 5_000  # schedules
+PART = 5_000  # schedules, of a part
 BUILD = ROOT / "build"
 DATABASES = ("sqlite", "postgres")
 TEMPLATE = "adversary_empty"
@@ -44,10 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
     seed = int(time.time()) if options.seed is None else options.seed
     done = BUILD / "adversary" / f"{_tree()}-{seed}-{'-'.join(options.database)}"
     done.mkdir(parents=True, exist_ok=True)
-    numbers = [seed * 10**6 + place for place in range(-(-options.schedules // PART))]
+    numbers = [seed * 10**6 + place for place in range(-(-options.schedules // options.part))]
     left = [number for number in numbers if not (done / f"{number}.json").exists()]
     print(f"seed {seed}: {len(numbers)} parts, {len(numbers) - len(left)} done before", flush=True)
-    count = min(PART, options.schedules)
+    count = min(options.part, options.schedules)
     server = _server() if "postgres" in options.database and left else nullcontext()
     with server as postgres, tempfile.TemporaryDirectory(prefix="adversary-") as folder:
         work = partial(_play, Path(folder), count, options.database, postgres)
@@ -60,6 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"part {place} of {len(numbers)} ({number}): {told}", flush=True)
                 for fault in result["faults"][:5]:
                     print(f"  {fault}", flush=True)
+                if options.stop and result["faults"]:
+                    pool.shutdown(cancel_futures=True)
+                    return 1
     return _conclude(seed, options.database, [done / f"{number}.json" for number in numbers])
 
 
@@ -69,7 +72,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--schedules", type=int, default=20_000)
     parser.add_argument("--seed", type=int, help="of all parts; by itself the time")
-    parser.add_argument("--database", nargs="+", choices=DATABASES, default=list(DATABASES))
+    parser.add_argument("--database", nargs="*", choices=DATABASES, default=list(DATABASES))
+    parser.add_argument("--part", type=int, default=PART, help="schedules of a part")
+    parser.add_argument("--stop", action="store_true", help="at the first part with a fault")
     parser.add_argument("--jobs", type=int, default=1, help="parts at once")
     return parser.parse_args(arguments)
 
