@@ -114,6 +114,7 @@ class RoutingRequest:
     barred: Mapping[str, Rejection] | None = field(default=None, hash=False)  # by candidate
     beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
     has_sound: bool = False  # in the prompt, or asked for: it has prices of its own
+    text_prompt: bool = False  # no part of the prompt can be sound
 
 
 @value(frozen=True, slots=True)

@@ -12,7 +12,12 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, bar_partly_priced
+from gateway.fleet.candidates import (
+    API_CONTEXT_TOKENS,
+    CandidateBuilder,
+    CandidateSnapshot,
+    bar_partly_priced,
+)
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import NOTHING, beginning_of
@@ -288,6 +293,8 @@ class RoutePlanner:
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
         # An address has hardly any bytes, nor has a plain picture.
         bound += asked.media_parts * self._picture_tokens
+        if asked.files:
+            bound = max(bound, API_CONTEXT_TOKENS)  # more than any model takes
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)
@@ -319,6 +326,7 @@ class RoutePlanner:
             terms.barred,
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
             asked.has_sound,
+            asked.text_prompt,
         )
 
     def _decide_shadow(

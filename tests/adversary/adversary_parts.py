@@ -18,7 +18,8 @@ from zlib import crc32
 from adversary_books import AdversaryLedger, faults_in_books, write_books
 from adversary_calls import AdversarySchedule
 from adversary_judge import faults_of
-from adversary_kinds import KINDS, limit_pusd, mixed
+from adversary_kinds import KINDS, mixed
+from adversary_prices import limit_pusd
 from adversary_report import BoundReport
 from adversary_world import AdversaryWorld
 from hypothesis import HealthCheck, Phase, given, seed, settings
