@@ -44,10 +44,9 @@ soak:  ## random faults for three minutes (SECONDS=7200); STRIKES=0: none killed
 		$(if $(FULL),tests/gateway/faults/test_exhaustion.py tests/gateway/faults/test_departures.py tests/gateway/faults/test_total_failure.py \
 		tests/gateway/faults/test_stalled_thousand.py)
 
-adversary:  ## clients and upstreams that do anything, against the books and an honest bill (SCHEDULES=50000 SEED=7)
+adversary:  ## clients and upstreams that do anything, into real ledgers, against an honest bill (SCHEDULES=300000 SEED=7 ARGS="--jobs 2")
 	@$(BOOTSTRAP) tools
-	ADVERSARY_SCHEDULES=$(or $(SCHEDULES),20000) $(VENV)/python -m pytest -q -n0 tests/adversary \
-		--hypothesis-profile=long --hypothesis-seed=$(or $(SEED),$(shell date +%s)) $(ARGS)
+	@$(VENV)/python tests/adversary/adversary.py $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
 	@$(BOOTSTRAP) tools

@@ -19,6 +19,13 @@ from backends.text_length import (
     has_base64,
     text_bytes,
 )
+from backends.usage_bytes import (
+    count_of,
+    decode_object,
+    decode_usage,
+    groq_usage_bytes,
+    usage_bytes,
+)
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _NULL = msgspec.Raw(b"null")
@@ -78,7 +85,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
 
     def usage_bytes(self) -> bytes | None:
         """The encoded usage object that stands inside, as Kimi writes it; `None` without one."""
-        return _object_bytes(self.usage)
+        return None if self.usage is _NULL else usage_bytes(self.usage)
 
     def shows(self) -> bool:
         """Whether a picture is in it, whose tokens no text tells."""
@@ -106,13 +113,6 @@ class ChunkChoice(msgspec.Struct, gc=False):
         return said
 
 
-def _object_bytes(raw: msgspec.Raw) -> bytes | None:
-    if raw is _NULL:
-        return None
-    value = bytes(raw)
-    return value if value[:1] == b"{" and value != b"{}" else None
-
-
 class Chunk(msgspec.Struct, gc=False):
     """What is read of one chunk. `usage` and `error` stay encoded."""
 
@@ -120,10 +120,15 @@ class Chunk(msgspec.Struct, gc=False):
     usage: msgspec.Raw = _NULL
     error: msgspec.Raw = _NULL
     service_tier: str | None = None
+    x_groq: msgspec.Raw = _NULL  # where Groq tells usage that nobody asked for
 
     def usage_bytes(self) -> bytes | None:
-        """The encoded usage object, or `None` when there is none."""
-        return _object_bytes(self.usage)
+        """The encoded usage, or `None` when there is none."""
+        return None if self.usage is _NULL else usage_bytes(self.usage)
+
+    def vendor_usage_bytes(self) -> bytes | None:
+        """The encoded usage inside `x_groq`; `None` without one."""
+        return None if self.x_groq is _NULL else groq_usage_bytes(self.x_groq)
 
     def error_bytes(self) -> bytes | None:
         """The encoded error an upstream reports in its stream, or `None`."""
@@ -150,7 +155,7 @@ def read_chunk(payload: bytes) -> Chunk | None:
 
 def unknown_bytes(payload: bytes) -> int:
     """Bytes of text in members of a chunk's deltas that have no name here."""
-    value = decode_usage(payload) or {}
+    value = decode_object(payload) or {}
     choices = value.get("choices")
     said = 0
     for choice in choices if isinstance(choices, list) else ():
@@ -180,7 +185,7 @@ def tells_error(event: bytes, payload: bytes) -> bool:
     """
     if _ERROR_EVENT.search(event):
         return True
-    found = decode_usage(payload) or {}
+    found = decode_object(payload) or {}
     return "error" in (found.get("object"), found.get("type"))
 
 
@@ -201,6 +206,7 @@ def _read_odd(payload: bytes) -> Chunk | None:
         usage=msgspec.Raw(msgspec.json.encode(value.get("usage"))),
         error=msgspec.Raw(msgspec.json.encode(value.get("error"))),
         service_tier=_text_or_none(value.get("service_tier")),
+        x_groq=msgspec.Raw(msgspec.json.encode(value.get("x_groq"))),
     )
 
 
@@ -231,6 +237,7 @@ def _has_picture(delta: Any) -> bool:
 class _AnswerChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     error: msgspec.Raw = _NULL
+    usage: msgspec.Raw = _NULL
 
     def is_failed(self) -> bool:
         return self.finish_reason == "error" or _is_given(self.error)
@@ -239,9 +246,17 @@ class _AnswerChoice(msgspec.Struct, gc=False):
 class _Answer(msgspec.Struct, gc=False):
     choices: list[_AnswerChoice] | None = None
     data: msgspec.Raw = _NULL
-    usage: dict[str, Any] | None = None
+    usage: msgspec.Raw = _NULL
     error: msgspec.Raw = _NULL
     service_tier: str | None = None
+    x_groq: msgspec.Raw = _NULL
+
+    def read_usage(self) -> dict[str, Any] | None:
+        """Its own, that of its last choice, or Groq's."""
+        raw = usage_bytes(self.usage)
+        if raw is None and self.choices:
+            raw = usage_bytes(self.choices[-1].usage)
+        return decode_usage(groq_usage_bytes(self.x_groq) if raw is None else raw)
 
 
 class AnswerSummary(NamedTuple):
@@ -283,7 +298,9 @@ def parse_answer(body: bytes) -> AnswerSummary:
     if first.is_failed() and all(choice.is_failed() for choice in answer.choices or ()):
         raise _failed_choices(body)
     return AnswerSummary(
-        answer.usage, printable_text(first.finish_reason), printable_text(answer.service_tier)
+        answer.read_usage(),
+        printable_text(first.finish_reason),
+        printable_text(answer.service_tier),
     )
 
 
@@ -300,9 +317,9 @@ def _parse_odd(body: bytes) -> AnswerSummary:
         raise _without_choices(body, empty=choices is not None)
     if error_in(body) is not None:
         raise _failed_choices(body)
-    usage = value.get("usage")
     tier = _text_or_none(value.get("service_tier"))
-    return AnswerSummary(usage if isinstance(usage, dict) else None, tier=printable_text(tier))
+    usage = usage_bytes(msgspec.Raw(msgspec.json.encode(value.get("usage"))))
+    return AnswerSummary(decode_usage(usage), tier=printable_text(tier))
 
 
 def _is_utf8(body: bytes) -> bool:
@@ -327,7 +344,8 @@ def _failed_choices(body: bytes) -> BackendError:
     """Return what was said or counted before the failure is the provider's to charge for."""
     reported, value = error_in(body) or StreamError("the answer failed"), _decode_object(body)
     usage = value.get("usage")
-    counted = usage if isinstance(usage, dict) and _count(usage.get("completion_tokens")) else None
+    has_output = isinstance(usage, dict) and count_of(usage.get("completion_tokens"))
+    counted = usage if has_output else None
     if counted is None and not any(_says(choice) for choice in value["choices"]):
         return reported
     broken = UpstreamBroken(str(reported))
@@ -350,50 +368,3 @@ def printable_text(text: str | None) -> str | None:
 
 def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
-    """The usage object, `None` if there is none that can be read."""
-    if raw is None:
-        return None
-    try:
-        return _decode_object(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-class _Counts(msgspec.Struct, gc=False):
-    prompt_tokens: int
-    completion_tokens: int
-
-
-_decode_counts = msgspec.json.Decoder(_Counts).decode
-
-
-def read_counts(raw: bytes) -> tuple[int, int] | None:
-    """(prompt, output) tokens of a usage object that says both in whole numbers."""
-    try:
-        counts = _decode_counts(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return counts.prompt_tokens, counts.completion_tokens
-
-
-def sum_running(running: dict[int, bytes], n: int) -> dict[str, Any]:
-    """Outputs add up over choices; inputs over prompts, whose choices are numbered in blocks."""
-    prompts: dict[int, int] = {}
-    output = 0
-    for index, raw in running.items():
-        usage = decode_usage(raw) or {}
-        prompts[index // n] = _count(usage.get("prompt_tokens"))
-        output += _count(usage.get("completion_tokens"))
-    total = sum(prompts.values())
-    return {
-        "prompt_tokens": total,
-        "completion_tokens": output,
-        "total_tokens": total + output,
-    }
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0

@@ -115,6 +115,7 @@ class RoutingRequest:
     beginning: PromptPrefix = PromptPrefix()  # where an own engine may have it in its prefix cache
     has_sound: bool = False  # in the prompt, or asked for: it has prices of its own
     service_tier: str = ""  # that is asked for, in the words of price lists; "": the standard one
+    text_prompt: bool = False  # no part of the prompt can be sound
 
 
 @value(frozen=True, slots=True)

@@ -246,6 +246,7 @@ class CandidateBuilder:
                     request.prompt_tokens_bound,
                     (asked.output + allowance) * request.n,
                     has_sound=request.has_sound,
+                    text_prompt=request.text_prompt,
                 )
             else:
                 expected = cost_pusd(asked.tokens, price)
@@ -253,7 +254,7 @@ class CandidateBuilder:
             if request.max_tokens is None:
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
-                    longest = limits.max_output_tokens(request.prompt_tokens_bound)
+                    longest = limits.max_output_tokens(likely_prompt_tokens(request))
                 open_end = OutputCapRule(
                     partial(api_bound_pusd, price, request, allowance_tokens=allowance),
                     limit_tokens=longest,
@@ -374,6 +375,7 @@ def api_bound_pusd(
         n=request.n,
         tiers=tiers,
         audio=request.has_sound,
+        text_prompt=request.text_prompt,
     )
 
 

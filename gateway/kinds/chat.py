@@ -6,6 +6,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
     TEXT,
@@ -17,6 +18,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_parts import count_files, is_named, sends_sound, spelled_name
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -39,6 +41,7 @@ from router.types import Feature
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
+_SPOKEN = spelled_name("audio")
 
 
 def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
@@ -52,6 +55,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     refuse_others(members, "messages")
     request_size.check(members, prompt)
     request_checks.check(members)
+    refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
@@ -70,17 +74,17 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         session=session_of(members, session),
         members=members,
         media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
-        has_sound=_has_sound(members, prompt, features),
+        has_sound=_asks_for_sound(members) or sends_sound(prompt),
+        text_prompt=not sends_sound(prompt),
+        files=count_files(prompt),
     )
 
 
-def _has_sound(members: Members, prompt: bytes, features: frozenset[Feature]) -> bool:
-    """Whether sound is sent or asked for; `audio` states the voice of what is said."""
+def _asks_for_sound(members: Members) -> bool:
+    """Whether the answer may be spoken; `audio` states the voice of what is said."""
     if "audio" in members:
         return True
-    if "modalities" in members and b'"audio"' in bytes(members["modalities"]):
-        return True
-    return _IMAGES in features and (b'"input_audio"' in prompt or b'"audio_url"' in prompt)
+    return "modalities" in members and is_named(_SPOKEN, bytes(members["modalities"]))
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:

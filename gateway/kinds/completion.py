@@ -6,6 +6,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
     answer_schema,
@@ -46,6 +47,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
     refuse_others(members, "prompt")
     request_size.check(members, b"")
     request_checks.check(members)
+    refuse_other_spellings(members)
     prompts, n = prompts_of(members, "prompt"), choices_of(members, max_n)
     if n * prompts > max_n:
         raise RequestError(

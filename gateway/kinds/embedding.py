@@ -8,6 +8,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     MODEL,
     USER,
@@ -45,6 +46,7 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
     refuse_others(members, "input")
     request_size.check(members, b"")
     request_checks.check(members)
+    refuse_other_spellings(members)
     inputs = prompts_of(members, "input")
     if "n" in members and bytes(members["n"]) != b"null":
         raise RequestError("unsupported", "`n` does not apply to embeddings.", param="n")

@@ -36,6 +36,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     extent: RequestUnits | None = None  # of kinds that have no conversation
     media_parts: int = 0  # pictures and films, or more: texts may look like them
     has_sound: bool = False  # in the prompt, or asked for as output
+    text_prompt: bool = False  # no part of the prompt can be sound
+    files: int = 0  # that the target opens, or more
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

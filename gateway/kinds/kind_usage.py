@@ -16,6 +16,8 @@ from ledger.prices.book import Price
 from ledger.usage import UsageError
 from router.types import RoutingRequest
 
+TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
+
 
 def usage_of(
     spec: RequestKindSpec,
@@ -34,6 +36,8 @@ def usage_of(
     """
     counted, said = _counted(spec, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
     disputed = counted is None and bool(outcome.usage)
+    if counted is not None and not own and _is_too_short(counted, units, request):
+        counted, disputed = None, True
     if counted is not None:
         whole = complete_counts(counted, price, units.estimate(request, said))
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
@@ -46,6 +50,12 @@ def usage_of(
     if not own and not failed and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed
+
+
+def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingRequest) -> bool:
+    """Whether a sound whose length is known is counted as less than half of it; zero says none."""
+    heard_ms = units.estimate(request, 0).audio_ms if units.exact(request) else 0
+    return 0 < counted.audio_ms * TOO_SHORT < heard_ms
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:

@@ -20,12 +20,9 @@ import msgspec
 from backends.chunks import (
     Chunk,
     ChunkChoice,
-    decode_usage,
     parse_answer,
     printable_text,
     read_chunk,
-    read_counts,
-    sum_running,
     tells_error,
     unknown_bytes,
 )
@@ -39,6 +36,7 @@ from backends.sse import (
     is_simple,
     join_data,
 )
+from backends.usage_bytes import decode_usage, read_counts, sum_running
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
 
 __all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
@@ -199,6 +197,8 @@ class ByteRelay:
             if not self._observe(chunk.choices, payload):
                 self._observe_unknown(payload)
             self._take_inside(chunk.choices)
+        if usage is None and (told := chunk.vendor_usage_bytes()) is not None:
+            self._take_usage(told, final=self._withholding or not chunk.choices)
         if usage is not None:
             return self._usage(event, chunk.choices, usage)
         if chunk.choices is None and tells_error(event, payload):

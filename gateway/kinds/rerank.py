@@ -13,6 +13,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
@@ -35,6 +36,7 @@ CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
 def read_reranking(body: IncomingBody) -> InferenceRequest:
     """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
     members = decode_members(body.text)
+    refuse_other_spellings(members)
     model, query = model_of(members), _query(members)
     documents = decode_member(members, "documents", list[msgspec.Raw])
     if not documents:

@@ -12,7 +12,12 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, bar_partly_priced
+from gateway.fleet.candidates import (
+    API_CONTEXT_TOKENS,
+    CandidateBuilder,
+    CandidateSnapshot,
+    bar_partly_priced,
+)
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.prefix_index import NOTHING, beginning_of
@@ -289,6 +294,8 @@ class RoutePlanner:
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
         # An address has hardly any bytes, nor has a plain picture.
         bound += asked.media_parts * self._picture_tokens
+        if asked.files:
+            bound = max(bound, API_CONTEXT_TOKENS)  # more than any model takes
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)
@@ -321,6 +328,7 @@ class RoutePlanner:
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
             asked.has_sound,
             asked_tier(asked.members) if "service_tier" in asked.members else "",
+            asked.text_prompt,
         )
 
     def _decide_shadow(

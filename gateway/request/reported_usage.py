@@ -10,6 +10,7 @@ from backends.text_length import answer_content_bytes, has_pictures
 from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.usage_checks import (
     LONGEST_TOKEN_BYTES,
@@ -113,11 +114,19 @@ def find_contradiction(
         if not is_worth_reading(found.tokens, choices, len(outcome.answer)):
             return None
         said, shown = answer_content_bytes(outcome.answer), has_pictures(outcome.answer)
-    if is_too_low(found.tokens, said):
+    if is_too_low(found.tokens, said) and is_too_low(found.tokens, said - _repeated_bytes(attempt)):
         return Contradiction.TOO_LOW
     if not shown and is_too_high(found.tokens, found.usage, choices, said):
         return Contradiction.TOO_HIGH
     return None
+
+
+def _repeated_bytes(attempt: Attempt) -> int:
+    """Bytes of an answer that may be the prompt's own, which its target need not have made."""
+    asked = attempt.plan.asked
+    echoes = "echo" in asked.members and bytes(asked.members["echo"]) == b"true"
+    goes_on = "messages" in asked.members and is_continued(bytes(asked.members["messages"]))
+    return asked.n * asked.prompt_bytes if echoes or goes_on else 0
 
 
 def bounds_of(attempt: Attempt) -> UsageBounds:

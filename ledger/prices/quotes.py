@@ -36,10 +36,18 @@ class PriceQuote:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
-    def bound_pusd(self, prompt_tokens: int, output_tokens: int, *, has_sound: bool = False) -> int:
+    def bound_pusd(
+        self,
+        prompt_tokens: int,
+        output_tokens: int,
+        *,
+        has_sound: bool = False,
+        text_prompt: bool = False,
+    ) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.
 
-        `output_tokens` are those of all choices; `has_sound`: some may be of sound.
+        `output_tokens` are those of all choices; `has_sound`: some may be of sound, or,
+        with `text_prompt`, of the output alone.
         """
         if self._any_prompt and not has_sound:
             return (
@@ -52,6 +60,7 @@ class PriceQuote:
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             audio=has_sound,
+            text_prompt=text_prompt,
         )
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:

@@ -157,11 +157,13 @@ def bound_pusd(
     n: int = 1,
     tiers: Collection[str] | None = None,
     audio: bool = True,
+    text_prompt: bool = False,
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
     `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
-    provider's default may not be the standard one). `audio=False` promises a request without it.
+    provider's default may not be the standard one). `audio=False` promises a request without it,
+    `text_prompt` one that only asks for it.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
@@ -173,7 +175,8 @@ def bound_pusd(
     if not reachable:
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
     pusd = (
-        prompt_tokens * max(dearest_input(rates, audio=audio) for rates in reachable)
+        prompt_tokens
+        * max(dearest_input(rates, audio=audio and not text_prompt) for rates in reachable)
         + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd

@@ -20,26 +20,36 @@ def answered(
     *,
     at: str = "last",
     path: str = CHAT,
+    before: str = "",
     **call: Any,
 ) -> AdversaryCall:
-    """The call whose upstream says what was made; a stream has its usage where `at` says."""
+    """The call whose upstream says what was made, with its usage where `at` says."""
     n = body.get("n", 1) * (len(body["prompt"]) if isinstance(body.get("prompt"), list) else 1)
     said = made.plain_output // n
-    pieces, media = (whole(path, n, said, usage),), "application/json"
+    pieces, media = (whole(path, n, said, usage, at, before),), "application/json"
     if body.get("stream"):
-        pieces, media = stream(path, n, said, usage, at), EVENTS
+        pieces, media = stream(path, n, said, usage, at, before), EVENTS
     call = {"made": made, "media_type": media, **call}
     return AdversaryCall(path, json.dumps(body).encode(), pieces, **call)
 
 
-def whole(path: str, n: int, said: int, usage: Usage | None) -> bytes:
-    choices = [choice(path, index, "message", WORD * said, "stop") for index in range(n)]
-    return json.dumps({"id": "c", "choices": choices, "usage": usage}).encode()
+def whole(
+    path: str, n: int, said: int, usage: Usage | None, at: str = "last", before: str = ""
+) -> bytes:
+    """`before`: text of the prompt that each answer begins with."""
+    choices = [choice(path, index, "message", before + WORD * said, "stop") for index in range(n)]
+    if at == "inside":
+        choices[-1]["usage"] = usage
+    groq = {"x_groq": {"id": "r", "usage": usage}} if at == "groq" else {}
+    told = usage if at not in ("inside", "groq") else None
+    return json.dumps({"id": "c", "choices": choices, "usage": told, **groq}).encode()
 
 
-def stream(path: str, n: int, said: int, usage: Usage | None, at: str) -> tuple[bytes, ...]:
+def stream(
+    path: str, n: int, said: int, usage: Usage | None, at: str, before: str = ""
+) -> tuple[bytes, ...]:
     """Words in up to four events a choice, finishes, usage, `[DONE]`."""
-    events = []
+    events = [event(choice(path, index, "delta", before)) for index in range(n) if before]
     if at == "first":
         events.append(event(usage={**(usage or {}), "completion_tokens": 1, "total_tokens": None}))
     running = {"usage": usage} if at == "running" else {}
@@ -51,6 +61,8 @@ def stream(path: str, n: int, said: int, usage: Usage | None, at: str) -> tuple[
         end = choice(path, index, "delta", "", "stop")
         end |= {"usage": usage} if at == "inside" and last else {}
         events.append(event(end, **({"usage": usage} if at == "beside" and last else {})))
+    if at == "groq":
+        events.append(event(x_groq={"id": "r", "usage": usage}))
     if usage is not None and at in ("last", "running", "first", "twice"):
         events.append(event(usage=usage))
     if at == "twice":

@@ -14,7 +14,8 @@ class AdversaryCall:
 
     `made` is what an honest provider made and bills; `None`: nobody knows, but `least` was made.
     What is claimed is false where `is_lie`, and may be disputed where `is_odd`: it is honest and
-    contradicts what was asked for. The client leaves before the piece `leave_at`.
+    contradicts what was asked for. `is_beyond`: a medium has more tokens than are stated,
+    so that an honest bill may be above the hold. The client leaves before the piece `leave_at`.
     """
 
     path: str
@@ -28,6 +29,7 @@ class AdversaryCall:
     tier: str = "standard"
     is_lie: bool = False
     is_odd: bool = False
+    is_beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,8 @@ def _of_bill(price: Price, result: CallResult) -> Iterator[str]:
             yield f"bill: {billed} in the books, {bill} billed for {call.made}"
         if settled.disputed and not call.is_odd:
             yield "disputed: honest usage"
+        if claimed is not None and not (call.is_odd or call.is_beyond):
+            yield f"bound: {claimed} billed for what was asked, above the hold"
         return
     least = bill_pusd(call, price, fee=False)
     if (settled.cost_pusd or 0) < least:

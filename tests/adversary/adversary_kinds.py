@@ -17,14 +17,13 @@ from adversary_answers import (
     transcript,
 )
 from adversary_calls import AdversaryCall, AdversarySchedule
+from adversary_prices import limit_pusd, terms
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
 
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import PriceTerms, TierRates, cost_pusd, rates_from
-from ledger.prices.rates import Price
+from ledger.prices.book import rates_from
 
-PER_MILLION = 10**6  # pico-USD a token, of one USD for a million
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
 SPOKEN = {"modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}
 MEMBERS: tuple[dict[str, Any], ...] = (
@@ -34,35 +33,11 @@ MEMBERS: tuple[dict[str, Any], ...] = (
     {"logit_bias": {"5": 1}},
     {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
 )
-UNITS = {"second_pusd": 100 * PER_MILLION, "search_pusd": 2_000 * PER_MILLION}
-
-
-@st.composite
-def terms(
-    draw: Any, *, sound: bool = False, tiers: bool = False, units: bool = False
-) -> PriceTerms:
-    read, write = draw(st.integers(1, 20)), draw(st.integers(1, 80))
-    listed = {"input": read * PER_MILLION, "output": write * PER_MILLION}
-    if draw(st.integers(0, 3)):
-        listed |= {"cached": listed["input"] // 10, "cache_write": listed["input"] * 5 // 4}
-    if draw(st.booleans()):
-        listed["reasoning"] = listed["output"] * draw(st.sampled_from((1, 3))) // 2
-    if sound:
-        listed |= {"audio_input": 40 * listed["input"], "audio_output": 8 * listed["output"]}
-    schedules: tuple[TierRates, ...] = ()
-    if draw(st.booleans()):
-        dear = {name: rate * 2 for name, rate in listed.items()}
-        schedules = (TierRates("standard", draw(st.integers(20, 200)), rates_from(dear)),)
-    if tiers:
-        dear = {name: rate * 3 for name, rate in listed.items()}
-        schedules = (TierRates("priority", 0, rates_from(dear)), *schedules)
-    return PriceTerms(
-        rates_from(listed),
-        schedules,
-        request_pusd=draw(st.sampled_from((0, 5_000 * PER_MILLION))),
-        uplift_ppm=draw(st.sampled_from((0, 100_000))),
-        **(UNITS if units else {}),
-    )
+FILES: dict[str, dict[str, Any]] = {
+    "id": {"type": "file", "file": {"file_id": "file-1"}},
+    "data": {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}},
+    "address": {"type": "document_url", "document_url": "https://a.example/b.pdf"},
+}
 
 
 @st.composite
@@ -70,11 +45,8 @@ def schedules(draw: Any, calls: Any, prices: Any = None, most: int = 3) -> Adver
     """Up to `most` calls under a budget that is ample, or about as much as they cost."""
     chosen = draw(terms() if prices is None else prices)
     made = draw(st.lists(calls, min_size=1, max_size=most))
-    price = Price(1, "up/m", "adversary", 0, chosen)
-    cost = sum(cost_pusd(call.made or call.least, price) for call in made)
-    ample = draw(st.integers(0, 2))
-    limit = 10**16 if ample else draw(st.integers(0, 8 * cost + 10**9))
-    return AdversarySchedule(chosen, limit, tuple(made))
+    part = None if draw(st.integers(0, 2)) else draw(st.floats(0, 1))
+    return AdversarySchedule(chosen, limit_pusd(chosen, made, part=part), tuple(made))
 
 
 @st.composite
@@ -129,13 +101,13 @@ def of_completions() -> Any:
     return st.builds(call, texts(), st.integers(1, 4))
 
 
-def with_media(part: dict[str, Any], tokens: Any, field: str = "input") -> Any:
+def with_media(part: dict[str, Any], tokens: Any, *, is_beyond: bool = False) -> Any:
     def call(made: tuple[dict, TokenCounts], more: int) -> AdversaryCall:
         body, one = made
         text = {"type": "text", "text": body["messages"][0]["content"]}
         asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
-        heard = msgspec.structs.replace(one, **{field: getattr(one, field) + more})
-        return answered(asked, heard, openai(heard))
+        seen = msgspec.structs.replace(one, input=one.input + more)
+        return answered(asked, seen, openai(seen), is_beyond=is_beyond)
 
     return st.builds(call, texts(), tokens)
 
@@ -147,6 +119,49 @@ def spoken() -> Any:
         body, one = made
         sound = msgspec.structs.replace(one, audio_output=one.output)
         return answered({**body, **SPOKEN, "stream": False}, sound, openai(sound))
+
+    return texts().map(call)
+
+
+def spoken_in_escapes() -> Any:
+    """The same; the request writes the name of sound in another spelling."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body, one = made
+        sound = msgspec.structs.replace(one, audio_output=one.output)
+        asked = {**body, "max_tokens": one.output, "modalities": ["text", "audio"]}
+        made_whole = answered({**asked, "stream": False}, sound, openai(sound))
+        return replace(made_whole, body=made_whole.body.replace(b'"audio"', b'"\\u0061udio"'))
+
+    return texts().map(call)
+
+
+def with_file(part: dict[str, Any]) -> Any:
+    """A file that the target opens: few bytes, many tokens."""
+
+    def call(made: tuple[dict, TokenCounts], more: int) -> AdversaryCall:
+        body, one = made
+        text = {"type": "text", "text": body["messages"][0]["content"]}
+        asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
+        read = msgspec.structs.replace(one, input=one.input + more)
+        return answered(asked, read, openai(read))
+
+    return st.builds(call, texts(), st.integers(1_000, 100_000))
+
+
+def repeated(*, echo: bool) -> Any:
+    """An answer that begins with the prompt: a completion's, or a message's to go on from."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body, one = made
+        text = body["messages"][0]["content"]
+        kept = {key: body[key] for key in ("model", "stream", "n", "max_tokens") if key in body}
+        if echo:
+            kept |= {"prompt": text, "echo": True, "max_tokens": one.output // body.get("n", 1)}
+            return answered(kept, one, openai(one), path=COMPLETION, before=text)
+        last = {"role": "assistant", "content": text, "prefix": True}
+        kept["messages"] = [{"role": "user", "content": "go"}, last]
+        return answered(kept, one, openai(one), before=text)
 
     return texts().map(call)
 
@@ -282,11 +297,15 @@ CALLS = {
     **{f"usage-{name}": honest(name) for name in CONVENTIONS},
     **{
         f"usage-{at}": honest("openai", at, stream=True)
-        for at in ("beside", "inside", "running", "first")
+        for at in ("beside", "inside", "running", "first", "groq")
     },
+    **{f"usage-{at}-whole": honest("openai", at, stream=False) for at in ("inside", "groq")},
+    "echo": repeated(echo=True),
+    "prefix": repeated(echo=False),
+    **{f"file-{name}": with_file(part) for name, part in FILES.items()},
     "completions": of_completions(),
     "picture": with_media(PICTURE, st.integers(0, 300)),
-    "picture-dear": with_media(PICTURE, st.just(8_500)),
+    "picture-dear": with_media(PICTURE, st.just(8_500), is_beyond=True),
     "beside-limit": beside_limit(),
     "embedding": embedded(total_alone=False),
     "embedding-total": embedded(total_alone=True),
@@ -318,6 +337,7 @@ KINDS = {
     **{name: schedules(calls) for name, calls in CALLS.items()},
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
     "spoken": schedules(spoken(), terms(sound=True)),
+    "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(
         st.integers(1, 90).map(lambda count: ranking(count, 1, made=TokenCounts(searches=1))),
         IN_UNITS,
@@ -332,10 +352,18 @@ KINDS = {
         st.integers(1, 90).map(lambda count: ranking(count, 10**6, made=None, is_lie=True)),
         IN_UNITS,
     ),
+    "lie-transcript-low": schedules(
+        st.integers(2, 60).map(
+            lambda count: transcript(
+                count, 0.4, made=None, is_lie=True, least=TokenCounts(audio_ms=1000 * count)
+            )
+        ),
+        IN_UNITS,
+    ),
     "lie-transcript": schedules(
         SECONDS.map(lambda count: transcript(count, 1_799_999, made=None, is_lie=True)), IN_UNITS
     ),
-    "poison-pictures": poisoned(with_media(PICTURE, st.just(8_500))),
+    "poison-pictures": poisoned(with_media(PICTURE, st.just(8_500), is_beyond=True)),
     "poison-lies": poisoned(lie("prompt", MEMBERS[2])),
 }
 

@@ -112,7 +112,7 @@ def _more_output(usage: Usage, **details: int) -> Usage:
     return {**usage, **more, "completion_tokens_details": details or None}
 
 
-LIES: dict[str, Callable[[Usage], Usage]] = {
+LIES: dict[str, Callable[[Usage], Any]] = {
     "prompt": _more_prompt,
     "output": _more_output,
     "thinking": lambda usage: _more_output(usage, reasoning_tokens=FAR),
@@ -124,5 +124,9 @@ LIES: dict[str, Callable[[Usage], Usage]] = {
     "negative": lambda usage: {**usage, "completion_tokens": -1},
     "words": lambda usage: {**usage, "prompt_tokens": "many"},
     "parts": lambda usage: {**usage, "completion_tokens_details": {"reasoning_tokens": FAR}},
+    "listed": lambda usage: [usage],
+    "text": lambda _: "many",
+    "words-output": lambda usage: {**usage, "completion_tokens": "20"},
+    "part": lambda usage: {**usage, "completion_tokens": 0.5},
     "unknown": lambda usage: {**usage, "agent_tokens": FAR},
 }

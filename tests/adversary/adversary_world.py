@@ -1,8 +1,8 @@
-"""The product's own planner, relay, meter and charge, without sockets, processes or a ledger.
+"""The product's own planner, relay, meter and charge, without sockets or processes.
 
 `AdversaryWorld.play` takes the calls of a schedule in turn against one hard budget: plan, hold,
 answer as it comes from the scripted upstream, settle. What the books would get is in each
-`CallResult`.
+`CallResult`, and in a journal where the schedule has one (`adversary_books`).
 """
 
 import asyncio
@@ -30,18 +30,24 @@ from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, RoutingPlan
 from gateway.request.refusals import status_of
+from gateway.request.reported_usage import bounds_of
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
+from gateway.request.usage_checks import most_tokens
 from gateway.runtime import RuntimePorts, resolve_runtime
 from gateway.sound.decoded_sound import DecodedSound
 from gateway.telemetry.metrics.requests import RequestMetrics
+from ledger.budgets.escrow import budget_key
 from ledger.identity.keys import Identity
-from ledger.journals.records import AttemptOpened, AttemptSettled
+from ledger.journals.journal import JournalWriter
+from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, TokenCounts
 from ledger.prices.book import Price, PriceBook
 from router.estimates import OutputLengths
 from router.token_ratio import TokenRatio
 
 MODEL = "up/m"
+DAY_S, WALL_S = 86_400, 1_800_000_000
+WINDOW_S = WALL_S - WALL_S % DAY_S  # the day's window of every budget
 CONFIG = {
     "models": {"up/*": "passthrough"},
     "providers": {
@@ -53,17 +59,35 @@ CONFIG = {
         }
     },
 }
-IDENTITY = Identity(
-    key_id="k", user_id=None, team_id="t", org_id="o", scopes=frozenset(["inference"]),
-    models=None, residency="any", tags=(), isolation="team",
-)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePlace:
+    """Where a schedule stands in a ledger: its team, its price's version, and the journal."""
+
+    team: str = "t"
+    version: int = 1
+    journal: JournalWriter | None = None
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(
+            key_id="k", user_id=None, team_id=self.team, org_id="o",
+            scopes=frozenset(["inference"]), models=None, residency="any", tags=(),
+            isolation="team",
+        )  # fmt: skip
+
+    @property
+    def budget_id(self) -> str:
+        return budget_key(f"team:{self.team}", "day")
 
 
 @dataclass(slots=True)
 class CallResult:
     """`room_pusd` is what the budget had left before the call; `refused` says why it was not sent.
 
-    `is_limited`: the client set `max_tokens`, so that the hold does not follow the room.
+    `is_limited`: the client set `max_tokens`, so that the hold does not follow the room; `most`:
+    the tokens that were held for.
     """
 
     call: AdversaryCall
@@ -74,6 +98,7 @@ class CallResult:
     settled: AttemptSettled | None = None
     refused: str | None = None
     spent_pusd: int = 0
+    most: TokenCounts | None = None
 
 
 @dataclass(slots=True)
@@ -97,17 +122,24 @@ class HardBudget:
 
 @dataclass(slots=True)
 class RecordList:
-    """A journal whose records are kept."""
+    """A journal whose records are kept, and written to a true one where there is one."""
 
+    journal: JournalWriter | None = None
     records: list[Any] = field(default_factory=list)
 
     def append(self, record: Any) -> None:
         self.records.append(record)
+        if self.journal is not None:
+            self.journal.append(record)
 
-    append_ending = append
+    def append_ending(self, record: Any) -> None:
+        self.records.append(record)
+        if self.journal is not None:
+            self.journal.append_ending(record)
 
     async def append_durable(self, record: Any, written: Any) -> None:
-        self.append(record)
+        """Nobody waits for the disk: the schedule's end does."""
+        self.append_ending(record)
         written()
 
 
@@ -171,7 +203,7 @@ class AdversaryWorld:
             settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="1"
         )
         self._board = SharedLoadTable(folder / "board", runtime.layout)
-        self._clock = Clock(now_s=lambda: 1000.0, wall_us=lambda: 1_800_000_000_000_000)
+        self._clock = Clock(now_s=lambda: 1000.0, wall_us=lambda: WALL_S * 10**6)
         metrics = RequestMetrics(None, models=[], targets=[])
         self._metrics, self._budget = metrics, HardBudget()
         fleet = Fleet(settings, runtime, lambda *_: SimpleNamespace(secrets=()))
@@ -186,45 +218,58 @@ class AdversaryWorld:
         self._loop.close()
         self._board.close()
 
-    def play(self, schedule: AdversarySchedule) -> list[CallResult]:
+    def play(
+        self,
+        schedule: AdversarySchedule,
+        place: SchedulePlace = SchedulePlace(),
+    ) -> list[CallResult]:
         self._budget.limit_pusd, self._budget.spent_pusd = schedule.limit_pusd, 0
-        price = Price(1, MODEL, "adversary", 0, schedule.terms)
+        price = Price(place.version, MODEL, "adversary", 0, schedule.terms)
         self._candidates.reprice(PriceBook([price]))
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
         planner = RoutePlanner(
             "1", self._routes, self._candidates, learned, self._decider,
             picture_tokens=self._picture_tokens,
         )  # fmt: skip
-        return self._loop.run_until_complete(self._play(schedule, planner, learned))
+        return self._loop.run_until_complete(self._play(schedule, planner, learned, place))
 
     async def _play(
-        self, schedule: AdversarySchedule, planner: RoutePlanner, learned: LearnedEstimates
+        self,
+        schedule: AdversarySchedule,
+        planner: RoutePlanner,
+        learned: LearnedEstimates,
+        place: SchedulePlace,
     ) -> list[CallResult]:
         results = []
         for number, call in enumerate(schedule.calls):
             result = CallResult(call, self._budget.room_pusd)
             try:
-                plan = await self._plan(planner, call, f"r{number}")
+                plan = await self._plan(planner, call, f"{place.team}-{number}", place.identity)
                 result.bound_pusd = plan.decision.verdicts[0].candidate.bound_pusd
                 result.is_limited = plan.request.max_tokens is not None
                 step = self._held(plan)
                 if step is None:
                     result.refused = plan.decision.reason.value
                 else:
-                    await self._attempt(Attempt(plan, step, 1, 999.0, ("held",)), result, learned)
+                    hold = Hold(place.budget_id, WINDOW_S, step.verdict.candidate.bound_pusd or 0)
+                    attempt = Attempt(plan, step, 1, 999.0, (hold,))
+                    result.most = most_tokens(bounds_of(attempt))
+                    await self._attempt(attempt, result, learned, place.journal)
             except RequestError as error:
                 result.refused = error.row.code or error.row.type
             result.spent_pusd = self._budget.spent_pusd
             results.append(result)
         return results
 
-    async def _plan(self, planner: RoutePlanner, call: AdversaryCall, name: str) -> RoutingPlan:
+    async def _plan(
+        self, planner: RoutePlanner, call: AdversaryCall, name: str, identity: Identity
+    ) -> RoutingPlan:
         body = IncomingBody(call.body, call.content_type, None, max_n=self._max_n)
         asked = KIND_PATHS[call.path].read(body)
         measure = KINDS[asked.kind].measure
         if measure is not None:
             asked = await measure(asked, WavDecoder())
-        return planner.plan(name, asked, IDENTITY, clock=self._clock, sticky=lambda _: None)
+        return planner.plan(name, asked, identity, clock=self._clock, sticky=lambda _: None)
 
     def _held(self, plan: RoutingPlan) -> AttemptPlan | None:
         """The attempt that the budget has room for, as `Dispatcher` holds it."""
@@ -236,10 +281,14 @@ class AdversaryWorld:
         return step.fit_to_budget(self._budget.room_pusd)
 
     async def _attempt(
-        self, attempt: Attempt, result: CallResult, learned: LearnedEstimates
+        self,
+        attempt: Attempt,
+        result: CallResult,
+        learned: LearnedEstimates,
+        written: JournalWriter | None,
     ) -> None:
         """Answer and settle, with the endings of `Dispatcher`."""
-        journal, quiet = RecordList(), Listener()
+        journal, quiet = RecordList(written), Listener()
         meter = UsageMeter(journal, self._budget, self._metrics, quiet, learned, self._clock)
         writer = ResponseWriter(meter, self._clock)
         reply = ClientResponse(_swallow, request_id="r", clock=self._clock.now_s, task=quiet)

@@ -3,11 +3,9 @@ import json
 import pytest
 
 from backends.chunks import (
-    decode_usage,
     parse_answer,
     printable_text,
     read_chunk,
-    sum_running,
 )
 from backends.errors import (
     InvalidResponse,
@@ -17,6 +15,7 @@ from backends.errors import (
     UpstreamOverloaded,
     UpstreamRejected,
 )
+from backends.usage_bytes import UNREADABLE_USAGE
 
 
 @pytest.mark.parametrize(
@@ -59,20 +58,38 @@ def test_what_is_no_chunk(payload):
 @pytest.mark.parametrize(
     ("usage", "raw"),
     [(b'{"prompt_tokens":1}', b'{"prompt_tokens":1}'), (b"null", None), (b"{}", None),
-     (b'"many"', None), (b"[1]", None), (b"7", None)],
+     (b"[]", None), (b"false", None), (b"0", None), (b'"many"', b'"many"'), (b"[1]", b"[1]"),
+     (b"7", b"7")],
 )  # fmt: skip
-def test_usage_is_an_object_or_nothing(usage, raw):
+def test_usage_is_what_stands_there_or_nothing(usage, raw):
     assert read_chunk(b'{"choices":[],"usage":' + usage + b"}").usage_bytes() == raw
 
 
-@pytest.mark.parametrize("value", [b"-5", b"1e30", b'"12"', b"null", b"99999999999999999999999"])
-def test_odd_counts_are_left_to_the_ledger(value):
-    assert "prompt_tokens" in decode_usage(b'{"prompt_tokens":' + value + b"}")
+RAW_USAGE = b'{"prompt_tokens":1}'
 
 
-def test_usage_that_cannot_be_read_is_none():
-    assert decode_usage(b'{"prompt_tokens":1e999}') is None
-    assert decode_usage(None) is None
+@pytest.mark.parametrize(
+    ("payload", "raw"),
+    [
+        (b'{"choices":[],"x_groq":{"id":"r","usage":' + RAW_USAGE + b"}}", RAW_USAGE),
+        (b'{"choices":5,"x_groq":{"usage":' + RAW_USAGE + b"}}", RAW_USAGE),
+        (b'{"choices":[],"x_groq":{"id":"r"}}', None),
+        (b'{"choices":[],"x_groq":"r"}', None),
+        (b'{"choices":[],"x_groq":{"usage":[]}}', None),
+        (b'{"choices":[]}', None),
+    ],
+)
+def test_usage_that_groq_tells_beside(payload, raw):
+    assert read_chunk(payload).vendor_usage_bytes() == raw
+
+
+def test_usage_of_a_whole_answer_stands_in_its_choice_or_beside():
+    inside = b'{"choices":[{"usage":null},{"usage":%b}]}' % RAW_USAGE
+    beside = b'{"choices":[{}],"x_groq":{"usage":%b}}' % RAW_USAGE
+    own = b'{"choices":[{"usage":{"a":1}}],"usage":%b,"x_groq":{"usage":{"a":1}}}' % RAW_USAGE
+    for body in (inside, beside, own):
+        assert parse_answer(body).usage == {"prompt_tokens": 1}
+    assert parse_answer(b'{"choices":[{}],"x_groq":{"id":"r"}}').usage is None
 
 
 def test_odd_types_take_the_slow_way():
@@ -83,24 +100,14 @@ def test_odd_types_take_the_slow_way():
     assert (chunk.usage_bytes(), chunk.error_bytes()) == (b'{"a":1}', None)
 
 
-def test_running_usage_adds_outputs_over_choices_and_inputs_over_prompts():
-    def usage(prompt: int, output: int) -> bytes:
-        return b'{"prompt_tokens":%d,"completion_tokens":%d}' % (prompt, output)
-
-    running = {0: usage(10, 3), 1: usage(10, 4), 2: usage(20, 5), 3: usage(20, 6)}
-    assert sum_running(running, 4)["prompt_tokens"] == 20
-    assert sum_running(running, 2) == {
-        "prompt_tokens": 30, "completion_tokens": 18, "total_tokens": 48,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("body", "usage", "finish"),
     [
         (b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}',
          {"prompt_tokens": 1}, "stop"),
         (b'{"object":"list","data":[],"usage":{"prompt_tokens":4}}', {"prompt_tokens": 4}, None),
-        (b'{"choices":[{}],"usage":"lots"}', None, None),
+        (b'{"choices":[{}],"usage":"lots"}', UNREADABLE_USAGE, None),
+        (b'{"choices":{"a":1},"usage":"lots"}', UNREADABLE_USAGE, None),
         (b'{"choices":{"a":1},"usage":{"a":1}}', {"a": 1}, None),
     ],
 )  # fmt: skip

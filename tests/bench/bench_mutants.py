@@ -2,9 +2,11 @@
 
 A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
 tree, and the tests that mirror its file run until the first failure. The control: without a mutant
-they pass, or the file's mutants are left out and it is named. What is done stands in a JSON file,
-so an interrupted run goes on. `--same-as OTHER` takes only files whose mutations are the same
-in another tree, renames apart, so that both trees are asked about the same changes.
+they pass, or the file's mutants are left out and it is named. `--money` draws as many from each
+part of what a request is charged (bounds, usage, settle, holds, relay), and asks the adversary
+first. What is done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes
+only files whose mutations are the same in another tree, renames apart, so that both trees are
+asked about the same changes.
 """
 
 import argparse
@@ -17,7 +19,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -33,6 +36,25 @@ from deploy.near import tests_of  # noqa: E402  (as above)
 
 FILES = ("router/*.py", "ledger/budgets/*.py", "ledger/prices/*.py", "ledger/journals/*.py",
          "gateway/request/*.py", "gateway/http/*.py", "gateway/kinds/*.py")  # fmt: skip
+MONEY = {
+    "bounds": ("ledger/prices/rates.py", "ledger/prices/quotes.py", "ledger/prices/unread_terms.py",
+               "gateway/fleet/candidates.py", "gateway/fleet/output_overruns.py",
+               "gateway/fleet/output_cap.py"),
+    "usage": ("ledger/usage.py", "ledger/usage_members.py", "gateway/kinds/kind_usage.py",
+              "gateway/request/reported_usage.py", "gateway/request/usage_checks.py"),
+    "settle": ("gateway/request/charging.py", "gateway/request/metering.py",
+               "gateway/request/hangups.py", "gateway/request/hidden_output.py",
+               "gateway/request/outcome_evidence.py", "ledger/accounts.py"),
+    "holds": ("gateway/request/admission.py", "ledger/budgets/escrow.py",
+              "ledger/budgets/client.py", "ledger/writing/fold.py",
+              "gateway/kinds/billable_units.py"),
+    "relay": ("gateway/kinds/relay.py", "gateway/kinds/transcript_relay.py",
+              "gateway/request/response_writer.py", "backends/chunks.py", "backends/text_length.py",
+              "backends/reported.py"),
+}  # fmt: skip
+# No database and no shrinking: the first part by kind, the second of all kinds mixed.
+ADVERSARY = ("tests/adversary/adversary.py", "--seed", "1", "--schedules", "1400", "--part", "700",
+             "--stop", "--database")  # fmt: skip
 LIMIT_S = 240.0  # of the tests of one file; a mutant that waits longer is found
 PARTS = ("router", "ledger", "backends", "gateway", "dashboard", "deploy", "tests", "migrations")
 
@@ -65,11 +87,13 @@ def path_in(other: Path, file: str, olds: dict[str, str]) -> str | None:
     return file if (other / file).exists() else None
 
 
-def sample(root: Path, other: Path | None, count: int, seed: int) -> Iterator[tuple[Mutant, str]]:
+def sample(
+    root: Path, other: Path | None, patterns: Sequence[str], count: int, seed: int
+) -> Iterator[tuple[Mutant, str]]:
     """Mutants of this tree, and the file in the tree that they are planted in."""
     olds = old_paths(root) if other is not None else {}
     every: list[tuple[Mutant, str]] = []
-    for pattern in FILES:
+    for pattern in patterns:
         for path in sorted(root.glob(pattern)):
             file = path.relative_to(root).as_posix()
             found = mutations(path.read_text(encoding="utf-8"))
@@ -88,21 +112,34 @@ def sample(root: Path, other: Path | None, count: int, seed: int) -> Iterator[tu
     yield from random.Random(seed).sample(every, min(count, len(every)))
 
 
-def judge(tree: Path, file: str, mutation: Mutation, python: str) -> tuple[bool, float]:
-    """Whether the mirrored tests find it, in a copy of the tree, and how many seconds it took."""
+def judge(
+    tree: Path, file: str, mutation: Mutation, python: str, *, adversary: bool
+) -> tuple[str | None, float]:
+    """Who finds it in a copy of the tree, if anybody, and how many seconds it took."""
     path = tree / file
     whole = path.read_text(encoding="utf-8")
     path.write_text(mutated(whole, mutation.number), encoding="utf-8")
-    began = os.times().elapsed
+    began, finder = os.times().elapsed, None
     try:
-        return not _passes(tree, tests_of(tree, file), python), os.times().elapsed - began
+        if adversary and not _ends_well(tree, [python, *ADVERSARY]):
+            finder = "adversary"
+        elif not _passes(tree, tests_of(tree, file), python):
+            finder = "tests"
+        return finder, os.times().elapsed - began
     finally:
         path.write_text(whole, encoding="utf-8")
 
 
 def _passes(tree: Path, tests: list[str], python: str) -> bool:
-    command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    environ = os.environ | {"PYTHONPYCACHEPREFIX": str(tree / ".bytecode")}
+    return _ends_well(
+        tree, [python, "-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]
+    )
+
+
+def _ends_well(tree: Path, command: list[str]) -> bool:
+    environ = os.environ | {
+        "PYTHONPYCACHEPREFIX": str(tree / ".bytecode"), "PYTHONPATH": str(tree)
+    }  # fmt: skip
     with subprocess.Popen(
         command, cwd=tree, env=environ, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -132,14 +169,22 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--money", action="store_true", help="of charges; the adversary is first")
     parser.add_argument("--same-as", type=Path, help="another tree with the same mutations")
     parser.add_argument("--in-other", action="store_true", help="plant them there instead of here")
-    parser.add_argument("--state", type=Path, default=ROOT / "build" / "mutants.json")
+    parser.add_argument("--state", type=Path)
     options = parser.parse_args()
     tree = options.same_as if options.in_other else ROOT
-    options.state.parent.mkdir(exist_ok=True)
-    done = json.loads(options.state.read_text()) if options.state.exists() else {}
-    chosen = list(sample(ROOT, options.same_as, options.count, options.seed))
+    state = options.state or ROOT / "build" / ("money.json" if options.money else "mutants.json")
+    state.parent.mkdir(exist_ok=True)
+    done = json.loads(state.read_text()) if state.exists() else {}
+    groups = list(MONEY.values()) if options.money else [FILES]
+    each_count = -(-options.count // len(groups))
+    chosen = [
+        planted
+        for group in groups
+        for planted in sample(ROOT, options.same_as, group, each_count, options.seed)
+    ]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):
@@ -167,19 +212,26 @@ def main() -> None:
             copy = trees.get()
             try:
                 file = file_of(mutant, where)
-                found, seconds = judge(copy, file, mutant.mutation, sys.executable)
+                finder, seconds = judge(
+                    copy, file, mutant.mutation, sys.executable, adversary=options.money
+                )
             finally:
                 trees.put(copy)
             line, what = mutant.mutation.line, mutant.mutation.what
-            done[mutant.name] = {"found": found, "line": line, "what": what, "s": round(seconds, 1)}
-            options.state.write_text(json.dumps(done, indent=1))
-            word = "found   " if found else "SURVIVED"
-            print(f"{len(done):4} {word} {mutant.file}:{line} {what} ({seconds:.0f} s)", flush=True)
+            told = {"line": line, "what": what, "s": round(seconds, 1)}
+            done[mutant.name] = {"found": finder is not None, "by": finder, **told}
+            state.write_text(json.dumps(done, indent=1))
+            word = f"found by {finder}" if finder else "SURVIVED"
+            print(
+                f"{len(done):4} {word:18} {mutant.file}:{line} {what} ({seconds:.0f} s)", flush=True
+            )
 
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(look, chosen))
     mine = [done[mutant.name] for mutant, _ in chosen if mutant.name in done]
-    print(f"{sum(each['found'] for each in mine)} of {len(mine)} are found")
+    print(f"{sum(each['found'] for each in mine)} of {len(mine)} are found", end="")
+    finders = Counter(each["by"] for each in mine if each.get("by"))
+    print("".join(f", {count} by {finder}" for finder, count in sorted(finders.items())))
 
 
 if __name__ == "__main__":

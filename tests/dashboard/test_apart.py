@@ -326,7 +326,8 @@ def test_whatever_opens_the_ledger_is_a_read() -> None:
     free = {
         "P", "T", "DashboardView", "argument", "engine", "exported", "query", "read",
         "ledger_url", "lag",
-        "upkeep", "drift", "rounded_now_us", "bucket_us", "InvoiceDetail", "WriteCounter", "forget_reads",
+        "upkeep", "drift", "rounded_now_us", "bucket_us", "InvoiceDetail", "WriteCounter",
+        "forget_reads",
     }  # fmt: skip
     own = {
         name

@@ -74,7 +74,7 @@ def test_the_version_stands_for_these_fields(kind) -> None:
         {"extent": RequestUnits(0.5, 1, 2, 3, 4, True)},
         {"preferred": Preference(frozenset({"x/m"}), Reason.CANARY)},
         {"barred": {"x/m": (Reason.QUALITY, "loses 4 %")}},
-        {"has_sound": True},
+        {"has_sound": True, "text_prompt": True},
     ],
 )
 def test_what_was_frozen_comes_back(changes) -> None:

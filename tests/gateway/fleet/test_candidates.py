@@ -15,6 +15,7 @@ from gateway.fleet.candidates import (
     CandidateSnapshot,
     api_bound_pusd,
     bar_partly_priced,
+    likely_prompt_tokens,
     own_bound_pusd,
 )
 from gateway.fleet.fleet import Target
@@ -26,7 +27,7 @@ from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_st
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
-from ledger.prices.rates import TierRates
+from ledger.prices.rates import TierRates, dearest_input
 from router.decide import decide
 from router.prompts import PromptPrefix
 from router.reasons import Reason
@@ -328,8 +329,30 @@ def test_sound_is_held_for_at_its_own_price(board: SharedLoadTable) -> None:
     assert sound.candidate.bound_pusd - text.candidate.bound_pusd == 50 * (4_800_000 - 600_000)
 
 
+def test_a_spoken_answer_does_not_make_a_prompt_of_text_dear(board: SharedLoadTable) -> None:
+    listed = price()
+    rates = msgspec.structs.replace(
+        listed.terms.rates, audio_input=6_000_000, audio_output=4_800_000
+    )
+    listed = msgspec.structs.replace(
+        listed, terms=msgspec.structs.replace(listed.terms, rates=rates)
+    )
+    asked = replace(request(50), has_sound=True)
+    _, heard = frozen_within(board, None, None, asked, listed)
+    _, said = frozen_within(board, None, None, replace(asked, text_prompt=True), listed)
+    rate = dearest_input(listed.terms.rates, audio=False)
+    prompt = asked.prompt_tokens_bound
+    assert heard.candidate.bound_pusd - said.candidate.bound_pusd == prompt * (6_000_000 - rate)
+
+
+def test_the_bound_of_a_long_prompt_does_not_shorten_its_answer(board: SharedLoadTable) -> None:
+    asked = replace(request(None), prompt_tokens=35_000, prompt_tokens_bound=140_000)
+    _, api = frozen_within(board, 10**15, None, asked, price())
+    assert api.candidate.output_cap == 16_384
+
+
 def api_limit(asked: RoutingRequest) -> int:
-    return min(16_384, 128_000 - asked.prompt_tokens_bound)
+    return min(16_384, 128_000 - likely_prompt_tokens(asked))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -42,6 +42,38 @@ def test_pictures_are_counted_where_there_are_any() -> None:
     assert asked().media_parts == 0
 
 
+SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+
+
+def spelled(text: bytes) -> bytes:
+    """With its names of sound in escapes."""
+    return text.replace(b"audio", b"\\u0061udi\\u006F")
+
+
+@pytest.mark.parametrize("write", [bytes, spelled])
+@pytest.mark.parametrize(
+    ("members", "has_sound", "text_prompt"),
+    [
+        ({}, False, True),
+        ({"modalities": ["text"]}, False, True),
+        ({"modalities": ["text", "audio"]}, True, True),
+        ({"audio": {"voice": "a"}}, True, True),
+        ({"messages": [{"role": "user", "content": [SOUND]}]}, True, False),
+        ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, True, False),
+    ],
+)
+def test_sound_is_seen_in_any_spelling(write, members, has_sound, text_prompt) -> None:
+    text = write(json.dumps({"model": "m", "messages": MESSAGES, **members}).encode())
+    request = read_chat(decode_members(text), max_n=8, session=None)
+    assert (request.has_sound, request.text_prompt) == (has_sound, text_prompt)
+
+
+def test_files_are_counted() -> None:
+    part = {"type": "file", "file": {"file_id": "file-1"}}
+    assert asked(messages=[{"role": "user", "content": [part]}]).files > 0
+    assert asked().files == 0
+
+
 def test_the_schema_bounds_choices_as_the_gateway_does() -> None:
     body = SPEC.paths[CHAT_PATH].described.body(5)
     assert body["properties"]["n"]["maximum"] == 5

@@ -25,6 +25,12 @@ def found(**members) -> str | None:
         ({"tools": [FUNCTION, {"type": "code_interpreter"}]}, "tools"),
         ({"tools": [5, {"type": "web_search"}]}, "tools"),
         ({"tools": {"type": "web_search"}}, "tools"),
+        ({"tools": [{"google_search": {}}]}, "tools"),
+        ({"tools": [FUNCTION, {"googleSearch": {}}]}, "tools"),
+        ({"enable_search": True}, "enable_search"),
+        ({"web_search": {"enable": True}}, "web_search"),
+        ({"connectors": [{"id": "web-search"}]}, "connectors"),
+        ({"compound_custom": {"tools": {"enabled_tools": ["web_search"]}}}, "compound_custom"),
     ],
 )
 def test_what_has_a_fee_is_seen(members, name) -> None:
@@ -39,6 +45,7 @@ def test_what_has_a_fee_is_seen(members, name) -> None:
         {"tools": [FUNCTION, {"type": "custom", "custom": {"name": "c"}}]},
         {"tools": [{"function": {"name": "f"}}, {"type": None}]},
         {"tools": "none"},
+        {"enable_search": False},
         {"tools": []},
     ],
 )

@@ -68,6 +68,22 @@ def test_sound_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> Non
 
 
 @pytest.mark.parametrize(
+    ("seconds", "own", "audio_ms", "disputed"),
+    [
+        (0.9, False, 2000, True),
+        (1.0, False, 1000, False),  # half may be silence
+        (0, False, 2000, False),  # says none
+        (0.9, True, 900, False),  # of an own engine nobody else keeps an account
+    ],
+)
+def test_a_sound_is_not_booked_at_less_than_half_its_length(
+    seconds, own, audio_ms, disputed
+) -> None:
+    tokens, _, found = used(attempt(SECONDS, own=own), ended({"seconds": seconds}))
+    assert (tokens.audio_ms, found) == (audio_ms, disputed)
+
+
+@pytest.mark.parametrize(
     ("terms", "usage", "basis", "cost"),
     [
         (SEARCHES, {"search_units": 2}, "reported", 2000),

@@ -61,6 +61,14 @@ def test_every_choice_of_every_prompt_is_counted(plan_of) -> None:
     assert bounds[1] - bounds[0] >= 7 * 100 * 600_000
 
 
+def test_a_file_is_held_at_more_than_its_bytes(plan_of) -> None:
+    part = {"type": "file", "file": {"file_id": "file-1"}}
+    messages = [{"role": "user", "content": [part]}]
+    request = plan_of(model="api", messages=messages, max_tokens=5).request
+    assert request.prompt_tokens_bound == 1_000_000
+    assert request.prompt_tokens < 100
+
+
 def test_a_prompt_is_counted_as_for_a_decision(plan_of, identity, stack) -> None:
     plan = plan_of(max_tokens=5)
     counted = stack.planner.prompt_tokens

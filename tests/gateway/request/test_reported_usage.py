@@ -27,7 +27,7 @@ def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_by
     )  # fmt: skip
     members = {"messages": said + b"x" * prompt_bytes}
     asked = SimpleNamespace(
-        stream=True, features=features, members=members, prompt_bytes=prompt_bytes
+        stream=True, features=features, members=members, prompt_bytes=prompt_bytes, n=n
     )
     plan = SimpleNamespace(request=request, asked=asked)
     return SimpleNamespace(plan=plan, step=SimpleNamespace(frozen=frozen), own=False, events=0)
@@ -72,6 +72,26 @@ def test_the_text_speaks_against_a_figure(output, said, against) -> None:
     assert find_contradiction(found, attempt(), outcome) is against
     running = AttemptOutcome("client_gone", 499, usage(output), said_bytes=said)
     assert find_contradiction(found, attempt(), running) is None, "a running figure lags"
+
+
+@pytest.mark.parametrize(
+    ("members", "against"),
+    [
+        ({"echo": b"true"}, None),
+        ({"echo": b"false"}, Contradiction.TOO_LOW),
+        ({"messages": b'[{"content":"a","prefix": true}]'}, None),
+        ({"messages": b'[{"content":"\\"prefix\\": true"}]'}, Contradiction.TOO_LOW),
+    ],
+)
+def test_text_of_the_prompt_in_an_answer_is_not_the_models(members, against) -> None:
+    asking = attempt(prompt_bytes=400)
+    asking.plan.asked.members |= members
+    outcome = streamed(1, said=500)
+    found = read_usage(asking, outcome)
+    assert found is not None
+    assert find_contradiction(found, asking, outcome) is against
+    more = streamed(1, said=700)  # the prompt, and 300 bytes of one token
+    assert find_contradiction(found, asking, more) is Contradiction.TOO_LOW
 
 
 def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:

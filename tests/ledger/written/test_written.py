@@ -34,7 +34,7 @@ from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.types import Feature
 
-LATER = {"has_sound"}  # members that came after this ledger was written
+LATER = {"has_sound", "text_prompt"}  # members that came after this ledger was written
 BY_PLACE = (
     (packed, "_REASONS"),
     (packed, "_FEATURES"),

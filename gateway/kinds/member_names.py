@@ -1,0 +1,29 @@
+"""Members that are written in another case than theirs.
+
+Servers in Go read `Max_Tokens` as `max_tokens`: what is judged here by one name must not reach a
+target by another. A vendor's own members, in whatever case, pass.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.errors import RequestError
+from gateway.http.body import DENIED
+from gateway.kinds.hosted_tools import SEARCHES
+from gateway.kinds.prompt_bytes import TEXT_MEMBERS
+from gateway.kinds.request_checks import REFUSED
+
+_JUDGED: Final = frozenset(
+    (*DENIED, *TEXT_MEMBERS, *REFUSED, *SEARCHES, "audio", "response_format")
+)
+
+
+def refuse_other_spellings(members: Mapping[str, Any]) -> None:
+    """Raises `RequestError` for a name that only case sets apart from one that is judged here."""
+    names = "".join(members)
+    if names.isascii() and names.islower():  # of almost every request
+        return
+    for name in members:
+        usual = name.casefold()  # as Go compares: the sign of Kelvin is a k
+        if usual != name and usual in _JUDGED:
+            raise RequestError("bad_request", f"`{name}` is written `{usual}`.", param=name)
