@@ -371,8 +371,7 @@ def api_bound_pusd(
     return bound_pusd(
         price,
         prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=output_tokens + allowance_tokens,
-        n=request.n,
+        output_tokens=(output_tokens + allowance_tokens) * request.n,
         tiers=tiers,
         audio=request.has_sound,
         text_prompt=request.text_prompt,

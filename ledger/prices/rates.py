@@ -154,14 +154,13 @@ def bound_pusd(
     *,
     prompt_tokens: int,
     output_tokens: int,
-    n: int = 1,
     tiers: Collection[str] | None = None,
     audio: bool = True,
     text_prompt: bool = False,
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
-    `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
+    `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
     provider's default may not be the standard one). `audio=False` promises a request without it,
     `text_prompt` one that only asks for it.
     """
@@ -177,7 +176,7 @@ def bound_pusd(
     pusd = (
         prompt_tokens
         * max(dearest_input(rates, audio=audio and not text_prompt) for rates in reachable)
-        + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
+        + output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd
     )

@@ -119,7 +119,6 @@ def test_the_bound_takes_only_what_the_request_can_reach():
     full = {"prompt_tokens": 100, "output_tokens": 10}
     assert bound_pusd(LONG, **full) == 100 * 25 + 10 * 75
     assert bound_pusd(LONG, **full, tiers=(STANDARD,)) == 100 * 10 + 10 * 30
-    assert bound_pusd(LONG, **full, n=3, tiers=(STANDARD,)) == 100 * 10 + 3 * 10 * 30
     assert bound_pusd(LONG, **full, tiers=("priority",)) == 100 * 25 + 10 * 75
     voice = price({"input": 1, "output": 2, "audio_input": 30, "audio_output": 60})
     assert bound_pusd(voice, **full, audio=False) == 100 + 20
