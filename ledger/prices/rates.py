@@ -160,9 +160,9 @@ def bound_pusd(
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
-    `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
-    provider's default may not be the standard one). `audio=False` promises a request without it,
-    `text_prompt` one that only asks for it.
+    `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in
+    (`None`: any that is priced, because the provider's default may not be the standard one).
+    `audio=False` promises a request without it, `text_prompt` one that only asks for it.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []

@@ -165,8 +165,7 @@ def test_no_settle_exceeds_its_bound_in_any_tier(model, tokens, spare_prompt, sp
     bound = bound_pusd(
         model,
         prompt_tokens=prompt_tokens(tokens) + spare_prompt,
-        output_tokens=-(-tokens.output // n) + spare_output,
-        n=n,
+        output_tokens=(-(-tokens.output // n) + spare_output) * n,
     )
     tiers = {STANDARD, *(schedule.tier for schedule in model.terms.schedules)}
     for tier in tiers:
