@@ -3,6 +3,7 @@
 import stat
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -95,7 +96,31 @@ async def test_it_finds_the_better_flag_outlives_a_crash_and_compares_in_turn(tu
     assert again == found, "from the log alone, without time for another trial"
 
 
-async def test_an_arm_is_compared_in_turn_without_a_search(tuning, tmp_path):
+class ArmTable:
+    """What each arm comes to, without a server; `asked` has the looks and their loads."""
+
+    def __init__(self) -> None:
+        self.entries = {name: self.entry(load) for name, load in (("default", 1), ("8", 8))}
+        self.entries["crash"] = {"failed": "this kernel is not for this GPU"}
+        self.asked: list[tuple[str, Sequence[int]]] = []
+
+    @staticmethod
+    def entry(load: int) -> dict[str, object]:
+        return {"at_once": load, "figure": 10.0 * load, "score": 10.0 * load}
+
+    async def try_arm(self, _, ask, __, ___, loads=()) -> dict[str, object]:
+        self.asked.append((ask.key, loads))
+        return self.entries[ask.arm[0]]
+
+
+@pytest.fixture
+def arms(monkeypatch: pytest.MonkeyPatch) -> ArmTable:
+    made = ArmTable()
+    monkeypatch.setattr("backends.engine.tunerun._try_arm", made.try_arm)
+    return made
+
+
+async def test_an_arm_is_compared_in_turn_without_a_search(tuning, arms, tmp_path):
     log = WorkLog(tmp_path / "work.jsonl", {})
     found = await tune(tuning, log, lambda _: None, until_s=float("inf"), arm=("8",))
     assert (found.best, found.trials, found.ended) == (("8",), 0, True)
@@ -103,6 +128,7 @@ async def test_an_arm_is_compared_in_turn_without_a_search(tuning, tmp_path):
     looks, finals = list(log.done)[:2], list(log.done)[2:]
     assert looks == ["default @ 0", "8 @ 0"]
     assert finals == ["final 0: default", "final 1: 8", "final 2: default", "final 3: 8"]
+    assert [list(loads) for _, loads in arms.asked] == [[], [], *[[1, 8]] * 4]
     none = await tune(tuning, WorkLog(tmp_path / "n", {}), lambda _: None, until_s=0.0, arm=("8",))
     assert (none.ended, none.finals) == (False, ())
 
@@ -132,12 +158,14 @@ async def test_an_arm_that_does_not_start_is_told_with_its_cause(tuning, tmp_pat
     assert "not for this GPU" in found.failed
 
 
-async def test_defaults_that_failed_are_tried_again_by_the_next_call(tuning, tmp_path):
+async def test_defaults_that_failed_are_tried_again_by_the_next_call(tuning, arms, tmp_path):
     """A GPU that somebody else filled is free another time; the log is the same."""
     path = tmp_path / "work.jsonl"
-    full = replace(tuning, start_limit_s=0.01)
+    good = arms.entries["default"]
+    arms.entries["default"] = {"failed": "not ready after 0 s"}
     with pytest.raises(BaselineFailed, match=r"could not be measured: not ready after 0 s"):
-        await tune(full, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
+        await tune(tuning, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
+    arms.entries["default"] = good
     found = await tune(tuning, WorkLog(path, {}), lambda _: None, until_s=float("inf"))
     assert (found.best, found.ended) == (("8",), True)
 
