@@ -67,7 +67,7 @@ def settled(host, name: str) -> list[dict]:
 
 
 def test_a_batch_survives_whatever_is_killed(make_host, patiently) -> None:
-    host = make_host(batches={"in_flight": 8})
+    host = make_host(workers=1, engines=1, batches={"in_flight": 8})
     host.start()
     assert host.pids("gateway.batches.runner") == [], "nobody asked for one"
     name = made(host)

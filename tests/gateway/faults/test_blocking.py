@@ -81,6 +81,8 @@ def least_ms(host, path: str, body: bytes, *, fits: bool = True) -> float:
 
 def test_no_prompt_blocks_the_loop(make_host, patiently, answering: int) -> None:
     host = make_host(
+        workers=1,
+        engines=1,
         providers={
             "p": {"base_url": f"http://127.0.0.1:{answering}/v1", "simulated": True,
                   "prices_as": "openai/gpt-4.1-mini"},
@@ -92,7 +94,7 @@ def test_no_prompt_blocks_the_loop(make_host, patiently, answering: int) -> None
         budgets=[{"scope": "global", "usd": 1_000_000, "period": "day", "hard": True}],
     )  # fmt: skip
     host.start()
-    for _ in range(20):  # both workers have everything loaded
+    for _ in range(20):  # the worker has everything loaded
         host.ask("api", stream=True)
     patiently(lambda: is_calm(host.pids("gateway.worker")))
     slow, report = [], {}

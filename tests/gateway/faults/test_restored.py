@@ -102,7 +102,7 @@ def test_what_a_copy_is_compared_with_is_older_than_it(make_host, tmp_path, pati
     """Else a whole copy lacks what was sealed since, and books seem to be missing."""
     text = BACKUP.read_text()
     assert text.index("`breakeven ledger seal`") < text.index("```sh")
-    host = make_host()
+    host = make_host(workers=1, engines=1)
     host.start()
     host.ask()
     patiently(lambda: len(host.rows("settled_us IS NOT NULL")) == host.answered)
@@ -128,7 +128,7 @@ def test_what_a_copy_is_compared_with_is_older_than_it(make_host, tmp_path, pati
 def test_after_a_crash_an_older_ledger_gets_what_journals_still_have(
     make_host, database, patiently
 ) -> None:
-    host = make_host(**database.changes)
+    host = make_host(workers=1, engines=1, **database.changes)
     host.start()
     for _ in range(4):
         host.ask()
