@@ -428,7 +428,7 @@ class RandomLedger:
         return cost
 
 
-RANDOM_ATTEMPTS = 20_000
+RANDOM_ATTEMPTS = 6_000
 
 
 @pytest.fixture(scope="session")

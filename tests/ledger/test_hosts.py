@@ -13,23 +13,23 @@ from sqlalchemy import insert, select
 from ledger import hosts
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
-from ledger.database import make_engine, migrate
+from ledger.database import make_engine
 from ledger.hosts import HostConflict, claim_name, claim_of, keep_claim, renew_claim
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path
 
 LIMIT_PUSD = 10**9
-HOLD_PUSD = LIMIT_PUSD // 50
+HOLD_PUSD = LIMIT_PUSD // 20
 KEY = ("team:a@day", 1_779_926_400)
 
 
 @pytest.fixture
-def shared(postgres_url):
+def shared(lent_database):
     """An engine of a ledger that several hosts have."""
-    migrate(postgres_url)
-    made = make_engine(postgres_url)
+    made = make_engine(lent_database.lend())
     yield made
     made.dispose()
+    lent_database.take_back()
 
 
 def a_host(folder, name):

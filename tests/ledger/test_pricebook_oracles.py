@@ -114,7 +114,8 @@ LITELLM_DIFFERS = {
     "openai/gpt-3.5-turbo-instruct-0914": NO_SUCH_NAME,
 }
 LITELLM_SCRIPT = """
-import json, sys, warnings
+import io, json, sys, warnings
+from contextlib import redirect_stdout
 warnings.simplefilter("ignore")
 import litellm
 from litellm.types.utils import CompletionTokensDetailsWrapper, PromptTokensDetailsWrapper, Usage
@@ -132,7 +133,12 @@ def cost(name, mix, tier):
             prompt_tokens=prompt, completion_tokens=output, service_tier=tier))
     except Exception as error:
         return type(error).__name__
-json.dump([cost(*case) for case in json.load(sys.stdin)], sys.stdout)
+costs = [cost(*case) for case in json.load(sys.stdin)]
+sys.path.insert(0, "tests/bench")
+import bench_prices
+with redirect_stdout(io.StringIO()) as matrix:
+    assert bench_prices.main(["--json"]) == 0
+json.dump({"costs": costs, "matrix": json.loads(matrix.getvalue())}, sys.stdout)
 """
 
 
@@ -195,50 +201,57 @@ def test_against_genai_prices(prices):
     assert len(agree) >= 200
 
 
-def test_against_litellm(seed, prices):
+@pytest.fixture(scope="module")
+def cases(seed, prices):
+    """Requests that `litellm` knows, each with our cost."""
     # Their discounts by time of day follow the clock; such models are compared above, at a peak.
     by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
-    cases, ours = [], []
+    found = []
     for name, price in prices.items():
         if name.partition("/")[0] not in LITELLM_PROVIDERS or "#" in name or name in by_the_clock:
             continue
         for mix in mixes_of(price):
             for tier in (STANDARD, "flex", "priority"):
                 try:
-                    ours.append(cost_pusd(tokens_of(mix), price, tier=tier))
+                    cost = cost_pusd(tokens_of(mix), price, tier=tier)
                 except UnpricedTierError:
                     continue
-                cases.append((name, mix, None if tier == STANDARD else tier))
-    done = subprocess.run(
-        [sys.executable, "-c", LITELLM_SCRIPT],
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-    )
-    theirs = json.loads(done.stdout)
-    differ = {
-        name
-        for (name, *_), mine, usd in zip(cases, ours, theirs, strict=True)
-        if isinstance(usd, str) or abs(usd * 1e12 - mine) > max(2, mine * 1e-9)  # floats
-    }
-    assert differ == set(LITELLM_DIFFERS)
-    assert len({name for name, *_ in cases}) - len(differ) >= 300
+                found.append(((name, mix, None if tier == STANDARD else tier), cost))
+    return found
 
 
 @pytest.fixture(scope="module")
-def table():
-    """The matrix of `make bench-prices`, in a process of its own: LiteLLM warns when imported."""
+def by_litellm(cases):
+    """Its costs, and the matrix of `make bench-prices`.
+
+    LiteLLM warns when it is imported, and needs seconds of CPU for that: one process does both.
+    """
     done = subprocess.run(
-        [sys.executable, "tests/bench/bench_prices.py", "--json"],
+        [sys.executable, "-c", LITELLM_SCRIPT],
+        input=json.dumps([case for case, _ in cases]),
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
+        env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
+
+
+def test_against_litellm(cases, by_litellm):
+    differ = {
+        name
+        for ((name, *_), mine), usd in zip(cases, by_litellm["costs"], strict=True)
+        if isinstance(usd, str) or abs(usd * 1e12 - mine) > max(2, mine * 1e-9)  # floats
+    }
+    assert differ == set(LITELLM_DIFFERS)
+    assert len({name for (name, *_), _ in cases}) - len(differ) >= 300
+
+
+@pytest.fixture(scope="module")
+def table(by_litellm):
+    return by_litellm["matrix"]
 
 
 def test_every_kind_of_request_costs_the_same_by_three_calculators(table):

@@ -22,7 +22,7 @@ from ledger.writing.repository import LedgerRepository
 
 NAMES = [column.name for column in COLUMNS]
 BILLED = [column.name for column in exports_focus_columns.COLUMNS].index("BilledCost")
-HELD_LIMIT_BYTES = 10_000_000
+HELD_LIMIT_BYTES = 4_000_000
 GROWN_LIMIT_BYTES = 100_000_000  # a million rows are well above one and a half gigabytes
 
 

@@ -61,8 +61,9 @@ def played(seeds):
 
 
 def test_no_schedule_breaks_a_budget():
-    total = played(range(10_000))
-    assert {name: total[name] for name in HAPPENS if total[name] < 20} == {}
+    """The planted faults are found by 400 of them, see `test_mutants`; the long run takes more."""
+    total = played(range(2_500))
+    assert {name: total[name] for name in HAPPENS if total[name] < 10} == {}
 
 
 @pytest.mark.parametrize("seed", [23_831, 70_960, 85_573, 95_660])
@@ -74,9 +75,9 @@ def test_a_desk_that_ends_leaves_no_loan_of_a_worker_that_hung_up_under_way(seed
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(11))
 def test_no_schedule_of_very_many_does(part):
-    played(range(10_000 * (part + 1), 10_000 * (part + 2)))
+    played(range(10_000 * part, 10_000 * (part + 1)))
 
 
 class Schedules(RuleBasedStateMachine):
@@ -96,4 +97,4 @@ class Schedules(RuleBasedStateMachine):
 
 
 def test_nor_one_that_hypothesis_finds():
-    run_state_machine_as_test(Schedules, settings=settings(max_examples=200))
+    run_state_machine_as_test(Schedules, settings=settings(max_examples=50))
