@@ -8,6 +8,7 @@ import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from backends.engine.environment import CpuOptions, variables
@@ -43,7 +44,7 @@ class EngineProcess:
     ) -> "EngineProcess":
         await asyncio.to_thread(kill_leftovers, tree_of(log))  # of a life whose end nobody saw
         log_from = await asyncio.to_thread(_size, log)
-        options = CpuOptions(cpu.kv_cache_gib, cpu.omp_binding, launch.eager)
+        options = replace(cpu, eager=launch.eager)
         environ = variables(os.environ, flavour=launch.flavour, cpu=options)
         if launch.gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.gpus)

@@ -127,6 +127,26 @@ def test_cpu_options_become_variables():
     assert "TORCHDYNAMO_DISABLE" not in variables({}, flavour="cpu", cpu=CpuOptions(eager=False))
 
 
+@pytest.mark.parametrize(
+    ("cores", "binding", "given", "told"),
+    [
+        (1, "auto", {}, ("0", "1")),
+        (2, "auto", {}, ("0", "1")),
+        (3, "auto", {}, (None, None)),
+        (2, "0-1", {}, (None, None)),
+        (2, "auto", {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"}, ("1", "1")),
+        (2, "auto", {"OMP_NUM_THREADS": "2"}, ("0", "2")),
+    ],
+)
+def test_two_cores_get_no_process_of_their_own_for_the_worker(cores, binding, given, told):
+    """What a person set stays, and so does a worker that has threads to bind."""
+    options = CpuOptions(omp_binding=binding, cores=cores)
+    made = variables(given, flavour="cpu", cpu=options)
+    names = ("VLLM_ENABLE_V1_MULTIPROCESSING", "OMP_NUM_THREADS")
+    assert tuple(made.get(name) for name in names) == told
+    assert not variables({}, flavour="cuda").keys() & set(names)
+
+
 def test_without_a_device_the_flavour_is_cpu(tmp_path):
     assert flavour_here(tmp_path) == "cpu"
 
