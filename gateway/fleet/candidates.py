@@ -246,6 +246,7 @@ class CandidateBuilder:
                     request.prompt_tokens_bound,
                     (asked.output + allowance) * request.n,
                     has_sound=request.has_sound,
+                    without_pictures=request.without_pictures,
                 )
             else:
                 expected = cost_pusd(asked.tokens, price)
@@ -370,10 +371,10 @@ def api_bound_pusd(
     return bound_pusd(
         price,
         prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=output_tokens + allowance_tokens,
-        n=request.n,
+        output_tokens=(output_tokens + allowance_tokens) * request.n,
         tiers=tiers,
         audio=request.has_sound,
+        images=not request.without_pictures,
     )
 
 

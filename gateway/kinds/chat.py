@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
@@ -55,6 +57,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
+    modalities = _modalities(members) if "modalities" in members else None
     return InferenceRequest(
         kind=_CHAT,
         path="/chat/completions",
@@ -70,15 +73,29 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         session=session_of(members, session),
         members=members,
         media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
-        has_sound=_has_sound(members, prompt, features),
+        has_sound=_has_sound(members, prompt, features, modalities),
+        without_pictures=modalities is not None and "image" not in modalities,
     )
 
 
-def _has_sound(members: Members, prompt: bytes, features: frozenset[Feature]) -> bool:
+def _modalities(members: Members) -> frozenset[str] | None:
+    """Return the kinds of output that are asked for; None where any may come."""
+    value = msgspec.json.decode(members["modalities"])
+    if value is None or "extra_body" in members:
+        return None
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        return frozenset(("audio", "image"))
+    return frozenset(word.casefold() for word in value)
+
+
+def _has_sound(
+    members: Members,
+    prompt: bytes,
+    features: frozenset[Feature],
+    modalities: frozenset[str] | None,
+) -> bool:
     """Whether sound is sent or asked for; `audio` states the voice of what is said."""
-    if "audio" in members:
-        return True
-    if "modalities" in members and b'"audio"' in bytes(members["modalities"]):
+    if "audio" in members or (modalities is not None and "audio" in modalities):
         return True
     return _IMAGES in features and (b'"input_audio"' in prompt or b'"audio_url"' in prompt)
 

@@ -36,6 +36,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     extent: RequestUnits | None = None  # of kinds that have no conversation
     media_parts: int = 0  # pictures and films, or more: texts may look like them
     has_sound: bool = False  # in the prompt, or asked for as output
+    without_pictures: bool = False  # `modalities` name none
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

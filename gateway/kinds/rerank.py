@@ -107,7 +107,9 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
     """The most that an API can charge: for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
-    tokens_pusd = bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False)
+    tokens_pusd = bound_pusd(
+        price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False, images=False
+    )
     return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
 
 

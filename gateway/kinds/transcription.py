@@ -130,7 +130,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
     """The most that an API can charge: by tokens or by seconds."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     return max(
-        bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=True),
+        bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, images=False),
         per_unit_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
     )
 

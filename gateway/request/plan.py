@@ -320,6 +320,7 @@ class RoutePlanner:
             terms.barred,
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
             asked.has_sound,
+            asked.without_pictures,
             asked_tier(asked.members) if "service_tier" in asked.members else "",
         )
 

@@ -13,8 +13,8 @@ class PriceQuote:
     """One price, ready to multiply."""
 
     __slots__ = (
-        "_any_prompt", "_dearest_input", "_dearest_output", "_fees_bound", "_input", "_output",
-        "_request", "_unread", "price", "unread",
+        "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
+        "_input", "_output", "_request", "_unread", "price", "unread",
     )  # fmt: skip
 
     def __init__(self, price: Price, unread: tuple[str, ...] = ()) -> None:
@@ -28,7 +28,8 @@ class PriceQuote:
         self._fees_bound = terms.request_pusd + terms.searches_limit * terms.search_pusd
         self._input, self._output = rates.input, rates.output
         self._dearest_input = dearest_input(rates, audio=False)
-        self._dearest_output = dearest_output(rates, audio=False)
+        self._dearest_output = dearest_output(rates, audio=False, images=True)
+        self._dearest_text = dearest_output(rates, audio=False, images=False)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
         """What input and output tokens cost; the other kinds are not looked at."""
@@ -36,15 +37,23 @@ class PriceQuote:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
-    def bound_pusd(self, prompt_tokens: int, output_tokens: int, *, has_sound: bool = False) -> int:
+    def bound_pusd(
+        self,
+        prompt_tokens: int,
+        output_tokens: int,
+        *,
+        has_sound: bool = False,
+        without_pictures: bool = False,
+    ) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.
 
-        `output_tokens` are those of all choices; `has_sound`: some may be of sound.
+        `output_tokens` are those of all choices; `has_sound`: some may be of sound;
+        `without_pictures`: none is of a picture.
         """
         if self._any_prompt and not has_sound:
             return (
                 prompt_tokens * self._dearest_input
-                + output_tokens * self._dearest_output
+                + output_tokens * (self._dearest_text if without_pictures else self._dearest_output)
                 + self._fees_bound
             )
         return bound_pusd(
@@ -52,6 +61,7 @@ class PriceQuote:
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             audio=has_sound,
+            images=not without_pictures,
         )
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:

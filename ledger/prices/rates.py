@@ -2,8 +2,9 @@
 
 Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a provider does not
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
-audio as text. A request whose prompt passes a threshold pays that schedule's rates for all its
-tokens. A service tier without rates is refused, never zero. Values are stored as they are.
+audio and pictures as text. A request whose prompt passes a threshold pays that schedule's rates
+for all its tokens. A service tier without rates is refused, never zero. Values are stored as they
+are.
 Sound and searches have rates of their own: a transcription is charged by its tokens where the
 answer counts them and the price lists them, else by its seconds.
 """
@@ -35,9 +36,18 @@ _USUAL = frozenset({"input", "cached", "output", "reasoning"})
 _SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
 _Values = Callable[[TokenCounts | TokenRates], tuple[int, ...]]
 _of_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS))
-_of_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS))
 _of_text_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS if not kind.is_sound))
-_of_text_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS if not kind.is_sound))
+_of_outputs: dict[tuple[bool, bool], _Values] = {
+    (audio, images): attrgetter(
+        *(
+            kind.price
+            for kind in OUTPUT_KINDS
+            if (audio or not kind.is_sound) and (images or not kind.is_picture)
+        )
+    )
+    for audio in (False, True)
+    for images in (False, True)
+}
 _seldom: _Values = attrgetter(*(kind.field for kind in _SELDOM))
 
 
@@ -154,14 +164,15 @@ def bound_pusd(
     *,
     prompt_tokens: int,
     output_tokens: int,
-    n: int = 1,
     tiers: Collection[str] | None = None,
     audio: bool = True,
+    images: bool = True,
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
     `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
-    provider's default may not be the standard one). `audio=False` promises a request without it.
+    provider's default may not be the standard one). `audio=False` promises a request without it,
+    `images=False` an answer without pictures.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
@@ -174,7 +185,8 @@ def bound_pusd(
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
     pusd = (
         prompt_tokens * max(dearest_input(rates, audio=audio) for rates in reachable)
-        + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
+        + output_tokens
+        * max(dearest_output(rates, audio=audio, images=images) for rates in reachable)
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd
     )
@@ -220,9 +232,9 @@ def dearest_input(rates: TokenRates, *, audio: bool) -> int:
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
-def dearest_output(rates: TokenRates, *, audio: bool) -> int:
-    """The most that a token of the output can cost; without `audio`, a token of its text."""
-    return max(_of_output(rates) if audio else _of_text_output(rates))
+def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
+    """The most that a token of the output can cost; without `audio` or `images`, of the rest."""
+    return max(_of_outputs[audio, images](rates))
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> int:

@@ -110,7 +110,7 @@ def _holds(price: Price, asked: RoutingRequest, *, broken: bool) -> tuple[int, .
     output = asked.max_tokens or 0
     if broken:  # as if every answer came in the standard tier
         prompt = asked.prompt_tokens_bound
-        return (bound_pusd(price, prompt_tokens=prompt, output_tokens=output, n=asked.n,
+        return (bound_pusd(price, prompt_tokens=prompt, output_tokens=output * asked.n,
                            tiers=("standard",)),)  # fmt: skip
     quoted = PriceQuote(price).bound_pusd(asked.prompt_tokens_bound, output * asked.n)
     return api_bound_pusd(price, asked, output), quoted

@@ -34,14 +34,21 @@ TERMS = st.builds(
 
 @given(
     terms=TERMS, prompt=st.integers(0, 2000), output=st.integers(0, 2000), n=st.integers(1, 8),
-    has_sound=st.booleans(),
+    has_sound=st.booleans(), without_pictures=st.booleans(),
 )  # fmt: skip
-def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, has_sound) -> None:
+def test_it_is_the_prices_own_arithmetic(
+    terms, prompt, output, n, has_sound, without_pictures
+) -> None:
     price = Price(1, "x/m", "test", 0, terms)
     quote, tokens = PriceQuote(price), TokenCounts(input=prompt, output=output)
     assert quote.cost_pusd(tokens) == cost_pusd(tokens, price)
-    assert quote.bound_pusd(prompt, n * output, has_sound=has_sound) == bound_pusd(
-        price, prompt_tokens=prompt, output_tokens=output, n=n, audio=has_sound
+    made = {"has_sound": has_sound, "without_pictures": without_pictures}
+    assert quote.bound_pusd(prompt, n * output, **made) == bound_pusd(
+        price,
+        prompt_tokens=prompt,
+        output_tokens=n * output,
+        audio=has_sound,
+        images=not without_pictures,
     )
 
 
