@@ -7,6 +7,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.chat_sound import measure_sounds
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
@@ -97,7 +98,10 @@ def _has_sound(
     """Whether sound is sent or asked for; `audio` states the voice of what is said."""
     if "audio" in members or (modalities is not None and "audio" in modalities):
         return True
-    return _IMAGES in features and (b'"input_audio"' in prompt or b'"audio_url"' in prompt)
+    if _IMAGES not in features:
+        return False
+    prompt = request_size.spell_out(prompt)
+    return b'"input_audio"' in prompt or b'"audio_url"' in prompt
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
@@ -153,4 +157,5 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/completions",
     otel_operation="chat",
+    measure=measure_sounds,
 )

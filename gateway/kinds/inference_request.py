@@ -37,6 +37,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     media_parts: int = 0  # pictures and films, or more: texts may look like them
     has_sound: bool = False  # in the prompt, or asked for as output
     without_pictures: bool = False  # `modalities` name none
+    sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
+    sound_tokens_bound: int = 0
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -288,7 +288,8 @@ class RoutePlanner:
         """The prompt's estimate and its bound."""
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
         # An address has hardly any bytes, nor has a plain picture.
-        bound += asked.media_parts * self._picture_tokens
+        bound += asked.media_parts * self._picture_tokens + asked.sound_tokens_bound
+        estimate += asked.sound_tokens
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)
