@@ -21,7 +21,16 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
-from ledger.usage_members import AGREED, MEMBERS, OBJECTS, UsageCount, is_known, leaves, unread
+from ledger.usage_members import (
+    AGREED,
+    BY_MODALITY,
+    MEMBERS,
+    OBJECTS,
+    UsageCount,
+    is_known,
+    leaves,
+    unread,
+)
 
 _ORDER = {
     path: place
@@ -75,7 +84,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
         write = write or counts.get(UsageCount.CREATED, 0)
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
-    output, reasoning, audio_output = _output(counts, prompt)
+    output, reasoning, audio_output, image_output = _output(counts, prompt)
     return _check_limit(
         TokenCounts(
             input=fresh - audio + counts.get(UsageCount.CITED, 0),
@@ -87,6 +96,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             audio_input=audio,
             audio_output=audio_output,
             searches=_searches(counts.get(UsageCount.SEARCHES, 0)),
+            image_output=image_output,
         )
     )
 
@@ -139,7 +149,21 @@ def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
         _details(usage, path)
     found = [(_ORDER[path], path, value) for path, value in leaves(usage) if path in _ORDER]
     found.sort(key=itemgetter(0))
-    return [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
+    read = [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
+    return [*read, *_by_modality(usage)]
+
+
+def _by_modality(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str, Any]]:
+    """Sums of the lists that count by modality."""
+    for (name, modality), meaning in BY_MODALITY.items():
+        stated = usage.get(name)
+        entries = [
+            entry.get("tokenCount")
+            for entry in (stated if isinstance(stated, list) else ())
+            if isinstance(entry, Mapping) and entry.get("modality") == modality
+        ]
+        if counts := [_whole(name, count) for count in entries if count is not None]:
+            yield meaning, name, sum(counts)
 
 
 def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[UsageCount, str, Any]]:
@@ -281,15 +305,15 @@ def _writes(counts: Mapping[UsageCount, int]) -> tuple[int, int]:
     return (short, long + rest) if long else (short + rest, long)
 
 
-def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, int]:
-    """Output with reasoning inside, reasoning, and sound.
+def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, int, int]:
+    """Output with reasoning inside, reasoning, sound, and pictures.
 
     Some providers count reasoning beside the completion: in a member that always is (Gemini), in
     their total alone (xAI), or in one that has more than the completion (Perplexity), which cannot
     be a part of it.
     """
     completion = counts.get(UsageCount.COMPLETION, 0)
-    audio = counts.get(UsageCount.AUDIO_OUT, 0)
+    audio, image = counts.get(UsageCount.AUDIO_OUT, 0), counts.get(UsageCount.IMAGE_OUT, 0)
     reasoning = counts.get(UsageCount.THOUGHT, 0)
     beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
     anywhere = counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
@@ -309,9 +333,11 @@ def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, in
     beside = beside or surplus
     output = completion + beside
     reasoning = max(reasoning, beside)
-    if reasoning + audio > output:
-        raise UsageError(f"{reasoning} reasoning + {audio} audio of {output} output tokens")
-    return output, reasoning, audio
+    if reasoning + audio + image > output:
+        raise UsageError(
+            f"{reasoning} reasoning + {audio} audio + {image} image of {output} output tokens"
+        )
+    return output, reasoning, audio, image
 
 
 def _agree_on_count(what: str, counts: Iterable[int]) -> int:

@@ -27,6 +27,7 @@ class UsageCount(Enum):
     THOUGHT_BESIDE = auto()
     AUDIO_IN = auto()  # inside the prompt
     AUDIO_OUT = auto()  # inside the completion
+    IMAGE_OUT = auto()  # inside the completion
     SEARCHES = auto()
     INCLUDED = auto()  # counted by another member, or never billed
 
@@ -49,12 +50,13 @@ MEMBERS: dict[str, UsageCount] = {
     **{f"{details}.cached_tokens": UsageCount.CACHED for details in _IN},
     **{f"{details}.audio_tokens": UsageCount.AUDIO_IN for details in _IN},
     **{f"{details}.audio_tokens": UsageCount.AUDIO_OUT for details in _OUT},
+    **{f"{details}.image_tokens": UsageCount.IMAGE_OUT for details in _OUT},
     **{f"{details}.reasoning_tokens": UsageCount.THOUGHT for details in _OUT},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED
        for details in _IN for part in ("text", "image", "video", "multimodal", "file")},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED
        for details in _OUT
-       for part in ("text", "image", "video", "accepted_prediction", "rejected_prediction")},
+       for part in ("text", "video", "accepted_prediction", "rejected_prediction")},
     # Anthropic, and translations of it.
     "cache_read_input_tokens": UsageCount.CACHED,
     "cache_creation_input_tokens": UsageCount.WRITTEN,
@@ -108,6 +110,12 @@ MEMBERS: dict[str, UsageCount] = {
     "image_pixels": UsageCount.INCLUDED,
     "video_pixels": UsageCount.INCLUDED,
 }  # fmt: skip
+# Lists of counts by a member's word, as in Gemini's own API; the table names their totals.
+BY_MODALITY: dict[tuple[str, str], UsageCount] = {
+    ("promptTokensDetails", "AUDIO"): UsageCount.AUDIO_IN,
+    ("candidatesTokensDetails", "AUDIO"): UsageCount.AUDIO_OUT,
+    ("candidatesTokensDetails", "IMAGE"): UsageCount.IMAGE_OUT,
+}
 OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
 # Times, money and rates, which providers tell beside counts.
 _NO_COUNTS = ("time", "_s", "_ms", "_us", "seconds", "latency", "cost", "_usd", "_ticks",

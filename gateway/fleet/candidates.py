@@ -24,6 +24,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN, counted_tokens
 from router.reasons import Reason, Rejection
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
@@ -62,6 +63,7 @@ class _RequestTerms(msgspec.Struct, frozen=True):
     """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
 
     request: RoutingRequest
+    media: ReachableMedia
     tokens: TokenCounts
     output: int
     counted: int
@@ -125,6 +127,7 @@ class CandidateBuilder:
             costs = [cost_pusd(tokens, quote.price) for quote in compared]
         asked = _RequestTerms(
             request,
+            media_of(request),
             tokens,
             output_bound(request),
             counted_tokens(request),
@@ -245,8 +248,7 @@ class CandidateBuilder:
                 bound = quote.bound_pusd(
                     request.prompt_tokens_bound,
                     (asked.output + allowance) * request.n,
-                    has_sound=request.has_sound,
-                    text_prompt=request.text_prompt,
+                    media=asked.media,
                 )
             else:
                 expected = cost_pusd(asked.tokens, price)
@@ -352,6 +354,15 @@ def likely_prompt_tokens(request: RoutingRequest) -> int:
     return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
 
 
+def media_of(request: RoutingRequest) -> ReachableMedia:
+    """The kinds of tokens beside text that the request can be charged for."""
+    return ReachableMedia(
+        audio_input=request.has_sound and not request.text_prompt,
+        audio_output=request.has_sound,
+        images=not request.without_pictures,
+    )
+
+
 def api_bound_pusd(
     price: Price,
     request: RoutingRequest,
@@ -373,8 +384,7 @@ def api_bound_pusd(
         prompt_tokens=request.prompt_tokens_bound,
         output_tokens=(output_tokens + allowance_tokens) * request.n,
         tiers=tiers,
-        audio=request.has_sound,
-        text_prompt=request.text_prompt,
+        media=media_of(request),
     )
 
 

@@ -2,9 +2,12 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.chat_sound import measure_sounds
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
@@ -18,7 +21,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.prompt_parts import count_files, is_named, sends_sound, spelled_name
+from gateway.kinds.prompt_parts import count_files, sends_sound
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -41,7 +44,6 @@ from router.types import Feature
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
-_SPOKEN = spelled_name("audio")
 
 
 def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
@@ -59,6 +61,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
     options = options_of(members, stream=stream)
+    modalities = _modalities(members) if "modalities" in members else None
+    hears = sends_sound(prompt)
     return InferenceRequest(
         kind=_CHAT,
         path="/chat/completions",
@@ -74,17 +78,26 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         session=session_of(members, session),
         members=members,
         media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
-        has_sound=_asks_for_sound(members) or sends_sound(prompt),
-        text_prompt=not sends_sound(prompt),
+        has_sound=hears or _asks_for_sound(members, modalities),
+        text_prompt=not hears,
         files=count_files(prompt),
+        without_pictures=modalities is not None and "image" not in modalities,
     )
 
 
-def _asks_for_sound(members: Members) -> bool:
+def _modalities(members: Members) -> frozenset[str] | None:
+    """Return the kinds of output that are asked for; None where any may come."""
+    value = msgspec.json.decode(members["modalities"])
+    if value is None or "extra_body" in members:
+        return None
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        return frozenset(("audio", "image"))
+    return frozenset(word.casefold() for word in value)
+
+
+def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool:
     """Whether the answer may be spoken; `audio` states the voice of what is said."""
-    if "audio" in members:
-        return True
-    return "modalities" in members and is_named(_SPOKEN, bytes(members["modalities"]))
+    return "audio" in members or (modalities is not None and "audio" in modalities)
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
@@ -140,4 +153,5 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/completions",
     otel_operation="chat",
+    measure=measure_sounds,
 )

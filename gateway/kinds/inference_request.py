@@ -38,6 +38,9 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     has_sound: bool = False  # in the prompt, or asked for as output
     text_prompt: bool = False  # no part of the prompt can be sound
     files: int = 0  # that the target opens, or more
+    without_pictures: bool = False  # `modalities` name none
+    sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
+    sound_tokens_bound: int = 0
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -21,6 +21,7 @@ from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_of, model_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.rates import TEXT_ALONE
 from ledger.usage import tokens_of_reranking
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
@@ -109,7 +110,9 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
     """The most that an API can charge: for tokens and for searches."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
-    tokens_pusd = bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=False)
+    tokens_pusd = bound_pusd(
+        price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE
+    )
     return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
 
 

@@ -25,6 +25,7 @@ from gateway.sound.decoded_sound import LONGEST_MS
 from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.rates import WITHOUT_IMAGES
 from ledger.usage import tokens_of_transcription
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
@@ -130,7 +131,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
     """The most that an API can charge: by tokens or by seconds."""
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
     return max(
-        bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, audio=True),
+        bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, media=WITHOUT_IMAGES),
         per_unit_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
     )
 

@@ -44,6 +44,7 @@ from gateway.request.usage_checks import (
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.rates import is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.forecast import engine_seconds
@@ -312,6 +313,8 @@ def _is_partly_priced(
         if charged_terms(unread, words):
             return True
     if price.terms.complete or not KINDS[request.kind].answer_has_text:
+        return False
+    if tokens.image_output and not is_unlisted(price.terms.rates, "image_output"):
         return False
     return outcome.shown or (outcome.answer is not None and _has_picture(outcome.answer))
 

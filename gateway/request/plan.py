@@ -293,9 +293,10 @@ class RoutePlanner:
         """The prompt's estimate and its bound."""
         estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
         # An address has hardly any bytes, nor has a plain picture.
-        bound += asked.media_parts * self._picture_tokens
+        bound += asked.media_parts * self._picture_tokens + asked.sound_tokens_bound
         if asked.files:
             bound = max(bound, API_CONTEXT_TOKENS)  # more than any model takes
+        estimate += asked.sound_tokens
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)
@@ -327,6 +328,7 @@ class RoutePlanner:
             terms.barred,
             beginning_of(asked, route.salt) if route.has_own else NOTHING,
             asked.has_sound,
+            asked.without_pictures,
             asked_tier(asked.members) if "service_tier" in asked.members else "",
             asked.text_prompt,
         )

@@ -59,8 +59,10 @@ def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
         changes = {**_NO_PROMPT, "input": bounds.prompt}
     if tokens.output > bounds.output:
         audio = min(tokens.audio_output, bounds.output)
-        reasoning = min(tokens.reasoning, bounds.output - audio)
-        changes |= {"output": bounds.output, "audio_output": audio, "reasoning": reasoning}
+        image = min(tokens.image_output, bounds.output - audio)
+        reasoning = min(tokens.reasoning, bounds.output - audio - image)
+        changes |= {"output": bounds.output, "reasoning": reasoning}
+        changes |= {"audio_output": audio, "image_output": image}
     return msgspec.structs.replace(tokens, **changes)
 
 
@@ -84,14 +86,18 @@ def is_too_high(
     tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
 ) -> bool:
     """Whether the text that came has fewer bytes than so many tokens; not asked of pictures."""
-    visible = tokens.plain_output - _rejected_tokens(usage)
+    visible = tokens.plain_output + tokens.image_output - _rejected_tokens(usage)
     return visible > said_bytes + UNSEEN_TOKENS * choices
 
 
 def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
-    """With no more output than the text that came can have; thoughts and sound are no text."""
+    """With no more output than the text that came can have, and no picture: none came.
+
+    Thoughts and sound are no text.
+    """
     visible = said_bytes + UNSEEN_TOKENS * choices
-    return msgspec.structs.replace(tokens, output=visible + tokens.reasoning + tokens.audio_output)
+    output = visible + tokens.reasoning + tokens.audio_output
+    return msgspec.structs.replace(tokens, output=output, image_output=0)
 
 
 def is_worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:
@@ -99,7 +105,7 @@ def is_worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bo
 
     Half of an honest answer's bytes are more than its tokens, and its frame is some hundreds.
     """
-    visible = tokens.plain_output - UNSEEN_TOKENS * choices
+    visible = tokens.plain_output + tokens.image_output - UNSEEN_TOKENS * choices
     return is_too_low(tokens, answer_bytes) or 2 * visible > answer_bytes
 
 

@@ -79,13 +79,14 @@ class TokenKind:
     unit: PriceUnit = TOKEN
     limit: int = TOKENS_LIMIT  # of one request
     is_sound: bool = False  # no request without sound has any
+    is_picture: bool = False  # no answer without a picture has any
 
 
 class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
-    """Tokens by kind. `output` includes `reasoning` and `audio_output`.
+    """Tokens by kind. `output` includes `reasoning`, `audio_output` and `image_output`.
 
-    `input` is what the prompt has beside cached, cache writes and audio. Last, what some kinds of
-    request are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
+    `input` is what the prompt has beside cached, cache writes and audio. What some kinds of request
+    are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
     """
 
     input: int = 0
@@ -98,6 +99,7 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     audio_output: int = 0
     audio_ms: int = 0
     searches: int = 0
+    image_output: int = 0
 
     # Read for every request, so written out; a test compares them with the table.
     @property
@@ -113,7 +115,7 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     @property
     def plain_output(self) -> int:
         """The output without the kinds that are a part of it."""
-        return self.output - self.reasoning - self.audio_output
+        return self.output - self.reasoning - self.audio_output - self.image_output
 
 
 class TokenRates(msgspec.Struct, frozen=True):
@@ -131,6 +133,7 @@ class TokenRates(msgspec.Struct, frozen=True):
     reasoning: int
     audio_input: int
     audio_output: int
+    image_output: int = UNLISTED
 
     def __post_init__(self) -> None:
         for kind in PER_TOKEN[len(PER_TOKEN) - len(self.__struct_defaults__) :]:
@@ -261,6 +264,19 @@ TOKEN_KINDS: tuple[TokenKind, ...] = (
         map_terms=("input_cost_per_query",),
         unit=SEARCH,
         limit=SEARCHES_LIMIT,
+    ),
+    TokenKind(
+        "image_output",
+        "image_output_tokens",
+        Side.OUTPUT,
+        price="image_output",
+        charge="image_output",
+        meter="Image Output Tokens",
+        map_terms=("output_cost_per_image_token",),
+        genai_terms=("output_image_mtok",),
+        price_as="output",
+        part_of="output",
+        is_picture=True,
     ),
 )
 # The kinds that are priced by the token, those that are not, and where attempts keep each count.

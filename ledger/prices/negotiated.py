@@ -6,7 +6,8 @@ The first line names the columns, in any order; only `name` and prices are neede
     tier           service tier: batch, flex, priority ...; empty: standard
     above_tokens   the row's prices count for prompts above this; empty: for every prompt
     KIND_usd_per_million    KIND: input, cached, cache_write, cache_write_1h, output, reasoning,
-                            audio_input, audio_output; also _per_thousand and _per_token
+                            audio_input, audio_output, image_output; also _per_thousand and
+                            _per_token
     usd_per_request         on the standard row, as uplift_percent is: a regional surcharge
     from, until    UTC days like 2026-11-01, `until` inclusive; empty: from now, without end
     source, source_date     the contract, and the day on which it said so

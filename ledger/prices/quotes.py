@@ -5,7 +5,15 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 """
 
 from ledger.journals.records import TokenCounts
-from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
+from ledger.prices.rates import (
+    WITHOUT_SOUND,
+    Price,
+    ReachableMedia,
+    bound_pusd,
+    cost_pusd,
+    dearest_input,
+    dearest_output,
+)
 from ledger.prices.unread_terms import unlimited_terms
 
 
@@ -13,8 +21,8 @@ class PriceQuote:
     """One price, ready to multiply."""
 
     __slots__ = (
-        "_any_prompt", "_dearest_input", "_dearest_output", "_fees_bound", "_input", "_output",
-        "_request", "_unread", "price", "unread",
+        "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
+        "_input", "_output", "_request", "_unread", "price", "unread",
     )  # fmt: skip
 
     def __init__(self, price: Price, unread: tuple[str, ...] = ()) -> None:
@@ -28,7 +36,8 @@ class PriceQuote:
         self._fees_bound = terms.request_pusd + terms.searches_limit * terms.search_pusd
         self._input, self._output = rates.input, rates.output
         self._dearest_input = dearest_input(rates, audio=False)
-        self._dearest_output = dearest_output(rates, audio=False)
+        self._dearest_output = dearest_output(rates, audio=False, images=True)
+        self._dearest_text = dearest_output(rates, audio=False, images=False)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
         """What input and output tokens cost; the other kinds are not looked at."""
@@ -41,26 +50,23 @@ class PriceQuote:
         prompt_tokens: int,
         output_tokens: int,
         *,
-        has_sound: bool = False,
-        text_prompt: bool = False,
+        media: ReachableMedia = WITHOUT_SOUND,
     ) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.
 
-        `output_tokens` are those of all choices; `has_sound`: some may be of sound, or,
-        with `text_prompt`, of the output alone.
+        `output_tokens` are those of all choices; `media`: kinds beside text that may be among them.
         """
-        if self._any_prompt and not has_sound:
+        if self._any_prompt and not (media.audio_output or media.audio_input):
             return (
                 prompt_tokens * self._dearest_input
-                + output_tokens * self._dearest_output
+                + output_tokens * (self._dearest_output if media.images else self._dearest_text)
                 + self._fees_bound
             )
         return bound_pusd(
             self.price,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
-            audio=has_sound,
-            text_prompt=text_prompt,
+            media=media,
         )
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:

@@ -2,14 +2,16 @@
 
 Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a provider does not
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
-audio as text. A request whose prompt passes a threshold pays that schedule's rates for all its
-tokens. A service tier without rates is refused, never zero. Values are stored as they are.
+audio and pictures as text. A request whose prompt passes a threshold pays that schedule's rates
+for all its tokens. A service tier without rates is refused, never zero. Values are stored as they
+are.
 Sound and searches have rates of their own: a transcription is charged by its tokens where the
 answer counts them and the price lists them, else by its seconds.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
@@ -35,9 +37,18 @@ _USUAL = frozenset({"input", "cached", "output", "reasoning"})
 _SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
 _Values = Callable[[TokenCounts | TokenRates], tuple[int, ...]]
 _of_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS))
-_of_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS))
 _of_text_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS if not kind.is_sound))
-_of_text_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS if not kind.is_sound))
+_of_outputs: dict[tuple[bool, bool], _Values] = {
+    (audio, images): attrgetter(
+        *(
+            kind.price
+            for kind in OUTPUT_KINDS
+            if (audio or not kind.is_sound) and (images or not kind.is_picture)
+        )
+    )
+    for audio in (False, True)
+    for images in (False, True)
+}
 _seldom: _Values = attrgetter(*(kind.field for kind in _SELDOM))
 
 
@@ -122,6 +133,20 @@ def overlay_rates(below: Mapping[str, int], stated: Mapping[str, int]) -> dict[s
     return full
 
 
+class ReachableMedia(NamedTuple):
+    """The kinds of tokens beside text that a request can be charged for."""
+
+    audio_input: bool = True
+    audio_output: bool = True
+    images: bool = True  # in the output
+
+
+ANY_MEDIA = ReachableMedia()
+WITHOUT_SOUND = ReachableMedia(audio_input=False, audio_output=False)
+WITHOUT_IMAGES = ReachableMedia(images=False)
+TEXT_ALONE = ReachableMedia(audio_input=False, audio_output=False, images=False)
+
+
 def is_unlisted(rates: TokenRates, kind: str) -> bool:
     """Whether a kind costs just what the one it falls back on costs."""
     instead = _FALLBACK.get(kind)
@@ -155,14 +180,13 @@ def bound_pusd(
     prompt_tokens: int,
     output_tokens: int,
     tiers: Collection[str] | None = None,
-    audio: bool = True,
-    text_prompt: bool = False,
+    media: ReachableMedia = ANY_MEDIA,
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
     `output_tokens` are those of all choices. `tiers` are the service tiers the request can run in
     (`None`: any that is priced, because the provider's default may not be the standard one).
-    `audio=False` promises a request without it, `text_prompt` one that only asks for it.
+    `media`: the kinds beside text that it can be charged for.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
@@ -174,9 +198,12 @@ def bound_pusd(
     if not reachable:
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
     pusd = (
-        prompt_tokens
-        * max(dearest_input(rates, audio=audio and not text_prompt) for rates in reachable)
-        + output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
+        prompt_tokens * max(dearest_input(rates, audio=media.audio_input) for rates in reachable)
+        + output_tokens
+        * max(
+            dearest_output(rates, audio=media.audio_output, images=media.images)
+            for rates in reachable
+        )
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd
     )
@@ -222,9 +249,9 @@ def dearest_input(rates: TokenRates, *, audio: bool) -> int:
     return max(_of_prompt(rates) if audio else _of_text_prompt(rates))
 
 
-def dearest_output(rates: TokenRates, *, audio: bool) -> int:
-    """The most that a token of the output can cost; without `audio`, a token of its text."""
-    return max(_of_output(rates) if audio else _of_text_output(rates))
+def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
+    """The most that a token of the output can cost; without `audio` or `images`, of the rest."""
+    return max(_of_outputs[audio, images](rates))
 
 
 def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> int:

@@ -56,6 +56,24 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         | details(text_tokens=20, audio_tokens=80, image_tokens=0)
         | details("completion", text_tokens=30, audio_tokens=60),
         T(20, output=90, audio_input=80, audio_output=60)),
+    "openai: a picture made": (
+        openai(12, 1300) | details("completion", image_tokens=1290),
+        T(12, output=1300, image_output=1290)),
+    "openai: pictures of the images endpoint": (
+        {"input_tokens": 50, "output_tokens": 4160, "total_tokens": 4210,
+         "input_tokens_details": {"text_tokens": 10, "image_tokens": 40},
+         "output_tokens_details": {"text_tokens": 0, "image_tokens": 4160}},
+        T(50, output=4160, image_output=4160)),
+    "gemini: pictures, sound and thoughts": (
+        {"promptTokenCount": 40, "candidatesTokenCount": 1400, "thoughtsTokenCount": 100,
+         "totalTokenCount": 1540,
+         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 10},
+                                 {"modality": "AUDIO", "tokenCount": 30}],
+         "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 60},
+                                     {"modality": "IMAGE", "tokenCount": 700},
+                                     {"modality": "IMAGE", "tokenCount": 590},
+                                     {"modality": "AUDIO", "tokenCount": 50}]},
+        T(10, output=1500, reasoning=100, audio_input=30, audio_output=50, image_output=1290)),
     "openai: a prediction": (
         openai(500, 70)
         | details("completion", accepted_prediction_tokens=40, rejected_prediction_tokens=20),

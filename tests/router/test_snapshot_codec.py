@@ -28,7 +28,7 @@ from router.types import (
 )
 
 # Of version 1: whoever changes a class changes the version, or old records mean something else.
-FIELDS = {RoutingRequest: 18, Policy: 7, Candidate: 17, EngineState: 23, ApiState: 10, Slo: 4,
+FIELDS = {RoutingRequest: 19, Policy: 7, Candidate: 17, EngineState: 23, ApiState: 10, Slo: 4,
           StepModel: 5, OutputMoments: 4, RequestUnits: 6}  # fmt: skip
 STEP = StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3)
 CHAT = frozenset({RequestKind.CHAT})
@@ -75,6 +75,8 @@ def test_the_version_stands_for_these_fields(kind) -> None:
         {"preferred": Preference(frozenset({"x/m"}), Reason.CANARY)},
         {"barred": {"x/m": (Reason.QUALITY, "loses 4 %")}},
         {"has_sound": True, "text_prompt": True},
+        {"has_sound": True},
+        {"without_pictures": True, "service_tier": "flex"},
     ],
 )
 def test_what_was_frozen_comes_back(changes) -> None:

@@ -78,3 +78,20 @@ def test_the_schema_bounds_choices_as_the_gateway_does() -> None:
     body = SPEC.paths[CHAT_PATH].described.body(5)
     assert body["properties"]["n"]["maximum"] == 5
     assert body["required"] == ["model", "messages"]
+
+
+@pytest.mark.parametrize(
+    ("modalities", "has_sound", "without_pictures"),
+    [
+        ("null", False, False),
+        ('["text"]', False, True),
+        ('["text", "image"]', False, False),
+        ('["TEXT", "IMAGE"]', False, False),
+        ('["text", "\\u0061udio"]', True, True),
+        ("7", True, False),
+    ],
+)
+def test_kinds_of_output_that_are_asked_for(modalities, has_sound, without_pictures) -> None:
+    body = f'{{"model": "m", "modalities": {modalities}, "messages": [{{"role": "user"}}]}}'
+    asked = read_chat(decode_members(body.encode()), max_n=1, session=None)
+    assert (asked.has_sound, asked.without_pictures) == (has_sound, without_pictures)

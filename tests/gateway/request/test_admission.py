@@ -1,6 +1,7 @@
 """Hard budgets: refused once and by name, never exceeded, and no money stays held."""
 
 import asyncio
+import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
+from backends.engine.silence import wav
 from gateway.errors import RequestError
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.request.admission import BudgetAdmission, scopes
@@ -130,6 +132,23 @@ def test_pictures_are_held_for_although_they_have_hardly_any_bytes(
             messages = [{"role": "user", "content": [SHOWN] * shown}]
             answer = stack.chat("api", messages=messages, max_tokens=1)
             assert answer.status_code == expected, answer.text
+
+
+@pytest.mark.parametrize(("head", "status"), [(b"RIFF", 400), (b"none", 429)])
+def test_sound_in_a_chat_is_held_at_its_length_where_it_can_be_decoded(
+    run_stack, head, status
+) -> None:
+    """Two seconds are 85,000 bytes of text: as tokens more than the budget of the day.
+
+    The simulated provider, once it is asked, refuses sound.
+    """
+    data = base64.b64encode(head + wav(2.0)[4:]).decode()
+    part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    with run_stack(budgets=TIGHT) as stack:
+        messages = [{"role": "user", "content": [part]}]
+        answer = stack.chat("api", messages=messages, max_tokens=1)
+        assert answer.status_code == status, answer.text
+        assert ("unsupported content part" in answer.text) is (status == 400)
 
 
 def test_another_team_is_not_refused(tight) -> None:

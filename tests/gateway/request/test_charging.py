@@ -541,3 +541,19 @@ def test_what_costs_nothing_owes_no_fee():
 def test_a_tier_that_was_asked_for_and_not_told_is_flagged(said, unlisted, flagged):
     outcome = AttemptOutcome("finished", 200, usage=USAGE, usage_final=True, tier=said)
     assert api(outcome, unlisted_tier=unlisted).unknown_tier is flagged
+
+
+PICTURED = msgspec.structs.replace(
+    PRICE.terms, rates=rates_from({"input": 1, "output": 2, "image_output": 30})
+)
+MADE = {"completion_tokens_details": {"image_tokens": 8}}
+
+
+@pytest.mark.parametrize(
+    ("terms", "more", "partly"),
+    [(PICTURED, MADE, False), (PICTURED, {}, True), (PRICE.terms, MADE, True)],
+)
+def test_a_picture_is_priced_where_its_tokens_are_told_and_listed(terms, more, partly):
+    price = msgspec.structs.replace(PRICE, terms=terms)
+    outcome = AttemptOutcome("finished", 200, usage=USAGE | more, usage_final=True, answer=SHOWN)
+    assert api(outcome, price=price).partly_priced is partly

@@ -191,3 +191,17 @@ def test_a_tier_without_a_price_is_refused_where_a_hard_budget_counts(run_stack,
         ads = stack.key("ads", team="ads").token  # without a budget
         (row,) = stack.settled(stack.chat("api", ads, **asked))
         assert row["flag"] == "unknown_tier"
+
+
+def test_sound_that_was_decoded_is_held_by_its_length(identity, stack) -> None:
+    """Its bytes are no tokens; what they hold was counted where it was decoded."""
+    planner = stack.planner
+    body = b'{"model": "api", "messages": [{"role": "user", "content": "hi"}]}'
+    asked = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(body, "json", None, max_n=8))
+    heard = msgspec.structs.replace(asked, sound_tokens=600, sound_tokens_bound=3050)
+    plain, sound = [
+        planner.plan("req_1", request, identity, clock=Clock(), sticky=lambda _: None).request
+        for request in (asked, heard)
+    ]
+    assert sound.prompt_tokens - plain.prompt_tokens == 600
+    assert sound.prompt_tokens_bound - plain.prompt_tokens_bound == 3050

@@ -159,3 +159,12 @@ def test_a_usual_answer_is_not_read_again():
     assert not is_worth_reading(TokenCounts(output=100), 1, len(body))
     assert is_worth_reading(TokenCounts(output=900), 1, len(body))
     assert is_worth_reading(TokenCounts(output=1), 1, 10_000)
+
+
+def test_tokens_of_a_picture_that_nobody_saw_are_no_text() -> None:
+    tokens = TokenCounts(input=5, output=1300, image_output=1290)
+    assert is_too_high(tokens, {}, 1, 10)
+    fitted = fit_text(tokens, 1, 10)
+    assert (fitted.output, fitted.image_output) == (10 + 64, 0)
+    held = fit_tokens(tokens, UsageBounds(1, 500, True, 10))
+    assert (held.output, held.image_output, held.plain_output) == (500, 500, 0)

@@ -9,6 +9,7 @@ from ledger.prices.rates import (
     KINDS,
     Price,
     PriceTerms,
+    ReachableMedia,
     TierRates,
     TokenRates,
     bound_pusd,
@@ -34,22 +35,14 @@ TERMS = st.builds(
 
 @given(
     terms=TERMS, prompt=st.integers(0, 2000), output=st.integers(0, 2000), n=st.integers(1, 8),
-    has_sound=st.booleans(), text_prompt=st.booleans(),
+    media=st.builds(ReachableMedia, st.booleans(), st.booleans(), st.booleans()),
 )  # fmt: skip
-def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, has_sound, text_prompt) -> None:
+def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, media) -> None:
     price = Price(1, "x/m", "test", 0, terms)
     quote, tokens = PriceQuote(price), TokenCounts(input=prompt, output=output)
     assert quote.cost_pusd(tokens) == cost_pusd(tokens, price)
-    assert quote.bound_pusd(
-        prompt, n * output, has_sound=has_sound, text_prompt=text_prompt
-    ) == bound_pusd(
-        price,
-        prompt_tokens=prompt,
-        output_tokens=output,
-        n=n,
-        audio=has_sound,
-        text_prompt=text_prompt,
-    )
+    made = {"prompt_tokens": prompt, "output_tokens": n * output, "media": media}
+    assert quote.bound_pusd(**made) == bound_pusd(price, **made)
 
 
 @given(terms=TERMS, searches=st.integers(0, 60))

@@ -6,6 +6,8 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.rates import (
     KINDS,
     STANDARD,
+    TEXT_ALONE,
+    WITHOUT_SOUND,
     Price,
     PriceError,
     PriceTerms,
@@ -121,8 +123,12 @@ def test_the_bound_takes_only_what_the_request_can_reach():
     assert bound_pusd(LONG, **full, tiers=(STANDARD,)) == 100 * 10 + 10 * 30
     assert bound_pusd(LONG, **full, tiers=("priority",)) == 100 * 25 + 10 * 75
     voice = price({"input": 1, "output": 2, "audio_input": 30, "audio_output": 60})
-    assert bound_pusd(voice, **full, audio=False) == 100 + 20
+    assert bound_pusd(voice, **full, media=WITHOUT_SOUND) == 100 + 20
     assert bound_pusd(voice, **full) == 3000 + 600
+    sketch = price({"input": 1, "output": 2, "image_output": 60})
+    assert bound_pusd(sketch, **full, media=WITHOUT_SOUND) == 100 + 600
+    assert bound_pusd(sketch, **full, media=TEXT_ALONE) == 100 + 20
+    assert cost_pusd(TokenCounts(input=1, output=10, image_output=4), sketch) == 1 + 12 + 240
 
 
 RATES = st.fixed_dictionaries(
@@ -157,7 +163,8 @@ def usages(draw):
     output = draw(st.integers(0, 100_000))
     reasoning = draw(st.integers(0, output))
     audio = draw(st.integers(0, output - reasoning))
-    return TokenCounts(*kinds[:4], output, reasoning, kinds[4], audio)
+    image = draw(st.integers(0, output - reasoning - audio))
+    return TokenCounts(*kinds[:4], output, reasoning, kinds[4], audio, image_output=image)
 
 
 @given(prices(), usages(), st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 8))
@@ -165,7 +172,7 @@ def test_no_settle_exceeds_its_bound_in_any_tier(model, tokens, spare_prompt, sp
     bound = bound_pusd(
         model,
         prompt_tokens=prompt_tokens(tokens) + spare_prompt,
-        output_tokens=(-(-tokens.output // n) + spare_output) * n,
+        output_tokens=n * (-(-tokens.output // n) + spare_output),
     )
     tiers = {STANDARD, *(schedule.tier for schedule in model.terms.schedules)}
     for tier in tiers:
@@ -195,7 +202,8 @@ def test_a_cost_is_the_sum_over_kinds_written_out(model, tokens, tier):
         "cached": tokens.cached,
         "cache_write": tokens.cache_write,
         "cache_write_1h": tokens.cache_write_1h,
-        "output": tokens.output - tokens.reasoning - tokens.audio_output,
+        "output": tokens.plain_output,
+        "image_output": tokens.image_output,
         "reasoning": tokens.reasoning,
         "audio_input": tokens.audio_input,
         "audio_output": tokens.audio_output,

@@ -34,7 +34,8 @@ from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.types import Feature
 
-LATER = {"has_sound", "text_prompt"}  # members that came after this ledger was written
+# Members that came after this ledger was written.
+LATER = {"has_sound", "without_pictures", "service_tier", "text_prompt"}
 BY_PLACE = (
     (packed, "_REASONS"),
     (packed, "_FEATURES"),

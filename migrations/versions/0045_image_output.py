@@ -1,0 +1,19 @@
+"""An attempt keeps its output tokens that are of pictures."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0045"
+down_revision = "0044"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Nullable and without a default: no row is rewritten, however many there are."""
+    op.add_column("attempts", sa.Column("image_output_tokens", sa.Integer(), nullable=True))
+
+
+def downgrade() -> None:
+    with op.batch_alter_table("attempts") as batch:
+        batch.drop_column("image_output_tokens")
