@@ -46,6 +46,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
+    limits: ModelLimits | None = None  # of the model, where they are stated
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -170,7 +171,11 @@ class CandidateBuilder:
         price = self._prices.find(name, self._quoted_us[0])
         quote = None
         if price is not None:
-            quote = PriceQuote(price, self._prices.unread_terms(price, self._quoted_us[0]))
+            quote = PriceQuote(
+                price,
+                self._prices.unread_terms(price, self._quoted_us[0]),
+                self._limits.get(price.name.partition("#")[0]),
+            )
         if len(self._quoted) < PRICED_LIMIT:
             self._quoted[name] = quote
         return quote
@@ -222,13 +227,13 @@ class CandidateBuilder:
         sight = self._apis.get(row)
         if sight is None:
             sight = self._apis[row] = self._sights.api(row)
-        price = expected = bound = None
+        price = expected = bound = limits = None
         allowance = self._overruns.allowance(target.name, asked.now_s)
         unread: tuple[str, ...] = ()
         unlimited = unread
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
-            price = quote.price
+            price, limits = quote.price, quote.limits
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if asked.units is None:
@@ -242,7 +247,6 @@ class CandidateBuilder:
                 expected = cost_pusd(asked.tokens, price)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
-                limits = self._limits.get(price.name.partition("#")[0])
                 longest = OUTPUT_BOUND_TOKENS
                 if limits:
                     longest = limits.max_output_tokens(request.prompt_tokens_bound)
@@ -265,7 +269,7 @@ class CandidateBuilder:
         )
         return CandidateSnapshot(
             target, price, candidate, open_end,
-            allowance_tokens=allowance, unread=unread, unlimited=unlimited,
+            allowance_tokens=allowance, unread=unread, unlimited=unlimited, limits=limits,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

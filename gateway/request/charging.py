@@ -25,6 +25,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import unseen_output
 from gateway.request.hidden_output import HiddenOutput
+from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
     UsageReading,
@@ -55,12 +56,16 @@ _NOTHING = TokenCounts()
 
 
 class _BookedUsage(NamedTuple):
-    """The booked tokens; `claim` has the target's own figures, where they are disputed."""
+    """The booked tokens; `claim` has the target's own figures, where they are disputed.
+
+    `within_text` are those figures with no more output than the text that came can have.
+    """
 
     tokens: TokenCounts
     basis: Basis
     disputed: bool
     claim: TokenCounts | None = None
+    within_text: TokenCounts | None = None
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
@@ -78,6 +83,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     overrun_tokens: int = 0  # of a choice: output beyond what was held for
     partly_priced: bool = False  # it may have been charged what its price does not say
     unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
+    plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
 
 
 def charge(
@@ -107,7 +113,7 @@ def charge(
         if found.basis == "bound" and outcome.is_given_up:
             return replace(bill, unseen=True)
         return bill
-    tokens, basis, disputed, _ = found
+    tokens, basis, disputed, _, _ = found
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
         return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
@@ -166,7 +172,7 @@ def _api_tokens(
             tokens, basis = _within_text(found, contradiction, attempt, outcome, ratio), "estimated"
         fitted = fit_tokens(tokens, bounds_of(attempt))
         return _BookedUsage(
-            fitted, basis if fitted == tokens else "bound", True, claim=found.tokens
+            fitted, basis if fitted == tokens else "bound", True, found.tokens, tokens
         )
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
     disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
@@ -235,7 +241,7 @@ def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
 
 def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) -> AttemptCharge:
     """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
-    tokens, basis, disputed, claim = counted
+    tokens, basis, disputed, claim, within_text = counted
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = printable_text(word) if isinstance(word, str) else None
@@ -246,15 +252,20 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
+    told = within_text or tokens
     held, overrun = attempt.step.frozen.candidate.bound_pusd, 0
     if held and cost > held:
         overrun = 0 if disputed else _overrun_tokens(attempt, tokens)
         disputed = disputed or _exceeds_units(attempt, tokens)
         tokens, cost = _within_hold(attempt, tokens, price, tier, held)
         basis = "bound"
+    plausible = None
+    if claimed > cost:
+        plausible = plausible_of(attempt, told, tier, booked_pusd=cost, claimed_pusd=claimed)
     return AttemptCharge(
         tokens, basis, 0, cost, tier, unknown_tier=not listed, disputed=disputed,
         claimed_pusd=claimed if claimed > cost else None,
+        plausible_pusd=plausible,
         overrun_tokens=overrun,
         partly_read=has_unread(outcome.usage or {}),
         partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),

@@ -117,7 +117,9 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
     where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.
     `partly_priced`: it may have been charged what its price does not say. `unseen`: the attempt was
-    given up, what the target made of it is not known, and its bound was booked.
+    given up, what the target made of it is not known, and its bound was booked. `plausible_pusd`:
+    the part of what is claimed beyond `cost_pusd` that the model can have made, by its stated
+    limits; None where that was not told.
     """
 
     attempt_id: str
@@ -141,6 +143,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     partly_read: bool = False
     partly_priced: bool = False
     unseen: bool = False
+    plausible_pusd: int | None = None
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

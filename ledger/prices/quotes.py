@@ -5,6 +5,7 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 """
 
 from ledger.journals.records import TokenCounts
+from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
 from ledger.prices.unread_terms import unlimited_terms
 
@@ -14,12 +15,18 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_fees_bound", "_input", "_output",
-        "_request", "_unread", "price", "unread",
+        "_request", "_unread", "limits", "price", "unread",
     )  # fmt: skip
 
-    def __init__(self, price: Price, unread: tuple[str, ...] = ()) -> None:
-        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`)."""
+    def __init__(
+        self, price: Price, unread: tuple[str, ...] = (), limits: ModelLimits | None = None
+    ) -> None:
+        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`).
+
+        `limits` are its model's, None where nobody states them.
+        """
         self.price = price
+        self.limits = limits
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates

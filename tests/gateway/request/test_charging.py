@@ -65,6 +65,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         open_end=more.get("open_end"),
         allowance_tokens=more.get("allowance_tokens", 0),
         unread=more.get("unread", ()),
+        limits=more.get("limits"),
     )
     plan = SimpleNamespace(
         request_id="r",
