@@ -169,7 +169,7 @@ def _groups(ids: Sequence[str]) -> list[Sequence[str]]:
     return [ids[start : start + IDS_PER_QUERY] for start in range(0, len(ids), IDS_PER_QUERY)]
 
 
-_SELECT: Select[Any] = select(
+_COLUMNS: tuple[Any, ...] = (
     ClaimRow.attempt_id,
     ClaimRow.settled_us,
     AttemptRow.team_id,
@@ -182,4 +182,5 @@ _SELECT: Select[Any] = select(
     ClaimRow.resolution,
     ClaimRow.resolved_us,
     ClaimRow.resolved_by,
-).join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)
+)
+_SELECT = select(*_COLUMNS).join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)

@@ -50,8 +50,8 @@ def test_a_claim_is_listed_until_somebody_waives_it(run) -> None:
     text = run("claims").stdout
     assert "r1.1" in text
     (claim,) = json.loads(run("claims", "--json").stdout)
-    amounts = [float(claim[f"{name}_usd"]) for name in ("booked", "claimed", "plausible", "counted")]
-    assert amounts == [2, 5, 1, 1]
+    names = ("booked", "claimed", "plausible", "counted")
+    assert [float(claim[f"{name}_usd"]) for name in names] == [2, 5, 1, 1]
     assert json.loads(run("claims", "--team", "other", "--json").stdout) == []
     done = run("waive", "r1.1", "--by", "ann")
     assert done.stdout == "1 claim waived: $1.00 of budgets is free.\n"
