@@ -44,7 +44,7 @@ from gateway.request.usage_checks import (
 )
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
-from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.book import Price, cost_pusd, dearest_tier, tier_cost_pusd, tier_of
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.forecast import engine_seconds
@@ -69,7 +69,10 @@ class _BookedUsage(NamedTuple):
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
-    """`cost_pusd` is None without a price or a rate; `tier` is what the answer named."""
+    """`cost_pusd` is None without a price or a rate; `tier` is what the answer named.
+
+    Of an answer that named none and is booked at its bound, it is the dearest: its hold's.
+    """
 
     tokens: TokenCounts
     basis: Basis
@@ -250,6 +253,8 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     if tokens == _NOTHING and not outcome.billable:  # no fee either: no request was taken
         return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
+    if tier is None and _is_whole_bound(attempt, counted):
+        tier = dearest_tier(tokens, price)  # it may have run in any: its hold is made of that one
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
     told = within_text or tokens
@@ -270,6 +275,12 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         partly_read=has_unread(outcome.usage or {}),
         partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
     )  # fmt: skip
+
+
+def _is_whole_bound(attempt: Attempt, counted: _BookedUsage) -> bool:
+    """Whether nothing was told, so that all that was held for is booked."""
+    units = KINDS[attempt.plan.request.kind].units
+    return counted.basis == "bound" and counted.claim is None and units is None
 
 
 def _overrun_tokens(attempt: Attempt, tokens: TokenCounts) -> int:

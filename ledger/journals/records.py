@@ -112,7 +112,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
 
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
     (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
-    `tier` is the service tier that the answer named; `unknown_tier`: the price does not list it,
+    `tier` is the service tier that the answer named, of one that named none and is booked at
+    its bound the tier that its hold was made of; `unknown_tier`: the price does not list it,
     so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
     by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
     where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.

@@ -98,7 +98,7 @@ class AttemptRow(LedgerBase):
     # unpriced | lost | disputed | over_bound | unknown_tier | late | partly_read | partly_priced |
     # unseen
     flag: Mapped[str | None]
-    tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
+    tier: Mapped[str | None]  # that the answer named, else its hold's if booked at its bound
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
 
