@@ -73,9 +73,10 @@ TERMS: dict[str, Term] = {
     "budget": Term(
         "Budget",
         "A limit on spend in a window of its own calendar. Held is what requests under way may "
-        "cost at most; a hard budget refuses before spent and held exceed the limit. A default "
+        "cost at most, claimed what providers may bill beyond what was booked, until it is "
+        "reconciled; a hard budget refuses before the three exceed the limit. A default "
         "(`user:*`) gives everybody without one of their own the same limit.",
-        "left = limit - spent - held",
+        "left = limit - spent - held - claimed",
         rows="budgets#every",
     ),
     "forecast": Term(

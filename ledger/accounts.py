@@ -146,6 +146,11 @@ def surplus_pusd(settled: AttemptSettled) -> int:
     return max(0, settled.claimed_pusd - settled.cost_pusd)
 
 
+def counted_claim_pusd(settled: AttemptSettled) -> int:
+    """Return how much of the surplus budgets count until it is reconciled."""
+    return max(0, min(surplus_pusd(settled), settled.plausible_pusd or 0))
+
+
 def postings_for_suspense(opened: AttemptOpened) -> tuple[Posting, ...]:
     """The hold's full amount, kept until evidence comes. Own engines owe by contract: nothing."""
     return balanced(_suspense_lines(opened))

@@ -1,11 +1,14 @@
-"""Budgets as bars of their limits: spent, held, and a tick where the window is forecast to end."""
+"""Budgets as bars of their limits: spent, held, claimed.
+
+A tick stands where the window is forecast to end.
+"""
 
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, clean, colour_encoding, inline_data, money_unit
 from dashboard.theme import API, DOWN, OWN, inks
 
-SPENT, HELD, OVER = "spent", "held", "over the limit"
+SPENT, HELD, CLAIMED, OVER = "spent", "held", "claimed", "over the limit"
 MOST = 2.0  # of the limit, to the right of which bars are cut
 
 
@@ -15,7 +18,7 @@ def bars(records: Records) -> Chart:
     end = max([1.05, *(record["high"] for record in records)])
     end = min(MOST, max([end, *(1.05 * (record["forecast"] or 0) for record in records)]))
     base = alt.Chart(inline_data(records), height=alt.Step(30))
-    colours = {SPENT: OWN, HELD: inks().idle, OVER: DOWN}
+    colours = {SPENT: OWN, HELD: inks().idle, CLAIMED: API, OVER: DOWN}
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=190, ticks=False))
     x = alt.X(
         "low:Q",

@@ -1,4 +1,4 @@
-"""Budgets: every budget's window, spent, held and left, and where it will end."""
+"""Budgets: every budget's window, spent, held, claimed and left, and where it will end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -56,7 +56,7 @@ def show_glance(view: DashboardView) -> None:
     rows = [
         (
             f"{amount.scope}, this {amount.line.period}",
-            f"{formatting.percent(_share(amount.spent_pusd + amount.held_pusd, amount))} of "
+            f"{formatting.percent(_share(amount.used_pusd, amount))} of "
             + formatting.money(amount.line.limit_pusd),
             theme.LOSS if amount in over else theme.API if amount in ahead else theme.OWN,
         )
@@ -77,8 +77,7 @@ def rank_budgets(found: Sequence[BudgetState], at_us: int) -> list[BudgetState]:
 
 
 def _worst(budget_state: BudgetState, at_us: int) -> float:
-    used = budget_state.spent_pusd + budget_state.held_pusd
-    return _share(max(used, budget_state.forecast_pusd(at_us) or 0), budget_state)
+    return _share(max(budget_state.used_pusd, budget_state.forecast_pusd(at_us) or 0), budget_state)
 
 
 def _share(pusd: int, budget_state: BudgetState) -> float:
@@ -96,11 +95,13 @@ def records(found: Sequence[BudgetState], at_us: int) -> list[dict[str, Any]]:
         whole = {"name": name, "limit": formatting.money(state.line.limit_pusd), "told": told}
         spent = _share(state.spent_pusd, state)
         held = _share(state.spent_pusd + state.held_pusd, state)
+        used = _share(state.used_pusd, state)
         ahead = None if forecast is None else _share(forecast, state)
         for kind, low, high, pusd, tick in (
             (budgets.SPENT, 0.0, min(spent, 1.0), state.spent_pusd, ahead),
             (budgets.HELD, min(spent, 1.0), min(held, 1.0), state.held_pusd, None),
-            (budgets.OVER, 1.0, held, max(0, -state.remaining_pusd), None),
+            (budgets.CLAIMED, min(held, 1.0), min(used, 1.0), state.claimed_pusd, None),
+            (budgets.OVER, 1.0, used, max(0, -state.remaining_pusd), None),
         ):
             if tick is not None or high > low or kind == budgets.SPENT:
                 made.append(
@@ -149,7 +150,8 @@ def _group_budgets(
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
     rows = [row(amount, at_us) for amount in spent]
     columns = {formatting.zoned("window ends"): time_column()}
-    for name in ("limit", "spent", "held", "left", "forecast"):  # a limit has no need of pico
+    amounts = ("limit", "spent", "held", "claimed", "left", "forecast")
+    for name in amounts:  # a limit has no need of pico
         columns |= money_columns(rows, (name,))
     st.subheader("Every budget", anchor="every")
     theme.table(rows, about="budget", column_config=columns)
@@ -163,6 +165,7 @@ def row(budget_state: BudgetState, at_us: int) -> dict[str, Any]:
         "limit": shown_amount(budget_state.line.limit_pusd),
         "spent": shown_amount(budget_state.spent_pusd),
         "held": shown_amount(budget_state.held_pusd),
+        "claimed": shown_amount(budget_state.claimed_pusd),
         "left": shown_amount(budget_state.remaining_pusd),
         "forecast": None if forecast is None else shown_amount(forecast),
         formatting.zoned("window ends"): formatting.instant(budget_state.window.end_s * 10**6),

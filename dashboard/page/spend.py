@@ -14,6 +14,7 @@ import streamlit as st
 from dashboard import downloads, facets, formatting, theme
 from dashboard.charts import plots, spend, timeline
 from dashboard.data import reads, tags
+from dashboard.data.claims import claimed
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
     dollars,
@@ -27,6 +28,7 @@ from dashboard.figures import (
     time_column,
 )
 from dashboard.sections import movement, team
+from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
@@ -256,6 +258,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
     if disputed := sum(mark.attempts for mark in marks if mark.flag == DISPUTED):
         answers = formatting.plural(disputed, "answer")
         st.warning(f"Of {answers} the target reported usage that cannot be: flag `{DISPUTED}`.")
+    _show_claims(claimed(view))
     key = where.pop("key", None)
     found: list[AttemptDetail] = []
     if facets.is_present(survey.cells, chosen):
@@ -278,7 +281,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, ("cost", "at the comparator")),
+            **money_columns(frame, ("cost", "at the comparator", "claimed")),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )
@@ -289,6 +292,16 @@ def _requests(view: DashboardView, survey: Survey) -> None:
     chosen_rows = event["selection"]["rows"]
     if chosen_rows and chosen_rows[0] < len(found):
         _detail(view, found[chosen_rows[0]])
+
+
+def _show_claims(total: ClaimTotal) -> None:
+    """What providers say beyond what is booked: a sum beside it, part of neither spend nor bill."""
+    if total.attempts:
+        answers = formatting.plural(total.attempts, "answer")
+        st.warning(
+            f"Of {answers} providers claim {formatting.money(total.surplus_pusd)} beyond what is "
+            "booked: in dispute, and no part of the spend above.".replace("$", r"\$")
+        )
 
 
 def _keys(view: DashboardView, team: str | None) -> list[str]:
@@ -330,6 +343,7 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
             "why": formatting.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",
+            "claimed": None if row.claimed_pusd is None else shown_amount(row.claimed_pusd),
             "flag": row.flag or "",
             "request": row.request_id,
         }
@@ -355,6 +369,11 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                         None,
                     ),
                     ("Tokens counted", row.basis or "not settled", None),
+                    *(
+                        [("Its provider claims", formatting.money(row.claimed_pusd), None)]
+                        if row.claimed_pusd is not None
+                        else []
+                    ),
                     ("Cached input tokens", formatting.count(row.cached_tokens), None),
                     *(
                         (

@@ -21,6 +21,7 @@ from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
 from gateway.request.outcome_evidence import REFUSED
+from gateway.request.plausible_claims import ClaimTerms, plausible_pusd, plausible_tokens
 from gateway.request.usage_checks import (
     UsageBounds,
     fit_text,
@@ -77,6 +78,7 @@ class _Charge:
     basis: Basis
     disputed: bool = False
     claim: TokenCounts | None = None  # the provider's own figures, where others are booked
+    plausible: TokenCounts | None = None  # what of these the model can have made
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +177,18 @@ class LineSettlement:
         """`charge` is `None` where the provider did no work."""
         found = charge or _Charge(_NOTHING, "estimated")
         price = self.prices.get(opening.price_version or 0)
-        cost, claimed, listed = None, 0, True
+        cost, claimed, plausible, listed = None, 0, None, True
         if price is not None and charge is None:
             cost = 0  # nor a fee
         elif price is not None:
             cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
             if found.claim is not None:
                 claimed, _ = tier_cost_pusd(found.claim, price, BATCH_TIER)
+            if claimed > cost:
+                plausible = plausible_pusd(
+                    found.plausible or found.tokens, price, BATCH_TIER,
+                    booked_pusd=cost, claimed_pusd=claimed,
+                )  # fmt: skip
         return AttemptSettled(
             attempt_id=line.attempt_id,
             settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
@@ -198,6 +205,7 @@ class LineSettlement:
             unknown_tier=not listed,
             disputed=found.disputed,
             claimed_pusd=claimed if cost is not None and claimed > cost else None,
+            plausible_pusd=plausible,
             # What a line asked for is not kept: charges of any request are told, no others.
             partly_priced=bool(cost)
             and price is not None
@@ -247,7 +255,9 @@ def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Cha
     elif is_too_high(tokens, usage, terms.n, said) and not has_pictures(body):
         within = fit_text(tokens, terms.n, said)
     disputed = disputed or within is not tokens
+    # The map of models' limits is not at hand here: their longest answers count as not stated.
+    plausible = plausible_tokens(within, ClaimTerms(bounds, None, sent is None), 0)
     within = fit_tokens(within, bounds)
     if within == tokens:
         return _Charge(tokens, "reported")
-    return _Charge(within, "bound", disputed, claim=tokens)
+    return _Charge(within, "bound", disputed, claim=tokens, plausible=plausible)

@@ -69,6 +69,8 @@ _INVOICES = {
     "show": "invoices:show",
     "project": "invoices:project",
     "post": "invoices:post",
+    "claims": "billing_claims:list_claims",
+    "waive": "billing_claims:waive",
 }
 _PRICES = {
     "show": "prices:show",

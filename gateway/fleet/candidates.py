@@ -48,6 +48,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
     unlisted_tier: str = ""  # that the request asks for, and the price does not list
+    limits: ModelLimits | None = None  # of the model, where they are stated
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -174,7 +175,11 @@ class CandidateBuilder:
         price = self._prices.find(name, self._quoted_us[0])
         quote = None
         if price is not None:
-            quote = PriceQuote(price, self._prices.unread_terms(price, self._quoted_us[0]))
+            quote = PriceQuote(
+                price,
+                self._prices.unread_terms(price, self._quoted_us[0]),
+                self._limits.get(price.name.partition("#")[0]),
+            )
         if len(self._quoted) < PRICED_LIMIT:
             self._quoted[name] = quote
         return quote
@@ -226,18 +231,15 @@ class CandidateBuilder:
         sight = self._apis.get(row)
         if sight is None:
             sight = self._apis[row] = self._sights.api(row)
-        price = expected = bound = None
+        price = expected = bound = limits = None
         allowance = self._overruns.allowance(target.name, asked.now_s)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
-            price = quote.price
+            price, limits = quote.price, quote.limits
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
-            limits = None
-            if price.terms.reasoning_outside or request.max_tokens is None:
-                limits = self._limits.get(price.name.partition("#")[0])
             if price.terms.reasoning_outside:
                 stated = stated_overrun(price.terms, limits, request.prompt_tokens_bound)
                 allowance = max(allowance, stated)
@@ -277,6 +279,7 @@ class CandidateBuilder:
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
+            limits=limits,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

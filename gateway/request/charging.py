@@ -25,6 +25,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import unseen_output
 from gateway.request.hidden_output import HiddenOutput
+from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
     UsageReading,
@@ -43,7 +44,7 @@ from gateway.request.usage_checks import (
 )
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
-from ledger.prices.book import Price, cost_pusd, tier_cost_pusd, tier_of
+from ledger.prices.book import Price, cost_pusd, dearest_tier, tier_cost_pusd, tier_of
 from ledger.prices.rates import is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
@@ -56,16 +57,23 @@ _NOTHING = TokenCounts()
 
 
 class _BookedUsage(NamedTuple):
-    """The booked tokens; `claim` has the target's own figures, where they are disputed."""
+    """The booked tokens; `claim` has the target's own figures, where they are disputed.
+
+    `within_text` are those figures with no more output than the text that came can have.
+    """
 
     tokens: TokenCounts
     basis: Basis
     disputed: bool
     claim: TokenCounts | None = None
+    within_text: TokenCounts | None = None
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
-    """`cost_pusd` is None without a price or a rate; `tier` is what the answer named."""
+    """`cost_pusd` is None without a price or a rate; `tier` is what the answer named.
+
+    Of an answer that named none and is booked at its bound, it is the dearest: its hold's.
+    """
 
     tokens: TokenCounts
     basis: Basis
@@ -79,6 +87,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     overrun_tokens: int = 0  # of a choice: output beyond what was held for
     partly_priced: bool = False  # it may have been charged what its price does not say
     unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
+    plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
 
 
 def charge(
@@ -108,7 +117,7 @@ def charge(
         if found.basis == "bound" and outcome.is_given_up:
             return replace(bill, unseen=True)
         return bill
-    tokens, basis, disputed, _ = found
+    tokens, basis, disputed, _, _ = found
     engine = attempt.step.frozen.candidate.engine
     if engine is None or engine.step is None:
         return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
@@ -167,7 +176,7 @@ def _api_tokens(
             tokens, basis = _within_text(found, contradiction, attempt, outcome, ratio), "estimated"
         fitted = fit_tokens(tokens, bounds_of(attempt))
         return _BookedUsage(
-            fitted, basis if fitted == tokens else "bound", True, claim=found.tokens
+            fitted, basis if fitted == tokens else "bound", True, found.tokens, tokens
         )
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
     disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
@@ -236,7 +245,7 @@ def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
 
 def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) -> AttemptCharge:
     """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
-    tokens, basis, disputed, claim = counted
+    tokens, basis, disputed, claim, within_text = counted
     price = attempt.step.frozen.price
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = printable_text(word) if isinstance(word, str) else None
@@ -245,22 +254,35 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     if tokens == _NOTHING and not outcome.billable:  # no fee either: no request was taken
         return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
+    if tier is None and _is_whole_bound(attempt, counted):
+        tier = dearest_tier(tokens, price)  # it may have run in any: its hold is made of that one
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
+    told = within_text or tokens
     held, overrun = attempt.step.frozen.candidate.bound_pusd, 0
     if held and cost > held:
         overrun = 0 if disputed else _overrun_tokens(attempt, tokens)
         disputed = disputed or _exceeds_units(attempt, tokens)
         tokens, cost = _within_hold(attempt, tokens, price, tier, held)
         basis = "bound"
+    plausible = None
+    if claimed > cost:
+        plausible = plausible_of(attempt, told, tier, booked_pusd=cost, claimed_pusd=claimed)
     return AttemptCharge(
         tokens, basis, 0, cost, tier, disputed=disputed,
         unknown_tier=not listed or (tier is None and attempt.step.frozen.unlisted_tier != ""),
         claimed_pusd=claimed if claimed > cost else None,
+        plausible_pusd=plausible,
         overrun_tokens=overrun,
         partly_read=has_unread(outcome.usage or {}),
         partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
     )  # fmt: skip
+
+
+def _is_whole_bound(attempt: Attempt, counted: _BookedUsage) -> bool:
+    """Whether nothing was told, so that all that was held for is booked."""
+    units = KINDS[attempt.plan.request.kind].units
+    return counted.basis == "bound" and counted.claim is None and units is None
 
 
 def _overrun_tokens(attempt: Attempt, tokens: TokenCounts) -> int:

@@ -158,6 +158,7 @@ class UsageMeter:
             partly_read=bill.partly_read,
             partly_priced=bill.partly_priced,
             unseen=bill.unseen,
+            plausible_pusd=bill.plausible_pusd,
         )
         attempt.settled, attempt.booked = True, tokens
         attempt.tokens = prompt_tokens(tokens) + tokens.output

@@ -79,11 +79,10 @@ def _reading(
         return None  # implausible usage is not money: `basis` and the flag show it
     bounds, asked = bounds_of(attempt), attempt.plan.asked
     basis: Basis = "reported" if outcome.usage_final else "continuous"
-    # A target that searched read what it found.
-    reads_elsewhere = tokens.searches or _READ_ELSEWHERE & asked.features
+    elsewhere = reads_elsewhere(attempt, tokens)
     prompt = tokens.prompt
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt
-    if too_low and not (attempt.own or reads_elsewhere or _holds_data(asked.members)):
+    if too_low and not (attempt.own or elsewhere or _holds_data(asked.members)):
         tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
         return UsageReading(tokens, "estimated", True, usage)
     if tokens.output <= bounds.output and prompt <= bounds.prompt:
@@ -91,10 +90,15 @@ def _reading(
     said, sent = outcome.said_bytes, None
     if bounds.told and tokens.output - tokens.reasoning > bounds.output:
         said = said_bytes_of(attempt, outcome)
-    if prompt > bounds.prompt and not reads_elsewhere:
+    if prompt > bounds.prompt and not elsewhere:
         sent = sum(len(bytes(value)) for value in asked.members.values())
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     return UsageReading(tokens, basis, disputed, usage)
+
+
+def reads_elsewhere(attempt: Attempt, tokens: TokenCounts) -> bool:
+    """Return whether a target may have read more than it was sent, as what its searches found."""
+    return bool(tokens.searches or _READ_ELSEWHERE & attempt.plan.asked.features)
 
 
 def _holds_data(members: Mapping[str, Any]) -> bool:

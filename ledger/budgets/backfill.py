@@ -31,6 +31,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
+from ledger.budgets.open_claims import claimed_pusd
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.windows import CalendarWindow
 from ledger.orm.books import AttemptRow
@@ -180,9 +181,10 @@ def _move(
 
 
 def _total(connection: Connection, budget_id: str, start: int) -> int:
-    """Lock the window (made if missing) and set what it spent to the sum of its holds."""
+    """Lock the window (made if missing), set what it spent and is claimed to its holds' sums."""
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    row = {"budget_id": budget_id, "window": start, "spent_pusd": 0, "granted_pusd": 0}
+    zeros = {"spent_pusd": 0, "granted_pusd": 0, "claimed_pusd": 0}
+    row = {"budget_id": budget_id, "window": start, **zeros}
     connection.execute(add(BudgetWindowRow).on_conflict_do_nothing(), [row])
     here = and_(BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
     connection.execute(select(BudgetWindowRow.spent_pusd).where(here).with_for_update())
@@ -190,7 +192,9 @@ def _total(connection: Connection, budget_id: str, start: int) -> int:
         HoldRow.budget_id == budget_id, HoldRow.window == start
     )
     spent = int(connection.execute(total).scalar_one())
-    connection.execute(update(BudgetWindowRow).where(here).values(spent_pusd=spent))
+    claimed = claimed_pusd(connection, budget_id, start)
+    values = {"spent_pusd": spent, "claimed_pusd": claimed}
+    connection.execute(update(BudgetWindowRow).where(here).values(**values))
     return spent
 
 
@@ -204,7 +208,8 @@ def _grant(
     hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(GrantRow.host))}
     hosts.pop(NO_HOST, None)
     booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
-    left = max(0, limit_pusd - booked - sum(spent for _, spent in hosts.values()))
+    taken = booked + claimed_pusd(connection, budget_id, start)
+    left = max(0, limit_pusd - taken - sum(spent for _, spent in hosts.values()))
     total = booked
     for host, (granted, spent) in hosts.items():
         idle = min(left, max(0, granted - spent))

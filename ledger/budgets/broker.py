@@ -27,8 +27,8 @@ from ledger.budgets.grants import (
     grow,
     shrink,
     spent_by_journal,
-    spent_of_windows,
     standings,
+    used_of_windows,
 )
 from ledger.budgets.loans import GONE, LoanBook
 from ledger.budgets.windows import starts_around
@@ -62,7 +62,7 @@ class _LoanQueue:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSnapshot:
-    """The budgets as the database has them: lines, spending by window, this host's idle grants."""
+    """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants."""
 
     lines: tuple[wire.BudgetTerms, ...]
     spent: _Spent
@@ -139,10 +139,10 @@ class BudgetBroker:
         found = budgets(self._engine)
         calendars = {(line.period, line.timezone) for line in found}
         starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
-        spent = sorted(spent_of_windows(self._engine, starts).items())
+        used = sorted(used_of_windows(self._engine, starts).items())
         return BudgetSnapshot(
             tuple(_line(budget) for budget in found),
-            tuple((key.budget_id, key.window, str(pusd)) for key, pusd in spent),
+            tuple((key.budget_id, key.window, str(pusd)) for key, pusd in used),
             standings(self._engine, self._host, unspent=True, starts=starts),
         )
 

@@ -99,7 +99,10 @@ class LoanRecall(msgspec.Struct, frozen=True, tag="recall"):
 
 
 class BudgetUpdate(msgspec.Struct, frozen=True, tag="news"):
-    """`spent` is by account of this moment's windows; `lines` only when budgets changed."""
+    """`spent` is by account of this moment's windows, open claims included.
+
+    `lines` is told only when budgets changed.
+    """
 
     spent: tuple[tuple[str, int, str], ...] = ()
     lines: tuple[BudgetTerms, ...] | None = None

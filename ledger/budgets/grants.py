@@ -52,7 +52,10 @@ class GrantNeed:
 
 @dataclass(frozen=True, slots=True)
 class AccountBalance:
-    """An account in the database: this host's grant, and what the limit still has for anyone."""
+    """An account in the database: this host's grant, and what the limit still has for anyone.
+
+    `claimed_pusd` is what providers may bill beyond what was spent: it is nobody's to grant.
+    """
 
     limit_pusd: int
     granted_pusd: int
@@ -60,10 +63,11 @@ class AccountBalance:
     mine_pusd: int
     mine_spent_pusd: int
     others: int  # further hosts with a grant
+    claimed_pusd: int = 0
 
     @property
     def remaining_pusd(self) -> int:
-        return self.limit_pusd - max(self.granted_pusd, self.spent_pusd)
+        return self.limit_pusd - self.claimed_pusd - max(self.granted_pusd, self.spent_pusd)
 
 
 def budgets(engine: Engine) -> list[BudgetLine]:
@@ -138,16 +142,16 @@ def standings(
     return found
 
 
-def spent_of_windows(
+def used_of_windows(
     engine: Engine, starts: Collection[int] | None = None
 ) -> dict[BudgetAccount, int]:
-    """By account; `starts` as above."""
+    """What was spent or is claimed, by account; `starts` as above."""
     with reading(engine) as connection:
         if starts is None:
-            rows = connection.execute(_SPENT)
+            rows = connection.execute(_USED)
         else:
-            rows = connection.execute(_SPENT_FROM, {"starts": list(starts)})
-        return {BudgetAccount(*row[:2]): row[2] for row in rows}
+            rows = connection.execute(_USED_FROM, {"starts": list(starts)})
+        return {BudgetAccount(*row[:2]): row[2] + row[3] for row in rows}
 
 
 def spent_by_journal(
@@ -207,9 +211,14 @@ def _lock_window(connection: Connection, host: str, account: BudgetAccount) -> A
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     key = {"budget_id": account.budget_id, "window": account.window}
     zeros = {"spent_pusd": 0, "granted_pusd": 0}
-    connection.execute(insert(BudgetWindowRow).on_conflict_do_nothing(), [{**key, **zeros}])
+    window_row = {**key, **zeros, "claimed_pusd": 0}
+    connection.execute(insert(BudgetWindowRow).on_conflict_do_nothing(), [window_row])
     window = connection.execute(
-        select(BudgetWindowRow.granted_pusd, BudgetWindowRow.spent_pusd)
+        select(
+            BudgetWindowRow.granted_pusd,
+            BudgetWindowRow.spent_pusd,
+            BudgetWindowRow.claimed_pusd,
+        )
         .where(_is_window(account))
         .with_for_update()
     ).one()
@@ -222,7 +231,7 @@ def _lock_window(connection: Connection, host: str, account: BudgetAccount) -> A
     bound = BoundBudgets(connection, [account.budget_id]).of(account.budget_id)
     others = _others(connection, account, host)
     limit = 0 if bound is None else bound.limit_pusd
-    return AccountBalance(limit, window[0], window[1], mine[0], mine[1], others)
+    return AccountBalance(limit, window[0], window[1], mine[0], mine[1], others, window[2])
 
 
 def _others(connection: Connection, account: BudgetAccount, host: str) -> int:
@@ -259,6 +268,7 @@ def _standings() -> Select[Any]:
             GrantRow.granted_pusd,
             GrantRow.spent_pusd,
             others,
+            BudgetWindowRow.claimed_pusd,
         )
         .join(
             BudgetWindowRow,
@@ -276,5 +286,10 @@ _STANDINGS = _standings()
 _UNSPENT = _STANDINGS.where(GrantRow.granted_pusd != GrantRow.spent_pusd)
 _BEGUN = GrantRow.window.in_(bindparam("starts", expanding=True))
 _STANDINGS_FROM, _UNSPENT_FROM = _STANDINGS.where(_BEGUN), _UNSPENT.where(_BEGUN)
-_SPENT = select(BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.spent_pusd)
-_SPENT_FROM = _SPENT.where(BudgetWindowRow.window.in_(bindparam("starts", expanding=True)))
+_USED = select(
+    BudgetWindowRow.budget_id,
+    BudgetWindowRow.window,
+    BudgetWindowRow.spent_pusd,
+    BudgetWindowRow.claimed_pusd,
+)
+_USED_FROM = _USED.where(BudgetWindowRow.window.in_(bindparam("starts", expanding=True)))

@@ -32,7 +32,8 @@ class BudgetState:
     """`line`: what binds the account, its own budget or a default. Money in pico-USD.
 
     `held_pusd`: what requests under way may cost at most. `alerts`: shares of the limit (parts per
-    million) that were reached in the window.
+    million) that were reached in the window. `claimed_pusd`: what providers may bill beyond what
+    was spent; it narrows the budget and is not spent.
     """
 
     account: str
@@ -41,6 +42,12 @@ class BudgetState:
     spent_pusd: int
     held_pusd: int = 0
     alerts: tuple[int, ...] = ()
+    claimed_pusd: int = 0
+
+    @property
+    def used_pusd(self) -> int:
+        """All that is not left: spent, held or claimed."""
+        return self.spent_pusd + self.held_pusd + self.claimed_pusd
 
     @property
     def scope(self) -> str:
@@ -59,7 +66,7 @@ class BudgetState:
     @property
     def remaining_pusd(self) -> int:
         """Below zero where a soft budget is overspent."""
-        return self.line.limit_pusd - self.spent_pusd - self.held_pusd
+        return self.line.limit_pusd - self.used_pusd
 
     def forecast_pusd(self, at_us: int) -> int | None:
         """What the window ends at if the rest of it goes as it went so far; None early in it."""
@@ -96,10 +103,13 @@ def _of(
         like = pattern_of(bound.id)
         mine, held_by = BudgetWindowRow.budget_id.like(like), HoldRow.budget_id.like(like)
         told_of = BudgetAlertRow.budget_id.like(like)
-    query = select(BudgetWindowRow.budget_id, BudgetWindowRow.spent_pusd).where(
-        mine, BudgetWindowRow.window == window.start_s
+    table = BudgetWindowRow
+    query = select(table.budget_id, table.spent_pusd, table.claimed_pusd).where(
+        mine, table.window == window.start_s
     )
-    spent = {bound.id: 0} | {row[0]: row[1] for row in connection.execute(query)}
+    spent, claimed = {bound.id: 0}, {bound.id: 0}
+    for budget_id, spent_pusd, claimed_pusd in connection.execute(query):
+        spent[budget_id], claimed[budget_id] = spent_pusd, claimed_pusd
     for scope in also:
         if wildcard_of(scope) == bound.scope:
             spent.setdefault(budget_key(scope, bound.period), 0)
@@ -117,7 +127,13 @@ def _of(
         reached.setdefault(account, []).append(ppm)
     return [
         BudgetState(
-            account, bound, window, pusd, held.get(account, 0), tuple(reached.get(account, ()))
+            account,
+            bound,
+            window,
+            pusd,
+            held.get(account, 0),
+            tuple(reached.get(account, ())),
+            claimed.get(account, 0),
         )
         for account, pusd in sorted(spent.items())
         if budgets.of(account) == bound

@@ -16,7 +16,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, case, func, insert, literal_column, select, update
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
+from ledger.budgets.open_claims import BILLED, Resolution
 from ledger.fleet.hours import GRACE_US
+from ledger.invoices.billed_claims import reconcile_claims
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import ADJUSTED, BookedCost
 from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
@@ -108,7 +110,8 @@ def booked_costs(connection: Connection, party: str, first: date, last: date) ->
     if party.startswith(GPU):
         found = _gpu_costs(connection, party.removeprefix(GPU), span)
     else:
-        found = _provider_costs(connection, party.removeprefix(PROVIDER), span)
+        provider = party.removeprefix(PROVIDER)
+        found = _attempt_costs(connection, provider, span) + _claimed(connection, provider, span)
     return found + _adjusted_costs(connection, party, span)
 
 
@@ -171,6 +174,8 @@ def post_invoice(
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
         if at_us < postable_us(invoice):
             raise InvoiceStateError(too_early_text(invoice))
+        if manner is not PostingMode.ADDS and invoice.party.startswith(PROVIDER):
+            _reconcile_claims(connection, invoice, Resolution(BILLED, at_us, by))
         posted = posting_differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
         rows = [
@@ -185,6 +190,20 @@ def post_invoice(
         if rows:
             connection.execute(insert(PostingRow), rows)
     return posted
+
+
+def _reconcile_claims(
+    connection: Connection, invoice: ImportedInvoice, resolution: Resolution
+) -> None:
+    """By what the invoice has of each day beyond the booked costs of attempts."""
+    provider, first = invoice.party.removeprefix(PROVIDER), _number(invoice.first_day)
+    days = range(first, _number(invoice.last_day) + 1)
+    beyond = dict.fromkeys(days, 0)
+    for line in lines_of(connection, invoice.id):
+        beyond[_number(line.day)] += line.amount_pusd
+    for booking in _attempt_costs(connection, provider, (days.start * DAY_US, days.stop * DAY_US)):
+        beyond[_number(booking.day)] -= booking.booked_pusd
+    reconcile_claims(connection, provider, days, beyond, resolution)
 
 
 def postable_us(invoice: ImportedInvoice) -> int:
@@ -222,7 +241,7 @@ def _account(party: str) -> str:
     return party.removeprefix(PROVIDER)
 
 
-def _provider_costs(
+def _attempt_costs(
     connection: Connection, provider: str, span: tuple[int, int]
 ) -> list[BookedCost]:
     day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
@@ -247,11 +266,10 @@ def _provider_costs(
         )
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )  # fmt: skip
-    attempts = [
+    return [
         BookedCost(_day(at), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
     ]
-    return attempts + _claimed(connection, provider, span)
 
 
 def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:
@@ -316,7 +334,11 @@ def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
 
 
 def _us(day: date) -> int:
-    return (day - _EPOCH).days * DAY_US
+    return _number(day) * DAY_US
+
+
+def _number(day: date) -> int:
+    return (day - _EPOCH).days
 
 
 def _day(number: int) -> date:

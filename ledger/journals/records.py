@@ -112,12 +112,15 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
 
     `cost_pusd` is the provider's charge for APIs, the provisional charge for own engines
     (`engine_us` of work at the contract rate). `None` means unpriced: flagged, never zero.
-    `tier` is the service tier that the answer named; `unknown_tier`: the price does not list it,
+    `tier` is the service tier that the answer named, of one that named none and is booked at
+    its bound the tier that its hold was made of; `unknown_tier`: the price does not list it,
     so that the standard rates were booked. `disputed`: the target reported usage that cannot be,
     by its own figures or by the text that came. `claimed_pusd`: what the target's own figures cost,
     where that is more than was booked. `partly_read`: its usage has counts that nobody here knows.
     `partly_priced`: it may have been charged what its price does not say. `unseen`: the attempt was
-    given up, what the target made of it is not known, and its bound was booked.
+    given up, what the target made of it is not known, and its bound was booked. `plausible_pusd`:
+    the part of what is claimed beyond `cost_pusd` that the model can have made, by its stated
+    limits; None where that was not told.
     """
 
     attempt_id: str
@@ -141,6 +144,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     partly_read: bool = False
     partly_priced: bool = False
     unseen: bool = False
+    plausible_pusd: int | None = None
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

@@ -98,7 +98,7 @@ class AttemptRow(LedgerBase):
     # unpriced | lost | disputed | over_bound | unknown_tier | late | partly_read | partly_priced |
     # unseen
     flag: Mapped[str | None]
-    tier: Mapped[str | None]  # the service tier that the answer named, in the price book's words
+    tier: Mapped[str | None]  # that the answer named, else its hold's if booked at its bound
     compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
     compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
 
@@ -156,7 +156,12 @@ class ComparedCostRow(LedgerBase):
 
 
 class ClaimRow(LedgerBase):
-    """A claim beyond an attempt's bound: it is owed if it is billed, and disputed."""
+    """A claim beyond an attempt's bound: it is owed if it is billed, and disputed.
+
+    `plausible_pusd` is the part of the surplus that the model can have made, null where the record
+    did not say; `counted_pusd` the part that the attempt's budgets count now. `resolution` is
+    `claims.BILLED` or `claims.WAIVED`, null while the claim is open.
+    """
 
     __tablename__ = "claims"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
@@ -165,6 +170,11 @@ class ClaimRow(LedgerBase):
     settled_us: Mapped[int] = mapped_column(BigInteger, index=True)
     booked_pusd: Mapped[int] = mapped_column(BigInteger)
     claimed_pusd: Mapped[int] = mapped_column(BigInteger)
+    plausible_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    counted_pusd: Mapped[int] = mapped_column(BigInteger, default=0)
+    resolution: Mapped[str | None]
+    resolved_us: Mapped[int | None] = mapped_column(BigInteger)
+    resolved_by: Mapped[str | None]
 
 
 class RefusalRow(LedgerBase):

@@ -49,7 +49,8 @@ class BudgetVersionRow(LedgerBase):
 class BudgetWindowRow(LedgerBase):
     """`granted_pusd` is the sum of the window's grants, kept under the same row lock.
 
-    `limit_pusd` is the highest limit that a host's grant was raised under.
+    `limit_pusd` is the highest limit that a host's grant was raised under. `claimed_pusd` is what
+    claims of the window's attempts count beside what was spent: `ClaimRow.counted_pusd`.
     """
 
     __tablename__ = "budget_windows"
@@ -59,6 +60,7 @@ class BudgetWindowRow(LedgerBase):
     spent_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
     granted_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
     limit_pusd: Mapped[int | None] = mapped_column(WideInteger)
+    claimed_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
 
 
 class GrantRow(LedgerBase):

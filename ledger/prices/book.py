@@ -43,6 +43,7 @@ __all__ = [
     "bound_pusd",
     "check",
     "cost_pusd",
+    "dearest_tier",
     "is_open",
     "last_at",
     "per_unit_bound_pusd",
@@ -199,6 +200,19 @@ def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) 
         return cost_pusd(tokens, price, tier=tier), True
     except UnpricedTierError:
         return cost_pusd(tokens, price), False
+
+
+def dearest_tier(tokens: TokenCounts, price: Price) -> str | None:
+    """Return the priced tier in which these tokens cost most; None where that is the standard one.
+
+    A hold is made of it, as an answer may come from any tier until it names one.
+    """
+    tiers = sorted({schedule.tier for schedule in price.terms.schedules} - {STANDARD})
+    costs = {tier: tier_cost_pusd(tokens, price, tier)[0] for tier in tiers}
+    dearest = max(costs, key=costs.__getitem__, default=STANDARD)
+    if dearest == STANDARD or costs[dearest] <= tier_cost_pusd(tokens, price, STANDARD)[0]:
+        return None
+    return dearest
 
 
 def check(price: Price) -> list[str]:

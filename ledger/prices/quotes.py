@@ -5,6 +5,7 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 """
 
 from ledger.journals.records import TokenCounts
+from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import (
     WITHOUT_SOUND,
     Price,
@@ -22,12 +23,18 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_output", "_request", "_unread", "price", "unread",
+        "_input", "_output", "_request", "_unread", "limits", "price", "unread",
     )  # fmt: skip
 
-    def __init__(self, price: Price, unread: tuple[str, ...] = ()) -> None:
-        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`)."""
+    def __init__(
+        self, price: Price, unread: tuple[str, ...] = (), limits: ModelLimits | None = None
+    ) -> None:
+        """`unread`: names of charges that the price does not say (`PriceBook.unread_terms`).
+
+        `limits` are its model's, None where nobody states them.
+        """
         self.price = price
+        self.limits = limits
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, ScalarSelect, func, select
 
 from ledger.orm.tables import AttemptRow, ClaimRow, exact_sum
 from ledger.spans import Scope, rows
@@ -23,6 +23,36 @@ class ClaimGroup:
     simulated: bool
     attempts: int
     surplus_pusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTotal:
+    """Attempts of a scope with claims, and what is claimed of them beyond what is booked."""
+
+    attempts: int
+    surplus_pusd: int
+
+
+def claimed_column() -> ScalarSelect[int]:
+    """Return what is claimed of an attempt, for a query of attempts; null where nothing is."""
+    return (
+        select(ClaimRow.claimed_pusd)
+        .where(ClaimRow.attempt_id == AttemptRow.attempt_id)
+        .correlate(AttemptRow)
+        .scalar_subquery()
+    )
+
+
+def claim_total(connection: Connection, scope: Scope) -> ClaimTotal:
+    """Return the scope's claims, as one sum beside what is booked."""
+    surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
+    statement = (
+        select(func.count(), surplus)
+        .join(AttemptRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
+        .where(ClaimRow.settled_us >= scope.start_us)  # an index has it; it follows the open
+    )
+    count, pusd = connection.execute(scope.narrow(statement)).one()
+    return ClaimTotal(int(count), int(pusd or 0))
 
 
 def claim_groups(connection: Connection, scope: Scope, *, bucket_us: int) -> Iterator[ClaimGroup]:

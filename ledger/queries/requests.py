@@ -5,10 +5,12 @@ Everything here is limited: a page shows the latest rows, never all of them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from sqlalchemy import Connection, case, func, select
 
 from ledger.orm.tables import AttemptDecisionRow, AttemptRow, ComparedCostRow, token_column
+from ledger.queries.claims import claimed_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope, rows
 from ledger.sums.rollup import ANSWERED
 
@@ -43,6 +45,7 @@ class AttemptDetail:
     slo_met: bool | None
     flag: str | None
     simulated: bool
+    claimed_pusd: int | None = None  # what its provider says that it cost, above `cost_pusd`
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,12 @@ def attempts(
     limit: int = 200,
 ) -> list[AttemptDetail]:
     """Single tries, latest first; `where` names columns of `AttemptDetail` and their value."""
-    columns = {
+    columns: dict[str, Any] = {
         field.name: getattr(AttemptRow, {"team": "team_id"}.get(field.name, field.name))
         for field in fields(AttemptDetail)
+        if field.name != "claimed_pusd"
     }
+    columns["claimed_pusd"] = claimed_column()
     columns["input_tokens"] = INPUT_TOKENS
     columns["output_tokens"] = OUTPUT_TOKENS
     columns["cached_tokens"] = func.coalesce(token_column("cached"), 0)

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 from ledger.budgets.binding import BoundBudgets, default_of
 from ledger.budgets.windows import Period, window_at
 from ledger.journals.records import HoldState
-from ledger.orm.books import AttemptRow, JournalPositionRow
+from ledger.orm.books import AttemptRow, ClaimRow, JournalPositionRow
 from ledger.orm.budgets import (
     BOOKED,
     NO_HOST,
@@ -133,6 +133,41 @@ def totals_equal_sums(connection: Connection) -> Found:
     for (budget_id, start), sum_ in sums.items():
         if sum_:
             yield f"{budget_id} {start}", f"holds came to {sum_}, and no window counts them"
+
+
+def windows_count_claims(connection: Connection) -> Found:
+    """A window's claims are the sum of what the claims of its holds count; none counts too much."""
+    query = (
+        select(HoldRow.budget_id, HoldRow.window, exact_sum(ClaimRow.counted_pusd))
+        .join(ClaimRow, ClaimRow.attempt_id == HoldRow.attempt_id)
+        .where(ClaimRow.counted_pusd != 0)
+        .group_by(HoldRow.budget_id, HoldRow.window)
+    )
+    sums = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    windows = select(
+        BudgetWindowRow.budget_id, BudgetWindowRow.window, BudgetWindowRow.claimed_pusd
+    )
+    for budget_id, start, claimed in connection.execute(windows):
+        sum_ = sums.pop((budget_id, start), 0)
+        if claimed != sum_:
+            yield f"{budget_id} {start}", f"window says {claimed} claimed, its claims {sum_}"
+    for (budget_id, start), sum_ in sums.items():
+        yield f"{budget_id} {start}", f"claims count {sum_}, and no window has them"
+    surplus = ClaimRow.claimed_pusd - ClaimRow.booked_pusd
+    most = func.coalesce(ClaimRow.plausible_pusd, 0)
+    wrong = or_(
+        ClaimRow.counted_pusd < 0, ClaimRow.counted_pusd > surplus, ClaimRow.counted_pusd > most
+    )
+    claims = select(ClaimRow.attempt_id, ClaimRow.counted_pusd)
+    for attempt_id, counted in connection.execute(claims.where(wrong)):
+        yield attempt_id, f"its claim counts {counted}, which is more than is plausible in it"
+    whole = case((most < 0, 0), (most > surplus, surplus), else_=most)
+    entered = ClaimRow.resolved_us.is_not(None) & ClaimRow.resolved_by.is_not(None)
+    unsaid = ClaimRow.resolved_us.is_(None) & ClaimRow.resolved_by.is_(None)
+    unsettled = ClaimRow.resolution.is_(None) & ((ClaimRow.counted_pusd < whole) | ~unsaid)
+    settled = ClaimRow.resolution.is_not(None) & ~entered
+    for attempt_id, counted in connection.execute(claims.where(or_(unsettled, settled))):
+        yield attempt_id, f"its claim counts {counted}, and nobody resolved it"
 
 
 def holds_follow_attempts(connection: Connection) -> Found:
@@ -293,6 +328,7 @@ BUDGET_CHECKS: tuple[Callable[[Connection], Found], ...] = (
     grants_are_within_limits,
     grants_are_spent,
     totals_equal_sums,
+    windows_count_claims,
     holds_follow_attempts,
     windows_are_as_declared,
 )

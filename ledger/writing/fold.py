@@ -6,11 +6,12 @@ on and comes back as unmatched, for quarantine.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
 
+from ledger.accounts import counted_claim_pusd
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, HoldState, Record
 from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
@@ -57,11 +58,15 @@ class KnownAttempt:
 
 @dataclass(slots=True)
 class FoldResult:
-    """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative."""
+    """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative.
+
+    `claimed` is what claims narrow the same windows by, by (budget, window).
+    """
 
     rows: RowBatch
     unmatched: list[tuple[JournalItem, str]]
     spent: dict[tuple[str, str, int], int]
+    claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def fold(items: Iterable[JournalItem], known: Mapping[str, KnownAttempt]) -> FoldResult:
@@ -122,9 +127,13 @@ def _settle(
         ]
     else:
         attempt.row.settle(values, state, cost)
+    claimed = counted_claim_pusd(record)
     for hold in attempt.holds:
         counted = (hold.amount_pusd or attempt.opened.bound_pusd) if late else 0
         _spend(folded, journal, hold, cost - counted)
+        if claimed:
+            window = hold.scope, hold.window
+            folded.claimed[window] = folded.claimed.get(window, 0) + claimed
     attempt.stage = AttemptStage.SETTLED
 
 

@@ -47,12 +47,16 @@ class JournalMove:
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What one transaction did. `spent` is by (journal, budget, window)."""
+    """What one transaction did. `spent` is by (journal, budget, window).
+
+    `claimed` is what claims narrow the same windows by, by (budget, window).
+    """
 
     attempts: int = 0
     settled: int = 0
     quarantined: int = 0
     spent: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    claimed: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 class LedgerRepository:
@@ -228,11 +232,13 @@ class LedgerRepository:
             here = {"of_budget": budget_id, "of_window": start}
             found = say.spent.find(connection, dict(here))
             if found is None:
-                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None}
+                zeros = {"spent_pusd": 0, "granted_pusd": 0, "limit_pusd": None, "claimed_pusd": 0}
                 say.windows.run(connection, [{"budget_id": budget_id, "window": start, **zeros}])
                 found = say.spent.find(connection, dict(here))
                 assert found is not None
-            windows.append({**here, "spent_pusd": int(found[0]) + sum(hosts.values())})
+            claimed = int(found[1]) + applied.claimed.get((budget_id, start), 0)
+            spent_now = int(found[0]) + sum(hosts.values())
+            windows.append({**here, "spent_pusd": spent_now, "claimed_pusd": claimed})
             for host, amount in sorted(hosts.items()):
                 of_host = {**here, "of_host": host}
                 granted = say.granted.find(connection, dict(of_host))
@@ -297,7 +303,8 @@ def _attempts_to_find(items: Iterable[JournalItem], *, opens: bool) -> list[str]
 def _summary(folded: FoldResult) -> ApplyResult:
     rows = folded.rows
     settled = len(rows.settles) + sum(attempt.settled is not UNSETTLED for attempt in rows.attempts)
-    return ApplyResult(len(rows.attempts), settled, len(folded.unmatched), folded.spent)
+    unmatched = len(folded.unmatched)
+    return ApplyResult(len(rows.attempts), settled, unmatched, folded.spent, folded.claimed)
 
 
 def _add(total: ApplyResult, more: ApplyResult) -> None:
@@ -306,6 +313,8 @@ def _add(total: ApplyResult, more: ApplyResult) -> None:
     total.quarantined += more.quarantined
     for account, amount in more.spent.items():
         total.spent[account] = total.spent.get(account, 0) + amount
+    for window, amount in more.claimed.items():
+        total.claimed[window] = total.claimed.get(window, 0) + amount
 
 
 def _raise_if_unavailable(error: BaseException) -> None:

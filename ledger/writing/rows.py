@@ -13,7 +13,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from ledger.accounts import postings_for_attempt, postings_for_suspense, surplus_pusd
+from ledger.accounts import (
+    counted_claim_pusd,
+    postings_for_attempt,
+    postings_for_suspense,
+    surplus_pusd,
+)
 from ledger.journals.records import (
     TOKEN_COLUMNS,
     AttemptOpened,
@@ -151,7 +156,8 @@ def add_settled(
     surplus = surplus_pusd(settled)
     if surplus and settled.cost_pusd is not None:
         booked = settled.cost_pusd
-        rows.claims.append((opened.attempt_id, settled.settled_us, booked, booked + surplus))
+        amounts = booked, booked + surplus, settled.plausible_pusd, counted_claim_pusd(settled)
+        rows.claims.append((opened.attempt_id, settled.settled_us, *amounts, None, None, None))
     rows.compared += [
         (
             opened.attempt_id,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, Dialect, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
@@ -192,7 +192,7 @@ def _select_spent() -> Executable:
     """Locks the window; its row's lock is taken before any change to its grants."""
     window = orm.BudgetWindowRow
     here = (window.budget_id == bindparam("of_budget"), window.window == bindparam("of_window"))
-    return select(window.spent_pusd).where(*here).with_for_update()
+    return select(window.spent_pusd, window.claimed_pusd).where(*here).with_for_update()
 
 
 def _select_granted() -> Executable:
@@ -211,6 +211,9 @@ def _spend(table: type[orm.BudgetWindowRow] | type[orm.GrantRow]) -> Executable:
         table.budget_id == bindparam("of_budget"),
         table.window == bindparam("of_window"),
     ]
+    changes: dict[str, BindParameter[Any]] = {"spent_pusd": bindparam("spent_pusd")}
     if table is orm.GrantRow:
         here.append(orm.GrantRow.host == bindparam("of_host"))
-    return update(table).where(*here).values(spent_pusd=bindparam("spent_pusd"))
+    else:
+        changes["claimed_pusd"] = bindparam("claimed_pusd")
+    return update(table).where(*here).values(**changes)

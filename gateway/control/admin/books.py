@@ -52,6 +52,7 @@ def _line(state: BudgetState) -> dict[str, Any]:
         "limit_usd": usd_exact(state.line.limit_pusd),
         "spent_usd": usd_exact(state.spent_pusd),
         "held_usd": usd_exact(state.held_pusd),
+        "claimed_usd": usd_exact(state.claimed_pusd),
         "since": _moment(state.window.start_s),
         "until": _moment(state.window.end_s),
         "default": state.default,

@@ -8,6 +8,7 @@ from sqlalchemy import Row
 
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import AttemptRow, token_column
+from ledger.queries.claims import claimed_column
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS
 from router.reasons import REASONS
 
@@ -32,6 +33,7 @@ COLUMNS = (
     INPUT_TOKENS.label("read_tokens"),
     token_column("cached"),
     OUTPUT_TOKENS.label("written_tokens"),
+    claimed_column().label("claimed_pusd"),
 )
 _EXPLAINED: Mapping[str, str] = {
     reason: traits.explained for reason, traits in REASONS.items() if traits.explained is not None
@@ -59,6 +61,7 @@ def document(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
         "output_tokens": row.written_tokens,
         "cost_usd": None if row.cost_pusd is None else usd_exact(row.cost_pusd),
         "basis": row.basis,
+        "claimed_usd": None if row.claimed_pusd is None else usd_exact(row.claimed_pusd),
     }
 
 
@@ -111,4 +114,7 @@ def _cost(row: Row[*tuple[Any, ...]]) -> str:
     cached = f" ({row.cached_tokens} cached)" if row.cached_tokens else ""
     cost = "unpriced" if row.cost_pusd is None else usd_text(row.cost_pusd)
     tokens = f"{row.read_tokens} tokens in{cached}, {row.written_tokens} out"
-    return f"{tokens}: {cost}, {row.basis}"
+    claimed = ""
+    if row.claimed_pusd is not None:
+        claimed = f"; its provider claims {usd_text(row.claimed_pusd)}, in dispute"
+    return f"{tokens}: {cost}, {row.basis}{claimed}"

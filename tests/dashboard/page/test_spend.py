@@ -155,6 +155,25 @@ def test_disputed_answers_are_named_and_can_be_found(page, books, text_of) -> No
     assert len(shown) == min(marked, 200)
 
 
+def test_what_providers_claim_is_a_sum_beside_what_is_booked(page, books, text_of) -> None:
+    url = books(peak=2.0, days=1, rate_pusd=None).url
+    assert "providers claim" not in text_of(page("spend", url))
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        claims = (
+            "INSERT INTO claims (attempt_id, settled_us, booked_pusd, claimed_pusd) "
+            "SELECT attempt_id, settled_us, cost_pusd, cost_pusd + 2500000000000 FROM attempts "
+            "WHERE cost_pusd > 0 ORDER BY opened_us DESC LIMIT 2"
+        )
+        assert connection.execute(text(claims)).rowcount == 2
+    engine.dispose()
+    st.cache_resource.clear()
+    test = page("spend", url)
+    told = text_of(test).replace("\\", "")
+    assert "Of 2 answers providers claim $5.00 beyond what is booked" in told
+    assert sum(row["claimed"] > 0 for row in tables(test)[4]) == 2
+
+
 def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None:
     columns = list(page("spend", month.url).dataframe[4].value.columns)
     assert columns[3:8] == ["went to", "input", "output", "cost", "at the comparator"]

@@ -15,7 +15,7 @@ from gateway.request.charging import charge as charge_by
 from gateway.request.hidden_output import HiddenOutput
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
+from ledger.prices.book import Price, PriceTerms, TierRates, bound_pusd, rates_from
 from router.request_kinds import RequestKind
 from router.token_ratio import TokenRatio
 from router.types import Feature, StepModel
@@ -66,6 +66,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         allowance_tokens=more.get("allowance_tokens", 0),
         unread=more.get("unread", ()),
         unlisted_tier=more.get("unlisted_tier", ""),
+        limits=more.get("limits"),
     )
     plan = SimpleNamespace(
         request_id="r",
@@ -138,6 +139,18 @@ def test_what_goes_on_unseen_is_booked_at_its_bound_and_marked(stream):
     found = api(GONE, stream=stream, events=7, max_tokens=300, goes_on=True)
     assert (found.tokens, found.basis) == (TokenCounts(input=2000, output=300), "bound")
     assert found.unseen
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(("named", "rates"), [(None, (40, 80)), ("flex", (10, 20))])
+def test_what_goes_on_unseen_costs_its_hold_in_the_tier_that_it_may_have(stream, named, rates):
+    bound = bound_pusd(PRICE, prompt_tokens=2000, output_tokens=300)
+    gone = msgspec.structs.replace(GONE, tier=named) if named else GONE
+    found = api(gone, stream=stream, max_tokens=300, goes_on=True, bound_pusd=bound)
+    assert found.cost_pusd == 2000 * rates[0] + 300 * rates[1]
+    assert (found.cost_pusd == bound) is (named is None)
+    assert (found.tier, found.unknown_tier) == (named or "priority", False)
+    assert (found.tokens, found.unseen) == (TokenCounts(input=2000, output=300), True)
 
 
 def test_a_figure_of_the_beginning_does_not_hide_what_goes_on_unseen():
@@ -302,7 +315,7 @@ def test_an_apis_answer_in_one_piece_that_was_given_up_is_booked_at_its_bound(
     """Nobody saw a token, and the provider may have generated all of them."""
     found = api(outcome, **asked)
     assert (found.tokens, found.basis) == (TokenCounts(input=2000, output=output), "bound")
-    assert found.cost_pusd == 2000 * 20 + output * 40
+    assert found.cost_pusd == 2000 * 40 + output * 80  # of the dearest tier, as its hold
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from ledger.prices.book import (
     PriceError,
     PriceTerms,
     TierRates,
+    bound_pusd,
     check,
+    dearest_tier,
     lists_tier,
     rates_from,
     tier_cost_pusd,
@@ -189,6 +191,26 @@ def test_an_answers_tier_has_its_own_rates(word, cost, listed):
     )
     found = tier_cost_pusd(TokenCounts(input=2, output=2), price(1, terms=terms), word)
     assert found == (cost, listed)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "dearest"),
+    [
+        ({}, None),
+        ({"flex": {"input": 1, "output": 2}}, None),
+        ({"flex": {"input": 2, "output": 4}}, None),  # as dear as the standard one
+        ({"flex": {"input": 1, "output": 2}, "priority": {"input": 6, "output": 12}}, "priority"),
+    ],
+)
+def test_an_answer_that_named_no_tier_may_have_cost_the_dearest(tiers, dearest):
+    terms = PriceTerms(
+        rates_from({"input": 2, "output": 4}),
+        tuple(TierRates(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
+    )
+    listed, tokens = price(1, terms=terms), TokenCounts(input=2, output=2)
+    assert dearest_tier(tokens, listed) == dearest
+    cost, _ = tier_cost_pusd(tokens, listed, dearest)
+    assert cost == bound_pusd(listed, prompt_tokens=2, output_tokens=2)
 
 
 def test_within_an_unchanged_span_every_instant_has_the_same_price():

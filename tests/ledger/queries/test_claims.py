@@ -1,7 +1,8 @@
 """Claims beyond what was held: with their team, and nobody else's."""
 
 from ledger.orm import tables as orm
-from ledger.queries.claims import claim_groups
+from ledger.queries.claims import ClaimTotal, claim_groups, claim_total
+from ledger.queries.requests import attempts
 from ledger.spans import DAY_US, EVER, Scope
 
 
@@ -24,6 +25,11 @@ def test_claims_add_up_by_team_and_model(engine, opened, settled, write) -> None
         assert [group.team for group in claim_groups(connection, scope, bucket_us=DAY_US)] == [
             "other"
         ]
+        assert claim_total(connection, EVER) == ClaimTotal(3, 121)
+        assert claim_total(connection, scope) == ClaimTotal(1, 1)
+        assert claim_total(connection, Scope(0, 1)) == ClaimTotal(0, 0)
+        claimed = {row.attempt_id: row.claimed_pusd for row in attempts(connection, EVER)}
+        assert claimed == {"r1.1": 105, "r2.1": 25, "r3.1": 6, "r4.1": None, "r5.1": None}
         flags = connection.execute(orm.AttemptRow.__table__.select()).mappings()
         assert {row["attempt_id"]: row["flag"] for row in flags} == {
             "r1.1": "over_bound", "r2.1": "over_bound", "r3.1": "over_bound",

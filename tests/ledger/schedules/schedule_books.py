@@ -88,7 +88,7 @@ class Books:
             if name == host and not (unspent and mine[0] == mine[1])
         }
 
-    def spent_of_windows(self):
+    def used_of_windows(self):
         return {account: row.spent for account, row in self.windows.items()}
 
     def spent_by_journal(self, journals):

@@ -44,7 +44,7 @@ class Code:
         server.shrink = lambda books, *of: books.shrink(*of)
         server.standings = lambda books, host, starts=None, **of: books.standings(host, **of)
         server.spent_by_journal = lambda books, journals: books.spent_by_journal(journals)
-        server.spent_of_windows = lambda books, starts=None: books.spent_of_windows()
+        server.used_of_windows = lambda books, starts=None: books.used_of_windows()
         server.budgets = lambda books: books.lines()
 
     def _load(self, real, name, changes):

@@ -13,6 +13,7 @@ ROW = {
     "http_status": 200, "error": None, "ttft_us": 120_000, "duration_us": 490_000,
     "slo_met": True, "cost_pusd": 1_230_000_000, "basis": "reported", "read_tokens": 800,
     "cached_tokens": 500, "written_tokens": 64,
+    "claimed_pusd": None,
 }  # fmt: skip
 
 
@@ -60,6 +61,11 @@ def test_of_one_under_way_only_its_beginning_is_told() -> None:
         ({"slo_met": False}, 2, "its SLO missed"),
         ({"slo_met": None, "ttft_us": None}, 2, "finished (200) after 490 ms"),
         ({"cost_pusd": None}, 3, "64 out: unpriced, reported"),
+        (
+            {"claimed_pusd": 5_500_000_000},
+            3,
+            "$0.00123, reported; its provider claims $0.0055, in dispute",
+        ),
         ({"reason": "sticky"}, 1, "sticky (its session goes on where it was)"),
         ({"reason": "costlier"}, 1, "plain: costlier"),
     ],
@@ -71,4 +77,6 @@ def test_each_circumstance_has_its_words(changes, place, said) -> None:
 def test_programs_get_the_same() -> None:
     told = document(row())
     assert (told["cost_usd"], told["input_tokens"], told["tags"]) == ("0.001230000000", 800, {})
+    assert told["claimed_usd"] is None
+    assert document(row(claimed_pusd=10**12))["claimed_usd"] == "1.000000000000"
     assert {column.key for column in COLUMNS} - {"attempt_no"} <= ROW.keys()

@@ -1,0 +1,62 @@
+"""`breakeven invoices claims | waive`: what providers say beyond what was booked."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.admin_backend import run_change, run_query
+from gateway.cli.config import Config
+from gateway.cli.output import AsJson, emit, moment, print_result, table
+from gateway.control.admin import open_claims as verbs
+from ledger.money import format_usd
+
+By = Annotated[str | None, typer.Option(help="Who does this; default: the user at this terminal.")]
+
+
+def list_claims(
+    team: Annotated[str | None, typer.Option(help="This team alone.")] = None,
+    whole: Annotated[bool, typer.Option("--all", help="Those that were resolved, too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=verbs.LISTED_MOST)] = verbs.LISTED,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """What providers claim beyond what was booked, and what of it narrows budgets."""
+    given = verbs.ListClaimsInput(team, whole, limit)
+    found = run_query(config, verbs.claims_list, given)["data"]
+    columns = (
+        "=attempt", "=when", "team", "target", ">booked", ">claimed", ">narrows budgets", "resolved"
+    )  # fmt: skip
+    cells = [
+        [
+            claim["attempt"],
+            moment(claim["settled_us"]),
+            claim["team"],
+            claim["target"],
+            *(_dollars(claim[f"{name}_usd"]) for name in ("booked", "claimed", "counted")),
+            "-"
+            if claim["resolution"] is None
+            else f"{claim['resolution']}, by {claim['resolved_by']}",
+        ]
+        for claim in found
+    ]
+    emit(found, as_json=as_json, show=lambda out: out.print(table("Claims", columns, cells)))
+
+
+def waive(
+    attempts: Annotated[list[str], typer.Argument(help="As `invoices claims` shows them.")],
+    by: By = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Say that claims are not owed: they narrow no budget any more, and stay in the books."""
+    said = run_change(config, by, verbs.claims_waive, verbs.WaiveClaimsInput(attempts))
+    count, pusd = said["claims"], said["no_longer_counted_pusd"]
+    claims = "1 claim" if count == 1 else f"{count} claims"
+    print_result(said, f"{claims} waived: {format_usd(pusd)} of budgets is free.", as_json=as_json)
+
+
+def _dollars(exact: str) -> str:
+    """Return an exact amount without the zeros behind its last figure, with cents at least."""
+    whole, _, part = exact.partition(".")
+    return f"${whole}.{part.rstrip('0').ljust(2, '0')}"

@@ -1,0 +1,90 @@
+"""The verbs of claims: what providers say beyond what was booked, and what is not owed of it."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from gateway.auth import APPLY, INVOICES
+from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
+from ledger.budgets.open_claims import (
+    WAIVED,
+    BudgetClaim,
+    Resolution,
+    claims_of,
+    list_claims,
+    resolve_claims,
+)
+from ledger.money import usd_exact
+
+LISTED, LISTED_MOST = 50, 1_000
+WAIVED_MOST = 1_000  # attempts of one order
+
+_Attempt = Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="as listed")]
+
+
+class ListClaimsInput(msgspec.Struct, forbid_unknown_fields=True):
+    team: Annotated[str | None, msgspec.Meta(description="this team alone; default: all")] = None
+    whole: Annotated[bool, msgspec.Meta(description="those that were resolved, too")] = False
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LISTED_MOST)] = LISTED
+
+
+class WaiveClaimsInput(msgspec.Struct, forbid_unknown_fields=True):
+    attempts: Annotated[
+        list[_Attempt],
+        msgspec.Meta(min_length=1, max_length=WAIVED_MOST, description="whose claims are not owed"),
+    ]
+
+
+@verb(
+    "GET /claims",
+    INVOICES,
+    "invoices claims",
+    "What providers claim beyond what was booked, the latest first",
+    ListClaimsInput,
+)
+def claims_list(place: OperationContext, given: ListClaimsInput) -> dict[str, Any]:
+    with place.ledger.connect() as connection:
+        found = list_claims(connection, given.team, whole=given.whole, limit=given.limit)
+    return list_document([_document(claim) for claim in found])
+
+
+@verb(
+    "POST /claims/waive",
+    INVOICES + APPLY,
+    "invoices waive",
+    "Say that claims are not owed: they narrow no budget any more",
+    WaiveClaimsInput,
+)
+def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, Any]:
+    """All or none. The claims stay in the books as they were said."""
+    named = dict.fromkeys(given.attempts, 0)
+    with place.ledger.begin() as connection:
+        known = claims_of(connection, [*named])
+        missing = named.keys() - {claim.attempt_id for claim in known}
+        if missing:
+            words = f"no claim of attempt {min(missing)}; `breakeven invoices claims`"
+            raise OperationRefused(words, param="attempts")
+        resolve_claims(connection, named, Resolution(WAIVED, place.now_us, place.by))
+    counted = sum(claim.counted_pusd for claim in known)
+    return {"claims": len(known), "no_longer_counted_pusd": counted, "by": place.by}
+
+
+def _document(claim: BudgetClaim) -> dict[str, Any]:
+    plausible = claim.plausible_pusd
+    return {
+        "attempt": claim.attempt_id,
+        "settled_us": claim.settled_us,
+        "team": claim.team,
+        "provider": claim.provider,
+        "target": claim.target,
+        "booked_usd": usd_exact(claim.booked_pusd),
+        "claimed_usd": usd_exact(claim.claimed_pusd),
+        "plausible_usd": None if plausible is None else usd_exact(plausible),
+        "counted_usd": usd_exact(claim.counted_pusd),
+        "resolution": claim.resolution,
+        "resolved_us": claim.resolved_us,
+        "resolved_by": claim.resolved_by,
+    }
+
+
+VERBS = (claims_list, claims_waive)

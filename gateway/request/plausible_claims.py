@@ -1,0 +1,79 @@
+"""What of a claim its model can have made: that part narrows budgets until it is reconciled.
+
+By what the model's provider states of it, the context and the longest answer, and not by the
+figure itself: a false one narrows a budget by one longest answer, however large it is.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gateway.fleet.output_overruns import OVERRUN_LIMIT
+from gateway.kinds import KINDS
+from gateway.request.attempt import Attempt
+from gateway.request.reported_usage import bounds_of, reads_elsewhere
+from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds, fit_tokens, least_of
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, tier_cost_pusd
+from ledger.prices.modellimits import ModelLimits
+
+CONTEXT_UNSTATED = 1_000_000  # tokens, of a model that the map does not know
+SEARCHES_UNSTATED = 100  # of one answer: five times what deep research was seen to make (2026-11)
+
+
+class ClaimTerms(NamedTuple):
+    """What bounds a claim. `held` is what the attempt was held for, which is plausible always.
+
+    `limits` are None where nobody states them: then the longest answer is what no model exceeds.
+    `reads_elsewhere`: the target may read more than it was sent, as a search's results.
+    """
+
+    held: UsageBounds
+    limits: ModelLimits | None
+    reads_elsewhere: bool
+
+
+def plausible_tokens(claim: TokenCounts, terms: ClaimTerms, searches_limit: int) -> TokenCounts:
+    """Return the claim with no more of anything than its model can have read and made.
+
+    `searches_limit` is the price's, 0 where nobody stated it.
+    """
+    held, limits = terms.held, terms.limits
+    output, context = OVERRUN_LIMIT, CONTEXT_UNSTATED
+    if limits is not None:
+        output, context = limits
+    prompt = context if terms.reads_elsewhere else held.prompt + TEMPLATE_TOKENS
+    most = held._replace(
+        output=max(held.output, output * held.choices),
+        prompt=max(held.prompt, min(prompt, context)),
+    )
+    searches = min(claim.searches, searches_limit or SEARCHES_UNSTATED)
+    return replace(fit_tokens(claim, most), searches=searches)
+
+
+def plausible_pusd(
+    claim: TokenCounts, price: Price, tier: str | None, *, booked_pusd: int, claimed_pusd: int
+) -> int:
+    """Return what a plausible claim costs beyond what is booked, at most what is claimed."""
+    cost, _ = tier_cost_pusd(claim, price, tier)
+    return max(0, min(cost, claimed_pusd) - booked_pusd)
+
+
+def plausible_of(
+    attempt: Attempt, told: TokenCounts, tier: str | None, *, booked_pusd: int, claimed_pusd: int
+) -> int | None:
+    """Return the plausible part of what an attempt's target claims; None without a price.
+
+    `told` are the target's figures with no more output than the text that came can have.
+    """
+    frozen, request = attempt.step.frozen, attempt.plan.request
+    if frozen.price is None:
+        return None
+    units = KINDS[request.kind].units
+    if units is None:
+        terms = ClaimTerms(bounds_of(attempt), frozen.limits, reads_elsewhere(attempt, told))
+        told = plausible_tokens(told, terms, frozen.price.terms.searches_limit)
+    else:
+        told = least_of(told, units.most(request))
+    price = frozen.price
+    return plausible_pusd(told, price, tier, booked_pusd=booked_pusd, claimed_pusd=claimed_pusd)

@@ -1,0 +1,68 @@
+"""`breakeven invoices claims` and `waive`: what is claimed is listed, and let go by a person."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from gateway.cli.app import app
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.writing.repository import LedgerRepository
+
+NOON_US = 1_793_707_200_000_000
+USD = 10**12
+CONFIG = {
+    "providers": {"openai": {"base_url": "https://api.openai.com/v1"}},
+    "models": {"chat": {"targets": ["openai/gpt-4o-mini"]}},
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Books with one attempt of two dollars, of which the provider says five."""
+    url = sqlite_url(tmp_path / "ledger.db")
+    migrate(url)
+    opened = AttemptOpened(
+        attempt_id="r1.1", request_id="r1", attempt_no=1, opened_us=NOON_US, key_id="k",
+        user_id=None, team_id="search", org_id="acme", kind="chat", stream=False, model="chat",
+        target="openai/gpt-4o-mini", backend="api", pool=None, engine=None, provider="openai",
+        upstream_model="gpt-4o-mini", simulated=False, policy="default", policy_version="v1",
+        reason="cheapest", spill_reason=None, price_version=1, bound_pusd=2 * USD,
+        prompt_tokens_estimate=10,
+    )  # fmt: skip
+    settled = AttemptSettled(
+        attempt_id="r1.1", settled_us=NOON_US + 1, status="finished", http_status=200,
+        tokens=TokenCounts(input=5), basis="reported", cost_pusd=2 * USD, ttft_us=1, duration_us=2,
+        claimed_pusd=5 * USD, plausible_pusd=USD,
+    )  # fmt: skip
+    engine = make_engine(url)
+    LedgerRepository(engine, host="h").import_records([opened, settled], journal="j", at_us=NOON_US)
+    engine.dispose()
+    config = tmp_path / "breakeven.yaml"
+    config.write_text(yaml.safe_dump({"state_dir": str(tmp_path), **CONFIG}))
+    return lambda *words: CliRunner().invoke(app, ["invoices", *words, "--config", str(config)])
+
+
+def test_a_claim_is_listed_until_somebody_waives_it(run) -> None:
+    text = run("claims").stdout
+    assert "r1.1" in text
+    (claim,) = json.loads(run("claims", "--json").stdout)
+    names = ("booked", "claimed", "plausible", "counted")
+    assert [float(claim[f"{name}_usd"]) for name in names] == [2, 5, 1, 1]
+    assert json.loads(run("claims", "--team", "other", "--json").stdout) == []
+    done = run("waive", "r1.1", "--by", "ann")
+    assert done.stdout == "1 claim waived: $1.00 of budgets is free.\n"
+    assert json.loads(run("claims", "--json").stdout) == []
+    (claim,) = json.loads(run("claims", "--all", "--json").stdout)
+    assert (float(claim["counted_usd"]), float(claim["claimed_usd"])) == (0, 5)
+    assert (claim["resolution"], claim["resolved_by"]) == ("waived", "ann")
+
+
+def test_a_name_without_a_claim_is_refused(run) -> None:
+    answer = run("waive", "r1.1", "r9.1")
+    assert answer.exit_code == 1
+    assert "no claim of attempt r9.1" in answer.stderr
+    assert len(json.loads(run("claims", "--json").stdout)) == 1
