@@ -18,7 +18,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.prompt_parts import count_files, is_named, sends_sound, spelled_name
+from gateway.kinds.prompt_parts import find_parts, names_audio
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -41,7 +41,6 @@ from router.types import Feature
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
-_SPOKEN = spelled_name("audio")
 
 
 def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
@@ -58,7 +57,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
-    options = options_of(members, stream=stream)
+    options, parts = options_of(members, stream=stream), find_parts(prompt)
     return InferenceRequest(
         kind=_CHAT,
         path="/chat/completions",
@@ -73,10 +72,10 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         features=features,
         session=session_of(members, session),
         members=members,
-        media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
-        has_sound=_asks_for_sound(members) or sends_sound(prompt),
-        text_prompt=not sends_sound(prompt),
-        files=count_files(prompt),
+        media_parts=request_size.media_parts(prompt) if _IMAGES in features else parts.pictures,
+        has_sound=parts.sound or _asks_for_sound(members),
+        text_prompt=not parts.sound,
+        files=parts.files,
     )
 
 
@@ -84,7 +83,7 @@ def _asks_for_sound(members: Members) -> bool:
     """Whether the answer may be spoken; `audio` states the voice of what is said."""
     if "audio" in members:
         return True
-    return "modalities" in members and is_named(_SPOKEN, bytes(members["modalities"]))
+    return "modalities" in members and names_audio(bytes(members["modalities"]))
 
 
 def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:

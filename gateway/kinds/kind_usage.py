@@ -16,7 +16,6 @@ from ledger.prices.book import Price
 from ledger.usage import UsageError
 from router.types import RoutingRequest
 
-
 TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
 
 

@@ -36,6 +36,8 @@ MEMBERS: tuple[dict[str, Any], ...] = (
 FILES: dict[str, dict[str, Any]] = {
     "id": {"type": "file", "file": {"file_id": "file-1"}},
     "data": {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}},
+    "document": {"type": "document", "source": {"type": "file", "file_id": "file-1"}},
+    "film": {"type": "video", "video": ["https://a.example/1.png"]},
     "address": {"type": "document_url", "document_url": "https://a.example/b.pdf"},
 }
 
@@ -305,6 +307,10 @@ CALLS = {
     **{f"file-{name}": with_file(part) for name, part in FILES.items()},
     "completions": of_completions(),
     "picture": with_media(PICTURE, st.integers(0, 300)),
+    "picture-of-others": with_media(
+        {"type": "image", "source": {"type": "url", "url": "https://a.example/b.png"}},
+        st.integers(0, 4_000),
+    ),
     "picture-dear": with_media(PICTURE, st.just(8_500), is_beyond=True),
     "beside-limit": beside_limit(),
     "embedding": embedded(total_alone=False),
