@@ -24,6 +24,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import SoundPlace
 from router.filters import CONTEXT_MARGIN, counted_tokens
 from router.reasons import Reason, Rejection
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
@@ -236,8 +237,7 @@ class CandidateBuilder:
                 bound = quote.bound_pusd(
                     request.prompt_tokens_bound,
                     (asked.output + allowance) * request.n,
-                    has_sound=request.has_sound,
-                    text_prompt=request.text_prompt,
+                    audio=_sound_of(request),
                 )
             else:
                 expected = cost_pusd(asked.tokens, price)
@@ -363,9 +363,12 @@ def api_bound_pusd(
         output_tokens=output_tokens + allowance_tokens,
         n=request.n,
         tiers=tiers,
-        audio=request.has_sound,
-        text_prompt=request.text_prompt,
+        audio=_sound_of(request),
     )
+
+
+def _sound_of(request: RoutingRequest) -> SoundPlace:
+    return "output" if request.has_sound and request.text_prompt else request.has_sound
 
 
 def own_bound_pusd(

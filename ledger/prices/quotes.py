@@ -5,7 +5,14 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 """
 
 from ledger.journals.records import TokenCounts
-from ledger.prices.rates import Price, bound_pusd, cost_pusd, dearest_input, dearest_output
+from ledger.prices.rates import (
+    Price,
+    SoundPlace,
+    bound_pusd,
+    cost_pusd,
+    dearest_input,
+    dearest_output,
+)
 from ledger.prices.unread_terms import unlimited_terms
 
 
@@ -37,19 +44,14 @@ class PriceQuote:
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
     def bound_pusd(
-        self,
-        prompt_tokens: int,
-        output_tokens: int,
-        *,
-        has_sound: bool = False,
-        text_prompt: bool = False,
+        self, prompt_tokens: int, output_tokens: int, *, audio: SoundPlace = False
     ) -> int:
         """The most that so many tokens can cost, whatever of them is cached, written or thought.
 
-        `output_tokens` are those of all choices; `has_sound`: some may be of sound, or,
-        with `text_prompt`, of the output alone.
+        `output_tokens` are those of all choices; `audio`: some may be of sound, or
+        those of the output alone.
         """
-        if self._any_prompt and not has_sound:
+        if self._any_prompt and not audio:
             return (
                 prompt_tokens * self._dearest_input
                 + output_tokens * self._dearest_output
@@ -59,8 +61,7 @@ class PriceQuote:
             self.price,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
-            audio=has_sound,
-            text_prompt=text_prompt,
+            audio=audio,
         )
 
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ answer counts them and the price lists them, else by its seconds.
 
 from collections.abc import Callable, Collection, Mapping
 from operator import attrgetter
+from typing import Literal
 
 import msgspec
 
@@ -33,6 +34,7 @@ _FALLBACK = {kind.field: kind.price_as for kind in PER_TOKEN if kind.price_as is
 # Most requests have no others: these are looked at one by one.
 _USUAL = frozenset({"input", "cached", "output", "reasoning"})
 _SELDOM = tuple(kind for kind in TOKEN_KINDS if kind.field not in _USUAL)
+SoundPlace = bool | Literal["output"]  # where a request may have sound
 _Values = Callable[[TokenCounts | TokenRates], tuple[int, ...]]
 _of_prompt: _Values = attrgetter(*(kind.field for kind in PROMPT_KINDS))
 _of_output: _Values = attrgetter(*(kind.field for kind in OUTPUT_KINDS))
@@ -152,14 +154,13 @@ def bound_pusd(
     output_tokens: int,
     n: int = 1,
     tiers: Collection[str] | None = None,
-    audio: bool = True,
-    text_prompt: bool = False,
+    audio: SoundPlace = True,
 ) -> int:
     """An upper bound of `cost_pusd` for at most these tokens: each at its dearest reachable kind.
 
     `tiers` are the service tiers the request can run in (`None`: any that is priced, because the
     provider's default may not be the standard one). `audio=False` promises a request without it,
-    `text_prompt` one that only asks for it.
+    `"output"` one that only asks for it.
     """
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
@@ -171,9 +172,8 @@ def bound_pusd(
     if not reachable:
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
     pusd = (
-        prompt_tokens
-        * max(dearest_input(rates, audio=audio and not text_prompt) for rates in reachable)
-        + n * output_tokens * max(dearest_output(rates, audio=audio) for rates in reachable)
+        prompt_tokens * max(dearest_input(rates, audio=audio is True) for rates in reachable)
+        + n * output_tokens * max(dearest_output(rates, audio=bool(audio)) for rates in reachable)
         + terms.request_pusd
         + terms.searches_limit * terms.search_pusd
     )

@@ -34,21 +34,18 @@ TERMS = st.builds(
 
 @given(
     terms=TERMS, prompt=st.integers(0, 2000), output=st.integers(0, 2000), n=st.integers(1, 8),
-    has_sound=st.booleans(), text_prompt=st.booleans(),
+    audio=st.sampled_from([False, True, "output"]),
 )  # fmt: skip
-def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, has_sound, text_prompt) -> None:
+def test_it_is_the_prices_own_arithmetic(terms, prompt, output, n, audio) -> None:
     price = Price(1, "x/m", "test", 0, terms)
     quote, tokens = PriceQuote(price), TokenCounts(input=prompt, output=output)
     assert quote.cost_pusd(tokens) == cost_pusd(tokens, price)
-    assert quote.bound_pusd(
-        prompt, n * output, has_sound=has_sound, text_prompt=text_prompt
-    ) == bound_pusd(
+    assert quote.bound_pusd(prompt, n * output, audio=audio) == bound_pusd(
         price,
         prompt_tokens=prompt,
         output_tokens=output,
         n=n,
-        audio=has_sound,
-        text_prompt=text_prompt,
+        audio=audio,
     )
 
 
