@@ -21,7 +21,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.prompt_parts import count_files, sends_sound
+from gateway.kinds.prompt_parts import find_parts
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -60,9 +60,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     features = _features(members, prompt, n)
-    options = options_of(members, stream=stream)
+    options, parts = options_of(members, stream=stream), find_parts(prompt)
     modalities = _modalities(members) if "modalities" in members else None
-    hears = sends_sound(prompt)
     return InferenceRequest(
         kind=_CHAT,
         path="/chat/completions",
@@ -77,10 +76,10 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         features=features,
         session=session_of(members, session),
         members=members,
-        media_parts=request_size.media_parts(prompt) if _IMAGES in features else 0,
-        has_sound=hears or _asks_for_sound(members, modalities),
-        text_prompt=not hears,
-        files=count_files(prompt),
+        media_parts=request_size.media_parts(prompt) if _IMAGES in features else parts.pictures,
+        has_sound=parts.sound or _asks_for_sound(members, modalities),
+        text_prompt=not parts.sound,
+        files=parts.files,
         without_pictures=modalities is not None and "image" not in modalities,
     )
 

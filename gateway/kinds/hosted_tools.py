@@ -12,11 +12,11 @@ import msgspec
 from gateway.http.body import Members
 
 _TOOLS = "tools"
-# OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's and Cohere's. An empty object is a
-# search with its defaults.
+# OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's, Cohere's and Azure's. An empty
+# object is a search with its defaults.
 SEARCHES = (
     "web_search_options", "search_parameters", "plugins", "compound_custom", "enable_search",
-    "web_search", "connectors",
+    "web_search", "connectors", "data_sources",
 )  # fmt: skip
 _NOTHING = (b"null", b"false", b"[]")
 _LOOKED_AT = frozenset((_TOOLS, *SEARCHES))

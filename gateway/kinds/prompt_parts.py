@@ -5,31 +5,38 @@ are escaped. JSON may write each letter of a name as an escape, which means the 
 """
 
 import re
-from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _ESCAPED: Final = b"\\u00"
 
 
 class NamePattern:
-    """Finds strings that are one of some names, in any spelling."""
+    """Finds strings that are one of some names, in any spelling.
 
-    __slots__ = ("_hints", "_plain", "_spelled")
+    `hint` is in all of the names; `of`: the member whose value they are; `behind`: a regular
+    expression of what follows.
+    """
 
-    def __init__(self, names: tuple[str, ...], behind: str = "") -> None:
-        """`behind`: what follows the string, as a regular expression."""
-        plain = "|".join(map(re.escape, names))
-        spelled = "|".join("".join(map(_letter, name)) for name in names)
-        self._hints = tuple(f'"{name}"'.encode() for name in names)
-        self._plain = re.compile(f'"(?:{plain})"{behind}'.encode())
-        self._spelled = re.compile(f'"(?:{spelled})"{behind}'.encode())
+    __slots__ = ("_hint", "_plain", "_spelled")
+
+    def __init__(
+        self, hint: str, names: tuple[str, ...], *, of: str = "", behind: str = ""
+    ) -> None:
+        member = rf'"{of}"\s*+:\s*+' if of else ""
+        spelled_member = rf'"{_spelled(of)}"\s*+:\s*+' if of else ""
+        plain, spelled = "|".join(map(re.escape, names)), "|".join(map(_spelled, names))
+        self._hint = hint.encode()
+        self._plain = re.compile(f'{member}"(?:{plain})"{behind}'.encode())
+        self._spelled = re.compile(f'{spelled_member}"(?:{spelled})"{behind}'.encode())
 
     def count(self, text: bytes) -> int:
         if _ESCAPED in text:
             return len(self._spelled.findall(text))
-        if not any(hint in text for hint in self._hints):
-            return 0
-        return len(self._plain.findall(text))
+        return len(self._plain.findall(text)) if self._hint in text else 0
+
+
+def _spelled(name: str) -> str:
+    return "".join(map(_letter, name))
 
 
 def _letter(letter: str) -> str:
@@ -37,33 +44,45 @@ def _letter(letter: str) -> str:
     return f"(?:{re.escape(letter)}|\\\\u00{hexadecimal})"
 
 
-@cache
-def spelled_name(name: str) -> NamePattern:
-    return NamePattern((name,))
+class PromptParts(NamedTuple):
+    """What is in a conversation beside text: whether sound may be, and how many of the others.
+
+    `files` and `pictures` are at least as many as a target sees; `pictures` are those in the words
+    of other vendors than OpenAI.
+    """
+
+    sound: bool
+    files: int
+    pictures: int
 
 
-def is_named(pattern: NamePattern, text: bytes) -> bool:
-    return pattern.count(text) > 0
-
-
+_SPOKEN: Final = NamePattern("audio", ("audio",))
 # What was said before stands in a conversation as `audio` with its id.
-_SOUND: Final = NamePattern(("input_audio", "audio_url", "audio"))
-_FILES: Final = NamePattern(("file", "file_id", "file_url", "file_data", "document_url"), r"\s*+:")
+_SOUND: Final = NamePattern("audio", ("input_audio", "audio_url", "audio"))
+_FILES: Final = NamePattern("file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:")
+_DOCUMENTS: Final = NamePattern("document", ("document_url",), behind=r"\s*+:")
+# Films and files in the words of other vendors; a document's text may stand in it.
+_FILMS: Final = NamePattern('"', ("video", "media", "pdf"), of="type")
+_DOCUMENT: Final = NamePattern("document", ("document",), of="type")
+_SOURCE: Final = NamePattern('"', ("url", "base64", "file"), of="type")
+_PICTURES: Final = NamePattern("image", ("image", "image_base64", "image_file"), of="type")
+_PREFIX: Final = NamePattern("prefix", ("prefix",), behind=r"\s*+:\s*+true")
 
 
-_PREFIX: Final = NamePattern(("prefix",), r"\s*+:\s*+true")
+def find_parts(prompt: bytes) -> PromptParts:
+    """A file may be sound, too."""
+    files = _FILES.count(prompt) + _DOCUMENTS.count(prompt) + _FILMS.count(prompt)
+    documents = _DOCUMENT.count(prompt)
+    if documents and _SOURCE.count(prompt):
+        files += documents
+    return PromptParts(files > 0 or _SOUND.count(prompt) > 0, files, _PICTURES.count(prompt))
+
+
+def names_audio(modalities: bytes) -> bool:
+    """Whether an answer may be spoken, by what it is asked to be."""
+    return _SPOKEN.count(modalities) > 0
 
 
 def is_continued(prompt: bytes) -> bool:
     """Whether an answer goes on from a message's text, which Mistral and others then repeat."""
-    return is_named(_PREFIX, prompt)
-
-
-def sends_sound(prompt: bytes) -> bool:
-    """Whether a part may be sound; a file may be, too."""
-    return is_named(_SOUND, prompt) or count_files(prompt) > 0
-
-
-def count_files(prompt: bytes) -> int:
-    """How many files a target may open for the prompt, or more: their bytes say nothing."""
-    return _FILES.count(prompt)
+    return _PREFIX.count(prompt) > 0

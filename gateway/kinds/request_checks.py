@@ -28,13 +28,23 @@ _LISTS: Final[Mapping[str, int]] = {
     "token_ids_logprob": WORDS,
 }
 _ELSEWHERE = "Name the one that shall answer in `model`."
+# A target's own words for `max_tokens` and `n`, and what holds them: llama.cpp's, Ollama's, Hugging
+# Face's, Gemini's, Bedrock's. LiteLLM hands on what it does not know.
+_LIMITS = (
+    "n_predict", "num_predict", "max_new_tokens", "max_output_tokens", "maxOutputTokens",
+    "maxTokens", "max_tokens_to_sample", "maxTokenCount", "max_gen_len", "generation_config",
+    "generationConfig", "inferenceConfig",
+)  # fmt: skip
+_CHOICES = (
+    "n_cmpl", "num_return_sequences", "num_generations", "candidate_count", "candidateCount",
+)  # fmt: skip
 # What changes the answer is not taken out unseen.
 REFUSED: Final[Mapping[str, str]] = {
     "use_beam_search": "each beam is a new request to an engine at every token. "
     "Ask for several answers with `n`.",
     "stop_regex": "an engine would try it at every token. Send texts in `stop`.",
-    "n_predict": "it is not what is held for. Send `max_tokens`.",
-    "n_cmpl": "it is not what is held for. Send `n`.",
+    **dict.fromkeys(_LIMITS, "it is not what is held for. Send `max_tokens`."),
+    **dict.fromkeys(_CHOICES, "it is not what is held for. Send `n`."),
     "lora_path": _ELSEWHERE,
     "lora_request": _ELSEWHERE,
     "lora": _ELSEWHERE,

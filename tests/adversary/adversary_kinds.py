@@ -36,6 +36,8 @@ MEMBERS: tuple[dict[str, Any], ...] = (
 FILES: dict[str, dict[str, Any]] = {
     "id": {"type": "file", "file": {"file_id": "file-1"}},
     "data": {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}},
+    "document": {"type": "document", "source": {"type": "file", "file_id": "file-1"}},
+    "film": {"type": "video", "video": ["https://a.example/1.png"]},
     "address": {"type": "document_url", "document_url": "https://a.example/b.pdf"},
 }
 
@@ -254,7 +256,7 @@ def too_low(*, streams: bool) -> Any:
         many = TokenCounts(input=one.input, output=body.get("n", 1) * 200)
         usage = openai(msgspec.structs.replace(many, output=1))
         asked = {**body, "max_tokens": 300, "stream": streams}
-        least = TokenCounts(input=one.input, output=many.output * len(WORD) // 128)
+        least = TokenCounts(input=one.input, output=many.output)
         return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
 
     return texts().map(call)
@@ -305,6 +307,10 @@ CALLS = {
     **{f"file-{name}": with_file(part) for name, part in FILES.items()},
     "completions": of_completions(),
     "picture": with_media(PICTURE, st.integers(0, 300)),
+    "picture-of-others": with_media(
+        {"type": "image", "source": {"type": "url", "url": "https://a.example/b.png"}},
+        st.integers(20, 4_000),
+    ),
     "picture-dear": with_media(PICTURE, st.just(8_500), is_beyond=True),
     "beside-limit": beside_limit(),
     "embedding": embedded(total_alone=False),

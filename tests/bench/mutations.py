@@ -82,6 +82,8 @@ def _of(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             yield node, f"{name} is {CALLS[name]}"
         case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign():
             yield node, "is left out"
+        case ast.Return(value=ast.Constant(value=None)):
+            return  # it does already
         case ast.Return(value=ast.expr()):
             yield node, "returns None"
 

@@ -53,6 +53,10 @@ def test_texts_and_docstrings_are_let_be() -> None:
     assert not any(each.line in {3, 14} and "Add" in each.what for each in mutations(TEXT))
 
 
+def test_what_returns_none_already_is_no_place() -> None:
+    assert mutations("def read():\n    return None\n") == []
+
+
 def test_a_number_that_is_none() -> None:
     with pytest.raises(ValueError, match="there is no mutation 99"):
         mutated(TEXT, 99)

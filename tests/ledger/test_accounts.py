@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from ledger.accounts import (
     postings_for_suspense,
     provider_payable,
     provisional_charge_pusd,
+    surplus_pusd,
 )
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
 
@@ -218,3 +220,12 @@ def test_a_correction_moves_money_between_bearers_and_never_the_bill():
         correction_postings(
             "chat", teams={"ads": 1}, idle_pusd=0, unavailable_pusd=0, provisional_pusd=0
         )
+
+
+@pytest.mark.parametrize(
+    ("cost", "claimed", "surplus"),
+    [(5, 9, 4), (5, 5, 0), (9, 5, 0), (5, None, 0), (None, 9, 0)],
+)
+def test_what_is_claimed_beyond_what_is_booked(cost, claimed, surplus) -> None:
+    record = msgspec.structs.replace(settled(cost), claimed_pusd=claimed)
+    assert surplus_pusd(record) == surplus

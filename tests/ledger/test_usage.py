@@ -128,6 +128,14 @@ ANTHROPIC = {
             INSIDE,
             TokenCounts(0, 16, 4),
         ),
+        (
+            {
+                "prompt_tokens": 16,
+                "prompt_tokens_details": {"cached_tokens": 16, "created_cache_tokens": 16},
+            },
+            INSIDE,
+            TokenCounts(0, 16),
+        ),
     ],
 )
 def test_shapes(usage, convention, tokens):

@@ -27,6 +27,7 @@ def found(**members) -> str | None:
         ({"tools": {"type": "web_search"}}, "tools"),
         ({"tools": [{"google_search": {}}]}, "tools"),
         ({"tools": [FUNCTION, {"googleSearch": {}}]}, "tools"),
+        ({"data_sources": [{"type": "azure_search"}]}, "data_sources"),
         ({"enable_search": True}, "enable_search"),
         ({"web_search": {"enable": True}}, "web_search"),
         ({"connectors": [{"id": "web-search"}]}, "connectors"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kinds.prompt_parts import count_files, is_continued, sends_sound
+from gateway.kinds.prompt_parts import PromptParts, find_parts, is_continued, names_audio
 
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 FILES = (
@@ -14,6 +14,14 @@ FILES = (
     {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}},
     {"type": "input_file", "file_url": "https://a/b.pdf"},
     {"type": "document_url", "document_url": "https://a/b.pdf"},
+    {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}},
+    {"type": "video", "video": ["https://a/1.png"]},
+    {"type": "media", "mimeType": "application/pdf", "fileUri": "gs://a/b.pdf"},
+)
+PICTURES = (
+    {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
+    {"type": "image", "image": "https://a/b.png"},
+    {"type": "image_base64", "image_base64": "AAAA"},
 )
 
 
@@ -32,26 +40,36 @@ def spelled(draw, text: bytes) -> bytes:
     return b"".join(draw(kept)(n) if chr(n).isalpha() else b"%c" % n for n in text)
 
 
-@given(st.data(), st.sampled_from([SOUND, *FILES]))
+@given(st.data(), st.sampled_from([SOUND, *FILES, *PICTURES]))
 def test_every_spelling_is_found(data, part) -> None:
     prompt = data.draw(spelled(encoded(part)))
     assert json.loads(prompt) == json.loads(encoded(part))
-    assert sends_sound(prompt)
-    assert (count_files(prompt) > 0) == (part is not SOUND)
+    found = find_parts(prompt)
+    assert found.sound == (part not in PICTURES)
+    assert (found.files > 0) == (part in FILES)
+    assert found.pictures == (part in PICTURES)
 
 
 def test_what_was_said_before_is_sound() -> None:
-    assert sends_sound(json.dumps([{"role": "assistant", "audio": {"id": "audio_1"}}]).encode())
+    prompt = json.dumps([{"role": "assistant", "audio": {"id": "audio_1"}}]).encode()
+    assert find_parts(prompt) == PromptParts(True, 0, 0)
 
 
 @pytest.mark.parametrize(
     "text",
     ['"file": "input_audio"', json.dumps(FILES[0]), json.dumps([SOUND]), "audio", "caf\u00e9 file"],
 )
-def test_a_text_about_them_has_none(text) -> None:
-    prompt = encoded(text=text + ".")
-    assert not sends_sound(prompt)
-    assert count_files(prompt) == 0
+@pytest.mark.parametrize(
+    "part", [{"type": "text", "text": "b"}, {"type": "document", "document": {"data": "b"}}]
+)
+def test_a_text_about_them_has_none(part, text) -> None:
+    assert find_parts(encoded(part, text=text + ".")) == PromptParts(False, 0, 0)
+
+
+@given(st.data(), st.booleans())
+def test_what_an_answer_is_asked_to_be(data, spoken) -> None:
+    modalities = json.dumps(["text", "audio" if spoken else "image"]).encode()
+    assert names_audio(data.draw(spelled(modalities))) is spoken
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,9 @@ def test_candidates_that_would_be_thrown_away_are_not_asked_for() -> None:
     assert set(json.loads(body)) == {"model", "prompt"}
 
 
-@pytest.mark.parametrize("name", ["previous_response_id", "conversation"])
+@pytest.mark.parametrize(
+    "name", ["previous_response_id", "conversation", "cached_content", "cachedContent"]
+)
 @pytest.mark.parametrize(
     ("path", "prompt"),
     [("chat/completions", {}), ("completions", {"prompt": "a"}), ("embeddings", {"input": "a"})],

@@ -46,6 +46,13 @@ def api(outcome, price=PRICE, **more):
     return charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
 
 
+def test_an_own_engine_without_a_model_of_its_steps_costs_no_time() -> None:
+    without = attempt()
+    without.step.frozen.candidate.engine.step = None
+    bill = charge(without, AttemptOutcome("finished", 200, USAGE, usage_final=True), now_s=12.0)
+    assert (bill.tokens.output, bill.engine_us, bill.cost_pusd) == (10, 0, 0)
+
+
 def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
     """Dispatched at 10 s to an engine that predicted 100 ms and then 5 ms a token."""
     engine = SimpleNamespace(step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000)

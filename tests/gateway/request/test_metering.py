@@ -14,6 +14,7 @@ from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import REFUSED
 from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
+from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
 from router.reasons import Reason
 from router.request_kinds import RequestKind
@@ -221,6 +222,8 @@ def test_the_slo_is_judged_by_what_the_client_saw(
         (Slo(ttft_ms=1000, tpot_ms=100), 10, False),
         (Slo(ttft_ms=1000), 11, None),  # only the first token was promised, and it is not seen
         (Slo(tpot_ms=100), 11, None),
+        (Slo(ttft_ms=1900, tpot_ms=99), 2, False),  # of two tokens one is further
+        (Slo(ttft_ms=1900, tpot_ms=100), 2, True),
         (Slo(ttft_ms=3000), 0, True),  # an embedding is all first token
         (Slo(ttft_ms=1000), 0, False),
     ],
@@ -235,6 +238,12 @@ def test_an_answer_in_one_piece_has_the_time_of_its_stream(
     (record,) = parts.journal.records
     assert record.slo_met is met
     assert record.ttft_us is None
+
+
+def test_the_pace_of_two_tokens_is_the_time_of_one(metering, attempt) -> None:
+    attempt.first_token_s, attempt.last_token_s = 10.5, 11.0
+    assert metering._tpot_s(attempt, TokenCounts(output=2)) == 0.5
+    assert metering._tpot_s(attempt, TokenCounts(output=1)) is None
 
 
 @pytest.mark.parametrize(("waited_s", "met"), [(0.4, True), (0.6, False)])

@@ -86,6 +86,12 @@ def test_what_fits_stays_and_nothing_exceeds_the_hold(tokens, prompt, output):
         assert fitted == tokens
 
 
+def test_thoughts_have_the_room_that_sound_leaves():
+    spoken = TokenCounts(output=50, reasoning=20, audio_output=25)
+    fitted = fit_tokens(spoken, UsageBounds(1, 30, True, 100))
+    assert fitted == TokenCounts(output=30, reasoning=5, audio_output=25)
+
+
 def test_units_fit_kind_by_kind():
     most = TokenCounts(input=9, searches=2, audio_ms=500)
     counted = TokenCounts(input=4, searches=10**6, audio_ms=400)

@@ -15,6 +15,7 @@ from ledger.prices.rates import (
     UnpricedTierError,
     bound_pusd,
     cost_pusd,
+    is_unlisted,
     per_unit_bound_pusd,
     prompt_tokens,
     rates_for,
@@ -245,3 +246,10 @@ def test_what_is_beside_tokens_is_bounded(ms, searches, second, uplift):
     )  # fmt: skip
     cost = cost_pusd(TokenCounts(audio_ms=ms, searches=searches), found)
     assert 0 <= per_unit_bound_pusd(found, audio_ms=ms, searches=searches) - cost <= 4
+
+
+def test_a_kind_is_unlisted_where_it_costs_what_stands_in_for_it() -> None:
+    rates = rates_from({"input": 1, "output": 2, "cached": 5})
+    assert is_unlisted(rates, "reasoning")
+    assert not is_unlisted(rates, "cached")
+    assert not is_unlisted(rates, "input")
