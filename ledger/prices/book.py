@@ -10,6 +10,7 @@ names this module passes on.
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, TokenCounts, TokenRates
 from ledger.prices import unread_terms
@@ -197,8 +198,18 @@ def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) 
 
 def check(price: Price) -> list[str]:
     """A dry run at load: faults as sentences, none for a price that can be used."""
-    terms = price.terms
     faults = [] if "/" in price.name.strip("/") else ["the name must be `provider/model`"]
+    faults += _check_terms(price.terms)
+    until = price.effective_until_us
+    if until is not None and until <= price.effective_from_us:
+        faults.append("it ends before it begins")
+    return faults
+
+
+@lru_cache(maxsize=2048)
+def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
+    """Return the faults of the terms. Of 3,300 bundled names many share them."""
+    faults = []
     every = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
     amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit]
@@ -214,14 +225,12 @@ def check(price: Price) -> list[str]:
         for tier in sorted(tiers)
         if (tier, 0) not in steps
     ]
-    until = price.effective_until_us
-    if until is not None and until <= price.effective_from_us:
-        faults.append("it ends before it begins")
+    price = Price(0, "", "", 0, terms)
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
     largest += per_unit_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:
         faults.append("the dearest possible request does not fit a 64-bit integer")
-    return faults
+    return tuple(faults)
 
 
 def last_at(versions: Sequence[Price], at_us: int) -> Price | None:

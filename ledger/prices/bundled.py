@@ -6,6 +6,7 @@ per token are refused and listed. Price files (`pricefile`) come on top; `diff` 
 would store.
 """
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -80,12 +81,18 @@ class PriceSeed:
 
 
 def bundled_seed() -> PriceSeed:
-    """The seed of the installed map."""
+    """Return the seed of the installed map, which is read once for each state of its file."""
     spec = find_spec("litellm")  # finds a top-level package without importing it
     if spec is None or not spec.submodule_search_locations:
         raise PriceError("the package `litellm`, whose price map is the seed, is not installed")
-    text = (Path(spec.submodule_search_locations[0]) / MAP_FILE).read_text(encoding="utf-8")
-    return seed_from_map(text, source_date=RELEASE_DATES.get(version("litellm")))
+    path = Path(spec.submodule_search_locations[0]) / MAP_FILE
+    return _read_seed(path, path.stat().st_mtime_ns, RELEASE_DATES.get(version("litellm")))
+
+
+@functools.lru_cache(maxsize=1)
+def _read_seed(path: Path, _changed_ns: int, source_date: str | None) -> PriceSeed:
+    """Read the map. A start of `serve` needs the seed twice, at a third of a second of CPU each."""
+    return seed_from_map(path.read_text(encoding="utf-8"), source_date=source_date)
 
 
 def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
