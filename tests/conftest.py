@@ -466,7 +466,7 @@ class Command:
     def said(self) -> str:
         return self.output.read_text("utf-8", "replace")
 
-    def until(self, pattern: str, limit_s: float = 90.0) -> re.Match:
+    def until(self, pattern: str, limit_s: float = START_S) -> re.Match:
         """The first match in what it says; fails with everything said when there is none."""
         deadline = time.monotonic() + limit_s
         while True:

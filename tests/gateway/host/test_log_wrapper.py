@@ -62,14 +62,15 @@ def test_passwords_of_addresses() -> None:
     ]  # fmt: skip
 
 
-OURS = ("worker-0", "worker-1", "ledger-writer", "telemetry", "dashboard", "provider-standin")
+OURS = ("worker-0", "ledger-writer", "telemetry", "dashboard", "provider-standin")
 
 
 def test_json_is_json_for_every_line_of_every_process(make_host, patiently) -> None:
     """What the engines write is theirs; the dashboard says where it answers as it starts."""
     host = make_host(
-        logs={"format": "json", "level": "info"}, dashboard={"enabled": True, "port": 0}
-    )
+        workers=1, engines=1,
+        logs={"format": "json", "level": "info"}, dashboard={"enabled": True, "port": 0},
+    )  # fmt: skip
     done = subprocess.Popen(
         [sys.executable, "-c", host.serve, "serve", "--config", str(host.config)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=host.environ, cwd=host.root,

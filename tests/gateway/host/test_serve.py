@@ -72,53 +72,18 @@ async def test_no_engine_is_started_while_streams_finish(tmp_path) -> None:
     assert order == ["no more", "streams", "engines"]
 
 
-def test_sigterm_lets_open_streams_finish_and_leaves_nothing(make_host) -> None:
-    """What does not finish within the grace is told so, and billed for what it had."""
-    host = make_host(server={"port": 0, "workers": 2, "timeouts": {"drain_s": 5}})
+def test_metrics_are_the_sum_of_workers_and_sigterm_lets_open_streams_finish(
+    make_host, patiently
+) -> None:
+    """One host for both, because its start takes longer than they do."""
+    host = make_host(engines=1, server={"port": 0, "workers": 2, "timeouts": {"drain_s": 5}})
     host.start()
-    readers = [Reader(host, **{**STREAM, "max_tokens": 150}) for _ in range(4)]
-    endless = Reader(host, **{**STREAM, "max_tokens": 60_000, "logprobs": False})
-    assert all(reader.begun.wait(20) for reader in (*readers, endless))
-    assert host.terminate() == 0
-    for reader in (*readers, endless):
-        reader.join(20)
-    assert host.pids() == []
-    rows = {row["request_id"]: row for row in host.rows()}  # the writer applied all before it left
-    for reader in readers:
-        assert reader.read.endswith(b"data: [DONE]\n\n")
-        row = rows[reader.request_id]
-        assert (row["status"], row["basis"], row["output_tokens"]) == ("finished", "reported", 150)
-    last = json.loads(endless.read.strip().rpartition(b"data: ")[2])
-    assert last["error"]["code"] == "unavailable"
-    row = rows[endless.request_id]
-    assert (row["status"], row["basis"]) == ("timeout", "continuous")
-    assert row["output_tokens"] > 150
+    sum_of_workers(host, patiently)
+    ended_by_sigterm(host)
 
 
-def test_who_asks_twice_to_stop_does_not_wait_for_streams(make_host) -> None:
-    """They are told, and billed for what they had; without the second signal it takes a minute."""
-    host = make_host(server={"port": 0, "workers": 2, "timeouts": {"drain_s": 60}})
-    host.start()
-    endless = Reader(host, **{**STREAM, "max_tokens": 60_000, "logprobs": False})
-    assert endless.begun.wait(20)
-    began_s = time.monotonic()
-    host.process.send_signal(signal.SIGINT)
-    with pytest.raises(subprocess.TimeoutExpired):
-        host.process.wait(3)
-    host.process.send_signal(signal.SIGINT)
-    assert host.process.wait(40) == 0
-    assert time.monotonic() - began_s < 45
-    endless.join(20)
-    assert host.pids() == []
-    last = json.loads(endless.read.strip().rpartition(b"data: ")[2])
-    assert last["error"]["code"] == "unavailable"
-    (row,) = [row for row in host.rows() if row["request_id"] == endless.request_id]
-    assert (row["status"], row["basis"]) == ("timeout", "continuous")
-
-
-def test_metrics_are_the_sum_of_workers_and_outlive_one(make_host, patiently) -> None:
-    host = make_host()
-    host.start()
+def sum_of_workers(host, patiently) -> None:
+    """Metrics outlive a worker, and names that clients invent make no series."""
     with httpx.Client(trust_env=False) as client:
         for number in range(40):
             body = {"model": "own", "max_tokens": 2, "messages": [{"role": "user", "content": "x"}]}
@@ -154,7 +119,27 @@ def test_metrics_are_the_sum_of_workers_and_outlive_one(make_host, patiently) ->
     assert 'model="other"' in text
     first_use = 80  # series that appear with the first pass-through request
     assert len(text.splitlines()) - before <= first_use
+
+
+def ended_by_sigterm(host) -> None:
+    """What does not finish within the grace is told so, and billed for what it had."""
+    readers = [Reader(host, **{**STREAM, "max_tokens": 150}) for _ in range(4)]
+    endless = Reader(host, **{**STREAM, "max_tokens": 60_000, "logprobs": False})
+    assert all(reader.begun.wait(20) for reader in (*readers, endless))
     assert host.terminate() == 0
+    for reader in (*readers, endless):
+        reader.join(20)
+    assert host.pids() == []
+    rows = {row["request_id"]: row for row in host.rows()}  # the writer applied all before it left
+    for reader in readers:
+        assert reader.read.endswith(b"data: [DONE]\n\n")
+        row = rows[reader.request_id]
+        assert (row["status"], row["basis"], row["output_tokens"]) == ("finished", "reported", 150)
+    last = json.loads(endless.read.strip().rpartition(b"data: ")[2])
+    assert last["error"]["code"] == "unavailable"
+    row = rows[endless.request_id]
+    assert (row["status"], row["basis"]) == ("timeout", "continuous")
+    assert row["output_tokens"] > 150
 
 
 def asked(host, models: list[str]) -> list[int]:
@@ -183,41 +168,21 @@ def _answers(host) -> bool:
         return False
 
 
-def test_every_process_comes_back_and_a_killed_parent_leaves_nothing(make_host, patiently) -> None:
-    host = make_host()
+def test_parts_and_parent_are_killed_and_who_asks_twice_to_stop_does_not_wait(
+    make_host, patiently, free_port
+) -> None:
+    """One host for all that may happen to it, because its start takes longer than they do."""
+    server = {"port": free_port, "workers": 1, "timeouts": {"drain_s": 4}}
+    host = make_host(engines=1, server=server)
     host.start()
-    for module in ("ledger.writer", "gateway.host.telemetry", "backends.simulator.server"):
-        pids = host.pids(module)
-        assert pids, module
-        os.kill(pids[0], signal.SIGKILL)
-        patiently(lambda pids=pids, module=module: len(set(host.pids(module)) - {pids[0]})
-                  == len(pids))  # fmt: skip
-    patiently(lambda: _answers(host))
-    host.process.kill()
-    host.process.wait()
-    patiently(lambda: not host.pids())
-    host.kill_all()  # nothing is left to kill
+    second_refused(host)
+    parts_come_back(host, patiently)
+    parent_followed(host, patiently)
+    ended_by_who_asks_twice(host)
 
 
-def test_a_killed_parent_is_followed_at_once_on_the_same_port(make_host, free_port) -> None:
-    """Its workers still have the port: they finish their streams."""
-    server = {"port": free_port, "workers": 2, "timeouts": {"drain_s": 4}}
-    host = make_host(server=server)
-    host.start()
-    reader = Reader(host, **{**STREAM, "max_tokens": 60_000})
-    assert reader.begun.wait(20)
-    host.process.kill()
-    host.process.wait()
-    host._quiet()
-    host.start()
-    reader.join(20)
-    assert host.ask().status_code == 200
-    assert host.terminate() == 0
-
-
-def test_a_second_parent_on_one_state_directory_is_refused_at_once(make_host) -> None:
-    host = make_host()
-    host.start()
+def second_refused(host) -> None:
+    """On one state directory there is one parent."""
     answer = subprocess.run(
         [sys.executable, "-c", "from gateway.cli.app import main; main()",
          "serve", "--config", str(host.config)],
@@ -229,7 +194,53 @@ def test_a_second_parent_on_one_state_directory_is_refused_at_once(make_host) ->
         f"(process {host.process.pid})"
     )
     assert host.ask().status_code == 200  # the first noticed nothing of it
-    assert host.terminate() == 0
+
+
+def parts_come_back(host, patiently) -> None:
+    for module in ("ledger.writer", "gateway.host.telemetry", "backends.simulator.server"):
+        pids = host.pids(module)
+        assert pids, module
+        os.kill(pids[0], signal.SIGKILL)
+        patiently(lambda pids=pids, module=module: len(set(host.pids(module)) - {pids[0]})
+                  == len(pids))  # fmt: skip
+    patiently(lambda: _answers(host))
+
+
+def parent_followed(host, patiently) -> None:
+    """At once, on the same port, which its workers still have: they finish their streams.
+
+    Of the killed one's processes nothing is left. Its successor has a minute for its streams.
+    """
+    reader = Reader(host, **{**STREAM, "max_tokens": 60_000})
+    assert reader.begun.wait(20)
+    before = set(host.pids())
+    host.process.kill()
+    host.process.wait()
+    host._quiet()
+    host.config.write_text(host.config.read_text().replace("drain_s: 4", "drain_s: 60"))
+    host.start()
+    reader.join(20)
+    assert host.ask().status_code == 200
+    patiently(lambda: not before & set(host.pids()))
+
+
+def ended_by_who_asks_twice(host) -> None:
+    """Streams are told, and billed for what they had; without the second signal: a minute."""
+    endless = Reader(host, **{**STREAM, "max_tokens": 60_000, "logprobs": False})
+    assert endless.begun.wait(20)
+    began_s = time.monotonic()
+    host.process.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        host.process.wait(3)
+    host.process.send_signal(signal.SIGINT)
+    assert host.process.wait(40) == 0
+    assert time.monotonic() - began_s < 45
+    endless.join(20)
+    assert host.pids() == []
+    last = json.loads(endless.read.strip().rpartition(b"data: ")[2])
+    assert last["error"]["code"] == "unavailable"
+    (row,) = [row for row in host.rows() if row["request_id"] == endless.request_id]
+    assert (row["status"], row["basis"]) == ("timeout", "continuous")
 
 
 def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> None:
@@ -254,7 +265,7 @@ def test_in_containers_all_processes_log_on_one_output_and_each_request_has_a_li
 ) -> None:
     """Files on a volume are read by nobody who collects the logs of containers."""
     logs = {"to": "stdout", "access": True}
-    host = make_host(logs=logs, server={"port": 0, "workers": 1})
+    host = make_host(engines=1, logs=logs, server={"port": 0, "workers": 1})
     host.within = ["bash", "-c", f'exec "$@" > >(tee {host.state}/output)', "bash"]
     host.start()
     answer = host.ask(messages=[{"role": "user", "content": "the prompt"}])
@@ -297,6 +308,7 @@ def test_no_request_reaches_a_stranger_on_a_managed_port(make_host, stranger_on,
     }  # fmt: skip
     sim = {"kind": "simulated", "model": "h200-llama-3.1-8b-fp8", "replicas": 1, "port": 0}
     host = make_host(
+        workers=1,
         pools={
             "main": {"engine": {**sim, "served_name": "llama"}, "gpu": {"type": "H200"}},
             "late": {"engine": engine, "gpu": {"type": "H200"}},
