@@ -14,18 +14,21 @@ ASKED = {
 }  # fmt: skip
 
 FAILS = """
+import sys
 from pathlib import Path
-from gateway.request.silent_engine import SilentEngineDetector
 
-usual, mark = SilentEngineDetector.look, Path({mark!r})
+if "gateway.worker" in sys.orig_argv:
+    from gateway.request.silent_engine import SilentEngineDetector
 
-def look(self):
-    if mark.exists():
-        mark.unlink()
-        raise OSError(28, "No space left on device")
-    usual(self)
+    usual, mark = SilentEngineDetector.check_engines, Path({mark!r})
 
-SilentEngineDetector.look = look
+    def check_engines(self):
+        if mark.exists():
+            mark.unlink()
+            raise OSError(28, "No space left on device")
+        usual(self)
+
+    SilentEngineDetector.check_engines = check_engines
 """
 
 
@@ -86,7 +89,7 @@ def test_it_goes_on_while_its_file_is_edited_and_a_part_fails_and_ends_with_its_
     """One host for all three, because its start takes longer than they do."""
     mark = tmp_path / "failing"
     (tmp_path / "sitecustomize.py").write_text(FAILS.format(mark=str(mark)))
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
+    host = make_host(engines=1, server={"port": 0, "workers": 1, "timeouts": {"drain_s": 60}})
     host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
     host.within = [sys.executable, "-c", TERMINAL]
     host.start()
@@ -139,7 +142,7 @@ def test_who_watched_it_leaves_and_it_goes_on(make_host, patiently) -> None:
 
     And under `nohup` a terminal that is closed is nothing to it.
     """
-    host = make_host(server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
+    host = make_host(engines=1, server={"port": 0, "workers": 1, "timeouts": {"drain_s": 1}})
     host.within = ["nohup", "sh", "-c", 'exec "$@" | sed -u /v1$/q', "sh"]
     host.start()
     host._drain.join(20)
