@@ -9,10 +9,16 @@ import importlib
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 
 from ledger.database import migrate, sqlite_url
+
+STATEMENTS = 3_000
 
 
 def put_ledger(place: str | Path) -> str:
@@ -43,6 +49,41 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return made
 
 
+def share_statements(module: str) -> None:
+    """Let all engines that the module makes share their compiled statements.
+
+    SQLAlchemy keeps them by engine and dialect object. Each test has a database and so an engine of
+    its own, and compiled again what the test before had compiled.
+    """
+    holder = importlib.import_module(module)
+    create = holder.create_engine
+    shared: LRUCache[Any, Any] = LRUCache(STATEMENTS)
+
+    @functools.wraps(create)
+    def create_sharing(*of: Any, **how: Any) -> Engine:
+        engine: Engine = create(*of, **how)
+        engine._compiled_cache = shared  # noqa: SLF001  (no argument of an engine sets it)
+        return engine
+
+    vars(holder)["create_engine"] = create_sharing
+    for name, method in (("__eq__", _is_alike), ("__hash__", _hash_kind)):
+        setattr(DefaultDialect, name, method)
+
+
+def _is_alike(dialect: DefaultDialect, other: object) -> bool:
+    """Return whether both compile alike: by kind, driver and the server's version."""
+    return isinstance(other, DefaultDialect) and _kind_of(dialect) == _kind_of(other)
+
+
+def _hash_kind(dialect: DefaultDialect) -> int:
+    return hash(type(dialect))
+
+
+def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
+    return type(dialect), dialect.paramstyle, getattr(dialect, "server_version_info", None)
+
+
 def register() -> None:
     """A seed is a value: who asks for that of the same text is given the same."""
     remember("ledger.prices.bundled", "seed_from_map")
+    share_statements("ledger.database")

@@ -7,8 +7,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import sqlalchemy as sa
 
 from deploy import once
+from ledger import database
 from ledger.database import migrate, sqlite_url
 from ledger.prices import bundled
 
@@ -58,3 +60,25 @@ def test_a_function_answers_once_for_each_of_its_arguments(monkeypatch) -> None:
     for number in (1, 2, 1):
         module.ask(number)
     assert asked == [1, 2]
+
+
+def test_engines_share_what_they_compiled(tmp_path: Path) -> None:
+    """Each database still answers for itself, and another kind of database shares nothing."""
+    compiled: list[str] = []
+
+    class CountedTable(sa.types.UserDefinedType):  # type: ignore[type-arg]  # of no value
+        cache_ok = True
+
+        def bind_expression(self, value: sa.BindParameter[str]) -> sa.BindParameter[str]:
+            compiled.append("once more")
+            return value
+
+    query = sa.select(sa.bindparam("given", type_=CountedTable()))
+    for name in ("a", "b"):
+        engine = database.make_engine(sqlite_url(tmp_path / f"{name}.db"))
+        with engine.connect() as connection:
+            assert connection.execute(query, {"given": name}).scalar_one() == name
+        engine.dispose()
+    assert len(compiled) == 1
+    servers = database.make_engine("postgresql://user@127.0.0.1:1/books")
+    assert servers.dialect != engine.dialect
