@@ -73,7 +73,6 @@ _ALIKE = {
     "input_cost_per_image_token": "input_cost_per_token",
     "input_cost_per_video_token": "input_cost_per_token",
     "citation_cost_per_token": "input_cost_per_token",
-    "output_cost_per_image_token": "output_cost_per_token",
     "output_cost_per_video_token": "output_cost_per_token",
     "input_cost_per_token_cache_hit": "cache_read_input_token_cost",
     "cache_read_input_audio_token_cost": "cache_read_input_token_cost",
