@@ -9,7 +9,7 @@ from alembic import op
 from ledger.orm.types import WideInteger
 
 revision = "0046"
-down_revision = "0044"
+down_revision = "0045"
 branch_labels = None
 depends_on = None
 
