@@ -2,8 +2,9 @@
 
 `tiny_engine` serves chat and completions, `tiny_embedder` embeddings; both are supervised by the
 product's own supervisor in a loop of their own, so that tests of any kind can use them. They end
-with the last test of this folder: idle ones would take a fifth of a core from all that follow.
-`scarce_engine` has little KV cache. `clients` ask them, directly or through a gateway.
+with the last test of this folder: idle ones would take CPU from all that follow.
+`scarce_engine` has little KV cache and tells of it. `tiny_gateway` and `reading_gateway` stand in
+front of the other two. `clients` ask them, directly or through a gateway.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from backends.engine.flags import EngineLaunch
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 
 START_TIMEOUT_S = 400.0
+READY_S = 300.0  # of patience with a gateway's first look at an engine
 HERE = pytest.StashKey[ExitStack]()
 
 
@@ -35,6 +37,7 @@ class RealEngine:
     model: str
     directory: Path
     context_tokens: int
+    kv_events: str = ""  # where it tells of its prefix cache, if it does
 
 
 def make_spec(python: Path, folder: Path, *, embedding: bool = False, flags=()) -> EngineSpec:
@@ -137,24 +140,36 @@ def tiny_embedder(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> Re
 
 @pytest.fixture(scope="session")
 def scarce_engine(engine_spec: Callable[..., EngineSpec], here: ExitStack) -> RealEngine:
-    """23 usable blocks of KV cache: a handful of long sequences fill it."""
-    flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "2048")
+    """23 usable blocks of KV cache, and events of each: a handful of long sequences fill it."""
+    folder = here.enter_context(tempfile.TemporaryDirectory(prefix="kv"))  # of a short path
+    address = f"ipc://{Path(folder) / 'kv'}"
+    events = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": address}
+    flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "2048",
+             "--kv-events-config", json.dumps(events))  # fmt: skip
     spec = engine_spec(flags=flags)
     status = here.enter_context(EngineThread(spec))
-    return RealEngine(status.base_url, "tiny", spec.launch.model, 2048)
+    return RealEngine(status.base_url, "tiny", spec.launch.model, 2048, address)
 
 
-@pytest.fixture
-def telling_engine(engine_spec: Callable[..., EngineSpec]) -> Iterator[tuple[RealEngine, str]]:
-    """As scarce, and the address at which it tells of its prefix cache."""
-    with tempfile.TemporaryDirectory(prefix="kv") as folder:  # a socket's path is short
-        address = f"ipc://{Path(folder) / 'kv'}"
-        said = {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": address}
-        flags = ("--num-gpu-blocks-override", "24", "--max-model-len", "1024",
-                 "--kv-events-config", json.dumps(said))  # fmt: skip
-        spec = engine_spec(flags=flags)
-        with EngineThread(spec) as status:
-            yield RealEngine(status.base_url, "tiny", spec.launch.model, 1024), address
+@pytest.fixture(scope="session")
+def tiny_gateway(serve_on, tiny_engine, clients, question, here):
+    """One gateway before `tiny_engine` and no other, past the measurements of its first sight."""
+    gateway = serve_on(
+        {
+            "models": {"tiny": {"targets": ["pool:tiny"], "compare_with": ["openai/gpt-4o-mini"]}},
+            "pools": {
+                "tiny": {
+                    "engine": {"endpoints": [tiny_engine.base_url], "served_name": "tiny"},
+                    "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
+                }
+            },
+            "policies": [{"name": "patient", "slo": {"ttft_ms": 60_000}}],
+        }
+    )
+    here.callback(gateway.stop)
+    asking = clients(gateway.base_url, "tiny", gateway.key(team="first"))
+    gateway.until(lambda: asyncio.run(asking.ask(question("hello", 4))).status == 200, READY_S)
+    return gateway
 
 
 @pytest.fixture(scope="session")

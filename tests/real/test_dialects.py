@@ -18,26 +18,6 @@ ASKED = {
 GREEDY = {"model": "tiny", "temperature": 0.0}
 
 
-@pytest.fixture(scope="module")
-def gateway(serve, tiny_engine):
-    found = serve(
-        {
-            "models": {
-                "tiny": {"targets": ["pool:tiny"], "compare_with": ["openai/gpt-4o-mini"]},
-            },
-            "pools": {
-                "tiny": {
-                    "engine": {"endpoints": [tiny_engine.base_url], "served_name": "tiny"},
-                    "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
-                }
-            },
-            "policies": [{"name": "patient", "slo": {"ttft_ms": 60_000}}],
-        }
-    )
-    found.until(lambda: ask(found.base_url, "/messages", found.key()).status_code == 200, 90)
-    return found
-
-
 def ask(base_url: str, path: str, key: str = "none", **members: object) -> httpx.Response:
     body = {**GREEDY, **ASKED[path], **members}
     headers = {"authorization": f"Bearer {key}"}
@@ -65,10 +45,12 @@ def said(path: str, document: dict) -> dict:
 
 
 @pytest.mark.parametrize("path", ASKED)
-def test_an_answer_is_the_one_that_vllm_gives_in_this_dialect(gateway, tiny_engine, path) -> None:
+def test_an_answer_is_the_one_that_vllm_gives_in_this_dialect(
+    tiny_gateway, tiny_engine, path
+) -> None:
     native = ask(tiny_engine.base_url, path)
     assert native.status_code == 200, native.text
-    answer = ask(gateway.base_url, path, gateway.key())
+    answer = ask(tiny_gateway.base_url, path, tiny_gateway.key())
     assert answer.status_code == 200, answer.text
     found = said(path, answer.json())
     assert found == said(path, native.json())
@@ -76,17 +58,17 @@ def test_an_answer_is_the_one_that_vllm_gives_in_this_dialect(gateway, tiny_engi
     assert found["text"]
     query = "SELECT * FROM attempts WHERE request_id = :id AND settled_us IS NOT NULL"
     name = answer.headers["x-request-id"]
-    (row,) = gateway.until(lambda: gateway.rows(query, id=name), APPLIED_LIMIT_S)
+    (row,) = tiny_gateway.until(lambda: tiny_gateway.rows(query, id=name), APPLIED_LIMIT_S)
     assert (row["basis"], row["output_tokens"]) == ("reported", found["output"])
     assert row["input_tokens"] + row["cached_tokens"] == found["input"]
 
 
 @pytest.mark.parametrize("path", ASKED)
 def test_a_stream_has_the_events_that_vllm_gives_in_this_dialect(
-    gateway, tiny_engine, path
+    tiny_gateway, tiny_engine, path
 ) -> None:
     native = events(ask(tiny_engine.base_url, path, stream=True))
-    mine = events(ask(gateway.base_url, path, gateway.key(), stream=True))
+    mine = events(ask(tiny_gateway.base_url, path, tiny_gateway.key(), stream=True))
 
     def told(found: list[dict]) -> tuple[list[str], str]:
         """The kinds in their order, each once in a row, and the text of all deltas."""

@@ -181,7 +181,7 @@ def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine
     with owner:
         try:
             first = descendants(read_until(owner, "serving"))
-            assert len(first) >= 3  # server, core, worker
+            assert len(first) >= 2  # server, core; a worker where it has cores of its own
             met = log.with_name("log.sockets").readlink()
             assert any(path.is_socket() for path in met.iterdir())
             os.kill(first[0], signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine
             assert alive(first) == []  # before the next life begins
             assert not met.exists()
             second = descendants(guard := read_until(owner, "serving"))
-            assert len(second) >= 3
+            assert len(second) >= 2
         finally:
             owner.kill()
     deadline = time.monotonic() + 30

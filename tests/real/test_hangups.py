@@ -12,27 +12,9 @@ import time
 import pytest
 
 STREAMED = 1500
-LEAVING = 12  # of each way
+LEAVING = 8  # of each way
 STOPPED_S = 2.0
 WORDS = ("volume", "hour", "budget", "machine", "token", "price", "answer", "team", "batch")
-
-
-@pytest.fixture(scope="module")
-def gateway(serve, tiny_engine, clients, question):
-    found = serve(
-        {
-            "models": {"tiny": {"targets": ["pool:tiny"], "compare_with": ["openai/gpt-4o-mini"]}},
-            "pools": {
-                "tiny": {
-                    "engine": {"endpoints": [tiny_engine.base_url], "served_name": "tiny"},
-                    "gpu": {"type": "CPU", "billing": "owned", "usd_per_hour": 0.1},
-                }
-            },
-        }
-    )
-    asking = clients(found.base_url, "tiny", found.key(team="first"))
-    found.until(lambda: asyncio.run(asking.ask(question("hello", 4))).status == 200, 90)
-    return found
 
 
 def at_rest(counters, url: str) -> dict[str, int]:
@@ -78,7 +60,7 @@ def _booked(gateway, request_id: str) -> bool:
 
 
 def _rows(gateway) -> list[dict]:
-    return gateway.rows("SELECT * FROM attempts WHERE team_id = 'leaving'")
+    return gateway.rows("SELECT * FROM attempts WHERE team_id = 'hanging-up'")
 
 
 def pace(gateway, engine, asking, counters, question) -> float:
@@ -95,9 +77,10 @@ def pace(gateway, engine, asking, counters, question) -> float:
 
 @pytest.mark.parametrize("way", ["in the middle", "before the first token"])
 def test_who_leaves_stops_the_engine_and_pays_what_it_did(
-    gateway, tiny_engine, clients, question, counters, way
+    tiny_gateway, tiny_engine, clients, question, counters, way
 ) -> None:
-    asking = clients(gateway.base_url, "tiny", gateway.key(team="leaving"))
+    gateway = tiny_gateway
+    asking = clients(gateway.base_url, "tiny", gateway.key(team="hanging-up"))
     rate = pace(gateway, tiny_engine, asking, counters, question)
     rng, surplus, seen = random.Random(7), [], []
     for _ in range(LEAVING):

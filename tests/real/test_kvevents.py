@@ -29,8 +29,8 @@ async def cached(client: httpx.AsyncClient, number: int) -> int:
 
 
 @pytest.mark.part("vllm")
-async def test_what_the_events_say_is_lost_the_engine_does_not_find(telling_engine) -> None:
-    engine, address = telling_engine
+async def test_what_the_events_say_is_lost_the_engine_does_not_find(scarce_engine) -> None:
+    engine, address = scarce_engine, scarce_engine.kv_events
     memory, clock = PrefixMemory(), Clock()
     task = asyncio.create_task(listen("pool:a/0", address, memory, clock))
     try:
