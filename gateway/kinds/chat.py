@@ -21,7 +21,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.prompt_parts import find_parts
+from gateway.kinds.prompt_parts import NO_PARTS, find_parts, is_text
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -55,12 +55,15 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
             "bad_request", "`messages` must be a list with at least one message.", param="messages"
         )
     refuse_others(members, "messages")
-    request_size.check(members, prompt)
+    is_plain = is_text(prompt)
+    request_size.check(members, b"" if is_plain else prompt)
     request_checks.check(members)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
-    features = _features(members, prompt, n)
-    options, parts = options_of(members, stream=stream), find_parts(prompt)
+    media = NO_FEATURES if is_plain else media_of(prompt)
+    features = _features(members, media, n)
+    parts = NO_PARTS if is_plain else find_parts(prompt)
+    options = options_of(members, stream=stream)
     modalities = _modalities(members) if "modalities" in members else None
     return InferenceRequest(
         kind=_CHAT,
@@ -99,10 +102,10 @@ def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool
     return "audio" in members or (modalities is not None and "audio" in modalities)
 
 
-def _features(members: Members, prompt: bytes, n: int) -> frozenset[Feature]:
+def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[Feature]:
     kept = "store" in members and decode_member(members, "store", bool, False)
     used = text_features(members, n)
-    used |= media_of(prompt)
+    used |= media
     if kept:  # the provider shall keep the answer, as OpenAI does with chat completions
         used.add(Feature.STORE)
     return frozenset(used) if used else NO_FEATURES

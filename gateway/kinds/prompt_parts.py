@@ -7,6 +7,8 @@ are escaped. JSON may write each letter of a name as an escape, which means the 
 import re
 from typing import Final, NamedTuple
 
+import msgspec
+
 _ESCAPED: Final = b"\\u00"
 
 
@@ -56,7 +58,6 @@ class PromptParts(NamedTuple):
     pictures: int
 
 
-_SPOKEN: Final = NamePattern("audio", ("audio",))
 # What was said before stands in a conversation as `audio` with its id.
 _SOUND: Final = NamePattern("audio", ("input_audio", "audio_url", "audio"))
 _FILES: Final = NamePattern("file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:")
@@ -69,6 +70,30 @@ _PICTURES: Final = NamePattern("image", ("image", "image_base64", "image_file"),
 _PREFIX: Final = NamePattern("prefix", ("prefix",), behind=r"\s*+:\s*+true")
 
 
+NO_PARTS: Final = PromptParts(sound=False, files=0, pictures=0)
+
+
+class _TextMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    role: str
+    content: str | None = None
+    name: str | None = None
+
+
+_decode_texts = msgspec.json.Decoder(list[_TextMessage]).decode
+
+
+def is_text(prompt: bytes) -> bool:
+    """Whether a conversation is messages of text and nothing else, as most are.
+
+    To decode it takes a tenth of the time of looking for all that else may stand in it.
+    """
+    try:
+        _decode_texts(prompt)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
 def find_parts(prompt: bytes) -> PromptParts:
     """A file may be sound, too."""
     files = _FILES.count(prompt) + _DOCUMENTS.count(prompt) + _FILMS.count(prompt)
@@ -76,11 +101,6 @@ def find_parts(prompt: bytes) -> PromptParts:
     if documents and _SOURCE.count(prompt):
         files += documents
     return PromptParts(files > 0 or _SOUND.count(prompt) > 0, files, _PICTURES.count(prompt))
-
-
-def names_audio(modalities: bytes) -> bool:
-    """Whether an answer may be spoken, by what it is asked to be."""
-    return _SPOKEN.count(modalities) > 0
 
 
 def is_continued(prompt: bytes) -> bool:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kinds.prompt_parts import PromptParts, find_parts, is_continued, names_audio
+from gateway.kinds.prompt_parts import NO_PARTS, PromptParts, find_parts, is_continued, is_text
+from gateway.kinds.text_members import NO_FEATURES, media_of
 
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 FILES = (
@@ -66,10 +67,38 @@ def test_a_text_about_them_has_none(part, text) -> None:
     assert find_parts(encoded(part, text=text + ".")) == PromptParts(False, 0, 0)
 
 
-@given(st.data(), st.booleans())
-def test_what_an_answer_is_asked_to_be(data, spoken) -> None:
-    modalities = json.dumps(["text", "audio" if spoken else "image"]).encode()
-    assert names_audio(data.draw(spelled(modalities))) is spoken
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+)
+MEMBERS = st.sampled_from(["role", "content", "name", "audio", "file", "type", "image_url"])
+
+
+@given(st.lists(st.dictionaries(MEMBERS, JSON | st.just([SOUND, *FILES, *PICTURES])), max_size=3))
+def test_what_is_called_text_has_no_parts_and_no_media(messages) -> None:
+    prompt = json.dumps(messages).encode()
+    if is_text(prompt):
+        assert find_parts(prompt) == NO_PARTS
+        assert media_of(prompt) == NO_FEATURES
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [SOUND]},
+        {"role": "assistant", "content": "a", "audio": {"id": "audio_1"}},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"content": "a"},
+    ],
+)
+def test_what_may_have_parts_is_not_called_text(message) -> None:
+    text = {"role": "user", "content": '[{"type": "input_audio"}]', "name": "ann"}
+    assert is_text(json.dumps([text]).encode())
+    assert not is_text(json.dumps([text, message]).encode())
+
+
+def test_of_a_member_that_is_there_twice_both_are_looked_at() -> None:
+    assert not is_text(b'[{"role": "user", "content": [{"type": "file"}], "content": "a"}]')
 
 
 @pytest.mark.parametrize(
