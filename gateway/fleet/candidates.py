@@ -26,7 +26,6 @@ from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN, counted_tokens
-from router.reasons import Reason, Rejection
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
@@ -288,33 +287,6 @@ class CandidateBuilder:
             return state
         wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
         return with_held_off(state, wait_s) if wait_s else state
-
-
-def bar_partly_priced(
-    request: RoutingRequest, frozen: Sequence[CandidateSnapshot], ceiling_pusd: int | None
-) -> RoutingRequest:
-    """The request, kept from targets that may charge it what no price states.
-
-    Only where a limit on money applies: a hard budget, or the policy's cap.
-    """
-    barred: dict[str, Rejection] = {}
-    for entry in frozen:  # seldom any
-        if entry.unlimited or entry.unlisted_tier:
-            candidate = entry.candidate
-            if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
-                barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
-    if not barred:
-        return request
-    return replace(request, barred={**barred, **(request.barred or {})})
-
-
-def _partly_known(entry: CandidateSnapshot) -> str:
-    name = entry.candidate.name if entry.price is None else entry.price.name
-    terms, fixes = list(entry.unlimited), ["state the fee in a price file"] * bool(entry.unlimited)
-    if entry.unlisted_tier:
-        terms.append(f"no price of service tier `{entry.unlisted_tier}`")
-        fixes.append("list the tier under `tiers` in a price file, or leave `service_tier` out")
-    return f"price of {name} partly known ({', '.join(terms)}): {'; '.join(fixes)}"
 
 
 def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:

@@ -272,8 +272,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         tokens, basis, 0, cost, tier, disputed=disputed,
         unknown_tier=not listed or (tier is None and attempt.step.frozen.unlisted_tier != ""),
         claimed_pusd=claimed if claimed > cost else None,
-        plausible_pusd=plausible,
-        overrun_tokens=overrun,
+        plausible_pusd=plausible, overrun_tokens=overrun,
         partly_read=has_unread(outcome.usage or {}),
         partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
     )  # fmt: skip
@@ -334,9 +333,8 @@ def _is_partly_priced(
         words = [*request.features, *(["sound"] if tokens.audio_input else [])]
         if charged_terms(unread, words):
             return True
-    if price.terms.complete or not KINDS[request.kind].answer_has_text:
-        return False
-    if tokens.image_output and not is_unlisted(price.terms.rates, "image_output"):
+    listed = tokens.image_output and not is_unlisted(price.terms.rates, "image_output")
+    if listed or price.terms.complete or not KINDS[request.kind].answer_has_text:
         return False
     return outcome.shown or (outcome.answer is not None and _has_picture(outcome.answer))
 

@@ -16,10 +16,10 @@ from gateway.fleet.candidates import (
     API_CONTEXT_TOKENS,
     CandidateBuilder,
     CandidateSnapshot,
-    bar_partly_priced,
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_overruns import OutputOverruns
+from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.config.settings import ModelSection, Settings
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, bar_partly_priced
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
+from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.target_views import ApiView, EngineView
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet

@@ -26,8 +26,9 @@ from gateway.config.settings import (
     resolve_model,
     version,
 )
-from gateway.fleet.candidates import CandidateBuilder, bar_partly_priced
+from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
+from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.policies.overrides import barred, standing_overrides
 from gateway.policies.policy_match import PolicyChain, PolicyTerms

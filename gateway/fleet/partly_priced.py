@@ -1,0 +1,35 @@
+"""Targets that may charge a request what no price states, under a limit on money."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.fleet.candidates import CandidateSnapshot
+from router.reasons import Reason, Rejection
+from router.types import RoutingRequest
+
+
+def bar_partly_priced(
+    request: RoutingRequest, frozen: Sequence[CandidateSnapshot], ceiling_pusd: int | None
+) -> RoutingRequest:
+    """The request, kept from targets that may charge it what no price states.
+
+    Only where a limit on money applies: a hard budget, or the policy's cap.
+    """
+    barred: dict[str, Rejection] = {}
+    for entry in frozen:  # seldom any
+        if entry.unlimited or entry.unlisted_tier:
+            candidate = entry.candidate
+            if candidate.budget_room_pusd is not None or ceiling_pusd is not None:
+                barred[candidate.name] = Reason.PARTLY_PRICED, _partly_known(entry)
+    if not barred:
+        return request
+    return replace(request, barred={**barred, **(request.barred or {})})
+
+
+def _partly_known(entry: CandidateSnapshot) -> str:
+    name = entry.candidate.name if entry.price is None else entry.price.name
+    terms, fixes = list(entry.unlimited), ["state the fee in a price file"] * bool(entry.unlimited)
+    if entry.unlisted_tier:
+        terms.append(f"no price of service tier `{entry.unlisted_tier}`")
+        fixes.append("list the tier under `tiers` in a price file, or leave `service_tier` out")
+    return f"price of {name} partly known ({', '.join(terms)}): {'; '.join(fixes)}"
