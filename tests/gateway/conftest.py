@@ -508,14 +508,13 @@ class Host:
 
     def pids(self, module: str = "") -> list[int]:
         """Every process of this host, by the files that it was told to use."""
-        found, wanted, named = [], os.fsencode(self.state), module.encode()
-        for name in os.listdir("/proc"):  # noqa: PTH208  (asked many times a second)
-            if name.isdigit():
-                with contextlib.suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:  # noqa: PTH123
-                    line = file.read()
-                    if wanted in line and (not named or named in line.split(b"\0")):
-                        found.append(int(name))
-        return found
+        pids, wanted, named = [], os.fsencode(self.state), module.encode()
+        for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (asked for often)
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{name}/cmdline").read_bytes()
+                if wanted in line and (not named or named in line.split(b"\0")):
+                    pids.append(int(name))
+        return pids
 
     def rows(self, where: str = "1=1") -> list[dict[str, Any]]:
         engine = open_readonly(self.ledger)
@@ -532,11 +531,8 @@ class Host:
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
         lines = self.get("/metrics").text.splitlines()
-        return sum(
-            float(line.rpartition(" ")[2])
-            for line in lines
-            if line.partition("{")[0].partition(" ")[0] == name
-        )
+        samples = [line for line in lines if line.partition("{")[0].partition(" ")[0] == name]
+        return sum(float(sample.rpartition(" ")[2]) for sample in samples)
 
     def terminate(self) -> int:
         assert self.process is not None
@@ -554,9 +550,7 @@ class Host:
     def kill_all(self) -> None:
         """As if the machine lost its power, but for the disk's cache."""
         assert self.process is not None
-        for pid in (self.process.pid, *self.pids()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(self.process.pid, *self.pids())
         self.process.wait()
         eventually(lambda: not self.pids())
         self._quiet()
@@ -565,9 +559,7 @@ class Host:
         self.client.close()
         if self.process is not None:  # it may have ended by itself
             (self.kill_all if self.process.poll() is None else self._quiet)()
-        for pid in self.pids():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill(*self.pids())
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -584,6 +576,12 @@ class Host:
             made = create_key(session, KeySpec(name, **spec), pepper=pepper, now_us=now_us)
         engine.dispose()
         return made.token
+
+
+def _kill(*pids: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
