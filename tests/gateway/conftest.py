@@ -537,29 +537,29 @@ class Host:
     def terminate(self) -> int:
         assert self.process is not None
         self.process.terminate()
-        code = self.process.wait(60)
-        self._quiet()
-        return code
+        return self._end()
 
-    def _quiet(self) -> None:
+    def _end(self) -> int:
         assert self.process is not None
         assert self.process.stdout is not None
+        code = self.process.wait(60)
         self._drain.join()
         self.process.stdout.close()
+        return code
 
     def kill_all(self) -> None:
         """As if the machine lost its power, but for the disk's cache."""
-        assert self.process is not None
-        _kill(self.process.pid, *self.pids())
-        self.process.wait()
+        lives = self.process is not None and self.process.poll() is None
+        for pid in (*([self.process.pid] if lives else []), *self.pids()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self._end()
         eventually(lambda: not self.pids())
-        self._quiet()
 
     def close(self) -> None:
         self.client.close()
-        if self.process is not None:  # it may have ended by itself
-            (self.kill_all if self.process.poll() is None else self._quiet)()
-        _kill(*self.pids())
+        self.kill_all()
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -576,12 +576,6 @@ class Host:
             made = create_key(session, KeySpec(name, **spec), pepper=pepper, now_us=now_us)
         engine.dispose()
         return made.token
-
-
-def _kill(*pids: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
