@@ -155,7 +155,7 @@ def restart(host: Any) -> float:
     began = time.monotonic()
     host.process.kill()
     host.process.wait()
-    host._quiet()
+    host._end()
     host.start()
     return time.monotonic() - began
 

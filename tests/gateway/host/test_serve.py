@@ -216,7 +216,7 @@ def parent_followed(host, patiently) -> None:
     before = set(host.pids())
     host.process.kill()
     host.process.wait()
-    host._quiet()
+    host._end()
     host.config.write_text(host.config.read_text().replace("drain_s: 4", "drain_s: 60"))
     host.start()
     reader.join(20)
