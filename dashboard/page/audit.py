@@ -61,6 +61,7 @@ CHECKS = {
     "grants_are_spent": "what was lent of budgets is what was spent of them",
     "totals_equal_sums": "budgets' totals are the sums of their holds",
     "holds_follow_attempts": "every hold is its attempt's",
+    "windows_count_claims": "what claims narrow budgets by is what each counts",
     "windows_are_as_declared": "budgets' windows and limits are those that were declared",
     "hours_add_up": "GPU hours add up to their bills",
     "hours_hold_every_settle": "GPU hours hold every answer",

@@ -17,7 +17,9 @@ By = Annotated[str | None, typer.Option(help="Who does this; default: the user a
 def list_claims(
     team: Annotated[str | None, typer.Option(help="This team alone.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Those that were resolved, too.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=verbs.LISTED_MOST)] = verbs.LISTED,
+    limit: Annotated[
+        int, typer.Option(min=1, max=verbs.LISTED_MOST, help="How many, the latest first.")
+    ] = verbs.LISTED,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:

@@ -21,6 +21,7 @@ CHANGING = frozenset(
         *("operate:disable", "operate:enable", "operate:force", "operate:release"),
         *("ledger:migrate_", "ledger:rebuild", "ledger:retire"),
         *("invoices:import_file", "invoices:project", "invoices:post"),
+        "billing_claims:waive",
         "prices:import_prices",
         *("rates:enter", "rates:withdraw", "rates:currency"),
     }
@@ -35,7 +36,7 @@ READING = frozenset(
         *("simulate:simulate", "policy:explain_command"),
         *("operate:list_targets", "operate:list_routes"),
         *("export:export", "ledger:report", "ledger:verify", "ledger:seal", "ledger:changes_"),
-        *("invoices:list_invoices", "invoices:show"),
+        *("invoices:list_invoices", "invoices:show", "billing_claims:list_claims"),
         *("prices:show", "prices:check", "prices:diff", "rates:list_rates"),
         *("configuration:import_command", "configuration:schema_command"),
     }

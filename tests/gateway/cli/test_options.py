@@ -34,6 +34,7 @@ NOT_HERE = {  # of what changes something, what has no use for an option, and wh
         "engine unpack": "likewise", "ledger migrate": "no entry of the books",
         "ledger rebuild": "likewise", "ledger retire": "likewise",
         "invoices import": "the file itself is kept", "invoices post": "the invoice says why",
+        "invoices waive": "the claim says of what",
         "prices import": "the source is kept with each price",
     },
 }  # fmt: skip

@@ -98,7 +98,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 
 SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
 READ = {"prices", "currencies", "scenarios", "budgets"}
-PAID = {"invoices", "projects", "contracts", "rates", "changes"}
+PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes"}
 SEES = {
     KeyRole.VIEWER: SPENT | HELD | READ | {"estimates"},
     KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
@@ -107,7 +107,15 @@ SEES = {
 }
 CHANGES = {
     KeyRole.VIEWER: set(),
-    KeyRole.FINANCE: {"prices", "currencies", "invoices", "projects", "rates", "scenarios"},
+    KeyRole.FINANCE: {
+        "prices",
+        "currencies",
+        "invoices",
+        "claims",
+        "projects",
+        "rates",
+        "scenarios",
+    },
     KeyRole.DEVELOPER: set(),
     KeyRole.TEAM_ADMIN: {"keys"},
 }

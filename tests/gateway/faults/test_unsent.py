@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from backends.http import HttpClient, _Pool
+from backends.http import _Pool
 
 ASKED = {"model": "api", "max_tokens": 500, "messages": [{"role": "user", "content": "hi"}]}
 
@@ -62,7 +62,7 @@ def test_a_defect_before_anything_left_is_free(faulty, monkeypatch, where) -> No
     if where == "building":
         monkeypatch.setattr("gateway.request.dispatch.body_for", None)
     else:
-        monkeypatch.setattr(HttpClient, "_open", fails)
+        monkeypatch.setattr(_Pool, "acquire", fails)
     told = faulty.stack.post("/v1/chat/completions", ASKED)
     assert told.status_code == 500
     row, booked = the_row(faulty, since)

@@ -138,6 +138,7 @@ BROKEN = {
     "totals_equal_sums": "UPDATE holds SET actual_pusd = 1 WHERE attempt_id = 'r1.1'",
     "grants_are_spent": "UPDATE grants SET spent_pusd = 1",
     "holds_follow_attempts": "UPDATE holds SET amount_pusd = 999 WHERE attempt_id = 'r1.1'",
+    "windows_count_claims": "UPDATE budget_windows SET claimed_pusd = claimed_pusd + 1",
     "windows_are_as_declared": "INSERT INTO budget_versions (budget_id, scope, period, limit_pusd,"
     " hard, timezone, recorded_us) VALUES ('org:a@day', 'org:a', 'day', 1, true, 'UTC', 0)",
     "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"

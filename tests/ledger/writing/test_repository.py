@@ -356,7 +356,7 @@ def test_who_waited_for_a_window_adds_to_what_its_grant_is_by_then(
     engine, repository, settled, begun_elsewhere
 ):
     here = {"of_budget": begun_elsewhere["budget_id"], "of_window": begun_elsewhere["window"]}
-    say, spent = WriterStatements(engine.dialect), {"spent_pusd": 70}
+    say, spent = WriterStatements(engine.dialect), {"spent_pusd": 70, "claimed_pusd": 0}
     tail = [JournalItem("w0-a", 1, 100, b"raw", settled(1))]
     with ThreadPoolExecutor(1) as pool:
         with engine.begin() as first:

@@ -45,6 +45,7 @@ LEAST = {
     "key_id": "none", "source": "a.csv", "content": "YQ==", "invoice": 1, "approves": "x",
     "pool": "main", "usd_per_hour": "2", "provider": "up", "project": "p", "page": "plan",
     "turned": {}, "currency": "EUR", "per_usd": "0.9", "day": "2026-01-02",
+    "attempts": ["none"],
 }  # fmt: skip
 
 
