@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from gateway.fleet.candidates import CandidateSnapshot
 from router.reasons import Reason, Rejection
 from router.types import RoutingRequest
+
+_unlimited = attrgetter("unlimited")
 
 
 def bar_partly_priced(
@@ -15,8 +18,10 @@ def bar_partly_priced(
 
     Only where a limit on money applies: a hard budget, or the policy's cap.
     """
+    if not (request.service_tier or any(map(_unlimited, frozen))):
+        return request  # as nearly always: whole prices, and no tier is asked for
     barred: dict[str, Rejection] = {}
-    for entry in frozen:  # seldom any
+    for entry in frozen:
         if entry.unlimited or entry.unlisted_tier:
             candidate = entry.candidate
             if candidate.budget_room_pusd is not None or ceiling_pusd is not None:

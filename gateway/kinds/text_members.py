@@ -19,6 +19,9 @@ MAX_TOKENS_LIMIT = 2**31 - 1  # above every context there is; larger numbers ove
 NO_FEATURES: frozenset[Feature] = frozenset()
 _PROMPT_MEMBERS = ("messages", "prompt", "input")
 _CONTINUES = ("previous_response_id", "conversation", "cached_content", "cachedContent")
+_OTHERS = {
+    prompt: frozenset((*_PROMPT_MEMBERS, *_CONTINUES)) - {prompt} for prompt in _PROMPT_MEMBERS
+}
 _LISTED: dict[bytes, Any] = {b'"': list[str], b"[": list[list[int]]}
 _FIRST = re.compile(rb"\[\s*(.)", re.DOTALL)  # of a list: decoding a long one twice takes long
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
@@ -62,6 +65,8 @@ def refuse_others(members: Members, prompt_name: str) -> None:
     that has `messages`, too, for one of a conversation with its pictures. What another request
     left at one provider cannot be found again from here.
     """
+    if _OTHERS[prompt_name].isdisjoint(members):
+        return
     for name in _PROMPT_MEMBERS:
         if name != prompt_name and name in members and bytes(members[name]) != b"null":
             words = f"`{name}` does not apply beside `{prompt_name}`. Leave it out."
