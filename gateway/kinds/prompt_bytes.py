@@ -25,6 +25,13 @@ TEXT_MEMBERS = _NEVER_READ | frozenset((
     "reasoning", "thinking", "tools", "top_n",
 ))  # fmt: skip
 
+_SURELY_READ = ("documents", "input", "messages", "prompt", "query")
+
+
+def least_prompt_bytes(members: Members) -> int:
+    """Of the text that any target reads, whatever it makes of what stands beside it."""
+    return sum(len(memoryview(members[name])) for name in _SURELY_READ if name in members)
+
 
 def prompt_bytes(members: Members) -> int:
     """Of the conversation, and of all that may stand beside it."""

@@ -10,6 +10,7 @@ from backends.text_length import answer_content_bytes, has_pictures
 from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.prompt_bytes import least_prompt_bytes
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.usage_checks import (
@@ -81,7 +82,10 @@ def _reading(
     basis: Basis = "reported" if outcome.usage_final else "continuous"
     elsewhere = reads_elsewhere(attempt, tokens)
     prompt = tokens.prompt
-    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt
+    # The second look is for few: most prompts are not even near it with all that stands beside.
+    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and (
+        least_prompt_bytes(asked.members) > LONGEST_TOKEN_BYTES * prompt
+    )
     if too_low and not (attempt.own or elsewhere or _holds_data(asked.members)):
         tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
         return UsageReading(tokens, "estimated", True, usage)

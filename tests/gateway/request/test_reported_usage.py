@@ -104,6 +104,15 @@ def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:
     assert not read_usage(data, streamed(90, prompt=1)).disputed, "a picture without a name"
 
 
+def test_what_no_model_has_to_read_is_not_missing_in_a_prompts_figure() -> None:
+    """A voice, a vendor's member, or a schema beside a short text: only the text is surely read."""
+    spoken = attempt(prompt_bytes=60)
+    spoken.plan.asked.members["audio"] = b"x" * 400
+    spoken.plan.asked.prompt_bytes = 460
+    found = read_usage(spoken, streamed(90, prompt=1))
+    assert (found.tokens.prompt, found.disputed) == (1, False)
+
+
 def test_bounds_are_those_of_the_hold() -> None:
     assert most_output_of(attempt(max_tokens=100, n=3, allowance=50)) == 450
     bounds = bounds_of(attempt(max_tokens=None))
