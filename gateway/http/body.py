@@ -19,6 +19,9 @@ DENIED = frozenset(
         # where and as whom to call: only configuration says so
         "api_base", "api_key", "base_url", "headers", "extra_headers", "extra_query",
         "extra_body", "organization", "custom_llm_provider",
+        # LiteLLM's proxy: what it leaves out of a request, and how often it tries
+        "additional_drop_params", "drop_params", "allowed_openai_params", "num_retries",
+        "max_retries",
         # code and templates executed by the engine, tenant isolation, engine internals
         "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "cache_salt", "priority",
         "kv_transfer_params", "ec_transfer_params", "vllm_xargs", "logits_processors",

@@ -90,7 +90,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
 def _modalities(members: Members) -> frozenset[str] | None:
     """Return the kinds of output that are asked for; None where any may come."""
     value = msgspec.json.decode(members["modalities"])
-    if value is None or "extra_body" in members:
+    if not value:  # an empty list asks for what comes by itself
         return None
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         return frozenset(("audio", "image"))

@@ -5,7 +5,7 @@ declare `hosted_tools` before one is asked for.
 """
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,12 +19,33 @@ SEARCHES = (
     "web_search", "connectors", "data_sources",
 )  # fmt: skip
 _NOTHING = (b"null", b"false", b"[]")
+_ABSENT = msgspec.Raw(b"null")
 _LOOKED_AT = frozenset((_TOOLS, *SEARCHES))
 _ON_THE_CLIENT = frozenset({"function", "custom"})  # what runs where the answer is read
+# Gemini's, which are named by a member, whatever stands beside it.
+_NAMED_BY_MEMBER = frozenset((
+    "googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval",
+    "enterpriseWebSearch", "enterprise_web_search", "googleMaps", "google_maps", "urlContext",
+    "url_context", "codeExecution", "code_execution", "computerUse", "computer_use", "fileSearch",
+    "file_search", "retrieval", "vertexAiSearch",
+))  # fmt: skip
 
 
-class _Tool(msgspec.Struct):
-    type: str
+class _Tool(msgspec.Struct, forbid_unknown_fields=True):
+    """A client's, as nearly all are."""
+
+    type: Literal["function", "custom"]
+    function: msgspec.Raw = _ABSENT
+    custom: msgspec.Raw = _ABSENT
+    name: str = ""
+    description: str | None = None
+    parameters: msgspec.Raw = _ABSENT
+    strict: bool | None = None
+    format: msgspec.Raw = _ABSENT
+    cache_control: msgspec.Raw = _ABSENT
+
+    def is_described(self) -> bool:
+        return bool(self.name) or self.function is not _ABSENT or self.custom is not _ABSENT
 
 
 _decode = msgspec.json.Decoder(list[_Tool]).decode
@@ -45,7 +66,9 @@ def requesting_member(members: Members) -> str | None:
 def _kinds(tools: msgspec.Raw) -> set[str]:
     """Of what is no list of tools, what is one in it: how strict a target is nobody knows."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        return {tool.type for tool in _decode(tools)}
+        plain = _decode(tools)
+        if all(tool.is_described() for tool in plain):
+            return {tool.type for tool in plain}
     given: Any = None
     with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         given = msgspec.json.decode(tools)
@@ -54,9 +77,11 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
 
 
 def _kind(tool: dict[str, Any]) -> str:
-    """Without a type it is a function by its members alone: Gemini's tools are named by theirs."""
-    if tool.get("type"):
-        return str(tool["type"])
+    """Its type; of one without, or one that only says to be a function, what its members say."""
+    named = next((name for name in tool if name in _NAMED_BY_MEMBER), None)
+    if named is not None:
+        return named
+    kind = str(tool.get("type") or "function")
     names = [name for name in tool if name != "type"]
-    is_function = "function" in names or "name" in names or not names
-    return "function" if is_function else names[0]
+    is_described = not names or not {"function", "custom", "name"}.isdisjoint(names)
+    return kind if is_described or kind not in _ON_THE_CLIENT else names[0]

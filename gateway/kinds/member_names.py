@@ -13,9 +13,8 @@ from gateway.kinds.hosted_tools import SEARCHES
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.request_checks import REFUSED
 
-_JUDGED: Final = frozenset(
-    (*DENIED, *TEXT_MEMBERS, *REFUSED, *SEARCHES, "audio", "response_format")
-)
+_NAMES: Final = frozenset((*DENIED, *TEXT_MEMBERS, *REFUSED, *SEARCHES, "audio", "response_format"))
+_JUDGED: Final = {name.casefold(): name for name in sorted(_NAMES)}
 
 
 def refuse_other_spellings(members: Mapping[str, Any]) -> None:
@@ -24,6 +23,6 @@ def refuse_other_spellings(members: Mapping[str, Any]) -> None:
     if names.isascii() and names.islower():  # of almost every request
         return
     for name in members:
-        usual = name.casefold()  # as Go compares: the sign of Kelvin is a k
-        if usual != name and usual in _JUDGED:
+        usual = _JUDGED.get(name.casefold(), name)  # as Go compares: the sign of Kelvin is a k
+        if usual != name and name not in _NAMES:
             raise RequestError("bad_request", f"`{name}` is written `{usual}`.", param=name)

@@ -33,10 +33,13 @@ _ELSEWHERE = "Name the one that shall answer in `model`."
 _LIMITS = (
     "n_predict", "num_predict", "max_new_tokens", "max_output_tokens", "maxOutputTokens",
     "maxTokens", "max_tokens_to_sample", "maxTokenCount", "max_gen_len", "generation_config",
-    "generationConfig", "inferenceConfig",
+    "generationConfig", "inferenceConfig", "max_output_length", "maxCompletionTokens",
+    "textGenerationConfig", "inference_config", "maxtokens", "maxoutputtokens", "maxtokencount",
+    "maxcompletiontokens", "generationconfig", "inferenceconfig", "textgenerationconfig",
 )  # fmt: skip
 _CHOICES = (
     "n_cmpl", "num_return_sequences", "num_generations", "candidate_count", "candidateCount",
+    "candidatecount",
 )  # fmt: skip
 # What changes the answer is not taken out unseen.
 REFUSED: Final[Mapping[str, str]] = {

@@ -84,6 +84,7 @@ def test_the_schema_bounds_choices_as_the_gateway_does() -> None:
     ("modalities", "has_sound", "without_pictures"),
     [
         ("null", False, False),
+        ("[]", False, False),
         ('["text"]', False, True),
         ('["text", "image"]', False, False),
         ('["TEXT", "IMAGE"]', False, False),

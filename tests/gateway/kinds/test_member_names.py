@@ -25,6 +25,8 @@ MESSAGES = {"messages": [{"role": "user", "content": "a"}]}
         "MODELS",
         "Api_Key",
         "Enable_Search",
+        "MaxOutputTokens",
+        "InferenceConfig",
         "max_to\u212aens",
         "\u017ftop",
     ],
