@@ -31,7 +31,8 @@ def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
     """The usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
     if raw is None:
         return None
-    return decode_object(raw) or UNREADABLE_USAGE
+    usage = decode_object(raw)
+    return UNREADABLE_USAGE if usage is None else usage or None
 
 
 def decode_object(raw: bytes) -> dict[str, Any] | None:

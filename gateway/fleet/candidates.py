@@ -240,7 +240,7 @@ class CandidateBuilder:
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
-                stated = stated_overrun(price.terms, limits, request.prompt_tokens_bound)
+                stated = stated_overrun(price.terms, limits, likely_prompt_tokens(request))
                 allowance = max(allowance, stated)
             if request.service_tier and not lists_tier(price, request.service_tier):
                 unlisted = request.service_tier

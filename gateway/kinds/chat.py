@@ -1,8 +1,6 @@
 """Chat completions."""
 
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
@@ -79,7 +77,9 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         features=features,
         session=session_of(members, session),
         members=members,
-        media_parts=request_size.media_parts(prompt) if _IMAGES in features else parts.pictures,
+        media_parts=max(
+            request_size.media_parts(prompt) if _IMAGES in features else 0, parts.pictures
+        ),
         has_sound=parts.sound or _asks_for_sound(members, modalities),
         text_prompt=not parts.sound,
         files=parts.files,
@@ -89,7 +89,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
 
 def _modalities(members: Members) -> frozenset[str] | None:
     """Return the kinds of output that are asked for; None where any may come."""
-    value = msgspec.json.decode(members["modalities"])
+    value = decode_member(members, "modalities", Any)
     if not value:  # an empty list asks for what comes by itself
         return None
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):

@@ -52,7 +52,11 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
 def _sound_parts(messages: bytes) -> list[_SoundPart]:
     """The first sounds of a conversation that are sent in it as Base64."""
     found: list[_SoundPart] = []
-    for data in _sound_data(msgspec.json.decode(messages)):
+    try:
+        decoded = msgspec.json.decode(messages)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # `1e999`, say
+        return found  # its sounds stay counted by their bytes
+    for data in _sound_data(decoded):
         if len(found) == SOUNDS_LIMIT:
             break
         try:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gateway.http.body import Members
+from gateway.http.body import Members, decode_member
 
 _TOOLS = "tools"
 # OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's, Cohere's and Azure's. An empty
@@ -18,7 +18,7 @@ SEARCHES = (
     "web_search_options", "search_parameters", "plugins", "compound_custom", "enable_search",
     "web_search", "connectors", "data_sources",
 )  # fmt: skip
-_NOTHING = (b"null", b"false", b"[]")
+_NOTHING = (b"null", b"false", b"[]", b"0")
 _ABSENT = msgspec.Raw(b"null")
 _LOOKED_AT = frozenset((_TOOLS, *SEARCHES))
 _ON_THE_CLIENT = frozenset({"function", "custom"})  # what runs where the answer is read
@@ -56,11 +56,17 @@ def requesting_member(members: Members) -> str | None:
     if _LOOKED_AT.isdisjoint(members):
         return None
     for name in SEARCHES:
-        if name in members and bytes(members[name]) not in _NOTHING:
+        if name in members and bytes(members[name]) not in _NOTHING and not _is_off(members, name):
             return name
     if _TOOLS in members and not _kinds(members[_TOOLS]) <= _ON_THE_CLIENT:
         return _TOOLS
     return None
+
+
+def _is_off(members: Members, name: str) -> bool:
+    """Whether it says itself that it is off, as Qianfan and xAI have it."""
+    value = decode_member(members, name, Any)
+    return isinstance(value, dict) and (value.get("enable") is False or value.get("mode") == "off")
 
 
 def _kinds(tools: msgspec.Raw) -> set[str]:

@@ -25,4 +25,6 @@ def refuse_other_spellings(members: Mapping[str, Any]) -> None:
     for name in members:
         usual = _JUDGED.get(name.casefold(), name)  # as Go compares: the sign of Kelvin is a k
         if usual != name and name not in _NAMES:
-            raise RequestError("bad_request", f"`{name}` is written `{usual}`.", param=name)
+            raise RequestError(
+                "bad_request", f"`{name}` is written `{usual}`: send that.", param=name
+            )

@@ -29,7 +29,7 @@ _SURELY_READ = ("documents", "input", "messages", "prompt", "query")
 
 
 def least_prompt_bytes(members: Members) -> int:
-    """Of the text that any target reads, whatever it makes of what stands beside it."""
+    """Return the bytes of the members that every target reads as its prompt."""
     return sum(len(memoryview(members[name])) for name in _SURELY_READ if name in members)
 
 

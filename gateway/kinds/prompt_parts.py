@@ -58,9 +58,13 @@ class PromptParts(NamedTuple):
     pictures: int
 
 
-# What was said before stands in a conversation as `audio` with its id.
-_SOUND: Final = NamePattern("audio", ("input_audio", "audio_url", "audio"))
-_FILES: Final = NamePattern("file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:")
+_SOUND: Final = NamePattern("audio", ("input_audio", "audio_url"))
+# What was said before stands in a conversation as `audio` with its id; vLLM writes `null` there.
+_SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+\{")
+_HEARD: Final = NamePattern("audio", ("audio",), of="type")
+_FILES: Final = NamePattern(
+    "file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:\s*+(?!null)"
+)
 _DOCUMENTS: Final = NamePattern("document", ("document_url",), behind=r"\s*+:")
 # Films and files in the words of other vendors; a document's text may stand in it.
 _FILMS: Final = NamePattern('"', ("video", "media", "pdf"), of="type")
@@ -95,12 +99,13 @@ def is_text(prompt: bytes) -> bool:
 
 
 def find_parts(prompt: bytes) -> PromptParts:
-    """A file may be sound, too."""
+    """Return what a conversation has beside text; a file counts as sound, too."""
     files = _FILES.count(prompt) + _DOCUMENTS.count(prompt) + _FILMS.count(prompt)
     documents = _DOCUMENT.count(prompt)
     if documents and _SOURCE.count(prompt):
         files += documents
-    return PromptParts(files > 0 or _SOUND.count(prompt) > 0, files, _PICTURES.count(prompt))
+    sound = files > 0 or any(pattern.count(prompt) for pattern in (_SOUND, _SAID, _HEARD))
+    return PromptParts(sound, files, _PICTURES.count(prompt))
 
 
 def is_continued(prompt: bytes) -> bool:

@@ -43,6 +43,7 @@ def test_odd_counts_are_left_to_the_ledger(value):
 def test_usage_that_cannot_be_read_is_no_silence(raw):
     assert decode_usage(raw) == UNREADABLE_USAGE
     assert decode_usage(None) is None
+    assert decode_usage(b"{ }") is None, "an empty one says nothing, however it is written"
 
 
 def test_counts_that_both_are_whole_numbers() -> None:

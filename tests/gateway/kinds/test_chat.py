@@ -96,3 +96,10 @@ def test_kinds_of_output_that_are_asked_for(modalities, has_sound, without_pictu
     body = f'{{"model": "m", "modalities": {modalities}, "messages": [{{"role": "user"}}]}}'
     asked = read_chat(decode_members(body.encode()), max_n=1, session=None)
     assert (asked.has_sound, asked.without_pictures) == (has_sound, without_pictures)
+
+
+def test_kinds_of_output_that_nothing_can_hold_are_a_bad_request() -> None:
+    body = b'{"model": "m", "modalities": [1e999], "messages": [{"role": "user"}]}'
+    with pytest.raises(RequestError) as caught:
+        read_chat(decode_members(body), max_n=1, session=None)
+    assert (caught.value.row.status, caught.value.param) == (400, "modalities")

@@ -5,6 +5,7 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateway.http.body import decode_members
@@ -91,3 +92,10 @@ def test_a_sound_by_an_escaped_name_is_one() -> None:
     request = read_chat(decode_members(body.encode()), max_n=1, session=None)
     assert request.has_sound
     assert measured(request, SECOND).media_parts == 0
+
+
+def test_a_conversation_that_cannot_be_decoded_keeps_its_sounds_bytes() -> None:
+    request = asked(sound())
+    odd = bytes(request.members["messages"]).replace(b'"wav"', b"1e999")
+    request.members["messages"] = msgspec.Raw(odd)
+    assert measured(request, SECOND) is request

@@ -51,6 +51,9 @@ def test_what_has_a_fee_is_seen(members, name) -> None:
         {"tools": [{**FUNCTION, "defer_loading": True}]},
         {"tools": "none"},
         {"enable_search": False},
+        {"enable_search": 0},
+        {"web_search": {"enable": False}},
+        {"search_parameters": {"mode": "off"}},
         {"tools": []},
     ],
 )

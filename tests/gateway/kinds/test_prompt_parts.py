@@ -54,6 +54,14 @@ def test_every_spelling_is_found(data, part) -> None:
 def test_what_was_said_before_is_sound() -> None:
     prompt = json.dumps([{"role": "assistant", "audio": {"id": "audio_1"}}]).encode()
     assert find_parts(prompt) == PromptParts(True, 0, 0)
+    typed = json.dumps([{"role": "user", "content": [{"type": "audio", "audio": "AA"}]}]).encode()
+    assert find_parts(typed).sound
+
+
+def test_what_says_that_there_is_none_is_none() -> None:
+    """An answer of vLLM, sent back as it came."""
+    message = {"role": "assistant", "content": "a", "audio": None, "file_id": None}
+    assert find_parts(json.dumps([message]).encode()) == NO_PARTS
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds.service_tiers import asked_tier
 
@@ -36,3 +37,9 @@ def test_an_escaped_word_is_the_same_word() -> None:
 
 def test_a_request_without_the_member_asks_for_nothing() -> None:
     assert asked_tier(decode_members(b"{}")) == ""
+
+
+def test_a_number_that_nothing_can_hold_is_a_bad_request() -> None:
+    with pytest.raises(RequestError) as caught:
+        asked_tier(decode_members(b'{"service_tier": 1e999}'))
+    assert (caught.value.row.status, caught.value.param) == (400, "service_tier")
