@@ -14,6 +14,7 @@ from ledger.budgets.open_claims import (
     list_claims,
     resolve_claims,
 )
+from ledger.manual_entries import ManualEntry, enter
 from ledger.money import usd_exact
 
 LISTED, LISTED_MOST = 50, 1_000
@@ -56,17 +57,31 @@ def claims_list(place: OperationContext, given: ListClaimsInput) -> dict[str, An
     WaiveClaimsInput,
 )
 def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, Any]:
-    """All or none. The claims stay in the books as they were said."""
-    named = dict.fromkeys(given.attempts, 0)
+    """All or none. The claims stay in the books as they were said, and each waiver is entered.
+
+    One that was waived already stays as it was.
+    """
+    named = dict.fromkeys(sorted(given.attempts), 0)
     with place.ledger.begin() as connection:
         known = claims_of(connection, [*named])
         missing = named.keys() - {claim.attempt_id for claim in known}
         if missing:
             words = f"no claim of attempt {min(missing)}; `breakeven invoices claims`"
             raise OperationRefused(words, param="attempts")
-        resolve_claims(connection, named, Resolution(WAIVED, place.now_us, place.by))
-    counted = sum(claim.counted_pusd for claim in known)
-    return {"claims": len(known), "no_longer_counted_pusd": counted, "by": place.by}
+        waived = [claim for claim in known if claim.resolution != WAIVED]
+        resolution = Resolution(WAIVED, place.now_us, place.by)
+        resolve_claims(connection, {claim.attempt_id: 0 for claim in waived}, resolution)
+        for claim in waived:
+            enter(connection, _waiver(claim, resolution))
+    counted = sum(claim.counted_pusd for claim in waived)
+    return {"claims": len(waived), "no_longer_counted_pusd": counted, "by": place.by}
+
+
+def _waiver(claim: BudgetClaim, resolution: Resolution) -> ManualEntry:
+    says = {"resolution": resolution.word, "was": claim.resolution, "counted_pusd": 0,
+            "counted_before_pusd": claim.counted_pusd}  # fmt: skip
+    at_us = resolution.at_us
+    return ManualEntry(0, f"claim:{claim.attempt_id}", says, at_us, at_us, resolution.by)
 
 
 def _document(claim: BudgetClaim) -> dict[str, Any]:

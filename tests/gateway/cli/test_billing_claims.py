@@ -8,8 +8,9 @@ import yaml
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
-from ledger.database import make_engine, migrate, sqlite_url
+from ledger.database import make_engine, migrate, open_readonly, sqlite_url
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.manual_entries import entries
 from ledger.writing.repository import LedgerRepository
 
 NOON_US = 1_793_707_200_000_000
@@ -59,6 +60,17 @@ def test_a_claim_is_listed_until_somebody_waives_it(run) -> None:
     (claim,) = json.loads(run("claims", "--all", "--json").stdout)
     assert (float(claim["counted_usd"]), float(claim["claimed_usd"])) == (0, 5)
     assert (claim["resolution"], claim["resolved_by"]) == ("waived", "ann")
+
+
+def test_a_waiver_is_entered_once_and_stays_its_persons(run, tmp_path) -> None:
+    assert run("waive", "r1.1", "--by", "ann").exit_code == 0
+    again = run("waive", "r1.1", "--by", "bob")
+    assert again.stdout == "0 claims waived: $0.00 of budgets is free.\n"
+    (claim,) = json.loads(run("claims", "--all", "--json").stdout)
+    assert claim["resolved_by"] == "ann"
+    with open_readonly(sqlite_url(tmp_path / "ledger.db")).connect() as connection:
+        (entry,) = entries(connection, "claim:")
+    assert (entry.name, entry.actor, entry.says["resolution"]) == ("r1.1", "ann", "waived")
 
 
 def test_a_name_without_a_claim_is_refused(run) -> None:
