@@ -35,7 +35,7 @@ class Alert:
     window_end: int
     threshold_ppm: int
     limit_pusd: int
-    spent_pusd: int  # when it was noted
+    spent_pusd: int  # and claimed by providers, when it was noted
     hard: bool
     reached_us: int
     tries: int = 0
@@ -120,16 +120,18 @@ def _reached_of(
     each, like = is_default(bound.scope), pattern_of(bound.id)
     mine = table.budget_id.like(like) if each else table.budget_id == bound.id
     noted = BudgetAlertRow.budget_id.like(like) if each else BudgetAlertRow.budget_id == bound.id
-    query = select(table.budget_id, table.window, table.spent_pusd).where(
+    # Claims narrow a budget as what is spent does: at its limit requests are refused by both.
+    query = select(table.budget_id, table.window, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window.in_(list(ends))
     )
     known = select(
         BudgetAlertRow.budget_id, BudgetAlertRow.window, BudgetAlertRow.threshold_ppm
     ).where(noted, BudgetAlertRow.window.in_(list(ends)))
     before = set(map(tuple, connection.execute(known).all()))
-    for account, window, spent in connection.execute(query).all():
+    for account, window, booked, claimed in connection.execute(query).all():
         if budgets.of(account) != bound:
             continue  # it has one of its own
+        spent = booked + claimed
         for ppm in steps:
             if spent * PPM >= ppm * bound.limit_pusd and (account, window, ppm) not in before:
                 yield Alert(

@@ -66,6 +66,14 @@ def test_a_threshold_is_noted_when_it_is_reached_and_once(engine, spend):
     assert noted(engine) == [1_000_000]
 
 
+def test_what_providers_claim_counts_as_it_does_at_the_limit(engine, spend):
+    spend(30)
+    with engine.begin() as connection:
+        connection.execute(update(orm.BudgetWindowRow).values(claimed_pusd=20))
+    (alert,) = record_alerts(engine, HALF_AND_ALL, at_us=NOON_S * US)
+    assert (alert.threshold_ppm, alert.spent_pusd) == (500_000, 50)
+
+
 def test_what_the_last_window_reached_at_its_end_is_noted_in_the_next(engine, spend):
     spend(60, NOON_S - 86_400)
     spend(60, NOON_S - 2 * 86_400)  # older news than that is none
