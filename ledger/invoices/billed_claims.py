@@ -2,7 +2,9 @@
 
 A bill names days and models, no attempts. What it has of a day beyond what was booked is the part
 of the day's claims that is owed, shared among them in proportion; that part goes on narrowing
-budgets, the rest does not. What a person waived stays waived.
+budgets, the rest does not. A day of which the bill has less than was booked says nothing of its
+claims: a part of the bill may be missing, or answers were booked at their bound; they stay open.
+What a person waived stays waived.
 """
 
 from collections.abc import Mapping
@@ -38,7 +40,10 @@ def reconcile_claims(
             by_day.setdefault(claim.settled_us // DAY_US, []).append(claim)
     counted: dict[str, int] = {}
     for day, claims in by_day.items():
-        billed = billed_parts(claims, beyond_pusd.get(day, 0))
+        beyond = beyond_pusd.get(day, 0)
+        if beyond < 0:
+            continue
+        billed = billed_parts(claims, beyond)
         for claim in claims:
             part = billed.get(claim.attempt_id, 0)
             counted[claim.attempt_id] = min(claim.plausible_pusd or 0, part)

@@ -54,7 +54,6 @@ def bill(disputed, amount, manner=PostingMode.WHOLE):
     ("amount", "first", "second"),
     [
         (100, 0, 0),  # what was booked and no more
-        (20, 0, 0),
         (500, 200, 100),  # all that is claimed
         (900, 200, 100),
         (300, 150, 50),  # half of it, in proportion
@@ -63,6 +62,11 @@ def bill(disputed, amount, manner=PostingMode.WHOLE):
 def test_a_bill_says_what_of_the_claims_is_owed(disputed, amount, first, second):
     assert claims_in(disputed[0]) == {"r1.1": (None, 200), "r2.1": (None, 100)}
     assert bill(disputed, amount) == {"r1.1": (BILLED, first), "r2.1": (BILLED, second)}
+
+
+def test_a_day_billed_for_less_than_was_booked_says_nothing_of_claims(disputed):
+    """A part of the bill, or bookings at a bound beside the claims: they go on narrowing."""
+    assert bill(disputed, 20) == {"r1.1": (None, 200), "r2.1": (None, 100)}
 
 
 def test_what_is_owed_beside_the_books_says_nothing_of_claims(disputed):
