@@ -61,8 +61,8 @@ def share_statements(module: str) -> None:
 
     @functools.wraps(create)
     def create_sharing(*of: Any, **how: Any) -> Engine:
-        engine: Engine = create(*of, **how)
-        engine._compiled_cache = shared  # noqa: SLF001  (no argument of an engine sets it)
+        options = {**how.pop("execution_options", {}), "compiled_cache": shared}
+        engine: Engine = create(*of, execution_options=options, **how)
         return engine
 
     vars(holder)["create_engine"] = create_sharing

@@ -115,15 +115,11 @@ _ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "OMP_NUM_THREADS": "1"}
 
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
-    """What a CPU engine is told through its environment variables.
-
-    `cores`: how many it may use; `None`: as many as this process.
-    """
+    """What a CPU engine is told through its environment variables."""
 
     kv_cache_gib: int = 1
     omp_binding: str = "auto"
     eager: bool = True
-    cores: int | None = None
 
 
 def variables(
@@ -149,8 +145,7 @@ def variables(
             "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
             "VLLM_CPU_OMP_THREADS_BIND": options.omp_binding,
         }
-        cores = options.cores or len(os.sched_getaffinity(0))
-        if cores <= _CORES_OF_ONE_PROCESS and options.omp_binding == "auto":
+        if len(os.sched_getaffinity(0)) <= _CORES_OF_ONE_PROCESS and options.omp_binding == "auto":
             kept = _ONE_PROCESS | kept
         if options.eager:
             # `--enforce-eager` leaves a few compiled helpers (logprobs): they need a C++

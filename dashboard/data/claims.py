@@ -1,4 +1,4 @@
-"""What providers claim beyond what is booked, of what a viewer may see."""
+"""Claims of providers beyond what is booked, as far as a viewer may see them."""
 
 from sqlalchemy import Connection
 

@@ -295,7 +295,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
 
 
 def _show_claims(total: ClaimTotal) -> None:
-    """What providers say beyond what is booked: a sum beside it, part of neither spend nor bill."""
+    """Show what providers claim beyond what is booked; the sum is no part of spend or bill."""
     if total.attempts:
         answers = formatting.plural(total.attempts, "answer")
         st.warning(

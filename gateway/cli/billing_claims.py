@@ -23,7 +23,7 @@ def list_claims(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """What providers claim beyond what was booked, and what of it narrows budgets."""
+    """List what providers claim beyond what was booked, and the part that narrows budgets."""
     given = verbs.ListClaimsInput(team, whole, limit)
     found = run_query(config, verbs.claims_list, given)["data"]
     columns = (

@@ -7,6 +7,7 @@ part that can be decoded by its length; any other stays counted by its bytes.
 import asyncio
 import binascii
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from gateway.sound.sound_decoder import SoundLengths
 from router.prompts import RequestUnits
 
 SOUNDS_LIMIT: Final = 8  # that are decoded of one request: each takes a process of its own
+WAIT_S: Final = 60.0  # for all of them, with what else waits for the decoder
 
 
 class _SoundPart(NamedTuple):
@@ -32,12 +34,15 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
     if not request.media_parts or messages is None:
         return request
     text_bytes = known = tokens = tokens_bound = 0
-    for part in await asyncio.to_thread(_sound_parts, bytes(messages)):
-        lasts = duration_of(len(part.sound), await sounds.decode(part.sound))
-        if lasts.known:
-            heard = sound_tokens(RequestUnits(audio_ms=lasts.ms, audio_ms_bound=lasts.bound_ms))
-            known, text_bytes = known + 1, text_bytes + part.text_bytes
-            tokens, tokens_bound = tokens + heard[0], tokens_bound + heard[1]
+    with suppress(TimeoutError):  # what is not heard by then stays counted by its bytes
+        async with asyncio.timeout(WAIT_S):
+            for part in await asyncio.to_thread(_sound_parts, bytes(messages)):
+                lasts = duration_of(len(part.sound), await sounds.decode(part.sound))
+                if not lasts.known:
+                    continue
+                heard = sound_tokens(RequestUnits(audio_ms=lasts.ms, audio_ms_bound=lasts.bound_ms))
+                known, text_bytes = known + 1, text_bytes + part.text_bytes
+                tokens, tokens_bound = tokens + heard[0], tokens_bound + heard[1]
     if not known:
         return request
     return replace(

@@ -21,6 +21,11 @@ SEARCHES = (
 _NOTHING = (b"null", b"false", b"[]", b"0")
 _ABSENT = msgspec.Raw(b"null")
 _LOOKED_AT = frozenset((_TOOLS, *SEARCHES))
+# Members that say themselves that they are off: Qianfan's and xAI's. Others ignore such words.
+_OFF: dict[str, tuple[str, object]] = {
+    "web_search": ("enable", False),
+    "search_parameters": ("mode", "off"),
+}
 _ON_THE_CLIENT = frozenset({"function", "custom"})  # what runs where the answer is read
 # Gemini's, which are named by a member, whatever stands beside it.
 _NAMED_BY_MEMBER = frozenset((
@@ -64,9 +69,11 @@ def requesting_member(members: Members) -> str | None:
 
 
 def _is_off(members: Members, name: str) -> bool:
-    """Whether it says itself that it is off, as Qianfan and xAI have it."""
+    if name not in _OFF:
+        return False
+    word, off = _OFF[name]
     value = decode_member(members, name, Any)
-    return isinstance(value, dict) and (value.get("enable") is False or value.get("mode") == "off")
+    return isinstance(value, dict) and type(value.get(word)) is type(off) and value[word] == off
 
 
 def _kinds(tools: msgspec.Raw) -> set[str]:

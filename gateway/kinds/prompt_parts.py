@@ -47,7 +47,7 @@ def _letter(letter: str) -> str:
 
 
 class PromptParts(NamedTuple):
-    """What is in a conversation beside text: whether sound may be, and how many of the others.
+    """A conversation's parts that are no text: whether sound may be, and how many of the others.
 
     `files` and `pictures` are at least as many as a target sees; `pictures` are those in the words
     of other vendors than OpenAI.
@@ -60,7 +60,7 @@ class PromptParts(NamedTuple):
 
 _SOUND: Final = NamePattern("audio", ("input_audio", "audio_url"))
 # What was said before stands in a conversation as `audio` with its id; vLLM writes `null` there.
-_SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+\{")
+_SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+(?!null)")
 _HEARD: Final = NamePattern("audio", ("audio",), of="type")
 _FILES: Final = NamePattern(
     "file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:\s*+(?!null)"

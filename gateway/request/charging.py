@@ -22,6 +22,7 @@ from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import unseen_output
 from gateway.request.hidden_output import HiddenOutput
@@ -52,7 +53,6 @@ from router.forecast import engine_seconds
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.types import EngineState, RoutingRequest, StepModel
 
-TIER_LIMIT = 32  # characters of a provider's word that are kept
 _NOTHING = TokenCounts()
 
 

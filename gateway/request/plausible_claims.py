@@ -1,7 +1,7 @@
-"""What of a claim its model can have made: that part narrows budgets until it is reconciled.
+"""The part of a claim that its model can have made narrows budgets until it is reconciled.
 
-By what the model's provider states of it, the context and the longest answer, and not by the
-figure itself: a false one narrows a budget by one longest answer, however large it is.
+It follows from the context and the longest answer that the provider states, not from the claim's
+own figure: a false one narrows a budget by one longest answer, however large it is.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ SEARCHES_UNSTATED = 100  # of one answer: five times what deep research was seen
 
 
 class ClaimTerms(NamedTuple):
-    """What bounds a claim. `held` is what the attempt was held for, which is plausible always.
+    """Bounds of a claim. `held` is what the attempt was held for, which is plausible always.
 
     `limits` are None where nobody states them: then the longest answer is what no model exceeds.
     `reads_elsewhere`: the target may read more than it was sent, as a search's results.

@@ -145,7 +145,7 @@ def standings(
 def used_of_windows(
     engine: Engine, starts: Collection[int] | None = None
 ) -> dict[BudgetAccount, int]:
-    """What was spent or is claimed, by account; `starts` as above."""
+    """Return what was spent or is claimed, by account; `starts` as above."""
     with reading(engine) as connection:
         if starts is None:
             rows = connection.execute(_USED)

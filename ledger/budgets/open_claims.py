@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, and_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, select, update
 
 from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.budgets import BudgetWindowRow, HoldRow
@@ -75,6 +75,17 @@ def claimed_pusd(connection: Connection, budget_id: str, start: int) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def claimed_by_window(connection: Connection) -> dict[tuple[str, int], int]:
+    """Return what claims count, by budget and start of the window; without those of nothing."""
+    query = (
+        select(HoldRow.budget_id, HoldRow.window, exact_sum(ClaimRow.counted_pusd))
+        .join(ClaimRow, ClaimRow.attempt_id == HoldRow.attempt_id)
+        .where(ClaimRow.counted_pusd != 0)
+        .group_by(HoldRow.budget_id, HoldRow.window)
+    )
+    return {(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
+
+
 def claims_of(connection: Connection, attempts: Sequence[str]) -> list[BudgetClaim]:
     """Return the claims of these attempts, locked until the transaction ends."""
     found = []
@@ -132,15 +143,16 @@ def resolve_claims(
 
 def recount_claims(connection: Connection, counted: Mapping[str, int]) -> None:
     """Let each of these claims count so much from now, and their windows follow."""
-    before = {claim.attempt_id: claim.counted_pusd for claim in claims_of(connection, [*counted])}
-    changed = [name for name in sorted(before) if counted[name] != before[name]]
-    for attempt_id in changed:
-        connection.execute(
-            update(ClaimRow)
-            .where(ClaimRow.attempt_id == attempt_id)
-            .values(counted_pusd=counted[attempt_id])
-        )
-    _total_windows(connection, changed)
+    if not counted:
+        return
+    rows = [{"of_attempt": name, "counted": counted[name]} for name in sorted(counted)]
+    connection.execute(
+        update(ClaimRow)
+        .where(ClaimRow.attempt_id == bindparam("of_attempt"))
+        .values(counted_pusd=bindparam("counted")),
+        rows,
+    )
+    _total_windows(connection, [*counted])
 
 
 def stop_counting(connection: Connection, attempts: Select[Any]) -> None:
@@ -158,11 +170,17 @@ def _total_windows(connection: Connection, attempts: Sequence[str]) -> None:
         query = select(HoldRow.budget_id, HoldRow.window).where(HoldRow.attempt_id.in_(some))
         windows.update((row[0], row[1]) for row in connection.execute(query))
     table = BudgetWindowRow
-    for budget_id, start in sorted(windows):
-        here = and_(table.budget_id == budget_id, table.window == start)
-        connection.execute(select(table.claimed_pusd).where(here).with_for_update())
-        claimed = claimed_pusd(connection, budget_id, start)
-        connection.execute(update(table).where(here).values(claimed_pusd=claimed))
+    here = and_(table.budget_id == bindparam("of_budget"), table.window == bindparam("of_window"))
+    locked = select(table.claimed_pusd).where(here).with_for_update()
+    for name, start in sorted(windows):
+        connection.execute(locked, {"of_budget": name, "of_window": start})
+    sums = claimed_by_window(connection)
+    rows = [
+        {"of_budget": name, "of_window": start, "sum": sums.get((name, start), 0)}
+        for name, start in sorted(windows)
+    ]
+    if rows:
+        connection.execute(update(table).where(here).values(claimed_pusd=bindparam("sum")), rows)
 
 
 def _groups(ids: Sequence[str]) -> list[Sequence[str]]:

@@ -1,4 +1,4 @@
-"""What an invoice says of the claims of its days: which part of them was billed.
+"""An invoice settles the claims of its days: it says which part of them was billed.
 
 A bill names days and models, no attempts. What it has of a day beyond what was booked is the part
 of the day's claims that is owed, shared among them in proportion; that part goes on narrowing

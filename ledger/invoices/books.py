@@ -13,7 +13,18 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Engine, case, func, insert, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Engine,
+    and_,
+    case,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.budgets.open_claims import BILLED, Resolution
@@ -195,14 +206,15 @@ def post_invoice(
 def _reconcile_claims(
     connection: Connection, invoice: ImportedInvoice, resolution: Resolution
 ) -> None:
-    """By what the invoice has of each day beyond the booked costs of attempts."""
+    """By what the invoice has of each day beyond what was surely made of the bookings."""
     provider, first = invoice.party.removeprefix(PROVIDER), _number(invoice.first_day)
     days = range(first, _number(invoice.last_day) + 1)
     beyond = dict.fromkeys(days, 0)
     for line in lines_of(connection, invoice.id):
         beyond[_number(line.day)] += line.amount_pusd
-    for booking in _attempt_costs(connection, provider, (days.start * DAY_US, days.stop * DAY_US)):
-        beyond[_number(booking.day)] -= booking.booked_pusd
+    sure = _sure_costs(connection, provider, (days.start * DAY_US, days.stop * DAY_US))
+    for day, booked in sure.items():
+        beyond[day] -= booked
     reconcile_claims(connection, provider, days, beyond, resolution)
 
 
@@ -270,6 +282,28 @@ def _attempt_costs(
         BookedCost(_day(at), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
     ]
+
+
+def _sure_costs(connection: Connection, provider: str, span: tuple[int, int]) -> dict[int, int]:
+    """Return the booked costs that a bill has at least, by day since 1970.
+
+    An answer that was lost, or booked at its bound or an estimate, may be billed for less: what is
+    not known of it must not stand against another's claim. One with a claim was made at its cost.
+    """
+    day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
+    is_sure = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(_UNCERTAIN))
+    query = (
+        select(day, exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)))
+        .outerjoin(ClaimRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
+        .where(
+            AttemptRow.provider == provider,
+            AttemptRow.settled_us >= span[0],
+            AttemptRow.settled_us < span[1],
+            or_(is_sure, ClaimRow.attempt_id.is_not(None)),
+        )
+        .group_by(day)
+    )
+    return {int(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:

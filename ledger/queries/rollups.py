@@ -187,7 +187,7 @@ def sums_at(
     ask: SumQuery,
     here: RollupProgress | None,
 ) -> Sums:
-    """The same for a reader of more at one state of the sums, inside `read_consistently`."""
+    """Return the sums as `read_consistently` gives them: at the state `here`, for several reads."""
     parts = parts_of(scope, here, ask.bucket_us)
     if here is None or parts is None:
         return _of_rows(connection, cube, scope, ask, in_spans(AttemptRow.opened_us, (

@@ -138,9 +138,12 @@ def test_cpu_options_become_variables():
         (2, "auto", {"OMP_NUM_THREADS": "2"}, ("0", "2")),
     ],
 )
-def test_two_cores_get_no_process_of_their_own_for_the_worker(cores, binding, given, told):
+def test_two_cores_get_no_process_of_their_own_for_the_worker(
+    cores, binding, given, told, monkeypatch
+):
     """What a person set stays, and so does a worker that has threads to bind."""
-    options = CpuOptions(omp_binding=binding, cores=cores)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    options = CpuOptions(omp_binding=binding)
     made = variables(given, flavour="cpu", cpu=options)
     names = ("VLLM_ENABLE_V1_MULTIPROCESSING", "OMP_NUM_THREADS")
     assert tuple(made.get(name) for name in names) == told

@@ -99,3 +99,19 @@ def test_a_conversation_that_cannot_be_decoded_keeps_its_sounds_bytes() -> None:
     odd = bytes(request.members["messages"]).replace(b'"wav"', b"1e999")
     request.members["messages"] = msgspec.Raw(odd)
     assert measured(request, SECOND) is request
+
+
+def test_what_is_not_heard_in_time_counts_by_its_bytes(monkeypatch) -> None:
+    """The first is heard at once; the second's decoder is busy for good."""
+    monkeypatch.setattr("gateway.kinds.chat_sound.WAIT_S", 0.05)
+    request = asked(sound(), sound())
+
+    class Busy(Decoder):
+        async def decode(self, sound: bytes) -> DecodedSound | None:
+            if self.asked:
+                await asyncio.Event().wait()
+            return await super().decode(sound)
+
+    found = asyncio.run(measure_sounds(request, Busy(SECOND)))
+    assert found.prompt_bytes == request.prompt_bytes - len(SOUND)
+    assert found.media_parts == 1

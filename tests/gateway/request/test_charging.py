@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
-from gateway.request.charging import TIER_LIMIT
 from gateway.request.charging import charge as charge_by
 from gateway.request.hidden_output import HiddenOutput
 from ledger.accounts import provisional_charge_pusd

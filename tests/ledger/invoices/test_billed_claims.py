@@ -69,6 +69,14 @@ def test_a_day_billed_for_less_than_was_booked_says_nothing_of_claims(disputed):
     assert bill(disputed, 20) == {"r1.1": (None, 200), "r2.1": (None, 100)}
 
 
+def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, settled, write):
+    """An answer that nothing told of is booked at 2,000 and billed at 20, as all claims are."""
+    unseen = settled(3, settled_us=NOON, cost_pusd=2_000, basis="bound")
+    write(disputed[0], opened(3, opened_us=NOON - 1, bound_pusd=2_000), unseen)
+    found = bill(disputed, 500 + 20)
+    assert (found["r1.1"], found["r2.1"]) == ((BILLED, 200), (BILLED, 100))
+
+
 def test_what_is_owed_beside_the_books_says_nothing_of_claims(disputed):
     assert bill(disputed, 1, PostingMode.ADDS) == {"r1.1": (None, 200), "r2.1": (None, 100)}
 
