@@ -6,7 +6,7 @@ A tick stands where the window is forecast to end.
 import altair as alt
 
 from dashboard.charts.axes import Chart, Records, clean, colour_encoding, inline_data, money_unit
-from dashboard.theme import API, DOWN, OWN, inks
+from dashboard.theme import API, API_DEEP, DOWN, OWN, inks
 
 SPENT, HELD, CLAIMED, OVER = "spent", "held", "claimed", "over the limit"
 MOST = 2.0  # of the limit, to the right of which bars are cut
@@ -18,7 +18,7 @@ def bars(records: Records) -> Chart:
     end = max([1.05, *(record["high"] for record in records)])
     end = min(MOST, max([end, *(1.05 * (record["forecast"] or 0) for record in records)]))
     base = alt.Chart(inline_data(records), height=alt.Step(30))
-    colours = {SPENT: OWN, HELD: inks().idle, CLAIMED: API, OVER: DOWN}
+    colours = {SPENT: OWN, HELD: inks().idle, CLAIMED: API_DEEP, OVER: DOWN}
     y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=190, ticks=False))
     x = alt.X(
         "low:Q",

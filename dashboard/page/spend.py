@@ -34,6 +34,7 @@ from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
 ROWS = 200
+MONEY = ("cost", "at the comparator", "claimed")  # columns of single requests
 FILTERS = 3  # beside each other
 ANY = "any"
 BARS = 12
@@ -281,7 +282,7 @@ def _requests(view: DashboardView, survey: Survey) -> None:
         key="requests",
         column_config={
             formatting.zoned("at"): time_column("D MMM HH:mm:ss"),
-            **money_columns(frame, ("cost", "at the comparator", "claimed")),
+            **money_columns(frame, [name for name in MONEY if name in frame[0]]),
             **dict.fromkeys(("input", "output"), NUMBER(format="localized")),
         },
     )
@@ -327,7 +328,13 @@ def _show_request(view: DashboardView, request_id: str) -> None:
         _detail(view, row)
 
 
+def _amount(pusd: int | None) -> Any:
+    return None if pusd is None else shown_amount(pusd)
+
+
 def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
+    """Return the table's rows; where no provider claims more, it has no column for that."""
+    claims = any(row.claimed_pusd is not None for row in found)
     return [
         {
             formatting.zoned("at"): formatting.instant(row.opened_us),
@@ -336,14 +343,12 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
             "went to": row.target,
             "input": row.input_tokens,
             "output": row.output_tokens,
-            "cost": None if row.cost_pusd is None else shown_amount(row.cost_pusd),
-            "at the comparator": None
-            if row.compared_pusd is None
-            else shown_amount(row.compared_pusd),
+            "cost": _amount(row.cost_pusd),
+            "at the comparator": _amount(row.compared_pusd),
             "why": formatting.reason(row.spill_reason or row.reason),
             "first token, s": None if row.ttft_us is None else row.ttft_us / 1e6,
             "status": row.status or "open",
-            "claimed": None if row.claimed_pusd is None else shown_amount(row.claimed_pusd),
+            **({"claimed": _amount(row.claimed_pusd)} if claims else {}),
             "flag": row.flag or "",
             "request": row.request_id,
         }

@@ -69,12 +69,15 @@ class BudgetState:
         return self.line.limit_pusd - self.used_pusd
 
     def forecast_pusd(self, at_us: int) -> int | None:
-        """What the window ends at if the rest of it goes as it went so far; None early in it."""
+        """Return what counts on the limit at the window's end if its rest goes as it went so far.
+
+        Claims count as they stand. None early in the window.
+        """
         whole_us = (self.window.end_s - self.window.start_s) * US
         passed_us = min(whole_us, at_us - self.window.start_s * US)
         if passed_us * EARLY < whole_us:
             return None
-        return self.spent_pusd * whole_us // passed_us
+        return self.spent_pusd * whole_us // passed_us + self.claimed_pusd
 
 
 def budget_states(

@@ -178,6 +178,7 @@ def test_what_a_request_cost_stands_before_what_explains_it(page, month) -> None
     columns = list(page("spend", month.url).dataframe[4].value.columns)
     assert columns[3:8] == ["went to", "input", "output", "cost", "at the comparator"]
     assert columns[-1] == "request", "the widest, and the least read"
+    assert "claimed" not in columns, "nobody claims anything: the others have its room"
 
 
 @pytest.mark.parametrize(("day", "closed"), [(None, False), (30, True)])

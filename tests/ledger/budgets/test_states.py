@@ -13,15 +13,18 @@ AT_US = 1_795_435_200_000_000
 MONTH = window_at("month", "UTC", AT_US // 10**6)
 
 
-def state(spent: int, limit: int = 100, held: int = 0) -> BudgetState:
+def state(spent: int, limit: int = 100, held: int = 0, claimed: int = 0) -> BudgetState:
     line = BudgetLine("global@day", "global", "day", "UTC", True, limit)
-    return BudgetState("global@day", line, CalendarWindow(1_000, 2_000), spent, held)
+    return BudgetState(
+        "global@day", line, CalendarWindow(1_000, 2_000), spent, held, claimed_pusd=claimed
+    )
 
 
 def test_a_forecast_is_the_pace_so_far_and_none_early() -> None:
     half = 1_500 * 10**6
     assert state(30).forecast_pusd(half) == 60
     assert state(0).forecast_pusd(half) == 0
+    assert state(30, claimed=7).forecast_pusd(half) == 67, "claims narrow it as they stand"
     assert state(30).forecast_pusd(1_049 * 10**6) is None
     assert state(30).forecast_pusd(1_050 * 10**6) == 600
     assert state(30).forecast_pusd(9_000 * 10**6) == 30, "a window that is over ends as it is"
