@@ -13,7 +13,8 @@ figure can be computed again. Where they do not fit, the figure itself still say
 """
 
 from collections.abc import Callable, Sequence
-from math import isfinite, nan
+from math import inf, isfinite, nan
+from operator import attrgetter
 from struct import Struct, error
 from typing import Any
 
@@ -63,6 +64,7 @@ _TERMS = (
 _OF_REQUEST = 3  # terms; the others are the policy's
 _TERMS_FORM, _STATE_FORM, _API_FORM = Struct("<6f"), Struct("<8f"), Struct("<4f")
 _ENGINE_FORM = Struct(f"<{len(_OF_ENGINES)}f")
+_state_of = attrgetter(*_STATE)
 _pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
 _FEATURES = tuple(Feature)
 _BITS = {feature: 1 << place for place, feature in enumerate(_FEATURES)}
@@ -137,10 +139,7 @@ def _terms(request: RoutingRequest, policy: Policy) -> bytes:
         output.mean, output.mean_square, output.p95, nan if ttft is None else ttft,
         nan if tpot is None else tpot, nan if floor is None else floor,
     )  # fmt: skip
-    try:
-        return _TERMS_FORM.pack(*terms)
-    except OverflowError:
-        return _pack_figures(_TERMS_FORM, terms)
+    return _pack_figures(_TERMS_FORM, terms)
 
 
 def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
@@ -191,7 +190,7 @@ def _known_of(verdict: Verdict) -> bytes:
         if verdict.miss_probability is None:
             return b""
         return _pack_figures(_API_FORM, [getattr(verdict, name) for name in _OF_APIS])
-    state = [getattr(engine, name) for name in _STATE]
+    state = _state_of(engine)
     if verdict.load is None:
         return _pack_figures(_STATE_FORM, state)
     told = [getattr(verdict, name) for name in _OF_ENGINES[len(_STATE) :]]
@@ -199,6 +198,11 @@ def _known_of(verdict: Verdict) -> bytes:
 
 
 def _pack_figures(form: Struct, figures: Sequence[float | None]) -> bytes:
+    if inf not in figures and -inf not in figures:
+        try:
+            return form.pack(*figures)
+        except (error, OverflowError):  # something is not known, or does not fit
+            pass
     return form.pack(*map(_fit_number, figures))
 
 
