@@ -11,6 +11,7 @@ import typer
 from gateway.cli.commands import COMMANDS
 from gateway.cli.lazy_commands import CommandGroupSpec, LateGroup, LazyCommand, group_of
 from gateway.control.admin.gateway_address import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
+from gateway.host.preload import preload
 
 
 class RootCommand(LateGroup):
@@ -92,4 +93,5 @@ def keep_bytecode() -> None:
 
 def main() -> None:
     keep_bytecode()
+    preload()
     app()

@@ -7,6 +7,7 @@ from there on the demo is an ordinary `serve`.
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 import threading
@@ -29,6 +30,8 @@ from gateway.demo.history import DemoScenario, replay
 from gateway.demo.replay_records import DemoCaller
 from gateway.demo.traffic import drive
 from gateway.host.banner import banner
+from gateway.host.children import Forks
+from gateway.host.fork_client import listening
 from gateway.host.http_wait import wait_until_answering
 from gateway.host.port_claims import PortClaims, free_ports
 from gateway.host.serve import STOPPING, HostServer, on_hangup, on_signals
@@ -70,11 +73,12 @@ class DemoStart:
         on_hangup(self._stop.set)
         with PortClaims() as claims:
             path = fresh_state(await free_ports(self._ports, claims, self._say))
-            await self._run(path)
+            async with listening(os.environ) as forks:
+                await self._run(path, forks)
 
-    async def _run(self, path: Path) -> None:
+    async def _run(self, path: Path, forks: Forks | None) -> None:
         settings = load(path)
-        serving = HostServer(settings, path, self._say)
+        serving = HostServer(settings, path, self._say, forks=forks)
         try:
             await serving.start(between=lambda runtime: self._history(settings, runtime))
             with self._stages.stage("gateway and dashboard answer"):

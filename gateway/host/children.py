@@ -9,11 +9,12 @@ import asyncio
 import ctypes
 import logging
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.clock import Clock
 
@@ -35,6 +36,32 @@ class ChildCommand:
     environ: Mapping[str, str] = field(default_factory=dict)
     descriptors: tuple[int, ...] = ()
 
+    @property
+    def is_module(self) -> bool:
+        """Whether it is one of this installation's modules, which a fork can run as well."""
+        return tuple(self.argv[:2]) == (sys.executable, "-m")
+
+
+class RunningChild(Protocol):
+    """What `asyncio.subprocess.Process` has, as far as it is needed here."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    async def wait(self) -> int: ...
+    def send_signal(self, signal: int) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Forks(Protocol):
+    """Who starts a module without a program of its own, while `works`."""
+
+    @property
+    def works(self) -> bool: ...
+    async def start(self, command: ChildCommand, output: int) -> RunningChild: ...
+
 
 class ChildProcess:
     """Keeps one process running until `stop`; `on_exit` hears of every death at once."""
@@ -45,13 +72,15 @@ class ChildProcess:
         *,
         clock: Clock,
         on_exit: Callable[[str, int], None],
+        forks: Forks | None = None,
     ) -> None:
         self.command = command
+        self._forks = forks
         self.crashes = 0
         self.lives = 0
         self._clock = clock
         self._on_exit = on_exit
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: RunningChild | None = None
         self._running: asyncio.Task[Any] | None = None
         self._stopping = asyncio.Event()
         self._awake = asyncio.Event()
@@ -136,8 +165,11 @@ class ChildProcess:
             for wait in waits:
                 wait.cancel()
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> RunningChild:
+        forks = self._forks
         with _open_log(self.command.log) as output:
+            if forks is not None and forks.works and self.command.is_module:
+                return await forks.start(self.command, output)
             return await asyncio.create_subprocess_exec(
                 *self.command.argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -150,11 +182,15 @@ class ChildProcess:
             )
 
 
-def _open_log(log: Path | None) -> AbstractContextManager[Any]:
+@contextmanager
+def _open_log(log: Path | None) -> Iterator[int]:
+    """The descriptor of where it prints."""
     if log is None:
-        return nullcontext(STDOUT)
+        yield STDOUT
+        return
     log.parent.mkdir(parents=True, exist_ok=True)
-    return log.open("ab")
+    with log.open("ab") as file:
+        yield file.fileno()
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)  # opened ahead: between fork and exec little is safe

@@ -31,7 +31,7 @@ from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.settings import EngineSection, Settings
 from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.host.children import ChildCommand, ChildProcess
+from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.devices import assign_gpus, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
@@ -59,7 +59,9 @@ class EngineSupervision:
         board: SharedLoadTable,
         say: Callable[[str], None],
         ready: Callable[[], Awaitable[None]] = installed,
+        forks: Forks | None = None,
     ) -> None:
+        self._forks = forks
         self._settings = settings
         self._runtime = runtime
         self._board = board
@@ -245,7 +247,8 @@ class EngineSupervision:
         command = ChildCommand(
             seat.name, started_as(launch), log_of(self._runtime, seat), plain_environ(os.environ)
         )
-        return ChildProcess(command, clock=Clock(), on_exit=partial(self._handle_end, row, seat))
+        on_exit = partial(self._handle_end, row, seat)
+        return ChildProcess(command, clock=Clock(), on_exit=on_exit, forks=self._forks)
 
     def _handle_end(self, row: int, seat: EngineReplica, name: str, code: int) -> None:
         port = port_of(seat)

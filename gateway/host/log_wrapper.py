@@ -7,7 +7,6 @@ which prints. The module runs as by `python -m`, in this very process.
 """
 
 import os
-import runpy
 import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from backends.secret import Secret
 from gateway import logs
+from gateway.host.fork_server import run_module
 
 
 class LogOptions(NamedTuple):
@@ -48,7 +48,7 @@ def main() -> None:
     assert dash == "-m", "written by `words`"
     logs.start(name, LogOptions(form, level, to), passwords(os.environ))
     sys.argv = [module, *rest]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run_module(module)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import logfiles
 from gateway.host.banner import BILLED_BESIDES
-from gateway.host.children import ChildCommand, ChildProcess
+from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.engines import EngineSupervision, installed
+from gateway.host.fork_client import listening
 from gateway.host.journalwatch import follow
 from gateway.host.listening import bind_socket, open_server_socket
 from gateway.host.log_wrapper import LogOptions, wrapper_arguments
@@ -56,7 +57,9 @@ class HostServer:
         say: Callable[[str], None],
         ready: Callable[[], Awaitable[None]] = installed,
         listener: socket.socket | None = None,
+        forks: Forks | None = None,
     ) -> None:
+        self._forks = forks
         self._settings = settings
         self._config = config.resolve()
         self._say = say
@@ -108,7 +111,7 @@ class HostServer:
             ]
             self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
         self._engines = EngineSupervision(
-            self._settings, self.runtime, self._board, self._say, self._ready
+            self._settings, self.runtime, self._board, self._say, self._ready, self._forks
         )
         self._tasks.append(asyncio.create_task(self._engines.run()))
         if self._settings.batches.enabled:
@@ -291,7 +294,7 @@ class HostServer:
         if self._settings.logs.to == "stdout":
             log = None
         command = ChildCommand(name, argv, log, variables, descriptors)
-        child = ChildProcess(command, clock=Clock(), on_exit=self._on_exit)
+        child = ChildProcess(command, clock=Clock(), on_exit=self._on_exit, forks=self._forks)
         among.append(child)
         self._tasks.append(asyncio.create_task(child.run()))
 
@@ -344,7 +347,11 @@ async def run(settings: Settings, config: Path, say: Callable[[str], None]) -> N
     """Serve until a signal; with one more SIGINT or SIGTERM, no open stream is waited for."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    serving = HostServer(settings, config, say)
+    async with listening(os.environ) as forks:
+        await _run(HostServer(settings, config, say, forks=forks), stop, say)
+
+
+async def _run(serving: HostServer, stop: asyncio.Event, say: Callable[[str], None]) -> None:
     on_hangup(stop.set, serving.reload)
     try:
         await serving.start()

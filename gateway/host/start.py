@@ -8,6 +8,7 @@ meanwhile.
 """
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ from gateway.config.starter import StarterPorts, configuration, find_providers
 from gateway.config.statedir import hold, translate_state_errors
 from gateway.errors import ConfigError
 from gateway.host.banner import banner, keys_line
+from gateway.host.children import Forks
+from gateway.host.fork_client import listening
 from gateway.host.http_wait import wait_until_answering
 from gateway.host.installing import InstallProcess
 from gateway.host.port_claims import PortClaims, free_ports
@@ -73,9 +76,10 @@ class StartSequence:
         hold(given).release()  # nothing is written or installed beside a host that runs here
         with PortClaims() as claims:
             ports = await free_ports(self._ports, claims, self._say)
-            await self._run(given, ports)
+            async with listening(os.environ) as forks:
+                await self._run(given, ports, forks)
 
-    async def _run(self, given: Settings, ports: StarterPorts) -> None:
+    async def _run(self, given: Settings, ports: StarterPorts, forks: Forks | None) -> None:
         state = given.state
         installing = InstallProcess(state.resolve() / "engine", self._report)
         work = asyncio.create_task(self._install(installing))
@@ -88,7 +92,7 @@ class StartSequence:
                     path = await asyncio.to_thread(self._configure, state, kind, ports)
                 settings = load(path)
                 models = partial(self._models, settings, installing, work)
-                serving = HostServer(settings, path, self._say, models, listener)
+                serving = HostServer(settings, path, self._say, models, listener, forks)
                 kind = await self._serve(serving, settings, kind, installing, work)
                 if kind is None:
                     on_signals(serving.hurry)

@@ -511,8 +511,9 @@ class Host:
         pids, wanted, named = [], os.fsencode(self.state), module.encode()
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (asked for often)
             with contextlib.suppress(OSError):
-                line = Path(f"/proc/{name}/cmdline").read_bytes()
-                if wanted in line and (not named or named in line.split(b"\0")):
+                line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
+                forks = b"(fork server)" in line  # it has its parent's words, too
+                if wanted in line and (not named or (named in line.split(b" ") and not forks)):
                     pids.append(int(name))
         return pids
 

@@ -98,7 +98,7 @@ def probed(serve, answering: int, tmp_path_factory: pytest.TempPathFactory) -> I
                     for name, (price, kinds) in priced.items()
                 },
             },
-            {"PYTHONPATH": str(folder)},
+            {"PYTHONPATH": str(folder), "BREAKEVEN_PRELOAD": "0"},  # its threads forbid forks
         )  # fmt: skip
         listener.settimeout(60)
         line, _ = listener.accept()

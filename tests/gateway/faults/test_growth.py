@@ -258,7 +258,7 @@ def processes(host) -> dict[str, int]:
     """Each process of the host by its module, or by a number behind it."""
     found = {"serve": host.process.pid}
     for pid in sorted(host.pids()):
-        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        words = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").split(" ")
         if "-m" in words:
             name = words[len(words) - words[::-1].index("-m")]  # a program run inside another
             found[name if name not in found else f"{name} {pid}"] = pid

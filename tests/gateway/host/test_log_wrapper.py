@@ -13,10 +13,13 @@ from gateway.host.log_wrapper import LogOptions, passwords, wrapper_arguments
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import logging, sys
-if __name__ == "__main__":
+def main():
     print("words", *sys.argv[1:])
     logging.getLogger("theirs").warning("no pa55word at all")
     raise SystemExit(7)
+
+if __name__ == "__main__":
+    main()
 """
 URL = "postgresql+psycopg://breakeven:pa55word@db/ledger"
 

@@ -17,7 +17,7 @@ FAILS = """
 import sys
 from pathlib import Path
 
-if "gateway.worker" in sys.orig_argv:
+if "serve" in sys.orig_argv:  # workers are forks of it
     from gateway.request.silent_engine import SilentEngineDetector
 
     usual, mark = SilentEngineDetector.check_engines, Path({mark!r})

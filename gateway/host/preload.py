@@ -1,0 +1,75 @@
+"""How a command starts that runs a host: what its processes import is imported once, for all.
+
+The command executes itself anew without the secrets of its environment, imports, forks the process
+that will fork all others (`fork_server`), and only then reads its environment back. So nothing that
+is forked later has ever had a secret in its memory but those that it is given.
+"""
+
+import importlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+
+from backends.environ import plain_environ
+from gateway.host.memory_file import memory_file
+
+COMMANDS = frozenset({"serve", "up", "demo"})
+MODULES = (
+    "gateway.worker.__main__", "gateway.host.telemetry", "gateway.host.log_wrapper",
+    "ledger.writer",
+)  # fmt: skip
+CHANNEL = "BREAKEVEN_FORK_SERVER"  # the command's end of the channel, and the fork server's pid
+_GIVEN = "BREAKEVEN_GIVEN_ENVIRON"  # the descriptor of a file with what the command was given
+_SWITCH = "BREAKEVEN_PRELOAD"  # "0": each process is a program of its own, for who looks at one
+
+
+def preload() -> None:
+    """Return in the process that is to run the command, and in no other."""
+    given = os.environ.pop(_GIVEN, None)
+    if given is not None:
+        _start_fork_server(int(given))
+    elif _runs_host(sys.argv) and os.environ.get(_SWITCH) != "0":
+        _execute_anew()
+
+
+def _runs_host(words: Sequence[str]) -> bool:
+    return len(words) > 1 and words[1] in COMMANDS and "--help" not in words
+
+
+def _execute_anew() -> None:
+    file = memory_file(json.dumps(dict(os.environ)).encode())
+    os.set_inheritable(file.fileno(), True)
+    environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
+
+
+def _start_fork_server(given: int) -> None:
+    # Before anything changes the environment, beside which it finds room for titles.
+    set_title = importlib.import_module("setproctitle").setproctitle
+    for name in MODULES:
+        importlib.import_module(name)
+    fork_server = importlib.import_module("gateway.host.fork_server")
+    if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
+        _take_environ(given)
+        return
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    host = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(given)
+        ours.close()
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123  (no path of an own)
+            os.dup2(nothing.fileno(), 0)
+        set_title(" ".join([*sys.argv, "(fork server)"]))
+        fork_server.run(theirs, host)
+        sys.exit()
+    theirs.close()
+    _take_environ(given)
+    os.environ[CHANNEL] = f"{ours.detach()}:{pid}"
+
+
+def _take_environ(given: int) -> None:
+    with os.fdopen(given, "rb") as file:
+        os.environ.update(json.loads(file.read()))

@@ -1,0 +1,210 @@
+"""Children that are forked are as those that are executed: same words, environment, files, ends."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.clock import Clock
+from gateway.host.children import ChildCommand, ChildProcess
+from gateway.host.fork_client import ForkClient, listening
+from gateway.host.preload import CHANNEL
+
+ROOT = Path(__file__).resolve().parents[3]
+SERVER = """
+import os, signal, socket, sys
+from gateway.host import fork_server
+{fault}
+fork_server.run(socket.socket(fileno={descriptor}), os.getppid())
+"""
+PROGRAM = """
+import json, os, signal, sys, time
+
+COERCED = ("_", "LC_CTYPE")  # by the shell, and by Python at a start without a language
+
+def opens(number):
+    try:
+        return os.fstat(number) is not None
+    except OSError:
+        return False  # of the list itself
+
+def main():
+    how = sys.argv[1]
+    if how == "tell":
+        os.write(int(sys.argv[2]), b"told")
+        print(json.dumps({
+            "words": sys.argv[1:],
+            "environ": {n: v for n, v in os.environ.items() if n not in COERCED},
+            "input": sys.stdin.read(), "folder": os.getcwd(), "leads": os.getsid(0) == os.getpid(),
+            "child": str(signal.getsignal(signal.SIGCHLD)), "umask": os.umask(0),
+            "files": [n for n in map(int, os.listdir("/proc/self/fd")) if opens(n)],
+        }))
+    elif how == "wait":
+        print("up", flush=True)
+        time.sleep(600)
+    elif how == "die":
+        os.kill(os.getpid(), int(sys.argv[2]))
+    elif how == "raise":
+        raise RuntimeError("as it comes")
+    else:
+        sys.exit(int(how))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+class Bench:
+    """A fork server of its own, and commands of one program."""
+
+    def __init__(self, folder: Path, fault: str = "") -> None:
+        self.folder = folder
+        (folder / "forked_program.py").write_text(PROGRAM)
+        self.environ = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}:{ROOT}"}
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        code = SERVER.format(descriptor=theirs.fileno(), fault=fault)
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", code], env=self.environ, pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        theirs.close()
+        self.client = ForkClient(ours, self.server.pid)
+        self._logs = 0
+
+    def command(self, *words: str, descriptors: tuple[int, ...] = ()) -> ChildCommand:
+        self._logs += 1
+        log = self.folder / f"{self._logs}.log"
+        argv = [sys.executable, "-m", "forked_program", *words]
+        return ChildCommand("child", argv, log, self.environ | {"ONLY": words[0]}, descriptors)
+
+    def child(self, command: ChildCommand, *, forked: bool = True) -> tuple[ChildProcess, list]:
+        ends: list[tuple[str, int]] = []
+        child = ChildProcess(
+            command, clock=Clock(), on_exit=lambda *end: ends.append(end),
+            forks=self.client if forked else None,
+        )  # fmt: skip
+        return child, ends
+
+    async def close(self) -> None:
+        await self.client.end()
+        self.server.wait(10)
+
+    async def code(self, *words: str) -> int:
+        process = await self.client.start(self.command(*words), 2)
+        return await process.wait()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(tmp_path)
+    made.client.begin()
+    yield made
+    await made.close()
+
+
+async def until(check, patience_s: float = 20.0):
+    async with asyncio.timeout(patience_s):
+        while not (value := check()):  # noqa: ASYNC110  (other processes set no event)
+            await asyncio.sleep(0.01)
+    return value
+
+
+async def test_it_finds_itself_as_a_program_of_its_own_would(bench: Bench) -> None:
+    told = []
+    for forked in (True, False):
+        reads, writes = os.pipe()
+        command = bench.command("tell", str(writes), "two words", descriptors=(writes,))
+        child, ends = bench.child(command, forked=forked)
+        running = asyncio.create_task(child.run())
+        await until(lambda ends=ends: ends)
+        await child.stop(5)
+        await running
+        os.close(writes)
+        with os.fdopen(reads, "rb") as file:
+            assert file.read() == b"told"
+        said = json.loads(command.log.read_text().splitlines()[0])
+        said["words"][1] = ""  # another pipe
+        assert sorted(said.pop("files")) == [0, 1, 2, writes]
+        told.append(said)
+    assert told[0] == told[1]
+    assert told[0]["environ"]["ONLY"] == "tell"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("0",), 0), (("7",), 7), (("raise",), 1), (("die", "9"), -9), (("die", "15"), -15)],
+)
+async def test_how_it_ended_is_told(bench: Bench, words: tuple[str, ...], code: int) -> None:
+    assert await bench.code(*words) == code
+
+
+async def test_many_at_once_are_all_heard_of(bench: Bench) -> None:
+    codes = list(range(40))
+    assert await asyncio.gather(*(bench.code(str(code)) for code in codes)) == codes
+
+
+async def test_it_is_ended_as_any_other(bench: Bench) -> None:
+    child, ends = bench.child(bench.command("wait"))
+    running = asyncio.create_task(child.run())
+    await until(lambda: child.command.log.exists() and child.command.log.read_text() == "up\n")
+    child.restart()
+    await until(lambda: child.lives == 2)
+    await until(lambda: child.command.log.read_text() == "up\nup\n")
+    await child.stop(5)
+    await running
+    assert ends == [("child", -signal.SIGKILL), ("child", -signal.SIGTERM)]
+
+
+async def test_without_the_fork_server_its_children_are_executed(bench: Bench) -> None:
+    child, ends = bench.child(bench.command("wait"))
+    running = asyncio.create_task(child.run())
+    await until(lambda: child.command.log.exists() and child.command.log.read_text() == "up\n")
+    bench.server.kill()
+    await until(lambda: ends)  # the kernel ends what it had forked
+    assert not bench.client.works
+    await until(lambda: child.command.log.read_text() == "up\nup\n")
+    await child.stop(5)
+    await running
+
+
+async def test_where_the_machine_has_no_room_it_is_tried_again(tmp_path: Path) -> None:
+    fault = """
+def refuse(forks=[os.fork]):
+    os.fork = forks[0]
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+os.fork = refuse
+"""
+    bench = Bench(tmp_path, fault)
+    bench.client.begin()
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        await bench.code("0")
+    assert await bench.code("7") == 7
+    await bench.close()
+
+
+async def test_it_ends_with_who_orders(bench: Bench) -> None:
+    process = await bench.client.start(bench.command("wait"), 2)
+    await bench.client.end()
+    assert await process.wait() == -signal.SIGTERM
+    assert bench.server.wait(10) is not None
+
+
+async def test_a_command_without_one_has_none(tmp_path: Path) -> None:
+    async with listening({}) as forks:
+        assert forks is None
+    bench = Bench(tmp_path)
+    channel = bench.client._channel
+    assert channel is not None
+    environ = {CHANNEL: f"{channel.detach()}:{bench.server.pid}"}
+    async with listening(environ) as forks:
+        assert forks is not None
+        assert environ == {}  # no child of a child finds it
+        assert await (await forks.start(bench.command("3"), 2)).wait() == 3
+    assert bench.server.wait(10) is not None

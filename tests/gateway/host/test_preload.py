@@ -1,0 +1,66 @@
+"""What runs a host starts anew without secrets; other commands and who asks for help do not."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.host.preload import MODULES
+
+ROOT = Path(__file__).resolve().parents[3]
+SHOWS = """
+import os, sys
+from pathlib import Path
+from gateway.host import preload
+preload.preload()
+forked = "BREAKEVEN_FORK_SERVER" in os.environ
+known = os.environ.get("SOME_API_KEY")
+print(forked, known, b"SOME_API_KEY" in Path("/proc/self/environ").read_bytes(), sys.argv[1:])
+"""
+
+
+def shown(*words: str, **environ: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", SHOWS, *words], capture_output=True, text=True, check=True,
+        env=os.environ | {"SOME_API_KEY": "s", "PYTHONPATH": str(ROOT)} | environ, timeout=60,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", ["serve", "up", "demo"])
+def test_a_host_has_a_fork_server_and_its_own_environment(command: str) -> None:
+    assert shown(command, "--config", "x y") == f"True s False ['{command}', '--config', 'x y']"
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        (["keys", "list"], {}),
+        ([], {}),
+        (["serve", "--help"], {}),
+        (["serve"], {"BREAKEVEN_PRELOAD": "0"}),
+    ],
+)
+def test_others_start_as_any_program(words: list[str], environ: dict[str, str]) -> None:
+    assert shown(*words, **environ) == f"False s True {words}"
+
+
+def test_a_process_with_threads_is_not_forked(tmp_path: Path) -> None:
+    text = (
+        "import threading as t, time; t.Thread(target=time.sleep, args=(9,), daemon=True).start()"
+    )
+    (tmp_path / "sitecustomize.py").write_text(text)
+    told = shown("serve", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert told == "False s False ['serve']"
+
+
+def test_what_is_preloaded_starts_no_thread_and_opens_nothing() -> None:
+    code = (
+        "import importlib, os, sys\n"
+        f"for name in {MODULES}: importlib.import_module(name)\n"
+        "print(len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')) - 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.split() == [b"1", b"3"]
