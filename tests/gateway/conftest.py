@@ -512,8 +512,8 @@ class Host:
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (asked for often)
             with contextlib.suppress(OSError):
                 line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
-                forks = b"(fork server)" in line  # it has its parent's words, too
-                if wanted in line and (not named or (named in line.split(b" ") and not forks)):
+                named_so = named in line.split(b" ") and b"(fork server)" not in line
+                if wanted in line and (not named or named_so):
                     pids.append(int(name))
         return pids
 
