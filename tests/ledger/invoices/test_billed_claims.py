@@ -1,12 +1,19 @@
 """A posted invoice says which part of its days' claims is owed; only that goes on counting."""
 
-from datetime import date
+import itertools
+from datetime import date, timedelta
 
 import pytest
 from sqlalchemy import select
 
-from ledger.budgets.open_claims import BILLED, WAIVED, Resolution, resolve_claims
-from ledger.invoices.billed_claims import reconcile_claims
+from ledger.budgets.open_claims import (
+    BILLED,
+    WAIVED,
+    Resolution,
+    list_claims,
+    resolve_claims,
+)
+from ledger.invoices.billed_claims import reconcile_claims, wait_texts
 from ledger.invoices.books import PostingMode, post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.orm import tables as orm
@@ -41,13 +48,30 @@ def disputed(engine, opened, settled, write):
     return engine, provider
 
 
-def bill(disputed, amount, manner=PostingMode.WHOLE):
+FILES = itertools.count(1)
+
+
+def bill(disputed, amount, manner=PostingMode.WHOLE, *, ahead=0, around=1, item="m"):
+    """Post a bill of an amount on the day `ahead` of the claims', and `around` days about it."""
     engine, provider = disputed
-    lines = (InvoiceLine(DAY, "m", amount),)
-    file = InvoiceFile("csv", lines, 12, f"digest {amount}")
-    number = store(engine, file, party=f"provider:{provider}", name="x.csv", by="ann", at_us=LATER)
-    post_invoice(engine, number, by="ann", at_us=LATER, manner=manner)
+    day = DAY + timedelta(days=ahead)
+    edges = {day + timedelta(days=way * around) for way in (-1, 1)} - {day}
+    lines = (InvoiceLine(day, item, amount), *(InvoiceLine(edge, item, 0) for edge in edges))
+    file = InvoiceFile("csv", lines, 12, f"digest {next(FILES)}")
+    party, at_us = f"provider:{provider}", LATER + next(FILES)
+    number = store(engine, file, party=party, name="x.csv", by="ann", at_us=at_us)
+    post_invoice(engine, number, by="ann", at_us=at_us, manner=manner)
     return claims_in(engine)
+
+
+def waits_in(engine):
+    with engine.connect() as connection:
+        claims = list_claims(connection, None, whole=True, limit=99)
+        return wait_texts(connection, claims)
+
+
+OPEN = {"r1.1": (None, 200), "r2.1": (None, 100)}
+WHOLE = {"r1.1": (BILLED, 200), "r2.1": (BILLED, 100)}
 
 
 @pytest.mark.parametrize(
@@ -60,13 +84,88 @@ def bill(disputed, amount, manner=PostingMode.WHOLE):
     ],
 )
 def test_a_bill_says_what_of_the_claims_is_owed(disputed, amount, first, second):
-    assert claims_in(disputed[0]) == {"r1.1": (None, 200), "r2.1": (None, 100)}
+    assert claims_in(disputed[0]) == OPEN
     assert bill(disputed, amount) == {"r1.1": (BILLED, first), "r2.1": (BILLED, second)}
+    assert waits_in(disputed[0]) == {}
 
 
-def test_a_day_billed_for_less_than_was_booked_says_nothing_of_claims(disputed):
-    """A part of the bill, or bookings at a bound beside the claims: they go on narrowing."""
-    assert bill(disputed, 20) == {"r1.1": (None, 200), "r2.1": (None, 100)}
+@pytest.mark.parametrize("ahead", [-1, 0, 1])
+def test_a_claim_may_be_billed_on_a_neighbouring_day(disputed, ahead):
+    """Its booking stands there, too: a batch, a midnight between, the start's day, another zone."""
+    assert bill(disputed, 500, ahead=ahead, around=0) == WHOLE
+
+
+@pytest.mark.parametrize("ahead", [-1, 1])
+def test_a_bill_of_the_neighbouring_day_alone_adds_to_what_the_day_has(disputed, ahead):
+    """The booking was billed on its day, and what is beyond on another one."""
+    assert bill(disputed, 100, around=0) == OPEN
+    assert bill(disputed, 400, ahead=ahead, around=0) == WHOLE
+
+
+def test_a_claim_is_open_until_every_bill_that_may_have_it_is_posted(disputed):
+    engine = disputed[0]
+    assert set(waits_in(engine).values()) == {"no invoice of 2026-05-05 is posted"}
+    bill(disputed, 100, around=0)
+    bill(disputed, 0, ahead=-1, around=0)
+    assert claims_in(engine) == OPEN
+    assert set(waits_in(engine).values()) == {"no invoice of 2026-05-07 is posted"}
+    found = bill(disputed, 0, ahead=1, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_a_day_that_a_months_bills_leave_out_holds_no_claim_open(disputed):
+    assert bill(disputed, 100, around=0) == OPEN
+    found = bill(disputed, 7, ahead=9, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_a_day_billed_for_less_than_was_booked_waits_for_the_next_bill(disputed):
+    """A part of the bill may be missing; nothing narrows a budget for good."""
+    assert bill(disputed, 20) == OPEN
+    assert "less than was booked" in waits_in(disputed[0])["r1.1"]
+    found = bill(disputed, 7, ahead=9, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_an_imported_part_that_is_not_posted_is_waited_for(disputed):
+    engine, provider = disputed
+    bill(disputed, 20)
+    file = InvoiceFile("csv", (InvoiceLine(DAY, "m", 480),), 12, "part")
+    number = store(engine, file, party=f"provider:{provider}", name="y.csv", by="ann", at_us=LATER)
+    bill(disputed, 7, ahead=9, around=0)
+    assert claims_in(engine) == OPEN
+    text = f"invoice {number} of these days is imported and not posted"
+    assert set(waits_in(engine).values()) == {text}
+    post_invoice(engine, number, by="ann", at_us=2 * LATER, manner=PostingMode.ADDS)
+    assert claims_in(engine) == WHOLE
+
+
+@pytest.mark.parametrize("parts", [(20, 480), (480, 20), (100, 400), (400, 100)])
+def test_parts_of_a_bill_count_together_in_either_order(disputed, parts):
+    bill(disputed, parts[0])
+    assert bill(disputed, parts[1], PostingMode.ADDS) == WHOLE
+    assert bill(disputed, 0, PostingMode.ADDS) == WHOLE
+
+
+def test_parts_alone_settle_once_they_have_what_was_booked(disputed):
+    assert bill(disputed, 20, PostingMode.ADDS) == OPEN
+    assert bill(disputed, 480, PostingMode.ADDS) == WHOLE
+
+
+def test_a_credit_takes_back_what_a_bill_had(disputed):
+    assert bill(disputed, 500) == WHOLE
+    found = bill(disputed, -200, PostingMode.ADDS)
+    assert found == {"r1.1": (BILLED, 150), "r2.1": (BILLED, 50)}
+
+
+def test_a_bill_that_names_models_settles_no_claim_of_another_model(
+    disputed, opened, settled, write
+):
+    end = settled(3, settled_us=NOON, cost_pusd=50)
+    write(disputed[0], opened(3, opened_us=NOON - 1, upstream_model="other-1"), end)
+    assert bill(disputed, 900, item="other-1, input") == OPEN  # the claims' model is missing
+    found = bill(disputed, 500, PostingMode.ADDS, item="gpt-4o-mini-2024-07-18, input")
+    assert found == WHOLE
 
 
 def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, settled, write):
@@ -77,10 +176,6 @@ def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, s
     assert (found["r1.1"], found["r2.1"]) == ((BILLED, 200), (BILLED, 100))
 
 
-def test_what_is_owed_beside_the_books_says_nothing_of_claims(disputed):
-    assert bill(disputed, 1, PostingMode.ADDS) == {"r1.1": (None, 200), "r2.1": (None, 100)}
-
-
 def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     engine, provider = disputed
     with engine.begin() as connection:
@@ -88,7 +183,11 @@ def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     assert bill(disputed, 100) == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 0)}
     found = bill(disputed, 200, PostingMode.REPLACES)
     assert found == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 100)}
+    assert bill(disputed, 20, PostingMode.REPLACES) == {"r1.1": (WAIVED, 0), "r2.1": (None, 100)}
+    assert bill(disputed, 200, PostingMode.REPLACES) == found
     with engine.begin() as connection:
-        days = range(NUMBER + 1, NUMBER + 2)
-        reconcile_claims(connection, provider, days, {}, Resolution(BILLED, 2, "bob"))
+        reconcile_claims(connection, provider, Resolution(BILLED, 2, "bob"))
     assert claims_in(engine) == found
+    with engine.connect() as connection:
+        claims = list_claims(connection, None, whole=True, limit=9)
+    assert {claim.resolved_by for claim in claims} == {"ann"}  # nothing was settled again
