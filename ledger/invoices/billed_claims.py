@@ -184,7 +184,8 @@ def _bills(connection: Connection, provider: str) -> tuple[list[PostedBill], lis
     )
     for number, day, item, pusd in connection.execute(query):
         amounts.setdefault(number, []).append(BilledAmount(_number(day), item, int(pusd)))
-    posted, unposted = [], []
+    posted: list[PostedBill] = []
+    unposted: list[UnpostedBill] = []
     headers = (
         select(table.id, table.first_day, table.last_day, table.posted_us, table.posted_as)
         .where(table.party == party)

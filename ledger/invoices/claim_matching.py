@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from ledger.invoices.billed_periods import BilledPeriod, period_at
+from ledger.invoices.supply_shares import ClaimGroup, Pool, share_supplies
 
 REACH_DAYS = 1  # between the day of a settle and the day that a provider bills it on
 PATIENCE_DAYS = 62  # two months: a bill that is later is not waited for
@@ -129,28 +130,34 @@ def _share(
     margins: Sequence[dict[str, int]],
     claims: Sequence[ClaimDemand],
 ) -> dict[str, int]:
-    """Share what is left among claims: those of the period's own days first, in proportion."""
-    parts = dict.fromkeys((claim.attempt_id for claim in claims), 0)
+    """Share among claims what bills have beyond the bookings; those of one day in proportion."""
+    groups: dict[ClaimGroup, int] = {}
+    for claim in claims:
+        group = claim.day, claim.model
+        groups[group] = groups.get(group, 0) + claim.surplus_pusd
+    supplies = {
+        (place, model): pusd
+        for place, margin in enumerate(margins)
+        for model, pusd in margin.items()
+        if pusd > 0
+    }
+    given = share_supplies(groups, supplies, {group: _pools(periods, group) for group in groups})
+    return {
+        claim.attempt_id: claim.surplus_pusd * given[group] // max(1, groups[group])
+        for claim in claims
+        for group in ((claim.day, claim.model),)
+    }
+
+
+def _pools(periods: Sequence[BilledPeriod], group: tuple[int, str]) -> list[Pool]:
+    """Return the pools that may pay a day's claims of a model, the likeliest first."""
+    day, model = group
+    pools: dict[Pool, None] = {}
     for ahead in (0, REACH_DAYS, -REACH_DAYS):
-        for is_named in (True, False):
-            groups: dict[tuple[int, str], list[ClaimDemand]] = {}
-            for claim in claims:
-                place = period_at(periods, claim.day + ahead)
-                if place is not None and parts[claim.attempt_id] < claim.surplus_pusd:
-                    pool = claim.model if is_named else UNTOLD
-                    groups.setdefault((place, pool), []).append(claim)
-            for (place, pool), group in groups.items():
-                left = {
-                    claim.attempt_id: claim.surplus_pusd - parts[claim.attempt_id]
-                    for claim in group
-                }
-                total = sum(left.values())
-                given = min(total, max(0, margins[place].get(pool, 0)))
-                for attempt_id, pusd in left.items():
-                    part = pusd * given // total
-                    parts[attempt_id] += part
-                    margins[place][pool] = margins[place].get(pool, 0) - part
-    return parts
+        place = period_at(periods, day + ahead)
+        if place is not None:
+            pools |= dict.fromkeys(((place, model), (place, UNTOLD)))
+    return list(pools)
 
 
 def _waits_for(

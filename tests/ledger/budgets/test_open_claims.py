@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from ledger.budgets.grants import (
     BudgetAccount,
@@ -21,6 +21,7 @@ from ledger.budgets.open_claims import (
     Resolution,
     billed_parts,
     claims_of,
+    heal_windows,
     list_claims,
     recount_claims,
     resolve_claims,
@@ -157,6 +158,20 @@ def test_a_claim_that_counts_too_much_is_found(limited, opened, settled, write):
     with limited.begin() as connection:
         resolve_claims(connection, {"r1.1": 4}, SETTLED)
     assert faults(limited) == []
+
+
+def test_what_a_host_of_an_earlier_release_leaves_behind_is_healed(limited, opened, settled, write):
+    """It takes claims out of the books, and the window goes on counting them."""
+    for number in (1, 2):
+        end = settled(number, cost_pusd=5, claimed_pusd=15, plausible_pusd=10)
+        write(limited, opened(number), end)
+    assert heal_windows(limited) == 0
+    with limited.begin() as connection:
+        connection.execute(delete(orm.ClaimRow).where(orm.ClaimRow.attempt_id == "r1.1"))
+    assert [text for _, text in faults(limited)] == ["window says 20 claimed, its claims 10"]
+    assert heal_windows(limited) == 1
+    assert (window_of(limited), faults(limited)) == ((10, 10), [])
+    assert heal_windows(limited) == 0
 
 
 NUMBERS = itertools.count(1)  # an attempt's name is never used again
