@@ -4,19 +4,33 @@ import itertools
 from datetime import date, timedelta
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import select
 
+from ledger.accounts import provider_payable
 from ledger.budgets.open_claims import (
     BILLED,
     WAIVED,
     Resolution,
     list_claims,
     resolve_claims,
+    serialize_claims,
 )
+from ledger.declared import BudgetSpec, declare
 from ledger.invoices.billed_claims import reconcile_claims, wait_texts
 from ledger.invoices.books import PostingMode, post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.journals.records import Hold
 from ledger.orm import tables as orm
+from ledger.orm.types import exact_sum
 from ledger.spans import DAY_US
 from ledger.verify.budgets import windows_count_claims
 
@@ -191,3 +205,131 @@ def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     with engine.connect() as connection:
         claims = list_claims(connection, None, whole=True, limit=9)
     assert {claim.resolved_by for claim in claims} == {"ann"}  # nothing was settled again
+
+
+DAYS = 6
+DAY_OF = st.integers(0, DAYS - 1)
+START = NUMBER * DAY_US
+ACCOUNTS = ("team:search@month", "global@month")
+
+
+class ClaimBooks(RuleBasedStateMachine):
+    """Attempts with claims on any days, bills in any parts, corrections, waivers, new budgets."""
+
+    engine = None
+    write_records = None
+    make: tuple = ()
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.waived, self.posted = {}, set(), {}
+        self.budgets: list[BudgetSpec] = []
+        with self.engine.begin() as connection:
+            for table in (
+                orm.ClaimRow, orm.HoldRow, orm.BudgetRow, orm.BudgetWindowRow, orm.GrantRow,
+                orm.AttemptRow, orm.PostingRow, orm.InvoiceRow, orm.InvoiceItemRow,
+            ):  # fmt: skip
+                connection.execute(table.__table__.delete())
+
+    @rule(day=DAY_OF, edge=st.booleans(), surplus=st.integers(0, 90), plausible=st.integers(0, 99))
+    def ask(self, day, edge, surplus, plausible):
+        opened, settled = self.make
+        number = next(FILES)
+        at_us = START + day * DAY_US + (0 if edge else DAY_US // 2)
+        claim = {"claimed_pusd": 50 + surplus, "plausible_pusd": plausible} if surplus else {}
+        holds = tuple(Hold(name, 7, 1_000) for name in ACCOUNTS[: 1 + number % 2])
+        self.write_records(
+            self.engine,
+            opened(number, opened_us=at_us - 1, holds=holds),
+            settled(number, settled_us=at_us, cost_pusd=50, **claim),
+        )
+        self.asked[f"r{number}.1"] = min(surplus, plausible)
+
+    @rule(day=DAY_OF, length=st.integers(1, 4), amount=st.integers(-60, 300),
+          named=st.booleans(), adds=st.booleans())  # fmt: skip
+    def post(self, day, length, amount, named, adds):
+        last = min(day + length, DAYS)
+        item = "gpt-4o-mini, input" if named else "usage"
+        self.bill(
+            {at: amount * (at == day) for at in range(day, last)}, item,
+            PostingMode.ADDS if adds else PostingMode.REPLACES,
+        )  # fmt: skip
+
+    def bill(self, amounts, item, manner):
+        lines = [InvoiceLine(DAY + timedelta(days=at), item, pusd) for at, pusd in amounts.items()]
+        file, at_us = InvoiceFile("csv", tuple(lines), 12, f"d{next(FILES)}"), LATER + next(FILES)
+        party = "provider:openai"
+        number = store(self.engine, file, party=party, name="x", by="ann", at_us=at_us)
+        post_invoice(self.engine, number, by="ann", at_us=at_us, manner=manner)
+        for at, pusd in amounts.items():
+            kept = self.posted.get(at, 0) if manner is PostingMode.ADDS else 0
+            self.posted[at] = kept + pusd
+
+    @precondition(lambda self: claims_in(self.engine))
+    @rule(which=st.integers(0, 99))
+    def waive(self, which):
+        names = sorted(claims_in(self.engine))
+        name = names[which % len(names)]
+        with self.engine.begin() as connection:
+            serialize_claims(connection)
+            resolve_claims(connection, {name: 0}, Resolution(WAIVED, 1, "ann"))
+        self.waived.add(name)
+
+    @rule(kind=st.sampled_from(["user:*", "org:acme", "key:k1"]), day=DAY_OF)
+    def declare_budget(self, kind, day):
+        spec = BudgetSpec(kind, "month", 10**6, hard=True, timezone="UTC")
+        self.budgets = [*{each.scope: each for each in (*self.budgets, spec)}.values()]
+        at_us = START + day * DAY_US
+        declare(self.engine, contracts=(), budgets=self.budgets, config=("h", "t"), at_us=at_us)
+
+    @rule()
+    def repeat(self):
+        before = claims_in(self.engine)
+        with self.engine.begin() as connection:
+            reconcile_claims(connection, "openai", Resolution(BILLED, 3, "bob"))
+        again = claims_in(self.engine)
+        with self.engine.begin() as connection:
+            reconcile_claims(connection, "openai", Resolution(BILLED, 4, "eve"))
+        assert claims_in(self.engine) == again
+        assert before.keys() == again.keys()
+
+    @rule(day=DAY_OF, amount=st.integers(0, 600))
+    def close(self, day, amount):
+        """Bills of every day, and one of a later day: nothing is open any more."""
+        every = {at: amount * (at == day) for at in range(-1, DAYS + 1)}
+        self.bill(every, "usage", PostingMode.REPLACES)
+        self.bill({DAYS + 3: 1}, "usage", PostingMode.REPLACES)
+        found = claims_in(self.engine)
+        assert all(row[0] is not None for row in found.values())
+        owed = sum(row[1] for row in found.values() if row[0] == BILLED)
+        assert owed <= max(0, amount - 50 * len(self.asked))
+        assert self.owed_by_day() == {at: pusd for at, pusd in self.posted.items() if pusd}
+
+    def owed_by_day(self):
+        table = orm.PostingRow
+        day = table.at_us.op("/")(DAY_US)
+        query = select(day, exact_sum(table.amount_pusd)).group_by(day)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.where(table.account == provider_payable("openai")))
+            return {int(at) - NUMBER: -int(pusd) for at, pusd in rows if pusd}
+
+    @invariant()
+    def holds(self):
+        found = claims_in(self.engine)  # each window has the sum of its claims
+        assert {name for name, row in found.items() if row[0] == WAIVED} == self.waived
+        with self.engine.connect() as connection:
+            waits = wait_texts(connection, list_claims(connection, None, whole=True, limit=999))
+        assert {name for name, row in found.items() if row[0] is None} == waits.keys()
+        for name, (word, counted) in found.items():
+            assert counted <= (0 if word == WAIVED else self.asked[name])
+            assert word is not None or counted == self.asked[name]
+
+
+def test_claims_follow_bills_whatever_happens(engine, write, opened, settled):
+    steps, examples = (8, 25) if engine.dialect.name == "sqlite" else (6, 4)
+    books = type("Books", (ClaimBooks,), {
+        "engine": engine, "write_records": staticmethod(write), "make": (opened, settled),
+    })  # fmt: skip
+    run_state_machine_as_test(
+        books, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )
