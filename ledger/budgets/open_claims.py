@@ -59,18 +59,6 @@ class BudgetClaim(msgspec.Struct, frozen=True):
         return self.claimed_pusd - self.booked_pusd
 
 
-def billed_parts(claims: Sequence[BudgetClaim], billed_pusd: int) -> dict[str, int]:
-    """Return, by attempt, what of each claim a bill of all of them has, in proportion.
-
-    Whole at most, and together at most what was billed: fractions are dropped.
-    """
-    total = sum(claim.surplus_pusd for claim in claims)
-    billed = max(0, min(billed_pusd, total))
-    if not total:
-        return {}
-    return {claim.attempt_id: claim.surplus_pusd * billed // total for claim in claims}
-
-
 def claimed_pusd(connection: Connection, budget_id: str, start: int) -> int:
     """Return what claims count in one window, from the claims themselves."""
     query = (

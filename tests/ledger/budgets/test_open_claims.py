@@ -17,9 +17,7 @@ from ledger.budgets.grants import (
 )
 from ledger.budgets.open_claims import (
     WAIVED,
-    BudgetClaim,
     Resolution,
-    billed_parts,
     claims_of,
     heal_windows,
     list_claims,
@@ -226,22 +224,3 @@ def test_what_is_admitted_fits_beside_what_is_booked_and_claimed(
     if counted:
         assert window_of(engine)[1] == sum(counted.values())
     assert faults(engine) == []
-
-
-def claim(name, surplus):
-    return BudgetClaim(name, 1, "t", "p", "p/m", 10, 10 + surplus, None, 0, None, None, None)
-
-
-@given(
-    surpluses=st.lists(st.integers(1, 10**15), max_size=9), billed=st.integers(-(10**15), 10**16)
-)
-def test_a_bill_is_shared_in_proportion_and_never_more_than_whole(surpluses, billed):
-    claims = [claim(str(place), surplus) for place, surplus in enumerate(surpluses)]
-    parts = billed_parts(claims, billed)
-    assert set(parts) == {claim.attempt_id for claim in claims}
-    assert all(0 <= parts[claim.attempt_id] <= claim.surplus_pusd for claim in claims)
-    assert sum(parts.values()) <= max(0, billed)
-    if billed >= sum(surpluses):
-        assert sum(parts.values()) == sum(surpluses)
-    elif claims:
-        assert max(0, billed) - sum(parts.values()) < len(claims)
