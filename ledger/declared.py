@@ -15,7 +15,8 @@ from sqlalchemy import Connection, Engine, func, insert, or_, select, update
 
 from ledger.budgets.backfill import backfill_budget, backfill_default
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
-from ledger.budgets.escrow import budget_key
+from ledger.budgets.escrow import account_order, budget_key
+from ledger.budgets.open_claims import serialize_claims
 from ledger.budgets.versions import record_versions
 from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.fleet.paidrates import apply_rate, standing_rates
@@ -80,6 +81,7 @@ def declare(
 ) -> None:
     """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
     with engine.begin() as connection:
+        serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
         entered = standing_rates(connection, at_us)
         for contract in contracts:
             _contract(connection, contract, entered.get(contract.pool), at_us)
@@ -128,7 +130,9 @@ def _contract(
 
 
 def _budgets(connection: Connection, budgets: Sequence[BudgetSpec], at_us: int) -> None:
-    wanted = {budget_key(spec.scope, spec.period): spec for spec in budgets}
+    keyed = {budget_key(spec.scope, spec.period): spec for spec in budgets}
+    # Their windows are locked one after the other.
+    wanted = {name: keyed[name] for name in sorted(keyed, key=lambda name: account_order(name, 0))}
     columns = (BudgetRow.timezone, BudgetRow.limit_pusd, BudgetRow.hard, BudgetRow.retired_us)
     stored = {
         row[0]: _KnownContract(*row[1:])

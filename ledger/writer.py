@@ -27,6 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from ledger import hosts
 from ledger.budgets.broker import BudgetBroker, BudgetSnapshot
 from ledger.budgets.grants import release_idle
+from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
@@ -277,6 +278,7 @@ class LedgerWriter:
                     await asyncio.to_thread(step, before_us=before_us, at_us=now_us)
                 ).waits_for:
                     pass
+        await asyncio.to_thread(heal_windows, self._engine)
 
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -36,7 +36,7 @@ def list_claims(
             claim["team"],
             claim["target"],
             *(_dollars(claim[f"{name}_usd"]) for name in ("booked", "claimed", "counted")),
-            "-"
+            f"open: {claim['waits_for']}"
             if claim["resolution"] is None
             else f"{claim['resolution']}, by {claim['resolved_by']}",
         ]

@@ -22,6 +22,7 @@ from gateway.config.settings import Settings
 from gateway.control.admin import books
 from gateway.control.os_user import os_user
 from gateway.host.prepare import ledger_url
+from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
@@ -172,8 +173,12 @@ def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) ->
                 time.sleep(BUSY_S)  # the ledger writer is at it
         except RetiredError as error:
             fail(str(error))
-    said = {"attempts_to": seq}
-    emit(said, as_json=as_json, show=lambda out: out.print(f"Added up: attempts 1 to {seq:,}."))
+        healed = heal_windows(ledger)
+    said = {"attempts_to": seq, "windows_healed": healed}
+    text = f"Added up: attempts 1 to {seq:,}."
+    if healed:
+        text += f" What is claimed of {healed:,} budget windows is counted anew."
+    emit(said, as_json=as_json, show=lambda out: out.print(text))
 
 
 def _show_rebuild(bar: Progress, task: TaskID, done: int, of: int) -> None:

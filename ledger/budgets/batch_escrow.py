@@ -33,10 +33,9 @@ class BatchEscrow:
 
     def lock(self, scopes: Iterable[str]) -> None:
         """Look at every hard budget on these scopes, in the order in which books are written."""
-        for budget_id, line in sorted(self._bind(scopes), key=lambda pair: pair[0]):
-            if line.hard:
-                account = self._account(budget_id, line)
-                self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account)
+        accounts = {self._account(name, line) for name, line in self._bind(scopes) if line.hard}
+        for account in sorted(accounts, key=BudgetAccount.lock_order):
+            self._stand[account] = lock_balance(self.connection, AT_PROVIDERS, account)
 
     def hold(self, scopes: Iterable[str], bound_pusd: int) -> tuple[Hold, ...] | None:
         """The holds of one attempt, or `None` when a budget has no room; `lock` came before."""
@@ -93,7 +92,8 @@ def release_grants(
     spent_pusd: Mapping[BudgetAccount, int],
 ) -> None:
     """After the settles are written: the grants cover what was spent, and no hold that ended."""
-    for account, amount in sorted(held_pusd.items()):
+    for account in sorted(held_pusd, key=BudgetAccount.lock_order):
+        amount = held_pusd[account]
         found = lock_balance(connection, AT_PROVIDERS, account)
         change = spent_pusd.get(account, 0) - amount
         change = max(change, found.mine_spent_pusd - found.mine_pusd)

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import aliased
 
 from ledger.budgets.binding import BoundBudgets, BudgetLine
-from ledger.budgets.escrow import loan_pusd, scope_order
+from ledger.budgets.escrow import account_order, loan_pusd
 from ledger.database import reading
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
@@ -39,6 +39,10 @@ class BudgetAccount:
 
     budget_id: str
     window: int
+
+    def lock_order(self) -> tuple[int, str, int]:
+        """Return the account's place in the order in which windows are locked."""
+        return account_order(self.budget_id, self.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def grow(
 ) -> dict[BudgetAccount, AccountBalance]:
     """Raise this host's grants by what is missing, or by a loan while much is left."""
     with engine.begin() as connection:
-        ordered = sorted(needs, key=lambda need: scope_order(need.account.budget_id))
+        ordered = sorted(needs, key=lambda need: need.account.lock_order())
         return {need.account: _grow_grant(connection, host, need) for need in ordered}
 
 
@@ -95,10 +99,7 @@ def shrink(engine: Engine, host: str, account: BudgetAccount, amount_pusd: int) 
 
 def release_idle(engine: Engine, host: str, accounts: Iterable[BudgetAccount]) -> None:
     """Give back all that was not spent, for a host that lent nothing of it and lends no more."""
-    ordered = sorted(
-        accounts,
-        key=lambda each_account: (scope_order(each_account.budget_id), each_account.window),
-    )
+    ordered = sorted(accounts, key=BudgetAccount.lock_order)
     for start in range(0, len(ordered), LEFT_AT_ONCE):
         with engine.begin() as connection:
             for account in ordered[start : start + LEFT_AT_ONCE]:

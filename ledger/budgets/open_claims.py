@@ -2,16 +2,21 @@
 
 The plausible part of a claim narrows the budgets that its attempt was counted on, in the windows of
 its holds, until the claim is reconciled. It is not spending: no grant covers it and nothing is
-booked by it. A window's `claimed_pusd` is the sum of its claims' `counted_pusd`, always. Windows
-are locked in the order in which the writer locks them, after the claims themselves.
+booked by it. A window's `claimed_pusd` is the sum of its claims' `counted_pusd`, always.
+
+Whatever changes claims, or which windows they count in, is one at a time (`serialize_claims`) and
+takes its locks in one order: that one, then claims, then windows in `account_order`, which holds
+for grants and the writer, too.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, and_, bindparam, select, update
+from sqlalchemy import Connection, Engine, and_, bindparam, func, select, update
 
+from ledger.budgets.escrow import account_order
+from ledger.database import reading
 from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.budgets import BudgetWindowRow, HoldRow
 from ledger.orm.types import exact_sum
@@ -47,22 +52,11 @@ class BudgetClaim(msgspec.Struct, frozen=True):
     resolution: str | None
     resolved_us: int | None
     resolved_by: str | None
+    upstream_model: str = ""
 
     @property
     def surplus_pusd(self) -> int:
         return self.claimed_pusd - self.booked_pusd
-
-
-def billed_parts(claims: Sequence[BudgetClaim], billed_pusd: int) -> dict[str, int]:
-    """Return, by attempt, what of each claim a bill of all of them has, in proportion.
-
-    Whole at most, and together at most what was billed: fractions are dropped.
-    """
-    total = sum(claim.surplus_pusd for claim in claims)
-    billed = max(0, min(billed_pusd, total))
-    if not total:
-        return {}
-    return {claim.attempt_id: claim.surplus_pusd * billed // total for claim in claims}
 
 
 def claimed_pusd(connection: Connection, budget_id: str, start: int) -> int:
@@ -97,15 +91,13 @@ def claims_of(connection: Connection, attempts: Sequence[str]) -> list[BudgetCla
 
 
 def provider_claims(
-    connection: Connection, provider: str, since_us: int, until_us: int
+    connection: Connection, provider: str, *, locked: bool = True
 ) -> list[BudgetClaim]:
-    """Return a provider's claims of a time, by their settle; locked as above."""
-    query = _SELECT.where(
-        AttemptRow.provider == provider,
-        ClaimRow.settled_us >= since_us,
-        ClaimRow.settled_us < until_us,
-    ).order_by(ClaimRow.attempt_id)
-    return [BudgetClaim(*row) for row in connection.execute(query.with_for_update(of=ClaimRow))]
+    """Return all claims of a provider; `locked` until the transaction ends."""
+    query = _SELECT.where(AttemptRow.provider == provider).order_by(ClaimRow.attempt_id)
+    if locked:
+        query = query.with_for_update(of=ClaimRow)
+    return [BudgetClaim(*row) for row in connection.execute(query)]
 
 
 def list_claims(
@@ -128,17 +120,26 @@ def resolve_claims(
 
     They are of `claims_of` or `provider_claims` in the same transaction.
     """
-    recount_claims(connection, counted)
-    for some in _groups(sorted(counted)):
-        connection.execute(
-            update(ClaimRow)
-            .where(ClaimRow.attempt_id.in_(some))
-            .values(
-                resolution=resolution.word,
-                resolved_us=resolution.at_us,
-                resolved_by=resolution.by,
+    replace_resolutions(connection, settled=counted, reopened={}, resolution=resolution)
+
+
+def replace_resolutions(
+    connection: Connection,
+    *,
+    settled: Mapping[str, int],
+    reopened: Mapping[str, int],
+    resolution: Resolution,
+) -> None:
+    """Settle some claims and open others again, with what of each counts, by attempt."""
+    recount_claims(connection, {**settled, **reopened})
+    says = resolution.word, resolution.at_us, resolution.by
+    for names, (word, at_us, by) in ((settled, says), (reopened, (None, None, None))):
+        for some in _groups(sorted(names)):
+            connection.execute(
+                update(ClaimRow)
+                .where(ClaimRow.attempt_id.in_(some))
+                .values(resolution=word, resolved_us=at_us, resolved_by=by)
             )
-        )
 
 
 def recount_claims(connection: Connection, counted: Mapping[str, int]) -> None:
@@ -155,29 +156,71 @@ def recount_claims(connection: Connection, counted: Mapping[str, int]) -> None:
     _total_windows(connection, [*counted])
 
 
-def stop_counting(connection: Connection, attempts: Select[Any]) -> None:
-    """Let claims of these attempts count nothing: they leave the books."""
-    query = select(ClaimRow.attempt_id).where(
-        ClaimRow.attempt_id.in_(attempts), ClaimRow.counted_pusd > 0
-    )
-    recount_claims(connection, dict.fromkeys(connection.execute(query).scalars(), 0))
+def serialize_claims(connection: Connection) -> None:
+    """Wait until nobody else changes claims or what they count in; until the transaction ends.
+
+    Called before any claim or window is read or locked. SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        name = func.hashtext("claims and the windows that they count in")
+        connection.execute(select(func.pg_advisory_xact_lock(name)))
+
+
+def stop_counting(connection: Connection, attempts: Sequence[str]) -> None:
+    """Let claims of these attempts count nothing: they leave the books.
+
+    All of them at once: groups would each lock their windows in an order of their own.
+    """
+    claims: list[str] = []
+    for some in _groups(attempts):
+        query = select(ClaimRow.attempt_id).where(ClaimRow.attempt_id.in_(some))
+        claims += connection.execute(query.where(ClaimRow.counted_pusd > 0)).scalars()
+    recount_claims(connection, dict.fromkeys(claims, 0))
+
+
+def heal_windows(engine: Engine) -> int:
+    """Set what is claimed of each window to its claims' sum; returns how many said otherwise.
+
+    A host of an earlier release takes claims out of the books and leaves the window as it was.
+    """
+    with reading(engine) as connection:
+        table = BudgetWindowRow
+        sums = claimed_by_window(connection)
+        said = {
+            (row[0], row[1]): int(row[2])
+            for row in connection.execute(select(table.budget_id, table.window, table.claimed_pusd))
+            if row[2] or (row[0], row[1]) in sums
+        }
+    if all(sums.get(key, 0) == pusd for key, pusd in said.items()):
+        return 0
+    wrong = {key for key, pusd in said.items() if sums.get(key, 0) != pusd}
+    with engine.begin() as connection:
+        serialize_claims(connection)
+        _total(connection, wrong)
+    return len(wrong)
 
 
 def _total_windows(connection: Connection, attempts: Sequence[str]) -> None:
-    """Lock each window of the attempts' holds, and set what is claimed to its claims' sum."""
+    """Bring each window of the attempts' holds to its claims' sum."""
     windows: set[tuple[str, int]] = set()
     for some in _groups(attempts):
         query = select(HoldRow.budget_id, HoldRow.window).where(HoldRow.attempt_id.in_(some))
         windows.update((row[0], row[1]) for row in connection.execute(query))
+    _total(connection, windows)
+
+
+def _total(connection: Connection, windows: set[tuple[str, int]]) -> None:
+    """Lock each window, and set what is claimed of it to its claims' sum."""
     table = BudgetWindowRow
     here = and_(table.budget_id == bindparam("of_budget"), table.window == bindparam("of_window"))
     locked = select(table.claimed_pusd).where(here).with_for_update()
-    for name, start in sorted(windows):
+    ordered = sorted(windows, key=lambda window: account_order(*window))
+    for name, start in ordered:
         connection.execute(locked, {"of_budget": name, "of_window": start})
     sums = claimed_by_window(connection)
     rows = [
         {"of_budget": name, "of_window": start, "sum": sums.get((name, start), 0)}
-        for name, start in sorted(windows)
+        for name, start in ordered
     ]
     if rows:
         connection.execute(update(table).where(here).values(claimed_pusd=bindparam("sum")), rows)
@@ -200,5 +243,6 @@ _COLUMNS: tuple[Any, ...] = (
     ClaimRow.resolution,
     ClaimRow.resolved_us,
     ClaimRow.resolved_by,
+    AttemptRow.upstream_model,
 )
 _SELECT = select(*_COLUMNS).join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)

@@ -16,20 +16,18 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Engine,
-    and_,
     case,
     func,
     insert,
     literal_column,
-    or_,
     select,
     update,
 )
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
-from ledger.budgets.open_claims import BILLED, Resolution
+from ledger.budgets.open_claims import BILLED, Resolution, serialize_claims
 from ledger.fleet.hours import GRACE_US
-from ledger.invoices.billed_claims import reconcile_claims
+from ledger.invoices.billed_claims import UNCERTAIN, reconcile_claims
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.reconcile import ADJUSTED, BookedCost
 from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
@@ -41,7 +39,6 @@ from ledger.spans import DAY_US
 from ledger.writing.rows import LOST
 
 PROVIDER, GPU = "provider:", "gpu:"
-_UNCERTAIN = ("estimated", "bound", "continuous")
 _EPOCH = date(1970, 1, 1)
 _ENTRY = re.compile(r"invoice:(\d+):\d{4}-\d{2}-\d{2}$")
 
@@ -175,18 +172,17 @@ def post_invoice(
     them afterwards would be owed twice.
     """
     with engine.begin() as connection:
+        serialize_claims(connection)  # two parts at once would each miss the other
         taken = connection.execute(
             update(InvoiceRow)
             .where(InvoiceRow.id == number, InvoiceRow.posted_us.is_(None))
-            .values(posted_us=at_us, posted_by=by)
+            .values(posted_us=at_us, posted_by=by, posted_as=manner.value)
         )
         invoice = find_invoice(connection, number)
         if not taken.rowcount:
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
         if at_us < postable_us(invoice):
             raise InvoiceStateError(too_early_text(invoice))
-        if manner is not PostingMode.ADDS and invoice.party.startswith(PROVIDER):
-            _reconcile_claims(connection, invoice, Resolution(BILLED, at_us, by))
         posted = posting_differences(connection, invoice, manner)
         accounts = adjustments(_account(invoice.party)), _owed_to(invoice.party)
         rows = [
@@ -200,22 +196,10 @@ def post_invoice(
         ]
         if rows:
             connection.execute(insert(PostingRow), rows)
+        if invoice.party.startswith(PROVIDER):
+            provider = invoice.party.removeprefix(PROVIDER)
+            reconcile_claims(connection, provider, Resolution(BILLED, at_us, by))
     return posted
-
-
-def _reconcile_claims(
-    connection: Connection, invoice: ImportedInvoice, resolution: Resolution
-) -> None:
-    """By what the invoice has of each day beyond what was surely made of the bookings."""
-    provider, first = invoice.party.removeprefix(PROVIDER), _number(invoice.first_day)
-    days = range(first, _number(invoice.last_day) + 1)
-    beyond = dict.fromkeys(days, 0)
-    for line in lines_of(connection, invoice.id):
-        beyond[_number(line.day)] += line.amount_pusd
-    sure = _sure_costs(connection, provider, (days.start * DAY_US, days.stop * DAY_US))
-    for day, booked in sure.items():
-        beyond[day] -= booked
-    reconcile_claims(connection, provider, days, beyond, resolution)
 
 
 def postable_us(invoice: ImportedInvoice) -> int:
@@ -258,7 +242,7 @@ def _attempt_costs(
 ) -> list[BookedCost]:
     day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
     lost, sure = AttemptRow.status == LOST, AttemptRow.status != LOST
-    uncertain = sure & AttemptRow.basis.in_(_UNCERTAIN)
+    uncertain = sure & AttemptRow.basis.in_(UNCERTAIN)
     failed = sure & (AttemptRow.status == "upstream_error") & (AttemptRow.cost_pusd == 0)
     query = (
         select(
@@ -282,28 +266,6 @@ def _attempt_costs(
         BookedCost(_day(at), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
     ]
-
-
-def _sure_costs(connection: Connection, provider: str, span: tuple[int, int]) -> dict[int, int]:
-    """Return the booked costs that a bill has at least, by day since 1970.
-
-    An answer that was lost, or booked at its bound or an estimate, may be billed for less: what is
-    not known of it must not stand against another's claim. One with a claim was made at its cost.
-    """
-    day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
-    is_sure = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(_UNCERTAIN))
-    query = (
-        select(day, exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)))
-        .outerjoin(ClaimRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
-        .where(
-            AttemptRow.provider == provider,
-            AttemptRow.settled_us >= span[0],
-            AttemptRow.settled_us < span[1],
-            or_(is_sure, ClaimRow.attempt_id.is_not(None)),
-        )
-        .group_by(day)
-    )
-    return {int(row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:

@@ -36,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from ledger.budgets.open_claims import stop_counting
+from ledger.budgets.open_claims import serialize_claims, stop_counting
 from ledger.database import reading
 from ledger.journals.records import HoldState
 from ledger.orm.books import AttemptDecisionRow, AttemptRow, ClaimRow, ComparedCostRow
@@ -320,12 +320,17 @@ def _sums(connection: Connection, seqs: Sequence[int]) -> RetiredTotals:
 
 
 def _delete(connection: Connection, seqs: Sequence[int]) -> None:
+    serialize_claims(connection)
+    names: list[str] = []
+    for some in _groups(seqs):
+        query = select(AttemptRow.attempt_id).where(AttemptRow.seq.in_(some))
+        names += connection.execute(query).scalars()
+    stop_counting(connection, names)
     for some in _groups(seqs):
         gone = AttemptRow.seq.in_(some)
         _keep_use(connection, gone)
         ids = select(AttemptRow.attempt_id).where(gone)
         _keep_held(connection, ids)
-        stop_counting(connection, ids)
         connection.execute(delete(HoldRow).where(HoldRow.attempt_id.in_(ids)))
         connection.execute(delete(ComparedCostRow).where(ComparedCostRow.attempt_id.in_(ids)))
         connection.execute(delete(ClaimRow).where(ClaimRow.attempt_id.in_(ids)))

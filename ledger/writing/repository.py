@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
+from ledger.budgets.escrow import account_order
 from ledger.database import is_momentary, is_unavailable, reading
 from ledger.fleet.hours import correct_hours
 from ledger.journals.reader import JournalOffset
@@ -228,7 +229,8 @@ class LedgerRepository:
                 self._host_of(connection, journal),
             )
             hosts[host] = hosts.get(host, 0) + amount
-        for (budget_id, start), hosts in sorted(spent.items()):
+        for budget_id, start in sorted(spent, key=lambda window: account_order(*window)):
+            hosts = spent[budget_id, start]
             here = {"of_budget": budget_id, "of_window": start}
             found = say.spent.find(connection, dict(here))
             if found is None:

@@ -1,17 +1,27 @@
 """What the file declares: versions of contracts, budgets that come and go, each file once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
+from ledger.budgets.open_claims import (
+    WAIVED,
+    Resolution,
+    claims_of,
+    resolve_claims,
+    serialize_claims,
+)
 from ledger.budgets.windows import window_at
+from ledger.database import make_engine
 from ledger.declared import BudgetSpec, DeclaredContract, declare, other_billed_pools
 from ledger.orm.books import ConfigVersionRow
-from ledger.orm.budgets import BudgetRow
+from ledger.orm.budgets import BudgetRow, BudgetWindowRow
 from ledger.orm.fleet import GpuContractRow
+from ledger.verify.budgets import windows_count_claims
 
 CONTRACT = DeclaredContract(
     pool="llama",
@@ -183,3 +193,40 @@ def test_a_declaration_holds_whole_or_not_at_all(engine, apply):
         apply(1, [CONTRACT], [broken])
     assert contracts(engine) == []
     assert rows(engine, ConfigVersionRow.hash) == []
+
+
+def test_a_budget_that_is_declared_while_a_claim_is_waived_does_not_count_it(
+    lent_database, opened, settled, write
+):
+    """Two connections: the waiver does not see the new window, and it did not see the waiver."""
+    engine = make_engine(lent_database.lend())
+    try:
+        write(engine, opened(1), settled(1, cost_pusd=5, claimed_pusd=105, plausible_pusd=70))
+        at_us = opened(1).opened_us
+        with ThreadPoolExecutor(1) as pool:
+            with engine.begin() as connection:
+                serialize_claims(connection)
+                claims_of(connection, ["r1.1"])
+                resolve_claims(connection, {"r1.1": 0}, Resolution(WAIVED, 7, "ann"))
+                told = pool.submit(
+                    declare, engine, contracts=(), budgets=[replace(ACME, hard=True)],
+                    config=("h", "t"), at_us=at_us,
+                )  # fmt: skip
+                while not told.done() and not _is_somebody_waiting(engine):
+                    pass
+            told.result()
+        with engine.connect() as connection:
+            assert [*windows_count_claims(connection)] == []
+            query = select(BudgetWindowRow.spent_pusd, BudgetWindowRow.claimed_pusd)
+            mine = BudgetWindowRow.budget_id.like("org:acme@%")
+            assert connection.execute(query.where(mine)).all() == [(5, 0)]
+    finally:
+        engine.dispose()
+        lent_database.take_back()
+
+
+def _is_somebody_waiting(engine):
+    with engine.connect() as connection:
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database IN "
+        query += "(SELECT oid FROM pg_database WHERE datname = current_database())"
+        return connection.execute(text(query)).scalar_one() > 0

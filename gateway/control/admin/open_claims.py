@@ -13,7 +13,9 @@ from ledger.budgets.open_claims import (
     claims_of,
     list_claims,
     resolve_claims,
+    serialize_claims,
 )
+from ledger.invoices.billed_claims import wait_texts
 from ledger.manual_entries import ManualEntry, enter
 from ledger.money import usd_exact
 
@@ -46,7 +48,8 @@ class WaiveClaimsInput(msgspec.Struct, forbid_unknown_fields=True):
 def claims_list(place: OperationContext, given: ListClaimsInput) -> dict[str, Any]:
     with place.ledger.connect() as connection:
         found = list_claims(connection, given.team, whole=given.whole, limit=given.limit)
-    return list_document([_document(claim) for claim in found])
+        waits = wait_texts(connection, found)
+    return list_document([_document(claim, waits.get(claim.attempt_id)) for claim in found])
 
 
 @verb(
@@ -63,6 +66,7 @@ def claims_waive(place: OperationContext, given: WaiveClaimsInput) -> dict[str, 
     """
     named = dict.fromkeys(sorted(given.attempts), 0)
     with place.ledger.begin() as connection:
+        serialize_claims(connection)
         known = claims_of(connection, [*named])
         missing = named.keys() - {claim.attempt_id for claim in known}
         if missing:
@@ -84,7 +88,7 @@ def _waiver(claim: BudgetClaim, resolution: Resolution) -> ManualEntry:
     return ManualEntry(0, f"claim:{claim.attempt_id}", says, at_us, at_us, resolution.by)
 
 
-def _document(claim: BudgetClaim) -> dict[str, Any]:
+def _document(claim: BudgetClaim, waits_for: str | None) -> dict[str, Any]:
     plausible = claim.plausible_pusd
     return {
         "attempt": claim.attempt_id,
@@ -99,6 +103,7 @@ def _document(claim: BudgetClaim) -> dict[str, Any]:
         "resolution": claim.resolution,
         "resolved_us": claim.resolved_us,
         "resolved_by": claim.resolved_by,
+        "waits_for": waits_for,
     }
 
 

@@ -53,6 +53,8 @@ def test_a_claim_is_listed_until_somebody_waives_it(run) -> None:
     (claim,) = json.loads(run("claims", "--json").stdout)
     names = ("booked", "claimed", "plausible", "counted")
     assert [float(claim[f"{name}_usd"]) for name in names] == [2, 5, 1, 1]
+    assert "is posted" in claim["waits_for"]
+    assert "open:" in text
     assert json.loads(run("claims", "--team", "other", "--json").stdout) == []
     done = run("waive", "r1.1", "--by", "ann")
     assert done.stdout == "1 claim waived: $1.00 of budgets is free.\n"

@@ -8,6 +8,7 @@ from ledger.budgets.escrow import (
     GrantPool,
     Slice,
     SliceShortfall,
+    account_order,
     borrow,
     budget_key,
     grant,
@@ -187,3 +188,11 @@ class Budget(RuleBasedStateMachine):
 
 
 TestBudget = Budget.TestCase
+
+
+def test_windows_have_one_order_of_any_release():
+    ids = ["tag:a@day", "global@month", "new:x@day", "team:b@month", "external@day", "team:b@day"]
+    accounts = [(name, start) for name in ids for start in (2, 1)]
+    ordered = sorted(accounts, key=lambda account: account_order(*account))
+    names = ["global@month", "external@day", "team:b@day", "team:b@month", "tag:a@day", "new:x@day"]
+    assert ordered == [(name, start) for name in names for start in (1, 2)]

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from ledger.budgets.grants import (
     BudgetAccount,
@@ -17,10 +17,9 @@ from ledger.budgets.grants import (
 )
 from ledger.budgets.open_claims import (
     WAIVED,
-    BudgetClaim,
     Resolution,
-    billed_parts,
     claims_of,
+    heal_windows,
     list_claims,
     recount_claims,
     resolve_claims,
@@ -138,9 +137,8 @@ def test_attempts_that_leave_the_books_take_their_claims_along(limited, opened, 
     for number in (1, 2):
         end = settled(number, cost_pusd=5, claimed_pusd=15, plausible_pusd=10)
         write(limited, opened(number), end)
-    ids = select(orm.AttemptRow.attempt_id).where(orm.AttemptRow.attempt_id == "r1.1")
     with limited.begin() as connection:
-        stop_counting(connection, ids)
+        stop_counting(connection, ["r1.1"])
     assert window_of(limited) == (10, 10)
 
 
@@ -158,6 +156,20 @@ def test_a_claim_that_counts_too_much_is_found(limited, opened, settled, write):
     with limited.begin() as connection:
         resolve_claims(connection, {"r1.1": 4}, SETTLED)
     assert faults(limited) == []
+
+
+def test_what_a_host_of_an_earlier_release_leaves_behind_is_healed(limited, opened, settled, write):
+    """It takes claims out of the books, and the window goes on counting them."""
+    for number in (1, 2):
+        end = settled(number, cost_pusd=5, claimed_pusd=15, plausible_pusd=10)
+        write(limited, opened(number), end)
+    assert heal_windows(limited) == 0
+    with limited.begin() as connection:
+        connection.execute(delete(orm.ClaimRow).where(orm.ClaimRow.attempt_id == "r1.1"))
+    assert [text for _, text in faults(limited)] == ["window says 20 claimed, its claims 10"]
+    assert heal_windows(limited) == 1
+    assert (window_of(limited), faults(limited)) == ((10, 10), [])
+    assert heal_windows(limited) == 0
 
 
 NUMBERS = itertools.count(1)  # an attempt's name is never used again
@@ -212,22 +224,3 @@ def test_what_is_admitted_fits_beside_what_is_booked_and_claimed(
     if counted:
         assert window_of(engine)[1] == sum(counted.values())
     assert faults(engine) == []
-
-
-def claim(name, surplus):
-    return BudgetClaim(name, 1, "t", "p", "p/m", 10, 10 + surplus, None, 0, None, None, None)
-
-
-@given(
-    surpluses=st.lists(st.integers(1, 10**15), max_size=9), billed=st.integers(-(10**15), 10**16)
-)
-def test_a_bill_is_shared_in_proportion_and_never_more_than_whole(surpluses, billed):
-    claims = [claim(str(place), surplus) for place, surplus in enumerate(surpluses)]
-    parts = billed_parts(claims, billed)
-    assert set(parts) == {claim.attempt_id for claim in claims}
-    assert all(0 <= parts[claim.attempt_id] <= claim.surplus_pusd for claim in claims)
-    assert sum(parts.values()) <= max(0, billed)
-    if billed >= sum(surpluses):
-        assert sum(parts.values()) == sum(surpluses)
-    elif claims:
-        assert max(0, billed) - sum(parts.values()) < len(claims)

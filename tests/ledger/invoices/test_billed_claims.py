@@ -1,15 +1,36 @@
 """A posted invoice says which part of its days' claims is owed; only that goes on counting."""
 
-from datetime import date
+import itertools
+from datetime import date, timedelta
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import select
 
-from ledger.budgets.open_claims import BILLED, WAIVED, Resolution, resolve_claims
-from ledger.invoices.billed_claims import reconcile_claims
+from ledger.accounts import provider_payable
+from ledger.budgets.open_claims import (
+    BILLED,
+    WAIVED,
+    Resolution,
+    list_claims,
+    resolve_claims,
+    serialize_claims,
+)
+from ledger.declared import BudgetSpec, declare
+from ledger.invoices.billed_claims import reconcile_claims, wait_texts
 from ledger.invoices.books import PostingMode, post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.journals.records import Hold
 from ledger.orm import tables as orm
+from ledger.orm.types import exact_sum
 from ledger.spans import DAY_US
 from ledger.verify.budgets import windows_count_claims
 
@@ -41,13 +62,30 @@ def disputed(engine, opened, settled, write):
     return engine, provider
 
 
-def bill(disputed, amount, manner=PostingMode.WHOLE):
+FILES = itertools.count(1)
+
+
+def bill(disputed, amount, manner=PostingMode.WHOLE, *, ahead=0, around=1, item="m"):
+    """Post a bill of an amount on the day `ahead` of the claims', and `around` days about it."""
     engine, provider = disputed
-    lines = (InvoiceLine(DAY, "m", amount),)
-    file = InvoiceFile("csv", lines, 12, f"digest {amount}")
-    number = store(engine, file, party=f"provider:{provider}", name="x.csv", by="ann", at_us=LATER)
-    post_invoice(engine, number, by="ann", at_us=LATER, manner=manner)
+    day = DAY + timedelta(days=ahead)
+    edges = {day + timedelta(days=way * around) for way in (-1, 1)} - {day}
+    lines = (InvoiceLine(day, item, amount), *(InvoiceLine(edge, item, 0) for edge in edges))
+    file = InvoiceFile("csv", lines, 12, f"digest {next(FILES)}")
+    party, at_us = f"provider:{provider}", LATER + next(FILES)
+    number = store(engine, file, party=party, name="x.csv", by="ann", at_us=at_us)
+    post_invoice(engine, number, by="ann", at_us=at_us, manner=manner)
     return claims_in(engine)
+
+
+def waits_in(engine):
+    with engine.connect() as connection:
+        claims = list_claims(connection, None, whole=True, limit=99)
+        return wait_texts(connection, claims)
+
+
+OPEN = {"r1.1": (None, 200), "r2.1": (None, 100)}
+WHOLE = {"r1.1": (BILLED, 200), "r2.1": (BILLED, 100)}
 
 
 @pytest.mark.parametrize(
@@ -60,13 +98,88 @@ def bill(disputed, amount, manner=PostingMode.WHOLE):
     ],
 )
 def test_a_bill_says_what_of_the_claims_is_owed(disputed, amount, first, second):
-    assert claims_in(disputed[0]) == {"r1.1": (None, 200), "r2.1": (None, 100)}
+    assert claims_in(disputed[0]) == OPEN
     assert bill(disputed, amount) == {"r1.1": (BILLED, first), "r2.1": (BILLED, second)}
+    assert waits_in(disputed[0]) == {}
 
 
-def test_a_day_billed_for_less_than_was_booked_says_nothing_of_claims(disputed):
-    """A part of the bill, or bookings at a bound beside the claims: they go on narrowing."""
-    assert bill(disputed, 20) == {"r1.1": (None, 200), "r2.1": (None, 100)}
+@pytest.mark.parametrize("ahead", [-1, 0, 1])
+def test_a_claim_may_be_billed_on_a_neighbouring_day(disputed, ahead):
+    """Its booking stands there, too: a batch, a midnight between, the start's day, another zone."""
+    assert bill(disputed, 500, ahead=ahead, around=0) == WHOLE
+
+
+@pytest.mark.parametrize("ahead", [-1, 1])
+def test_a_bill_of_the_neighbouring_day_alone_adds_to_what_the_day_has(disputed, ahead):
+    """The booking was billed on its day, and what is beyond on another one."""
+    assert bill(disputed, 100, around=0) == OPEN
+    assert bill(disputed, 400, ahead=ahead, around=0) == WHOLE
+
+
+def test_a_claim_is_open_until_every_bill_that_may_have_it_is_posted(disputed):
+    engine = disputed[0]
+    assert set(waits_in(engine).values()) == {"no invoice of 2026-05-05 is posted"}
+    bill(disputed, 100, around=0)
+    bill(disputed, 0, ahead=-1, around=0)
+    assert claims_in(engine) == OPEN
+    assert set(waits_in(engine).values()) == {"no invoice of 2026-05-07 is posted"}
+    found = bill(disputed, 0, ahead=1, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_a_day_that_a_months_bills_leave_out_holds_no_claim_open(disputed):
+    assert bill(disputed, 100, around=0) == OPEN
+    found = bill(disputed, 7, ahead=9, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_a_day_billed_for_less_than_was_booked_waits_for_the_next_bill(disputed):
+    """A part of the bill may be missing; nothing narrows a budget for good."""
+    assert bill(disputed, 20) == OPEN
+    assert "less than was booked" in waits_in(disputed[0])["r1.1"]
+    found = bill(disputed, 7, ahead=9, around=0)
+    assert found == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+
+
+def test_an_imported_part_that_is_not_posted_is_waited_for(disputed):
+    engine, provider = disputed
+    bill(disputed, 20)
+    file = InvoiceFile("csv", (InvoiceLine(DAY, "m", 480),), 12, "part")
+    number = store(engine, file, party=f"provider:{provider}", name="y.csv", by="ann", at_us=LATER)
+    bill(disputed, 7, ahead=9, around=0)
+    assert claims_in(engine) == OPEN
+    text = f"invoice {number} of these days is imported and not posted"
+    assert set(waits_in(engine).values()) == {text}
+    post_invoice(engine, number, by="ann", at_us=2 * LATER, manner=PostingMode.ADDS)
+    assert claims_in(engine) == WHOLE
+
+
+@pytest.mark.parametrize("parts", [(20, 480), (480, 20), (100, 400), (400, 100)])
+def test_parts_of_a_bill_count_together_in_either_order(disputed, parts):
+    bill(disputed, parts[0])
+    assert bill(disputed, parts[1], PostingMode.ADDS) == WHOLE
+    assert bill(disputed, 0, PostingMode.ADDS) == WHOLE
+
+
+def test_parts_alone_settle_once_they_have_what_was_booked(disputed):
+    assert bill(disputed, 20, PostingMode.ADDS) == OPEN
+    assert bill(disputed, 480, PostingMode.ADDS) == WHOLE
+
+
+def test_a_credit_takes_back_what_a_bill_had(disputed):
+    assert bill(disputed, 500) == WHOLE
+    found = bill(disputed, -200, PostingMode.ADDS)
+    assert found == {"r1.1": (BILLED, 150), "r2.1": (BILLED, 50)}
+
+
+def test_a_bill_that_names_models_settles_no_claim_of_another_model(
+    disputed, opened, settled, write
+):
+    end = settled(3, settled_us=NOON, cost_pusd=50)
+    write(disputed[0], opened(3, opened_us=NOON - 1, upstream_model="other-1"), end)
+    assert bill(disputed, 900, item="other-1, input") == OPEN  # the claims' model is missing
+    found = bill(disputed, 500, PostingMode.ADDS, item="gpt-4o-mini-2024-07-18, input")
+    assert found == WHOLE
 
 
 def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, settled, write):
@@ -77,10 +190,6 @@ def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, s
     assert (found["r1.1"], found["r2.1"]) == ((BILLED, 200), (BILLED, 100))
 
 
-def test_what_is_owed_beside_the_books_says_nothing_of_claims(disputed):
-    assert bill(disputed, 1, PostingMode.ADDS) == {"r1.1": (None, 200), "r2.1": (None, 100)}
-
-
 def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     engine, provider = disputed
     with engine.begin() as connection:
@@ -88,7 +197,139 @@ def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     assert bill(disputed, 100) == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 0)}
     found = bill(disputed, 200, PostingMode.REPLACES)
     assert found == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 100)}
+    assert bill(disputed, 20, PostingMode.REPLACES) == {"r1.1": (WAIVED, 0), "r2.1": (None, 100)}
+    assert bill(disputed, 200, PostingMode.REPLACES) == found
     with engine.begin() as connection:
-        days = range(NUMBER + 1, NUMBER + 2)
-        reconcile_claims(connection, provider, days, {}, Resolution(BILLED, 2, "bob"))
+        reconcile_claims(connection, provider, Resolution(BILLED, 2, "bob"))
     assert claims_in(engine) == found
+    with engine.connect() as connection:
+        claims = list_claims(connection, None, whole=True, limit=9)
+    assert {claim.resolved_by for claim in claims} == {"ann"}  # nothing was settled again
+
+
+DAYS = 6
+DAY_OF = st.integers(0, DAYS - 1)
+START = NUMBER * DAY_US
+ACCOUNTS = ("team:search@month", "global@month")
+
+
+class ClaimBooks(RuleBasedStateMachine):
+    """Attempts with claims on any days, bills in any parts, corrections, waivers, new budgets."""
+
+    engine = None
+    write_records = None
+    make: tuple = ()
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.waived, self.posted = {}, set(), {}
+        self.budgets: list[BudgetSpec] = []
+        with self.engine.begin() as connection:
+            for table in (
+                orm.ClaimRow, orm.HoldRow, orm.BudgetRow, orm.BudgetWindowRow, orm.GrantRow,
+                orm.AttemptRow, orm.PostingRow, orm.InvoiceRow, orm.InvoiceItemRow,
+            ):  # fmt: skip
+                connection.execute(table.__table__.delete())
+
+    @rule(day=DAY_OF, edge=st.booleans(), surplus=st.integers(0, 90), plausible=st.integers(0, 99))
+    def ask(self, day, edge, surplus, plausible):
+        opened, settled = self.make
+        number = next(FILES)
+        at_us = START + day * DAY_US + (0 if edge else DAY_US // 2)
+        claim = {"claimed_pusd": 50 + surplus, "plausible_pusd": plausible} if surplus else {}
+        holds = tuple(Hold(name, 7, 1_000) for name in ACCOUNTS[: 1 + number % 2])
+        self.write_records(
+            self.engine,
+            opened(number, opened_us=at_us - 1, holds=holds),
+            settled(number, settled_us=at_us, cost_pusd=50, **claim),
+        )
+        self.asked[f"r{number}.1"] = min(surplus, plausible)
+
+    @rule(day=DAY_OF, length=st.integers(1, 4), amount=st.integers(-60, 300),
+          named=st.booleans(), adds=st.booleans())  # fmt: skip
+    def post(self, day, length, amount, named, adds):
+        last = min(day + length, DAYS)
+        item = "gpt-4o-mini, input" if named else "usage"
+        self.bill(
+            {at: amount * (at == day) for at in range(day, last)}, item,
+            PostingMode.ADDS if adds else PostingMode.REPLACES,
+        )  # fmt: skip
+
+    def bill(self, amounts, item, manner):
+        lines = [InvoiceLine(DAY + timedelta(days=at), item, pusd) for at, pusd in amounts.items()]
+        file, at_us = InvoiceFile("csv", tuple(lines), 12, f"d{next(FILES)}"), LATER + next(FILES)
+        party = "provider:openai"
+        number = store(self.engine, file, party=party, name="x", by="ann", at_us=at_us)
+        post_invoice(self.engine, number, by="ann", at_us=at_us, manner=manner)
+        for at, pusd in amounts.items():
+            kept = self.posted.get(at, 0) if manner is PostingMode.ADDS else 0
+            self.posted[at] = kept + pusd
+
+    @precondition(lambda self: claims_in(self.engine))
+    @rule(which=st.integers(0, 99))
+    def waive(self, which):
+        names = sorted(claims_in(self.engine))
+        name = names[which % len(names)]
+        with self.engine.begin() as connection:
+            serialize_claims(connection)
+            resolve_claims(connection, {name: 0}, Resolution(WAIVED, 1, "ann"))
+        self.waived.add(name)
+
+    @rule(kind=st.sampled_from(["user:*", "org:acme", "key:k1"]), day=DAY_OF)
+    def declare_budget(self, kind, day):
+        spec = BudgetSpec(kind, "month", 10**6, hard=True, timezone="UTC")
+        self.budgets = [*{each.scope: each for each in (*self.budgets, spec)}.values()]
+        at_us = START + day * DAY_US
+        declare(self.engine, contracts=(), budgets=self.budgets, config=("h", "t"), at_us=at_us)
+
+    @rule()
+    def repeat(self):
+        before = claims_in(self.engine)
+        with self.engine.begin() as connection:
+            reconcile_claims(connection, "openai", Resolution(BILLED, 3, "bob"))
+        again = claims_in(self.engine)
+        with self.engine.begin() as connection:
+            reconcile_claims(connection, "openai", Resolution(BILLED, 4, "eve"))
+        assert claims_in(self.engine) == again
+        assert before.keys() == again.keys()
+
+    @rule(day=DAY_OF, amount=st.integers(0, 600))
+    def close(self, day, amount):
+        """Bills of every day, and one of a later day: nothing is open any more."""
+        every = {at: amount * (at == day) for at in range(-1, DAYS + 1)}
+        self.bill(every, "usage", PostingMode.REPLACES)
+        self.bill({DAYS + 3: 1}, "usage", PostingMode.REPLACES)
+        found = claims_in(self.engine)
+        assert all(row[0] is not None for row in found.values())
+        owed = sum(row[1] for row in found.values() if row[0] == BILLED)
+        assert owed <= max(0, amount - 50 * len(self.asked))
+        assert self.owed_by_day() == {at: pusd for at, pusd in self.posted.items() if pusd}
+
+    def owed_by_day(self):
+        table = orm.PostingRow
+        day = table.at_us.op("/")(DAY_US)
+        query = select(day, exact_sum(table.amount_pusd)).group_by(day)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.where(table.account == provider_payable("openai")))
+            return {int(at) - NUMBER: -int(pusd) for at, pusd in rows if pusd}
+
+    @invariant()
+    def holds(self):
+        found = claims_in(self.engine)  # each window has the sum of its claims
+        assert {name for name, row in found.items() if row[0] == WAIVED} == self.waived
+        with self.engine.connect() as connection:
+            waits = wait_texts(connection, list_claims(connection, None, whole=True, limit=999))
+        assert {name for name, row in found.items() if row[0] is None} == waits.keys()
+        for name, (word, counted) in found.items():
+            assert counted <= (0 if word == WAIVED else self.asked[name])
+            assert word is not None or counted == self.asked[name]
+
+
+def test_claims_follow_bills_whatever_happens(engine, write, opened, settled):
+    steps, examples = (8, 25) if engine.dialect.name == "sqlite" else (6, 4)
+    books = type("Books", (ClaimBooks,), {
+        "engine": engine, "write_records": staticmethod(write), "make": (opened, settled),
+    })  # fmt: skip
+    run_state_machine_as_test(
+        books, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )

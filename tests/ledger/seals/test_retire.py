@@ -5,11 +5,13 @@ from datetime import date
 import pytest
 from sqlalchemy import event, func, insert, select, text
 
+from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.queries.rollups import rollup_progress
 from ledger.reports.facts import facts, flagged
+from ledger.seals import retire as retired
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
 from ledger.seals.retirements import retired_totals
 from ledger.sums.rollups import RetiredError, Rollups
@@ -223,3 +225,30 @@ def test_an_hour_is_corrected_after_its_attempts_went(books) -> None:
 
 def test_a_months_window_is_never_retired() -> None:
     assert LEAST_DAYS > 31 + 1
+
+
+def test_windows_are_locked_in_one_order_however_many_groups_there_are(
+    engine, opened, settled, write, monkeypatch
+) -> None:
+    """By groups the second one's windows stood before the first one's: grants wait crosswise."""
+    monkeypatch.setattr("ledger.seals.retire.NAMED_AT_ONCE", 1)
+    wide, narrow = Hold("global@month", 7, 1_000), Hold("key:k1@month", 7, 1_000)
+    for number, holds in ((1, (narrow,)), (2, (narrow, wide)), (3, ())):
+        end = settled(number, cost_pusd=5, claimed_pusd=15, plausible_pusd=10)
+        write(engine, opened(number, holds=holds), end)
+    locked: list[str] = []
+
+    def watch(_connection, _cursor, statement, parameters, *_):
+        if statement.startswith("SELECT budget_windows.claimed_pusd"):
+            given = parameters.values() if isinstance(parameters, dict) else parameters
+            locked.extend(value for value in given if value != 7)
+
+    with engine.begin() as connection:
+        seqs = connection.execute(select(orm.AttemptRow.seq).order_by(orm.AttemptRow.seq))
+        event.listen(engine, "before_cursor_execute", watch)
+        retired._delete(connection, [*seqs.scalars()][:2])
+    event.remove(engine, "before_cursor_execute", watch)
+    assert locked == ["global@month", "key:k1@month"]
+    with engine.connect() as connection:
+        claimed = connection.execute(select(orm.BudgetWindowRow.claimed_pusd)).scalars().all()
+    assert claimed == [0, 0]

@@ -1,0 +1,100 @@
+"""Periods that posted bills cover, and what all posted parts together have of each.
+
+Pure; days are numbers since 1970. A bill that says all that is owed replaces what earlier ones said
+of its days; one that was posted with `--adds` is added, whatever was posted first of two parts.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ledger.invoices.reconcile import model_of
+
+
+class BilledAmount(NamedTuple):
+    """One line of a bill."""
+
+    day: int
+    item: str
+    pusd: int
+
+
+class PostedBill(NamedTuple):
+    """A posted invoice. `adds`: it is owed beside others and does not replace them."""
+
+    first: int
+    last: int
+    adds: bool
+    amounts: Sequence[BilledAmount] = ()
+
+
+class BilledPeriod(NamedTuple):
+    """Days that belong to one bill and its parts. `whole`: one part says all that is owed."""
+
+    first: int
+    last: int
+    whole: bool
+    by_model: dict[str, int]
+
+    def has(self, day: int) -> bool:
+        return self.first <= day <= self.last
+
+
+def billed_periods(bills: Sequence[PostedBill]) -> list[BilledPeriod]:
+    """Return the periods in order of their days; `bills` are in the order of their posting."""
+    wholes = _merge((bill.first, bill.last) for bill in bills if not bill.adds)
+    parts = _merge((bill.first, bill.last) for bill in bills if bill.adds)
+    cut = [rest for part in parts for rest in _outside(part, wholes)]
+    periods = [BilledPeriod(*span, True, {}) for span in wholes]
+    periods += [BilledPeriod(*span, False, {}) for span in cut]
+    periods.sort()
+    for (day, model), pusd in _amounts(bills).items():
+        place = period_at(periods, day)
+        if place is not None:
+            by_model = periods[place].by_model
+            by_model[model] = by_model.get(model, 0) + pusd
+    return periods
+
+
+def period_at(periods: Sequence[BilledPeriod], day: int) -> int | None:
+    """Return the place of the period that has the day; None where no posted bill has it."""
+    place = bisect_right(periods, day, key=lambda period: period.first) - 1
+    return place if place >= 0 and periods[place].has(day) else None
+
+
+def _amounts(bills: Sequence[PostedBill]) -> dict[tuple[int, str], int]:
+    found: dict[tuple[int, str], int] = {}
+    for bill in bills:
+        if not bill.adds:
+            found = {
+                key: pusd for key, pusd in found.items() if not bill.first <= key[0] <= bill.last
+            }
+        for amount in bill.amounts:
+            key = amount.day, model_of(amount.item)
+            found[key] = found.get(key, 0) + amount.pusd
+    return found
+
+
+def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans that share no day; those that only touch stay apart."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _outside(span: tuple[int, int], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the stretches of a span that none of the taken ones has."""
+    rest, at = [], span[0]
+    for first, last in taken:
+        if last < at or first > span[1]:
+            continue
+        if first > at:
+            rest.append((at, first - 1))
+        at = last + 1
+    if at <= span[1]:
+        rest.append((at, span[1]))
+    return rest
