@@ -38,7 +38,8 @@ class EstimatorRule(NamedTuple):
     is a bound, which has to cover at once what was seen, up to its limit. `half_life_s`: after so
     long an observation weighs half (`share_left`). `returns`: so many honest observations bring
     the estimate to within 5 % of theirs, whatever was learned before; None where time alone does.
-    `scopes`: whose estimates an observation can move.
+    `scopes`: whose estimates an observation can move. `shown` and `reset`: the words of the
+    command line after `breakeven estimates`.
     """
 
     learns_from: str
@@ -49,6 +50,8 @@ class EstimatorRule(NamedTuple):
     limits: str
     shared: str
     scopes: str
+    shown: str
+    reset: str
 
 
 HOUR_S: Final = 3600.0
@@ -76,6 +79,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         "2,048 where that many were seen",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the model's own, of the team that asked",
+        shown="show",
+        reset="reset --model M --team T",
     ),
     Estimator.OUTPUT_TOKENS: EstimatorRule(
         learns_from="finished answers with reported, undisputed usage, of every kind",
@@ -86,6 +91,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="no hold is made of it: holds go by the limit of the request or the model",
         shared="no; a worker that starts reads the last 4,000 attempts of the ledger",
         scopes="the model's own, of the team that asked",
+        shown="show",
+        reset="reset --model M --team T",
     ),
     Estimator.API_LATENCY: EstimatorRule(
         learns_from="attempts at an API that brought a token",
@@ -96,6 +103,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="an observation counts as at most three deviations from the median",
         shared="by the workers of a host; a worker's own part ends with it",
         scopes="the target's, for everybody",
+        shown="targets",
+        reset="reset --target P/M",
     ),
     Estimator.OUTPUT_OVERRUN: EstimatorRule(
         learns_from="answers with usage that can be, and more output than they were held for",
@@ -107,6 +116,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         "tokens a choice",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the target's, for everybody",
+        shown="targets",
+        reset="reset --target P/M",
     ),
     Estimator.UNSEEN_OUTPUT: EstimatorRule(
         learns_from="finished answers of APIs with reported, undisputed usage",
@@ -117,6 +128,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="20,000 tokens a second, and what the attempt is held for",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the target's, for everybody; only of attempts that were given up",
+        shown="targets",
+        reset="reset --target P/M",
     ),
 }
 

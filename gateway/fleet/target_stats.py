@@ -43,6 +43,7 @@ _RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VA
 
 _TTFT_VAR, _TPOT_VAR = int(ApiStatsCell.LN_TTFT_VAR), int(ApiStatsCell.LN_TPOT_VAR)
 
+_ONE_SECOND = 1e-12  # its logarithm, told from a cell in which nothing was seen
 _STEP = math.log(LATENCY_STEP)
 
 Latencies = tuple[float | None, float, float | None, float, int]
@@ -192,13 +193,13 @@ class TargetStats:
         cells = self._board.cells
         value, mean = math.log(max(seconds, 1e-6)), cells[mean_cell]
         if mean == 0.0:  # the first: an answer in one piece before it had no pace
-            cells[mean_cell] = value
+            cells[mean_cell] = value or _ONE_SECOND
             return
         # One odd answer is no news of the target: many are, and each widens what is expected.
         most = DEVIATIONS * max(math.sqrt(cells[variance_cell]), LEAST_SIGMA)
         most = min(most, _STEP / gain)
         delta = min(max(value - mean, -most), most)
-        cells[mean_cell] += gain * delta
+        cells[mean_cell] = mean + gain * delta or _ONE_SECOND
         cells[variance_cell] = (1 - gain) * (cells[variance_cell] + gain * delta * delta)
 
 
