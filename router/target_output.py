@@ -13,6 +13,7 @@ that clients make up at one provider displace that provider's own rows. `now_s` 
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -85,7 +86,10 @@ class TargetOutput:
     def allowance(self, target: str) -> int:
         """Return how many tokens of a choice beside its limit an answer is held for."""
         view = self._rows.look(_key(target))
-        return 0 if view is None or not view[_OVERRUN] else _allowance(view[_OVERRUN])
+        if view is None:
+            return 0
+        seen = view[_OVERRUN]
+        return _allowance(seen) if seen else 0
 
     def observe(self, target: str, answer: EndedAnswer, now_s: float) -> None:
         """Learn how fast the target was, and whether it hid what it made."""
@@ -147,6 +151,7 @@ class TargetOutput:
         return view
 
 
+@lru_cache(maxsize=SLOTS)
 def _key(target: str) -> Key:
     return target, target.partition("/")[0]
 
