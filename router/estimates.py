@@ -7,7 +7,7 @@ from several processes (fold only what was not folded before, or it counts twice
 
 from math import exp, inf, log, log2, sqrt
 
-from router.estimator_rules import LENGTH_STEP
+from router.estimator_rules import AGING_S, LENGTH_HALF_LIFE_S, LENGTH_STEP, share_left
 from router.moments import SHRINK, LogHistogram, RecencyCache, RunningMoments
 from router.types import ApiState, OutputMoments
 
@@ -21,6 +21,7 @@ PRIOR_OUTPUT_TOKENS = 150.0  # mean before any observation: reference simulation
 OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is believed
 FADE_LENGTHS = 2000.0
 FADE_LATENCIES = 200.0
+FORGOTTEN = 0.5  # observations: a cell with less is dropped, and its key begins anew
 
 _WHOLE = -1  # the bucket that stands for all prompt sizes of a key
 # An exponential distribution around the prior mean: its mean square is twice the square.
@@ -34,6 +35,7 @@ class OutputLengths:
 
     def __init__(self, *, max_cells: int = 4096) -> None:
         self._cells: RecencyCache[tuple[Key, int], _Lengths] = RecencyCache(max_cells, _Lengths)
+        self._aged_s: float | None = None
 
     def observe(
         self, key: Key, prompt_tokens: int, output_tokens: float, *, cut: bool = False
@@ -53,6 +55,23 @@ class OutputLengths:
             moments.add(told, told * told)
             part.histogram.add(output_tokens, cut=cut)
 
+    def age(self, now_s: float) -> None:
+        """Let every key forget what is old; `now_s` is the time of what is learned next.
+
+        What is left of a key leans on its wider one, and that on the prior.
+        """
+        since_s = 0.0 if self._aged_s is None else now_s - self._aged_s
+        if self._aged_s is not None and -AGING_S < since_s < AGING_S:
+            return
+        self._aged_s, share = now_s, share_left(since_s, LENGTH_HALF_LIFE_S)
+        faded = set()
+        for key, cell in self._cells.items():
+            for part in cell.parts:
+                part.age(share)
+            if cell.moments.weight < FORGOTTEN:
+                faded.add(key)
+        self._cells.drop(faded.__contains__)
+
     def forget(self, model: str | None, team: str | None) -> int:
         """Drop the cells of a model, of a team, or of both (None: of all); returns how many."""
         return self._cells.drop(
@@ -65,6 +84,11 @@ class OutputLengths:
         weight = sum(cell.weight for cell in cells)
         mean = sum(cell.weight * cell.mean for cell in cells) / weight if weight else 0.0
         return len(cells), mean
+
+    def mean(self, key: Key) -> float | None:
+        """Return the mean over all sizes of prompts, without a prior; None before the first."""
+        whole = self._cells.get((key, _WHOLE))
+        return None if whole is None else whole.moments.mean
 
     def moments(self, key: Key, prompt_tokens: int) -> OutputMoments:
         """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""

@@ -14,6 +14,8 @@ class Estimator(StrEnum):
     BYTES_PER_TOKEN = "bytes_per_token"  # noqa: S105  (no password)
     OUTPUT_TOKENS = "output_tokens"
     API_LATENCY = "api_latency"
+    OUTPUT_OVERRUN = "output_overrun"
+    UNSEEN_OUTPUT = "unseen_output"
 
 
 class Objection(StrEnum):
@@ -32,25 +34,37 @@ class Objection(StrEnum):
 class EstimatorRule(NamedTuple):
     """One line of the table, in words for people and in figures for tests.
 
-    `step`: one observation moves the estimate by at most this factor, up or down. `half_life_s`:
-    after so long an observation weighs half; None where only later observations displace it.
-    `returns`: so many honest observations bring the estimate to within 5 % of theirs, whatever
-    was learned before.
+    `step`: one observation moves the estimate by at most this factor, up or down; None where it
+    is a bound, which has to cover at once what was seen, up to its limit. `half_life_s`: after so
+    long an observation weighs half (`share_left`). `returns`: so many honest observations bring
+    the estimate to within 5 % of theirs, whatever was learned before; None where time alone does.
+    `scopes`: whose estimates an observation can move. `shown` and `reset`: the words of the
+    command line after `breakeven estimates`.
     """
 
     learns_from: str
     key: str
-    step: float
-    half_life_s: float | None
-    returns: int
+    step: float | None
+    half_life_s: float
+    returns: int | None
     limits: str
     shared: str
+    scopes: str
+    shown: str
+    reset: str
 
 
+HOUR_S: Final = 3600.0
 DAY_S: Final = 86_400.0
 RATIO_STEP: Final = 1.25
 RATIO_HALF_LIFE_S: Final = 7 * DAY_S
 LENGTH_STEP: Final = 2.0
+LENGTH_HALF_LIFE_S: Final = 7 * DAY_S
+LATENCY_HALF_LIFE_S: Final = DAY_S
+OVERRUN_HALF_LIFE_S: Final = DAY_S
+UNSEEN_HALF_LIFE_S: Final = 7 * DAY_S
+AGING_S: Final = HOUR_S  # ages are applied in steps of at least this
+UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
 LATENCY_STEP: Final = 1.7  # of the second observation; 1.06 once twenty were seen, all alike
 
 ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
@@ -64,23 +78,62 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="1/4 to 128 bytes a token; a prompt is at most its bytes and 64 tokens of template, "
         "2,048 where that many were seen",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
+        scopes="the model's own, of the team that asked",
+        shown="show",
+        reset="reset --model M --team T",
     ),
     Estimator.OUTPUT_TOKENS: EstimatorRule(
         learns_from="finished answers with reported, undisputed usage, of every kind",
         key="model, team and size of the prompt",
         step=LENGTH_STEP,
-        half_life_s=None,
+        half_life_s=LENGTH_HALF_LIFE_S,
         returns=20_000,
         limits="no hold is made of it: holds go by the limit of the request or the model",
         shared="no; a worker that starts reads the last 4,000 attempts of the ledger",
+        scopes="the model's own, of the team that asked",
+        shown="show",
+        reset="reset --model M --team T",
     ),
     Estimator.API_LATENCY: EstimatorRule(
         learns_from="attempts at an API that brought a token",
         key="target",
         step=LATENCY_STEP,
-        half_life_s=None,
+        half_life_s=LENGTH_HALF_LIFE_S,
         returns=200,
         limits="an observation counts as at most three deviations from the median",
         shared="by the workers of a host; a worker's own part ends with it",
+        scopes="the target's, for everybody",
+        shown="targets",
+        reset="reset --target P/M",
+    ),
+    Estimator.OUTPUT_OVERRUN: EstimatorRule(
+        learns_from="answers with usage that can be, and more output than they were held for",
+        key="target",
+        step=None,
+        half_life_s=OVERRUN_HALF_LIFE_S,
+        returns=None,
+        limits="twice the most that was seen, at most the model's longest answer, and 200,000 "
+        "tokens a choice",
+        shared="by the workers of a host, and kept over restarts: `run/estimates`",
+        scopes="the target's, for everybody",
+        shown="targets",
+        reset="reset --target P/M",
+    ),
+    Estimator.UNSEEN_OUTPUT: EstimatorRule(
+        learns_from="finished answers of APIs with reported, undisputed usage",
+        key="target",
+        step=None,
+        half_life_s=UNSEEN_HALF_LIFE_S,
+        returns=530,
+        limits="20,000 tokens a second, and what the attempt is held for",
+        shared="by the workers of a host, and kept over restarts: `run/estimates`",
+        scopes="the target's, for everybody; only of attempts that were given up",
+        shown="targets",
+        reset="reset --target P/M",
     ),
 }
+
+
+def share_left(age_s: float, half_life_s: float) -> float:
+    """Return what share of an observation's weight is left at this age, in seconds; 1 before."""
+    return 1.0 if age_s <= 0.0 else float(0.5 ** (age_s / half_life_s))

@@ -36,6 +36,10 @@ class RunningMoments:
         self.mean += (mean - self.mean) * weight / self.weight
         self.square += (square - self.square) * weight / self.weight
 
+    def age(self, share: float) -> None:
+        """Let all that was seen weigh this share of what it did."""
+        self.weight *= share
+
     def lean(self, own: float, wider: float) -> float:
         """`own` as far as this cell has seen enough, `wider` for the rest."""
         share = self.weight / (self.weight + SHRINK)
@@ -75,6 +79,13 @@ class LogHistogram:
             self.cuts[index] = self.cuts.get(index, 0.0) + cut
         self.weight += weight
         self._grown += weight
+
+    def age(self, share: float) -> None:
+        """Let all that was seen weigh this share of what it did; no quantile changes by it."""
+        self.bins = {i: share * weight for i, weight in self.bins.items()}
+        self.cuts = {i: share * weight for i, weight in self.cuts.items()}
+        self.weight *= share
+        self._grown *= share
 
     def export(self) -> tuple[tuple[int, float, float], ...]:
         return tuple((i, self.bins[i], self.cuts.get(i, 0.0)) for i in sorted(self.bins))

@@ -5,21 +5,23 @@ bound never depends on the ratio: a token is at least one byte of what was sent,
 the bytes and the template. The template is 64 tokens until answers show more, never above 2,048,
 and any answer with fewer tokens than that refutes it. `router.estimator_rules` has the figures.
 
-State is one row of float64 cells for each key, in memory that the caller may share between
-processes (`gateway.fleet.estimate_table`). Any process writes any row: two that write at once lose
-one observation of the two, which an estimate tolerates.
+State is one row of `router.estimate_rows` for each key, of a model and a team.
 """
 
-from array import array
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from hashlib import blake2b
 from math import ceil
 from typing import Final, NamedTuple
 
-from router.estimator_rules import DAY_S, RATIO_HALF_LIFE_S, RATIO_STEP, Objection
-
-Key = tuple[str, str]  # model and team
+from router.estimate_rows import EstimateRows, Key
+from router.estimator_rules import (
+    AGING_S,
+    RATIO_HALF_LIFE_S,
+    RATIO_STEP,
+    UNUSED_S,
+    Objection,
+    share_left,
+)
 
 PRIOR_BYTES_PER_TOKEN = 4.0  # English prose in byte-pair vocabularies, until the model's is seen
 LONGEST_TOKEN_BYTES = 128.0  # a row of blanks, in OpenAI's vocabularies
@@ -31,11 +33,7 @@ EVIDENCE_BYTES = 16_384  # of one observation: a long one weighs no more than th
 FADE = 256.0  # observations after which one weighs a third
 REFUTED = 64.0  # observations that refute a template, until a third of it is left
 UNCONFIRMED = 256.0  # observations that do not show it, until a third of it is left
-AGING_S = 3600.0  # ages are applied in steps of at least this
-UNUSED_S = 30 * DAY_S  # a key that nobody asked for is dropped
 SLOTS = 4096
-WINDOW = 8  # places that a key may have
-LOOKS = 16  # estimates of an unknown key from one look for it to the next
 
 
 class RatioCell(IntEnum):
@@ -53,7 +51,7 @@ class RatioCell(IntEnum):
 
 ROW_CELLS: Final = len(RatioCell)
 # Plain numbers: members of an enumeration cost time as indices.
-_TEAM, _MODEL, _SIZE, _TOKENS, _TEMPLATE, _COUNT, _SEEN, _AGED = range(ROW_CELLS)
+_, _, _SIZE, _TOKENS, _TEMPLATE, _COUNT, _SEEN, _AGED = range(ROW_CELLS)
 _LEAST, _KEPT = 1.0 / LONGEST_TOKEN_BYTES, 1.0 - 1.0 / FADE
 
 
@@ -75,18 +73,13 @@ class TokenRatio:
         cells: "memoryview[float] | None" = None,
         placed: Callable[[int, Key], None] | None = None,
     ) -> None:
-        """`cells`: rows of `ROW_CELLS`, zero where free; `placed` is told of a key's new place."""
-        if cells is None:
-            cells = memoryview(array("d", bytes(8 * ROW_CELLS * SLOTS)))
-        self._cells = cells
-        self._slots = len(self._cells) // ROW_CELLS
-        self._placed = placed
-        self._places: dict[Key, _Place] = {}
+        """`cells` and `placed` as `EstimateRows` has them."""
+        slots = SLOTS if cells is None else len(cells) // ROW_CELLS - 1
+        self._rows = EstimateRows(ROW_CELLS, slots, _SEEN, cells, placed)
 
     def close(self) -> None:
         """Let go of the memory."""
-        self._places.clear()
-        self._cells.release()
+        self._rows.close()
 
     def estimate(self, key: Key, size_bytes: int) -> tuple[int, int]:
         """(estimate, bound) in tokens of a prompt; the estimate never exceeds the bound."""
@@ -109,11 +102,11 @@ class TokenRatio:
         objection = impossible(size_bytes, tokens)
         if objection is not None:
             return objection
-        row = self._look(key)
-        if row is None:
-            row = self._claim(key, now_s)
-        view = self._places[key].view
-        assert view is not None  # it has a row
+        view = self._rows.look(key)
+        if view is None:
+            prior = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN, TEMPLATE_TOKENS, 0.0
+            view = self._rows.claim(key, (*prior, now_s, now_s), now_s)
+        row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
         if not 0.0 <= now_s - row[_AGED] < AGING_S:
             _age(row, now_s)
             view[_AGED], view[_TEMPLATE] = now_s, row[_TEMPLATE]
@@ -127,109 +120,28 @@ class TokenRatio:
 
     def age(self, now_s: float) -> None:
         """Let every key forget what is old, and drop those that nobody asked for."""
-        for slot, row in self._rows():
-            view = self._view(slot)
+        for slot, row in self._rows.rows():
             if now_s - row[_SEEN] >= UNUSED_S:
-                _clear(view)
+                self._rows.clear(slot)
             elif not 0.0 <= now_s - row[_AGED] < AGING_S:
                 _age(row, now_s)
-                view[_SIZE], view[_TOKENS], view[_TEMPLATE] = row[_SIZE : _TEMPLATE + 1]
-                view[_AGED] = row[_AGED]
+                self._rows.write(slot, row)
 
     def forget(self, model: str | None, team: str | None) -> int:
         """Drop the keys of a model, of a team, or of both (None: of all); returns how many."""
-        of_model, of_team = (None if name is None else _number(name) for name in (model, team))
-        found = [
-            slot
-            for slot, row in self._rows()
-            if of_model in (None, row[_MODEL]) and of_team in (None, row[_TEAM])
-        ]
-        for slot in found:
-            _clear(self._view(slot))
-        return len(found)
+        return self._rows.forget(model, team)
 
     def rows(self) -> Iterator[RatioRow]:
         """Return what is known of every key, in no order."""
-        for slot, row in self._rows():
+        for slot, row in self._rows.rows():
             yield RatioRow(
                 slot, 1.0 / _ratio(row), ceil(_template(row)), int(row[_COUNT]), row[_SEEN]
             )
 
-    # -- places -------------------------------------------------------------------------------
-
     def _look(self, key: Key) -> list[float] | None:
-        """The cells of the key's row; None where it has none."""
-        place = self._places.get(key)
-        if place is None:
-            if len(self._places) >= self._slots:
-                self._places.clear()
-            place = self._places[key] = _Place(_number(key[1]), _number(key[0]))
-        if place.view is not None:
-            row: list[float] = place.view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
-            if row[0] == place.team and row[1] == place.model:
-                return row
-            place.view, place.waits = None, 0  # another process gave it to another key
-        elif place.waits:  # looking for it takes ten times as long as an estimate
-            place.waits -= 1
-            return None
-        return self._find(place)
-
-    def _find(self, place: "_Place") -> list[float] | None:
-        """The row that has these names, whoever placed it; the next look for it comes later."""
-        for slot in self._window(place):
-            view = self._view(slot)
-            if view[_TEAM] == place.team and view[_MODEL] == place.model:
-                place.view = view
-                return view.tolist()  # type: ignore[return-value]  # as above
-        place.waits = LOOKS
-        return None
-
-    def _window(self, place: "_Place") -> list[int]:
-        home = (int(place.team) ^ int(place.model)) >> 1
-        return [(home + step) % self._slots for step in range(WINDOW)]
-
-    def _claim(self, key: Key, now_s: float) -> list[float]:
-        """Take a free place, else the team's own oldest, else the oldest.
-
-        A team that makes up models so displaces its own keys before those of others.
-        """
-        place = self._places[key]
-        if (row := self._find(place)) is not None:  # another process placed it since
-            return row
-        every = {slot: self._view(slot) for slot in self._window(place)}
-        free = [slot for slot, view in every.items() if not view[_TEAM]]
-        own = [slot for slot, view in every.items() if view[_TEAM] == place.team]
-        slot = free[0] if free else min(own or every, key=lambda slot: every[slot][_SEEN])
-        view = place.view = every[slot]
-        _clear(view)
-        prior = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN, TEMPLATE_TOKENS, 0.0, now_s, now_s
-        for cell, value in enumerate(prior, _SIZE):
-            view[cell] = float(value)
-        if self._placed is not None:
-            self._placed(slot, key)
-        view[_MODEL] = place.model
-        view[_TEAM] = place.team  # last: only now it counts
-        return view.tolist()  # type: ignore[return-value]  # as above
-
-    def _view(self, slot: int) -> "memoryview[float]":
-        return self._cells[slot * ROW_CELLS : (slot + 1) * ROW_CELLS]
-
-    def _rows(self) -> Iterator[tuple[int, list[float]]]:
-        """Every row that is taken, with its slot."""
-        every: list[float] = self._cells.tolist()  # type: ignore[assignment]  # as above
-        for slot in range(self._slots):
-            if every[slot * ROW_CELLS]:
-                yield slot, every[slot * ROW_CELLS : (slot + 1) * ROW_CELLS]
-
-
-class _Place:
-    """Where a key's row is, as this process knows it; `waits`: estimates until it looks again."""
-
-    __slots__ = ("model", "team", "view", "waits")
-
-    def __init__(self, team: float, model: float) -> None:
-        self.team, self.model, self.waits = team, model, 0
-        self.view: memoryview[float] | None = None
+        """Return the cells of the key's row; None where it has none."""
+        view = self._rows.look(key)
+        return None if view is None else view.tolist()  # type: ignore[return-value]  # the stubs think of bytes only
 
 
 def impossible(size_bytes: int, tokens: int) -> Objection | None:
@@ -239,12 +151,6 @@ def impossible(size_bytes: int, tokens: int) -> Objection | None:
     if tokens * LONGEST_TOKEN_BYTES < size_bytes or tokens <= 0 or size_bytes <= 0:
         return Objection.TOO_FEW
     return None
-
-
-def _number(name: str) -> float:
-    """A number of 48 bits, which a cell holds exactly, and never 0."""
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
-    return float(int.from_bytes(digest, "big") | 1)
 
 
 def _ratio(row: list[float]) -> float:
@@ -299,14 +205,9 @@ def _weighed(row: list[float], size: float, told: float) -> tuple[float, float]:
 
 def _age(row: list[float], now_s: float) -> None:
     """Give back to the prior what age takes from the observations."""
-    kept = 0.5 ** (max(0.0, now_s - row[_AGED]) / RATIO_HALF_LIFE_S)
+    kept = share_left(now_s - row[_AGED], RATIO_HALF_LIFE_S)
     size, tokens = PRIOR_BYTES, PRIOR_BYTES / PRIOR_BYTES_PER_TOKEN
     row[_SIZE] = size + kept * (row[_SIZE] - size)
     row[_TOKENS] = tokens + kept * (row[_TOKENS] - tokens)
     row[_TEMPLATE] = TEMPLATE_TOKENS + kept * (_template(row) - TEMPLATE_TOKENS)
     row[_AGED] = now_s
-
-
-def _clear(view: "memoryview[float]") -> None:
-    for cell in range(ROW_CELLS):
-        view[cell] = 0.0

@@ -51,6 +51,7 @@ _ROUTE = {
 }
 _ESTIMATES = {
     "show": "estimates:show",
+    "targets": "estimates:targets",
     "reset": "estimates:reset",
 }
 _LEDGER = {
@@ -101,7 +102,7 @@ COMMANDS: Mapping[str, str | CommandGroupSpec] = {
     "policy": CommandGroupSpec("Routing policies: explain, change, take back.", _POLICY),
     "target": CommandGroupSpec("Targets: take one out, put it back.", _TARGET),
     "route": CommandGroupSpec("Routes: own engines alone, or APIs alone.", _ROUTE),
-    "estimates": CommandGroupSpec("Learned estimates: show, reset.", _ESTIMATES),
+    "estimates": CommandGroupSpec("Learned estimates: show, targets, reset.", _ESTIMATES),
     "ledger": CommandGroupSpec("The ledger: what was spent, and proof that it adds up.", _LEDGER),
     "invoices": CommandGroupSpec("Invoices beside the books.", _INVOICES),
     "prices": CommandGroupSpec("The price book: prices in force, doubts, imports.", _PRICES),

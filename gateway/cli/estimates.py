@@ -1,4 +1,4 @@
-"""`breakeven estimates`: what gateways learned of texts, and how they forget it.
+"""`breakeven estimates`: what gateways learned of texts and targets, and how they forget it.
 
 Estimates are of one host. A reset is kept in the ledger with who, when and why, and every gateway
 follows.
@@ -17,6 +17,7 @@ from gateway.control.admin import estimates as verbs
 from gateway.followers import FOLLOW_S
 
 OfModel = Annotated[str | None, typer.Option("--model", help="This model; default: all.")]
+OfTarget = Annotated[str | None, typer.Option("--target", help="This target alone.")]
 OfTeam = Annotated[str | None, typer.Option("--team", help="This team; default: all.")]
 
 
@@ -26,7 +27,7 @@ def show(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Show bytes per token as this host has learned them, by model and team."""
+    """Show bytes per token and lengths as this host has learned them, by model and team."""
     found = run_query(config, verbs.estimates_show, verbs.ShowEstimatesInput(model, team))["data"]
     emit(
         found, as_json=as_json,
@@ -34,29 +35,43 @@ def show(
     )  # fmt: skip
 
 
+def targets(
+    target: OfTarget = None,
+    config: Config = Path("breakeven.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Show latencies, overruns and unseen output of targets as this host has learned them."""
+    found = run_query(config, verbs.estimates_targets, verbs.ShowTargetEstimatesInput(target))
+    known = found["data"]
+    emit(
+        known, as_json=as_json,
+        show=lambda out: out.print(_target_table(known) if known else "Nothing is learned yet."),
+    )  # fmt: skip
+
+
 def reset(
     model: OfModel = None,
     team: OfTeam = None,
+    target: OfTarget = None,
     by: By = None,
     note: Why = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Forget what was learned of prompts and output lengths, on every host."""
-    said = run_change(
-        config, by, verbs.estimates_reset, verbs.ResetEstimatesInput(model, team, note)
-    )
+    """Forget what was learned of a model, a team or both, of a target, or of all; on every host."""
+    given = verbs.ResetEstimatesInput(model, team, note, target)
+    said = run_change(config, by, verbs.estimates_reset, given)
     emit(said, as_json=as_json, show=lambda out: out.print(_told(said), markup=False))
 
 
 def _told(said: dict[str, Any]) -> str:
     whose = " and ".join(
-        f"{what} {said[what]}" for what in ("model", "team") if said[what] is not None
+        f"{what} {said[what]}" for what in ("model", "team", "target") if said[what] is not None
     )
     keys = said["keys"]
     here = "" if keys is None else f" On this host: {keys} key{'' if keys == 1 else 's'}."
     return (
-        f"Estimates of {whose or 'all models and teams'} are reset.{here}\n"
+        f"Estimates of {whose or 'all models, teams and targets'} are reset.{here}\n"
         f"Running gateways follow within {FOLLOW_S:g} s."
     )
 
@@ -69,9 +84,43 @@ def _table(found: list[dict[str, Any]]) -> Any:
             f"{known['bytes_per_token']:.2f}",
             str(known["template_tokens"]),
             str(known["observations"]),
-            f"{datetime.fromtimestamp(known['seen_us'] / 1e6, UTC):%Y-%m-%d %H:%M UTC}",
+            _number(known["output_tokens"]),
+            _moment(known["seen_us"]),
         ]
         for known in found
     ]
-    columns = ("model", "team", ">bytes/token", ">template", ">observations", "last seen")
+    columns = (
+        "model",
+        "team",
+        ">bytes/token",
+        ">template",
+        ">observations",
+        ">output",
+        "last seen",
+    )
     return table("Estimates of this host", columns, rows)
+
+
+def _target_table(found: list[dict[str, Any]]) -> Any:
+    rows = [
+        [
+            known["target"] or "(long name)",
+            _number(known["ttft_ms"]),
+            _number(known["tpot_ms"]),
+            str(known["overrun_tokens"]),
+            _number(known["tokens_per_s"]),
+            "yes" if known["hides_reasoning"] else "no",
+            "-" if known["seen_us"] is None else _moment(known["seen_us"]),
+        ]
+        for known in found
+    ]
+    columns = ("target", ">TTFT ms", ">TPOT ms", ">overrun", ">tokens/s", "hides", "last seen")
+    return table("Targets as this host knows them", columns, rows)
+
+
+def _number(number: float | None) -> str:
+    return "-" if number is None else f"{number:.1f}"
+
+
+def _moment(at_us: int) -> str:
+    return f"{datetime.fromtimestamp(at_us / 1e6, UTC):%Y-%m-%d %H:%M UTC}"

@@ -28,7 +28,7 @@ CHANGING = frozenset(
 )
 READING = frozenset(
     {
-        *("check:check", "claims:claims_", "estimates:show", "keys:list_keys"),
+        *("check:check", "claims:claims_", "estimates:show", "estimates:targets", "keys:list_keys"),
         *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
         *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
         *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),

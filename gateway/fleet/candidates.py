@@ -14,7 +14,7 @@ from gateway.clock import Clock
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.output_overruns import OutputOverruns, stated_overrun
+from gateway.fleet.output_overruns import allowed_overrun, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
@@ -26,6 +26,7 @@ from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN, counted_tokens
+from router.target_output import TargetOutput
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
@@ -76,7 +77,7 @@ class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
-    engines were sent; `overruns`: what targets billed beyond their limits.
+    engines were sent; `beside`: what targets billed beyond their limits.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -89,14 +90,14 @@ class CandidateBuilder:
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         prefixes: PrefixIndex | None = None,
-        overruns: OutputOverruns | None = None,
+        beside: TargetOutput | None = None,
     ) -> None:
         seen = (
             LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
         self._prefixes = prefixes
-        self._overruns = overruns or OutputOverruns()
+        self._beside = beside or TargetOutput()
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -231,12 +232,14 @@ class CandidateBuilder:
         if sight is None:
             sight = self._apis[row] = self._sights.api(row)
         price = expected = bound = limits = None
-        allowance = self._overruns.allowance(target.name, asked.now_s)
+        allowance = self._beside.allowance(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
+            if allowance:
+                allowance = allowed_overrun(allowance, limits)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:

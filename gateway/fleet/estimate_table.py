@@ -1,19 +1,23 @@
-"""The host's table of bytes per token: one file that every worker maps, and that restarts keep.
+"""The host's learned figures: one file that every worker maps, and that restarts keep.
 
-A head of float64 cells, the rows of `router.token_ratio`, and beside each row the names that it is
-of, for people. Any process writes any row (`TokenRatio` says why that is safe). Rows hold sums and
-names of models and teams, no prompts.
+A head of float64 cells, the rows of `router.token_ratio` and of `router.target_output`, and beside
+each row the names that it is of, for people. Any process writes any row (`EstimateRows` says why
+that is safe). Rows hold sums and names of models, teams and targets, no prompts.
 """
 
 import mmap
 import os
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from router.token_ratio import ROW_CELLS, SLOTS, Key, TokenRatio
+from router.estimate_rows import Key, cells_of
+from router.target_output import OUTPUT_CELLS, TargetOutput
+from router.target_output import SLOTS as TARGETS
+from router.token_ratio import ROW_CELLS, SLOTS, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E501
+MAGIC = 0xB4EA_E502
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
 SWEEP_S = 3600.0
@@ -31,29 +35,45 @@ class KnownRatio(NamedTuple):
     seen_s: float
 
 
+class KnownOutput(NamedTuple):
+    """One target of the table, as people see it; its name is None where it is too long to keep."""
+
+    target: str | None
+    allowance_tokens: int
+    tokens_per_s: float | None
+    hides: bool
+    observations: int
+    seen_s: float
+
+
 class EstimateTable:
-    """The mapped file; `ratio` learns and estimates in it. Close it after its last use."""
+    """The mapped file; `ratio` and `beside` learn in it. Close it after its last use."""
 
     def __init__(self, path: Path, slots: int = SLOTS) -> None:
-        head, rows = HEAD_CELLS * 8, slots * ROW_CELLS * 8
-        size = head + rows + slots * NAME_BYTES
+        head = HEAD_CELLS * 8
+        targets = head + 8 * cells_of(ROW_CELLS, slots)
+        self._names = targets + 8 * cells_of(OUTPUT_CELLS, TARGETS)
+        self._target_names = self._names + slots * NAME_BYTES
+        size = self._target_names + TARGETS * NAME_BYTES
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(descriptor, size)
             self._map = mmap.mmap(descriptor, size)
         finally:
             os.close(descriptor)
-        self._names = head + rows
         self._head: memoryview[float] = memoryview(self._map)[:head].cast("d")
-        cells: memoryview[float] = memoryview(self._map)[head : head + rows].cast("d")
+        cells: memoryview[float] = memoryview(self._map)[head:targets].cast("d")
+        beside: memoryview[float] = memoryview(self._map)[targets : self._names].cast("d")
         stamp = float(MAGIC + slots)
         if self._head[_STAMP] != stamp:  # new, or of another version: what it holds means nothing
             self._map[:] = bytes(size)
             self._head[_STAMP] = stamp
-        self.ratio = TokenRatio(cells, self._name)
+        self.ratio = TokenRatio(cells, partial(self._name, self._names))
+        self.beside = TargetOutput(beside, partial(self._name, self._target_names))
 
     def close(self) -> None:
         self.ratio.close()
+        self.beside.close()
         self._head.release()
         self._map.close()
 
@@ -72,13 +92,14 @@ class EstimateTable:
             return False
         self._head[_SWEPT_S] = now_s
         self.ratio.age(now_s)
+        self.beside.age(now_s)
         return True
 
     def known(self) -> list[KnownRatio]:
         """Every key with its estimate, by model and team."""
         found = [
             KnownRatio(
-                *self._named(row.slot),
+                *self._named(self._names, row.slot),
                 row.bytes_per_token,
                 row.template_tokens,
                 row.observations,
@@ -88,14 +109,29 @@ class EstimateTable:
         ]
         return sorted(found, key=lambda known: (known.model or "", known.team or ""))
 
-    def _name(self, slot: int, key: Key) -> None:
+    def known_outputs(self) -> list[KnownOutput]:
+        """Every target with its bounds, by name."""
+        found = [
+            KnownOutput(
+                self._named(self._target_names, row.slot)[0],
+                row.allowance_tokens,
+                row.tokens_per_s,
+                row.hides,
+                row.observations,
+                row.seen_s,
+            )
+            for row in self.beside.rows()
+        ]
+        return sorted(found, key=lambda known: known.target or "")
+
+    def _name(self, first: int, slot: int, key: Key) -> None:
         text = "\0".join(key).encode("utf-8", "replace")
-        start = self._names + slot * NAME_BYTES
+        start = first + slot * NAME_BYTES
         text = text if len(text) <= NAME_BYTES else b""
         self._map[start : start + NAME_BYTES] = text.ljust(NAME_BYTES, b"\0")
 
-    def _named(self, slot: int) -> tuple[str | None, str | None]:
-        start = self._names + slot * NAME_BYTES
+    def _named(self, first: int, slot: int) -> tuple[str | None, str | None]:
+        start = first + slot * NAME_BYTES
         text = self._map[start : start + NAME_BYTES].decode("utf-8", "replace").rstrip("\0")
         model, found, team = text.partition("\0")
         return (model, team) if found else (None, None)

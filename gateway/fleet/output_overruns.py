@@ -1,41 +1,17 @@
-"""Output that targets bill beyond the limit they were told, as hidden thoughts are by some.
-
-A hold is made of the limit and of what its target was seen to add: twice the most of late, so that
-the next answer is held for what it may cost. One honest answer within its limit lowers nothing;
-what was seen is forgotten after a week without another. A price file may state the same
-(`reasoning: outside`): the larger of both counts.
-"""
+"""Output beside the limit that a price states, and how far what was seen of it is believed."""
 
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import PriceTerms
-
-FORGOTTEN_S = 7 * 24 * 3600.0
-MARGIN = 2
-TARGETS_LIMIT = 4096  # that are remembered
-OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
+from router.target_output import OVERRUN_LIMIT
 
 
-class OutputOverruns:
-    """Per target, in tokens of one choice. A worker's own."""
+def allowed_overrun(seen: int, limits: ModelLimits | None) -> int:
+    """Return the tokens of a choice that an answer is held for beside its limit.
 
-    __slots__ = ("_seen",)
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, float]] = {}  # the most, and when something was seen last
-
-    def observe(self, target: str, tokens: int, now_s: float) -> None:
-        """Take note of an answer that had so many tokens more than its limit."""
-        most, _ = self._seen.pop(target, (0, now_s))
-        if len(self._seen) >= TARGETS_LIMIT:
-            del self._seen[next(iter(self._seen))]
-        self._seen[target] = (max(most, min(tokens, OVERRUN_LIMIT)), now_s)
-
-    def allowance(self, target: str, now_s: float) -> int:
-        """How many tokens beside its limit an answer is held for."""
-        if not self._seen:
-            return 0
-        most, seen_s = self._seen.get(target, (0, now_s))
-        return min(MARGIN * most, OVERRUN_LIMIT) if now_s - seen_s < FORGOTTEN_S else 0
+    No model thinks longer than its longest answer, whatever its target billed: a false figure
+    raises the holds of others by one longest answer at most.
+    """
+    return seen if limits is None else min(seen, limits.output_tokens)
 
 
 def stated_overrun(terms: PriceTerms, limits: ModelLimits | None, prompt_tokens: int) -> int:

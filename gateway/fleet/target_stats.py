@@ -25,12 +25,13 @@ from gateway.fleet.circuit_breaker import (
 from gateway.fleet.model_backoff import ModelBackoff
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import ApiStatsCell
-from router.estimator_rules import LATENCY_STEP
+from router.estimator_rules import LATENCY_HALF_LIFE_S, LATENCY_STEP, Estimator, share_left
 from router.types import ApiState, TargetHealth
 
 GAIN = 0.05  # an observation's weight once a few have been seen
 DEVIATIONS = 3.0  # by which one observation may be from the median, for what it counts
 LEAST_SIGMA = 0.35  # of a lognormal, as long as little was seen
+FULL = 1000.0  # observations, the most that a silence begins to fade from
 RESET_S = 10.0  # where the provider does not say when its limit starts over
 RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 
@@ -40,6 +41,9 @@ _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
 _REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
 _RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
 
+_TTFT_VAR, _TPOT_VAR = int(ApiStatsCell.LN_TTFT_VAR), int(ApiStatsCell.LN_TPOT_VAR)
+
+_ONE_SECOND = 1e-12  # its logarithm, told from a cell in which nothing was seen
 _STEP = math.log(LATENCY_STEP)
 
 Latencies = tuple[float | None, float, float | None, float, int]
@@ -89,6 +93,40 @@ class TargetStats:
                 base + ApiStatsCell.LN_TPOT_MEAN, base + ApiStatsCell.LN_TPOT_VAR, tpot_s, gain
             )
         cells[base + ApiStatsCell.OBSERVATIONS] = count + 1
+
+    def age(self, elapsed_s: float) -> None:
+        """Let latencies that this worker saw weigh less by the time that passed.
+
+        What is new counts for more then, and what has faded is unknown again.
+        """
+        kept = share_left(elapsed_s, LATENCY_HALF_LIFE_S)
+        for row in range(len(self._board.layout.apis)):
+            first = self._board.api_stats_row(self._worker, row)
+            seen = self._board.cells[first : first + MOMENTS]
+            if seen[0]:
+                faded = faded_moments(seen.tolist(), kept)
+                for cell, value in enumerate(faded):
+                    seen[cell] = value
+            seen.release()
+
+    def forget(self, target: str | None) -> None:
+        """Forget this worker's latencies of a target (None: of all), not its failures."""
+        for row, name in enumerate(self._board.layout.apis):
+            if target in (None, name):
+                first = self._board.api_stats_row(self._worker, row)
+                for cell in range(first, first + MOMENTS):
+                    self._board.cells[cell] = 0.0
+
+    def statistics(self) -> dict[tuple[Estimator, str], float]:
+        """Return what all workers know of latencies, of all targets together."""
+        apis = range(len(self._board.layout.apis))
+        every = [latencies_of(self._board.api_stats(row)) for row in apis]
+        medians = sorted(ttft_ms / 1e3 for ttft_ms, *_ in every if ttft_ms is not None)
+        found = {(Estimator.API_LATENCY, "keys"): float(len(medians))}
+        if medians:
+            found[Estimator.API_LATENCY, "least"] = medians[0]
+            found[Estimator.API_LATENCY, "most"] = medians[-1]
+        return found
 
     def engine(self, row: int, *, ok: bool, suspect: str | None = None) -> None:
         """One attempt at an own engine ended; `suspect` as for APIs."""
@@ -155,13 +193,13 @@ class TargetStats:
         cells = self._board.cells
         value, mean = math.log(max(seconds, 1e-6)), cells[mean_cell]
         if mean == 0.0:  # the first: an answer in one piece before it had no pace
-            cells[mean_cell] = value
+            cells[mean_cell] = value or _ONE_SECOND
             return
         # One odd answer is no news of the target: many are, and each widens what is expected.
         most = DEVIATIONS * max(math.sqrt(cells[variance_cell]), LEAST_SIGMA)
         most = min(most, _STEP / gain)
         delta = min(max(value - mean, -most), most)
-        cells[mean_cell] += gain * delta
+        cells[mean_cell] = mean + gain * delta or _ONE_SECOND
         cells[variance_cell] = (1 - gain) * (cells[variance_cell] + gain * delta * delta)
 
 
@@ -211,6 +249,20 @@ def state_of(
         tokens,
         max(0.0, silence_s, requests_wait_s, tokens_wait_s),
     )
+
+
+def faded_moments(seen: Sequence[float], kept: float) -> list[float]:
+    """Return one worker's moments of an API, of which this share of the weight is kept.
+
+    A silence takes them back to what is assumed of a target that nobody knows.
+    """
+    count = min(seen[0], FULL) * kept
+    if count < 1.0:
+        return [0.0] * MOMENTS
+    faded = [count, *seen[1:]]
+    for cell in (_TTFT_VAR, _TPOT_VAR):
+        faded[cell] = LEAST_SIGMA**2 + kept * (seen[cell] - LEAST_SIGMA**2)
+    return faded
 
 
 def _counts(suspects: dict[int, set[str]], row: int, suspect: str) -> bool:

@@ -25,7 +25,6 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import unseen_output
-from gateway.request.hidden_output import HiddenOutput
 from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
@@ -50,6 +49,7 @@ from ledger.prices.rates import is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.forecast import engine_seconds
+from router.target_output import TargetOutput
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.types import EngineState, RoutingRequest, StepModel
 
@@ -94,13 +94,13 @@ def charge(
     attempt: Attempt,
     outcome: AttemptOutcome,
     ratio: TokenRatio,
-    hidden: HiddenOutput | None = None,
+    beside: TargetOutput | None = None,
     *,
     now_s: float,
 ) -> AttemptCharge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is.
 
-    `hidden`: what is known of output that targets do not show.
+    `beside`: what is known of output that targets do not show.
     """
     request = attempt.plan.request
     spec = KINDS[request.kind]
@@ -110,7 +110,7 @@ def charge(
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
-        unseen = unseen_output(attempt, outcome, hidden or HiddenOutput(), now_s)
+        unseen = unseen_output(attempt, outcome, beside or TargetOutput(), now_s)
         found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
         bill = _of_api(attempt, outcome, found)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.hidden_output import HiddenOutput
 from ledger.prices.book import Price
 from ledger.prices.rates import is_unlisted
+from router.target_output import TargetOutput
 from router.types import Feature
 
 MARGIN = 2.0  # the rates that are seen include the prompt's time, and networks
@@ -43,7 +43,7 @@ def unseen_tokens(terms: UnseenTerms) -> float:
 
 
 def unseen_output(
-    attempt: Attempt, outcome: AttemptOutcome, hidden: HiddenOutput, now_s: float
+    attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput, now_s: float
 ) -> float:
     """Return the output tokens that may have been made and not told, at most the hold's."""
     if not outcome.is_given_up or outcome.usage_final:
@@ -53,14 +53,14 @@ def unseen_output(
         UnseenTerms(
             stops=not target.goes_on,
             streamed=attempt.plan.asked.stream,
-            thinks=can_think(attempt, hidden),
-            tokens_per_s=hidden.tokens_per_s(target.name),
+            thinks=can_think(attempt, known),
+            tokens_per_s=known.tokens_per_s(target.name),
             elapsed_s=now_s - attempt.dispatched_s,
         )
     )
 
 
-def can_think(attempt: Attempt, hidden: HiddenOutput) -> bool:
+def can_think(attempt: Attempt, known: TargetOutput) -> bool:
     """Whether the model may think unseen: asked to, priced for it, or it was seen to.
 
     A provider whose `features` lack `reasoning` has no model that thinks.
@@ -69,7 +69,7 @@ def can_think(attempt: Attempt, hidden: HiddenOutput) -> bool:
     if Feature.REASONING not in frozen.target.features:
         return False
     asked = not ASKS_TO_THINK.isdisjoint(attempt.plan.asked.members)
-    return asked or lists_reasoning(frozen.price) or hidden.hides(frozen.target.name)
+    return asked or lists_reasoning(frozen.price) or known.hides(frozen.target.name)
 
 
 def lists_reasoning(price: Price | None) -> bool:

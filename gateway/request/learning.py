@@ -13,12 +13,14 @@ from gateway.request.plan import LearnedEstimates
 from gateway.request.request_counters import RequestCounters
 from ledger.journals.records import AttemptSettled, TokenCounts
 from router.estimator_rules import Estimator, Objection
+from router.target_output import EndedAnswer
 from router.types import Feature
 
 _MEDIA: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 _HOSTED: Final = Feature.HOSTED_TOOLS
 # Plain words: a member of an enumeration takes as long to hash as all else here.
 _USAGE, LATENCY = Estimator.BYTES_PER_TOKEN.value, Estimator.API_LATENCY.value
+_OVERRUN, _UNSEEN = Estimator.OUTPUT_OVERRUN.value, Estimator.UNSEEN_OUTPUT.value
 # A part of a message says what it is; inside of a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"([^"\\]*)"')
 _TEXT_PARTS: Final = frozenset((
@@ -58,7 +60,24 @@ class EstimateLearner:
 
     def learn_overrun(self, target: str, tokens: int, now_s: float) -> None:
         """An answer that was believed had so many tokens more than its limit, in each choice."""
-        self._learned.overruns.observe(target, tokens, now_s)
+        self._learned.beside.observe_overrun(target, tokens, now_s)
+        self._count(_OVERRUN, None)
+
+    def learn_unseen(
+        self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled
+    ) -> None:
+        """How fast the target of an answer that taught can be, and whether it thinks unseen."""
+        first_s = None if record.ttft_us is None else record.ttft_us / 1e6
+        answer = EndedAnswer(
+            record.tokens.output,
+            record.tokens.reasoning,
+            outcome.said_bytes,
+            first_s,
+            record.duration_us / 1e6,
+        )
+        target, at_s = attempt.step.frozen.target.name, record.settled_us / 1e6
+        self._learned.beside.observe(target, answer, at_s)
+        self._count(_UNSEEN, None)
 
 
 def unreported(outcome: AttemptOutcome, record: AttemptSettled) -> Objection | None:

@@ -51,7 +51,7 @@ class UsageMeter:
         self._admission = admission
         self._metrics = metrics
         self._experience = experience
-        self._ratio, self._hidden = learned.ratio, learned.hidden
+        self._ratio, self._beside = learned.ratio, learned.beside
         self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
@@ -120,11 +120,11 @@ class UsageMeter:
 
     def _settled_record(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._ratio, self._hidden, now_s=now_s)
+        bill = charge(attempt, outcome, self._ratio, self._beside, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun_tokens:
             target = attempt.step.frozen.target.name
-            self._learner.learn_overrun(target, bill.overrun_tokens, now_s)
+            self._learner.learn_overrun(target, bill.overrun_tokens, self._clock.wall_us() / 1e6)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us
@@ -220,13 +220,7 @@ class UsageMeter:
         if found is not None:
             self._calibrate(attempt, record, prompt=found[0], choice=found[1])
             if not target.own:
-                self._hidden.observe(
-                    target.name,
-                    tokens,
-                    said_bytes=outcome.said_bytes,
-                    first_s=_ttft_s(attempt),
-                    duration_s=record.duration_us / 1e6,
-                )
+                self._learner.learn_unseen(attempt, outcome, record)
         if attempt.story is not None:
             attempt.story.on_settled(record)
         well = did_well(attempt, outcome)

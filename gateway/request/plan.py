@@ -18,7 +18,6 @@ from gateway.fleet.candidates import (
     CandidateSnapshot,
 )
 from gateway.fleet.fleet import Target
-from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
@@ -27,13 +26,13 @@ from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
-from gateway.request.hidden_output import HiddenOutput
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.reasons import Reason
+from router.target_output import TargetOutput
 from router.token_ratio import TokenRatio
 from router.types import Decision, Policy, RoutingRequest, Verdict
 
@@ -180,13 +179,12 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
-    `hidden`: output that targets make and do not show.
+    `beside`: output that targets make beside their limits, or do not show.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
-    overruns: OutputOverruns = field(default_factory=OutputOverruns)
-    hidden: HiddenOutput = field(default_factory=HiddenOutput)
+    beside: TargetOutput = field(default_factory=TargetOutput)
 
 
 class PlannerProtocol(Protocol):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gateway.fleet.output_overruns import OVERRUN_LIMIT
 from gateway.kinds import KINDS
 from gateway.request.attempt import Attempt
 from gateway.request.reported_usage import bounds_of, reads_elsewhere
@@ -16,6 +15,7 @@ from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds, fit_token
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, tier_cost_pusd
 from ledger.prices.modellimits import ModelLimits
+from router.target_output import OVERRUN_LIMIT
 
 CONTEXT_UNSTATED = 1_000_000  # tokens, of a model that the map does not know
 SEARCHES_UNSTATED = 100  # of one answer: five times what deep research was seen to make (2026-11)

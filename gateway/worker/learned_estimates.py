@@ -1,17 +1,18 @@
 """Keeps what a worker learns: opened at its start, reset by operators, told to `/metrics`."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from gateway.control.estimate_resets import resets_of
+from gateway.control.answer_lengths import is_forgotten, known_lengths, teach_length
+from gateway.control.estimate_resets import EstimateReset, resets_of
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
+from gateway.fleet.target_stats import TargetStats
 from gateway.request.plan import LearnedEstimates
 from ledger.lengths import AnswerLength
 from ledger.overrides import Override
-from router.estimates import OutputLengths
-from router.estimator_rules import Estimator
+from router.estimator_rules import AGING_S, Estimator
 
 SWEEP_S = 60.0  # from one look at the age of estimates to the next
 
@@ -20,13 +21,20 @@ class HostEstimates:
     """`learned` is what requests use: the host's table, and lengths of the worker's own."""
 
     def __init__(
-        self, run_dir: Path, past: Sequence[AnswerLength], wall_us: Callable[[], int]
+        self,
+        run_dir: Path,
+        past: Sequence[AnswerLength],
+        wall_us: Callable[[], int],
+        experience: TargetStats,
     ) -> None:
         self._table = EstimateTable(run_dir / ESTIMATES_FILE)
         self._past = past
         self._wall_us = wall_us
+        self._experience = experience
         self._reset = 0
-        self.learned = LearnedEstimates(self._table.ratio, known_lengths(past))
+        self._aged_s = wall_us() / 1e6
+        lengths = known_lengths(past, self._aged_s)
+        self.learned = LearnedEstimates(self._table.ratio, lengths, self._table.beside)
 
     def close(self) -> None:
         self._table.close()
@@ -38,18 +46,36 @@ class HostEstimates:
         then are learned again.
         """
         for reset in resets_of(overrides, self._table.reset):
-            self._table.ratio.forget(reset.model, reset.team)
+            if reset.of_texts:
+                self._table.ratio.forget(reset.model, reset.team)
+            if reset.of_targets:
+                self._table.beside.forget(reset.target)
             self._table.reset_to(reset.number)
         for reset in resets_of(overrides, self._reset):
-            self.learned.outputs.forget(reset.model, reset.team)
-            since = [length for length in self._past if reset.covers(length.model, length.team_id)]
-            teach(self.learned.outputs, [past for past in since if past.opened_us >= reset.at_us])
+            if reset.of_targets:
+                self._experience.forget(reset.target)
+            if reset.of_texts:
+                self._relearn(reset)
             self._reset = reset.number
+
+    def _relearn(self, reset: EstimateReset) -> None:
+        self.learned.outputs.forget(reset.model, reset.team)
+        for length in self._past:
+            if reset.covers(length.model, length.team_id) and not is_forgotten(length, reset):
+                teach_length(self.learned.outputs, length)
+
+    def age(self, now_s: float) -> None:
+        """Let every estimator forget what is old; `now_s` is wall clock."""
+        self._table.sweep(now_s)
+        self.learned.outputs.age(now_s)
+        if not 0.0 <= now_s - self._aged_s < AGING_S:
+            self._experience.age(now_s - self._aged_s)
+            self._aged_s = now_s
 
     async def keep(self) -> None:
         """Until cancelled: forget what is old."""
         while True:
-            self._table.sweep(self._wall_us() / 1e6)
+            self.age(self._wall_us() / 1e6)
             await asyncio.sleep(SWEEP_S)
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:
@@ -65,17 +91,18 @@ class HostEstimates:
             found[ratio, "longest_template"] = float(max(row.template_tokens for row in rows))
         if keys:
             found[lengths, "mean"] = mean
+        return found | self._of_targets()
+
+    def _of_targets(self) -> dict[tuple[Estimator, str], float]:
+        rows = list(self._table.beside.rows())
+        overrun, unseen = Estimator.OUTPUT_OVERRUN, Estimator.UNSEEN_OUTPUT
+        beyond = [row.allowance_tokens for row in rows if row.allowance_tokens]
+        rates = [row.tokens_per_s for row in rows if row.tokens_per_s is not None]
+        found = self._experience.statistics()
+        found |= {(overrun, "keys"): float(len(beyond)), (unseen, "keys"): float(len(rates))}
+        if beyond:
+            found[overrun, "most"] = float(max(beyond))
+        if rates:
+            found |= {(unseen, "least"): min(rates), (unseen, "most"): max(rates)}
+            found[unseen, "hiding"] = float(sum(row.hides for row in rows))
         return found
-
-
-def known_lengths(past: Iterable[AnswerLength]) -> OutputLengths:
-    """Return the lengths of past answers: who starts need not promise each request the most."""
-    lengths = OutputLengths()
-    teach(lengths, past)
-    return lengths
-
-
-def teach(lengths: OutputLengths, past: Iterable[AnswerLength]) -> None:
-    for length in past:
-        key = (length.model, length.team_id)
-        lengths.observe(key, length.prompt_tokens, length.output_tokens, cut=length.cut)

@@ -43,7 +43,7 @@ MONEY = {
     "usage": ("ledger/usage.py", "ledger/usage_members.py", "gateway/kinds/kind_usage.py",
               "gateway/request/reported_usage.py", "gateway/request/usage_checks.py"),
     "settle": ("gateway/request/charging.py", "gateway/request/metering.py",
-               "gateway/request/hangups.py", "gateway/request/hidden_output.py",
+               "gateway/request/hangups.py", "router/target_output.py",
                "gateway/request/outcome_evidence.py", "ledger/accounts.py"),
     "holds": ("gateway/request/admission.py", "ledger/budgets/escrow.py",
               "ledger/budgets/client.py", "ledger/writing/fold.py",

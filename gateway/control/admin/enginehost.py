@@ -12,6 +12,7 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import is_held
 from gateway.control.override_changes import OverrideError
 from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_stats import Latencies, latencies_of
 from gateway.fleet.target_views import engine_state
 from gateway.runtime import EngineReplica, Runtime
 from gateway.table_layout import EngineCell, LoadCell
@@ -59,6 +60,11 @@ class EngineHost:
             known = ", ".join(engine.name for engine in self.runtime.engines)
             raise OverrideError(f"there is no engine {name}; there are {known}")
         return found
+
+    def latencies(self) -> list[tuple[str, Latencies]]:
+        """What all workers saw of each API, by its name."""
+        names = self.runtime.layout.apis
+        return [(name, latencies_of(self._board.api_stats(at))) for at, name in enumerate(names)]
 
     def started_us(self, row: int) -> int:
         """When the process that serves was started, by the epoch; 0: it does not say."""

@@ -32,8 +32,9 @@ class EstimatorMetrics:
         )
         self.value = Gauge(
             "breakeven_estimator_value",
-            "What is learned at this moment, over all models and teams of the host: the keys, "
-            "the least, median and most bytes per token, the longest template, the mean output",
+            "What is learned at this moment, over all keys of the host: how many, the least, "
+            "median and most bytes per token, the longest template, the mean output, seconds of "
+            "latency, tokens held beside a limit, tokens a second of unseen output",
             ("estimator", "statistic"),
             registry=registry,
             multiprocess_mode="mostrecent",

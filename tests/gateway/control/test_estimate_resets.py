@@ -35,6 +35,17 @@ def test_the_newest_of_each_counts_in_the_order_of_their_numbers(ledger) -> None
     assert [reset.number for reset in resets_of(overrides(ledger), after=2)] == [3]
 
 
+def test_a_target_is_named_beside_models_and_teams(ledger) -> None:
+    store_reset(ledger, ANN, model=None, team=None, target="p/m")
+    store_reset(ledger, ANN, model=None, team=None)
+    store_reset(ledger, ANN, model="m", team=None)
+    found = resets_of(overrides(ledger))
+    assert [(reset.target, reset.of_texts, reset.of_targets) for reset in found] == [
+        ("p/m", False, True), (None, True, True), (None, True, False),
+    ]  # fmt: skip
+    assert [reset.covers("m", "t") for reset in found] == [False, True, True]
+
+
 @pytest.mark.parametrize(
     ("model", "team", "covered"),
     [(None, None, True), ("m", None, True), (None, "t", True), ("m", "t", True),

@@ -19,7 +19,6 @@ from gateway.fleet.candidates import (
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
-from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
@@ -32,6 +31,7 @@ from router.decide import decide
 from router.prompts import PromptPrefix
 from router.reasons import Reason
 from router.request_kinds import RequestKind
+from router.target_output import TargetOutput
 from router.types import Feature, OutputMoments, Policy, RoutingRequest, TargetHealth
 
 NOW_S = 50.0
@@ -302,10 +302,10 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
 def test_what_a_target_bills_beyond_its_limit_is_held_for(
     board: SharedLoadTable, max_tokens
 ) -> None:
-    overruns = OutputOverruns()
+    beside = TargetOutput()
 
     def bound() -> int:
-        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, overruns=overruns)
+        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, beside=beside)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
         (api,) = found.build(
             [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
@@ -314,7 +314,7 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
         return api.candidate.bound_pusd
 
     before = bound()
-    overruns.observe(target(own=False).name, 500, NOW_S)
+    beside.observe_overrun(target(own=False).name, 500, NOW_S)
     assert bound() - before == 2 * 500 * 600_000
 
 
@@ -524,18 +524,18 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
 
 
 @pytest.mark.parametrize("max_tokens", [100, None])
-@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (10_000, 20_000)])
+@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (4_000, 8_000), (10_000, 16_384)])
 def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
     board: SharedLoadTable, max_tokens, seen, allowance
 ) -> None:
     listed = price()
     terms = msgspec.structs.replace(listed.terms, reasoning_outside=True, reasoning_limit=5_000)
     listed = msgspec.structs.replace(listed, terms=terms)
-    overruns = OutputOverruns()
-    overruns.observe("x/m", seen, NOW_S)
+    beside = TargetOutput()
+    beside.observe_overrun("x/m", seen, NOW_S)
     limits = {"x/m": ModelLimits(16_384, 128_000)}
     (api,) = CandidateBuilder(
-        board, PriceBook([listed]), stale_s=10.0, limits=limits, overruns=overruns
+        board, PriceBook([listed]), stale_s=10.0, limits=limits, beside=beside
     ).build(
         [target(own=False)],
         request(max_tokens),

@@ -1,47 +1,11 @@
-"""What a target bills beyond its limit is held for the next time, and forgotten in the end."""
+"""A price states what is billed beside the limit, and what was seen of it is believed so far."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.fleet.output_overruns import (
-    FORGOTTEN_S,
-    MARGIN,
-    OVERRUN_LIMIT,
-    TARGETS_LIMIT,
-    OutputOverruns,
-    stated_overrun,
-)
+from gateway.fleet.output_overruns import allowed_overrun, stated_overrun
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import PriceTerms, rates_from
-
-
-def test_nothing_is_added_before_anything_was_seen() -> None:
-    overruns = OutputOverruns()
-    assert overruns.allowance("api", 0.0) == 0
-    overruns.observe("api", 500, 0.0)
-    assert overruns.allowance("other", 0.0) == 0
-    assert overruns.allowance("api", 1.0) == MARGIN * 500
-    assert overruns.allowance("api", FORGOTTEN_S) == 0
-
-
-@given(st.lists(st.integers(0, 10**9), min_size=1))
-def test_the_most_counts_within_what_any_model_thinks(tokens: list[int]) -> None:
-    overruns = OutputOverruns()
-    for at_s, count in enumerate(tokens):
-        overruns.observe("api", count, float(at_s))
-    assert overruns.allowance("api", len(tokens)) == min(MARGIN * max(tokens), OVERRUN_LIMIT)
-
-
-def test_the_table_is_bounded_and_keeps_what_was_seen_last() -> None:
-    overruns = OutputOverruns()
-    for number in range(TARGETS_LIMIT + 10):
-        overruns.observe("first", 1, 0.0)
-        overruns.observe(f"t{number}", 1, 0.0)
-    assert overruns.allowance("first", 0.0) == MARGIN
-    assert overruns.allowance(f"t{TARGETS_LIMIT + 9}", 0.0) == MARGIN
-    assert overruns.allowance("t0", 0.0) == 0
-
+from router.target_output import OVERRUN_LIMIT
 
 LIMITS = ModelLimits(64_000, 200_000)
 
@@ -60,3 +24,11 @@ def test_a_price_states_what_is_billed_beside_the_limit(outside, stated, limits,
     rates = rates_from({"input": 1, "output": 1})
     terms = PriceTerms(rates, reasoning_outside=outside, reasoning_limit=stated)
     assert stated_overrun(terms, limits, 150_000) == most
+
+
+@pytest.mark.parametrize(
+    ("seen", "limits", "allowed"),
+    [(500, LIMITS, 500), (200_000, LIMITS, 64_000), (200_000, None, 200_000)],
+)
+def test_a_false_figure_raises_a_hold_by_one_longest_answer_at_most(seen, limits, allowed) -> None:
+    assert allowed_overrun(seen, limits) == allowed

@@ -13,10 +13,10 @@ from backends.ratelimit import Allowance, RateLimitHeaders
 from gateway.clock import Clock
 from gateway.fleet.circuit_breaker import CIRCUIT_FAILURES
 from gateway.fleet.shared_load import SharedLoadTable
-from gateway.fleet.target_stats import RESET_LIMIT_S, RESET_S, TargetStats
+from gateway.fleet.target_stats import FULL, RESET_LIMIT_S, RESET_S, TargetStats
 from gateway.fleet.target_views import LiveApiView
 from gateway.table_layout import API_CELLS, ApiStatsCell, LoadCell, TableLayout
-from router.estimator_rules import ESTIMATORS, Estimator
+from router.estimator_rules import ESTIMATORS, LATENCY_HALF_LIFE_S, Estimator
 
 RULE = ESTIMATORS[Estimator.API_LATENCY]
 
@@ -354,3 +354,50 @@ def test_one_key_shuns_an_engine_for_nobody_and_several_do(
     assert experience.engines.is_shunned(0, IDLE, 1000.0)
     experience.engine(0, ok=True)
     assert not experience.engines.is_shunned(0, IDLE, 1000.0)
+
+
+def test_latencies_fade_in_a_silence_and_are_unknown_in_the_end(
+    board: SharedLoadTable, experience: TargetStats, time: Time
+) -> None:
+    """Red before: what an API took a month ago weighed as much as what it took a minute ago."""
+    for _ in range(round(2 * FULL)):
+        experience.api(0, ttft_s=3.0, tpot_s=0.02, ok=True)
+    before = state(board, time)
+    experience.age(60.0)
+    after = state(board, time)
+    assert after.ttft_median_ms == before.ttft_median_ms
+    assert after.observations == pytest.approx(FULL, rel=0.01)
+    experience.age(5 * LATENCY_HALF_LIFE_S)
+    assert state(board, time).observations == pytest.approx(FULL / 32, rel=0.05)
+    experience.age(6 * LATENCY_HALF_LIFE_S)
+    faded = state(board, time)
+    assert (faded.observations, faded.ttft_median_ms, faded.tpot_median_ms) == (0, None, None)
+
+
+def test_latencies_of_one_target_are_forgotten_and_its_failures_are_not(
+    board: SharedLoadTable, experience: TargetStats, time: Time
+) -> None:
+    for row in range(2):
+        experience.api(row, ttft_s=3.0, tpot_s=0.02, ok=True)
+        experience.record_retry_after(row, 5.0)
+    key = Estimator.API_LATENCY
+    assert experience.statistics() == {
+        (key, "keys"): 2.0, (key, "least"): pytest.approx(3.0), (key, "most"): pytest.approx(3.0),
+    }  # fmt: skip
+    experience.forget("x/m")
+    assert experience.statistics()[key, "keys"] == 1.0
+    assert state(board, time).circuit_open
+    experience.forget(None)
+    assert experience.statistics() == {(key, "keys"): 0.0}
+
+
+def test_a_latency_of_one_second_is_no_unknown_one(
+    board: SharedLoadTable, experience: TargetStats, time: Time
+) -> None:
+    """Red before: its logarithm is 0, and the next answer, however odd, replaced all before it."""
+    for _ in range(30):
+        experience.api(0, ttft_s=1.0, tpot_s=1.0, ok=True)
+    experience.api(0, ttft_s=900.0, tpot_s=900.0, ok=True)
+    known = state(board, time)
+    assert known.ttft_median_ms < 1000 * RULE.step
+    assert known.tpot_median_ms < 1000 * RULE.step

@@ -12,11 +12,11 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge as charge_by
-from gateway.request.hidden_output import HiddenOutput
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TierRates, bound_pusd, rates_from
 from router.request_kinds import RequestKind
+from router.target_output import EndedAnswer, TargetOutput
 from router.token_ratio import TokenRatio
 from router.types import Feature, StepModel
 
@@ -186,13 +186,12 @@ def test_a_stream_that_was_read_to_its_end_without_usage_is_estimated():
 )
 def test_who_stops_is_booked_at_what_was_said_and_may_have_been_thought(members, output, basis):
     """20 tokens in its only second are known; 1 s passed until the client left."""
-    hidden = HiddenOutput()
-    tokens = TokenCounts(output=20)
-    hidden.observe("p/m", tokens, said_bytes=0, first_s=None, duration_s=1.0)
+    beside = TargetOutput()
+    beside.observe("p/m", EndedAnswer(20, 0, 0, None, 1.0), 0.0)
     left = attempt(own=False, price=PRICE, stream=True, events=10, max_tokens=300, members=members)
-    found = charge(left, GONE, hidden=hidden, now_s=11.0)
+    found = charge(left, GONE, beside=beside, now_s=11.0)
     assert (found.tokens.output, found.basis, found.unseen) == (output, basis, False)
-    late = charge(left, GONE, hidden=hidden, now_s=99.0)
+    late = charge(left, GONE, beside=beside, now_s=99.0)
     most = (300, "bound", True) if members else (10, "estimated", False)
     assert (late.tokens.output, late.basis, late.unseen) == most
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.hangups import UnseenTerms, can_think, unseen_output, unseen_tokens
-from gateway.request.hidden_output import HiddenOutput
-from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
+from router.target_output import EndedAnswer, TargetOutput
 from router.types import Feature
 
 GONE = AttemptOutcome("client_gone", 499)
@@ -31,11 +30,10 @@ def attempt(*, goes_on=False, stream=True, members=(), features=(Feature.REASONI
     return SimpleNamespace(plan=plan, step=step, dispatched_s=10.0)
 
 
-def learned(reasoning: int) -> HiddenOutput:
-    hidden = HiddenOutput()
-    tokens = TokenCounts(output=100, reasoning=reasoning)
-    hidden.observe("p/m", tokens, said_bytes=0, first_s=1.0, duration_s=1.0)
-    return hidden
+def learned(reasoning: int) -> TargetOutput:
+    known = TargetOutput()
+    known.observe("p/m", EndedAnswer(100, reasoning, 0, 1.0, 1.0), 0.0)
+    return known
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,7 @@ def test_at_least_what_the_rate_makes_in_the_time_and_more_with_more_time(
     ],
 )
 def test_only_what_our_side_gave_up_is_unseen(outcome, unseen) -> None:
-    assert unseen_output(attempt(goes_on=True), outcome, HiddenOutput(), 12.0) == unseen
+    assert unseen_output(attempt(goes_on=True), outcome, TargetOutput(), 12.0) == unseen
 
 
 def test_the_time_is_that_since_the_dispatch() -> None:
@@ -94,13 +92,13 @@ def test_the_time_is_that_since_the_dispatch() -> None:
 @pytest.mark.parametrize(
     ("changes", "hidden", "thinks"),
     [
-        ({}, HiddenOutput(), False),
+        ({}, TargetOutput(), False),
         ({}, learned(0), False),
         ({}, learned(60), True),
-        ({"members": ["reasoning_effort"]}, HiddenOutput(), True),
-        ({"members": ["thinking"]}, HiddenOutput(), True),
-        ({"rates": {"reasoning": 90}}, HiddenOutput(), True),
-        ({"rates": {"reasoning": 40}}, HiddenOutput(), False),
+        ({"members": ["reasoning_effort"]}, TargetOutput(), True),
+        ({"members": ["thinking"]}, TargetOutput(), True),
+        ({"rates": {"reasoning": 90}}, TargetOutput(), True),
+        ({"rates": {"reasoning": 40}}, TargetOutput(), False),
         ({"members": ["reasoning_effort"], "features": ()}, learned(60), False),
     ],
 )

@@ -13,6 +13,7 @@ from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.rerank import SPEC as RERANK
 from gateway.request.learning import EstimateLearner, not_text, unreported
+from gateway.request.plan import LearnedEstimates
 from ledger.journals.records import TokenCounts
 from router.estimates import OutputLengths
 from router.estimator_rules import Objection
@@ -110,7 +111,7 @@ class Counts:
 
 @pytest.fixture
 def learning():
-    counts, learned = Counts(), SimpleNamespace(ratio=TokenRatio(), outputs=OutputLengths())
+    counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
     learner = EstimateLearner(learned, counts)
 
     def teach(asked, prompt: int, *, output: int = 5, disputed: bool = False):
@@ -168,3 +169,20 @@ def test_each_attempt_is_counted_once_with_its_reason(learning) -> None:
         for objection in (None, Objection.MEDIA, Objection.TOO_MANY, Objection.DISPUTED)
     ]
     assert learning.outputs.moments(("m", "t"), 9).count == 3
+
+
+def test_what_targets_make_beside_their_limits_is_learned_and_counted() -> None:
+    counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
+    learner = EstimateLearner(learned, counts)
+    learner.learn_overrun("p/m", 500, 1.0)
+    step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
+    record = SimpleNamespace(
+        tokens=TokenCounts(output=300, reasoning=280), ttft_us=2_000_000, duration_us=3_000_000,
+        settled_us=1_000_000,
+    )  # fmt: skip
+    outcome = AttemptOutcome("finished", 200)
+    learner.learn_unseen(SimpleNamespace(step=step), outcome, record)
+    beside = learned.beside
+    assert (beside.allowance("p/m"), beside.hides("p/m")) == (1000, True)
+    assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
+    assert counts.seen == [("output_overrun", None), ("unseen_output", None)]

@@ -9,7 +9,6 @@ from prometheus_client import CollectorRegistry
 from gateway.fleet.gap_counts import GAP_BUCKETS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.hidden_output import HiddenOutput
 from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import REFUSED
 from gateway.telemetry.metrics.requests import RequestMetrics
@@ -18,6 +17,7 @@ from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
 from router.reasons import Reason
 from router.request_kinds import RequestKind
+from router.target_output import TargetOutput
 from router.types import OutputMoments, Slo
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
@@ -73,7 +73,7 @@ def parts():
 def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
-    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths, hidden=HiddenOutput())
+    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths, beside=TargetOutput())
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
     )

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.output_overruns import OVERRUN_LIMIT
 from gateway.request.plausible_claims import (
     CONTEXT_UNSTATED,
     SEARCHES_UNSTATED,
@@ -16,6 +15,7 @@ from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
+from router.target_output import OVERRUN_LIMIT
 
 HELD = UsageBounds(choices=2, output=100, told=True, prompt=50)
 LIMITS = ModelLimits(output_tokens=1_000, context_tokens=8_000)

@@ -6,23 +6,36 @@ from math import inf
 import msgspec
 import pytest
 
-from gateway.control.estimate_resets import RESET, SUBJECT
-from gateway.worker.learned_estimates import HostEstimates, known_lengths
+from gateway.clock import Clock
+from gateway.control.answer_lengths import known_lengths
+from gateway.control.estimate_resets import RESET, SUBJECT, TARGET_SUBJECT
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_stats import TargetStats
+from gateway.table_layout import TableLayout
+from gateway.worker.learned_estimates import HostEstimates
 from ledger.lengths import AnswerLength
 from ledger.overrides import DISABLED, Override
-from router.estimator_rules import Estimator
+from router.estimator_rules import ESTIMATORS, LENGTH_HALF_LIFE_S, UNUSED_S, Estimator
 from router.forecast import OUTPUTS_TRUSTED
-from router.token_ratio import UNUSED_S
+from router.target_output import EndedAnswer
 
+TARGET = "openai/chat"
 KEY, OTHER = ("chat", "search"), ("chat", "support")
 
 
 @pytest.fixture
-def start(tmp_path):
+def experience(tmp_path):
+    board = SharedLoadTable(tmp_path / "board", TableLayout(engines=(), apis=(TARGET,), workers=1))
+    yield TargetStats(board, 0, Clock(now_s=lambda: 0.0, wall_us=lambda: 0))
+    board.close()
+
+
+@pytest.fixture
+def start(tmp_path, experience):
     started = []
 
     def make(past=(), wall_us: int = 0) -> HostEstimates:
-        started.append(HostEstimates(tmp_path, past, lambda: wall_us))
+        started.append(HostEstimates(tmp_path, past, lambda: wall_us, experience))
         return started[-1]
 
     yield make
@@ -50,12 +63,12 @@ def test_a_start_knows_the_lengths_of_past_answers() -> None:
     past = [
         AnswerLength("chat", "search", 1000, 200 + n, cut=False) for n in range(OUTPUTS_TRUSTED)
     ]
-    lengths = known_lengths([*past, AnswerLength("chat", "support", 1000, 5, cut=True)])
+    lengths = known_lengths([*past, AnswerLength("chat", "support", 1000, 5, cut=True)], 0.0)
     moments = lengths.moments(KEY, 1000)
     assert moments.count == OUTPUTS_TRUSTED
     assert 200 < moments.p95 < 270
     assert lengths.moments(OTHER, 1000).p95 == inf
-    assert known_lengths([]).moments(KEY, 1000).count == 0
+    assert known_lengths([], 0.0).moments(KEY, 1000).count == 0
 
 
 def test_a_worker_that_starts_knows_what_others_learned(start) -> None:
@@ -111,7 +124,7 @@ async def test_what_is_old_is_dropped_meanwhile(start) -> None:
 def test_values_are_of_all_keys_together(start) -> None:
     estimates = start()
     ratio, lengths = Estimator.BYTES_PER_TOKEN, Estimator.OUTPUT_TOKENS
-    assert estimates.statistics() == {(ratio, "keys"): 0.0, (lengths, "keys"): 0.0}
+    assert estimates.statistics() == {(estimator, "keys"): 0.0 for estimator in Estimator}
     teach(estimates, KEY, OTHER)
     estimates.learned.outputs.observe(KEY, 100, 50)
     assert estimates.statistics() == {
@@ -122,4 +135,73 @@ def test_values_are_of_all_keys_together(start) -> None:
         (ratio, "longest_template"): 64.0,
         (lengths, "keys"): 1.0,
         (lengths, "mean"): 50.0,
+        (Estimator.API_LATENCY, "keys"): 0.0,
+        (Estimator.OUTPUT_OVERRUN, "keys"): 0.0,
+        (Estimator.UNSEEN_OUTPUT, "keys"): 0.0,
     }
+
+
+def learn_all(estimates: HostEstimates, experience: TargetStats) -> None:
+    """Let every registered estimator learn something."""
+    learned = estimates.learned
+    teach(estimates, KEY)
+    for _ in range(60):
+        learned.outputs.observe(KEY, 100, 5000)
+        experience.api(0, ttft_s=9.0, tpot_s=0.5, ok=True)
+    learned.beside.observe_overrun(TARGET, 700, 1.0)
+    learned.beside.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
+
+
+def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
+    told = estimates.statistics()
+    return {estimator: told[estimator, "keys"] for estimator in Estimator}
+
+
+@pytest.mark.parametrize(
+    ("of", "left"),
+    [
+        (order(1), set()),
+        (order(1, model="chat"), {"api_latency", "output_overrun", "unseen_output"}),
+        (Override(1, TARGET_SUBJECT + TARGET, RESET, 50, 50, "ann"),
+         {"bytes_per_token", "output_tokens"}),
+        (Override(1, TARGET_SUBJECT + "other/m", RESET, 50, 50, "ann"), set(Estimator)),
+    ],
+)  # fmt: skip
+def test_every_registered_estimator_is_exported_and_reset(start, experience, of, left) -> None:
+    """Red before: what a target billed or hid was of one worker, and no order reached it."""
+    estimates = start()
+    learn_all(estimates, experience)
+    assert set(ESTIMATORS) == set(Estimator)
+    assert keys_of(estimates) == dict.fromkeys(Estimator, 1.0)
+    estimates.reset([of])
+    assert {estimator for estimator, keys in keys_of(estimates).items() if keys} == left
+
+
+def test_every_registered_estimator_forgets_with_time(start, experience) -> None:
+    """What saw nothing for long knows nothing; steady traffic is not concerned."""
+    estimates = start()
+    learn_all(estimates, experience)
+    estimates.age(0.0)
+    known = estimates.statistics()
+    estimates.age(1.0)
+    assert estimates.statistics() == known
+    for days in range(1, 120):
+        estimates.age(days * 86_400.0)
+    assert keys_of(estimates) == dict.fromkeys(Estimator, 0.0)
+
+
+def test_a_worker_that_starts_holds_for_what_another_saw(start) -> None:
+    start().learned.beside.observe_overrun(TARGET, 700, 1.0)
+    assert start().learned.beside.allowance(TARGET) == 1400
+
+
+def test_old_answers_weigh_less_at_a_start() -> None:
+    week_us = round(LENGTH_HALF_LIFE_S * 1e6)
+    past = [AnswerLength("chat", "search", 100, 500, cut=False, opened_us=0) for _ in range(40)]
+    past += [
+        AnswerLength("chat", "search", 100, 50, cut=False, opened_us=week_us) for _ in range(40)
+    ]
+    lengths = known_lengths(past, LENGTH_HALF_LIFE_S)
+    assert lengths.mean(KEY) == pytest.approx((20 * 500 + 40 * 50) / 60)
+    assert lengths.moments(KEY, 100).count == 60
+    assert known_lengths(past, 3 * LENGTH_HALF_LIFE_S).moments(KEY, 100).count == 15

@@ -26,6 +26,8 @@ def observed(stack) -> float:
 
 
 def test_what_is_learned_is_shown_and_forgotten(stack, operator, patiently) -> None:
+    assert stack.chat("api", max_tokens=3).status_code == 200
+    patiently(lambda: listed(stack, operator))  # so that the reset is seen to be carried out
     stack.post(PATH + "/reset", {}, operator.token)  # other files ask this host, too
     patiently(lambda: listed(stack, operator) == [])
     before = observed(stack)
@@ -67,3 +69,23 @@ def test_it_takes_the_right_to_operate(stack) -> None:
 def test_an_unknown_model_is_refused(stack, operator) -> None:
     answer = stack.post(PATH + "/reset", {"model": "none"}, operator.token)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "model")
+
+
+def test_targets_are_shown_and_forgotten(stack, operator, patiently) -> None:
+    def known(query: str = "") -> list[dict]:
+        answer = stack.get(PATH + "/targets" + query, operator.token)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    assert stack.chat("api", max_tokens=3).status_code == 200
+    (found,) = patiently(lambda: [told for told in known() if told["observations"]])
+    assert found["tokens_per_s"] > 0
+    assert (found["overrun_tokens"], found["hides_reasoning"]) == (0, False)
+    assert known("?target=none/m") == []
+    given = {"target": found["target"], "note": "a lie"}
+    said = stack.post(PATH + "/reset", given, operator.token).json()
+    assert (said["keys"], said["target"], said["team"]) == (1, found["target"], None)
+    patiently(lambda: known() == [])
+    assert (
+        stack.post(PATH + "/reset", given | {"team": "search"}, operator.token).status_code == 400
+    )

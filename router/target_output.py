@@ -1,0 +1,181 @@
+"""What targets make beside what they were told or say: bounds, learned by target.
+
+Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
+answer is held for twice the most of late; a price file may state the same (`reasoning: outside`).
+One honest answer within its limit lowers nothing: what was seen halves in a day.
+
+Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
+given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
+half-life.
+
+State is one row of `router.estimate_rows` for each key, of a target and its provider: the models
+that clients make up at one provider displace that provider's own rows. `now_s` is wall clock.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import ceil
+from typing import Final, NamedTuple
+
+from router.estimate_rows import EstimateRows, Key
+from router.estimator_rules import (
+    AGING_S,
+    OVERRUN_HALF_LIFE_S,
+    UNSEEN_HALF_LIFE_S,
+    UNUSED_S,
+    share_left,
+)
+
+MARGIN = 2  # times the most that was seen
+OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
+RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would be endless
+KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
+LEAST_S = 0.01  # a clock's noise is no time to think in
+TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
+STILL_HIDES = 0.25  # what is left of one answer with hidden thoughts after two half-lives
+SLOTS = 1024
+
+OUTPUT_CELLS: Final = 8
+# The most output beyond a limit, tokens a second, whether it hides; answers, and times.
+_, _, _OVERRUN, _RATE, _HIDES, _COUNT, _SEEN, _AGED = range(OUTPUT_CELLS)
+
+
+class EndedAnswer(NamedTuple):
+    """Output and reasoning in tokens as reported; `first_s`: until a stream's first content."""
+
+    output: int
+    reasoning: int
+    said_bytes: int
+    first_s: float | None
+    duration_s: float
+
+
+class OutputRow(NamedTuple):
+    """One target with all that is known of it; `tokens_per_s` is None where no rate is."""
+
+    slot: int
+    allowance_tokens: int
+    tokens_per_s: float | None
+    hides: bool
+    observations: int
+    seen_s: float
+
+
+class TargetOutput:
+    """Bounds of output. A worker reads at once what another one of its host observed."""
+
+    def __init__(
+        self,
+        cells: "memoryview[float] | None" = None,
+        placed: Callable[[int, Key], None] | None = None,
+    ) -> None:
+        """`cells` and `placed` as `EstimateRows` has them."""
+        slots = SLOTS if cells is None else len(cells) // OUTPUT_CELLS - 1
+        self._rows = EstimateRows(OUTPUT_CELLS, slots, _SEEN, cells, placed)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._rows.close()
+
+    def observe_overrun(self, target: str, tokens: int, now_s: float) -> None:
+        """Take note of an answer that had so many tokens of a choice more than its limit."""
+        view = self._row(target, now_s)
+        view[_OVERRUN] = max(_overrun(view[_OVERRUN]), float(min(tokens, OVERRUN_LIMIT)))
+        view[_SEEN] = now_s
+
+    def allowance(self, target: str) -> int:
+        """Return how many tokens of a choice beside its limit an answer is held for."""
+        view = self._rows.look(_key(target))
+        if view is None:
+            return 0
+        seen = view[_OVERRUN]
+        return _allowance(seen) if seen else 0
+
+    def observe(self, target: str, answer: EndedAnswer, now_s: float) -> None:
+        """Learn how fast the target was, and whether it hid what it made."""
+        view = self._row(target, now_s)
+        rate = answer.output / max(answer.duration_s, LEAST_S)
+        if answer.first_s is not None:
+            told = answer.said_bytes // TEXT_BYTES_PER_TOKEN
+            hidden = min(answer.reasoning, max(0, answer.output - told))
+            if hidden:
+                rate = max(rate, hidden / max(answer.first_s, LEAST_S))
+                view[_HIDES] = 1.0
+        view[_RATE] = min(max(rate, _rate(view[_RATE]) * KEEP), RATE_LIMIT_PER_S)
+        view[_COUNT] += 1.0
+        view[_SEEN] = now_s
+
+    def hides(self, target: str) -> bool:
+        """Whether an answer of this target had reasoning that was not shown."""
+        view = self._rows.look(_key(target))
+        return view is not None and view[_HIDES] > STILL_HIDES
+
+    def tokens_per_s(self, target: str) -> float | None:
+        """Return the fastest rate that was seen lately, `None` before the first answer."""
+        view = self._rows.look(_key(target))
+        return None if view is None or not view[_COUNT] else _rate(view[_RATE])
+
+    def age(self, now_s: float) -> None:
+        """Let every target forget what is old, and drop those that nobody asked for."""
+        for slot, row in self._rows.rows():
+            if now_s - row[_SEEN] >= UNUSED_S:
+                self._rows.clear(slot)
+            elif not 0.0 <= now_s - row[_AGED] < AGING_S:
+                _age(row, now_s)
+                self._rows.write(slot, row)
+
+    def forget(self, target: str | None) -> int:
+        """Drop what is known of a target (None: of all); returns of how many."""
+        return self._rows.forget(target, None)
+
+    def rows(self) -> Iterator[OutputRow]:
+        """Return what is known of every target, in no order."""
+        for slot, row in self._rows.rows():
+            yield OutputRow(
+                slot,
+                _allowance(row[_OVERRUN]),
+                _rate(row[_RATE]) if row[_COUNT] else None,
+                row[_HIDES] > STILL_HIDES,
+                int(row[_COUNT]),
+                row[_SEEN],
+            )
+
+    def _row(self, target: str, now_s: float) -> "memoryview[float]":
+        """Return the target's row, aged, with nothing known where it is new."""
+        view = self._rows.claim(_key(target), (0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
+        if not 0.0 <= now_s - view[_AGED] < AGING_S:
+            row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
+            _age(row, now_s)
+            for cell in range(_OVERRUN, OUTPUT_CELLS):
+                view[cell] = row[cell]
+        return view
+
+
+@lru_cache(maxsize=SLOTS)
+def _key(target: str) -> Key:
+    return target, target.partition("/")[0]
+
+
+def _overrun(cell: float) -> float:
+    """The most that was seen, within the limit whatever the cell holds."""
+    return min(cell, OVERRUN_LIMIT) if cell > 0.0 else 0.0
+
+
+def _allowance(cell: float) -> int:
+    return min(ceil(MARGIN * _overrun(cell)), OVERRUN_LIMIT)
+
+
+def _rate(cell: float) -> float:
+    return min(cell, RATE_LIMIT_PER_S) if cell > 0.0 else 0.0
+
+
+def _age(row: list[float], now_s: float) -> None:
+    """Give back to the prior what age takes. A lower rate would be no bound: it goes as a whole."""
+    age_s = now_s - row[_AGED]
+    row[_OVERRUN] = _overrun(row[_OVERRUN]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
+    if row[_OVERRUN] < 1.0:
+        row[_OVERRUN] = 0.0
+    row[_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
+    if now_s - row[_SEEN] >= UNSEEN_HALF_LIFE_S:
+        row[_RATE] = row[_COUNT] = 0.0
+    row[_AGED] = now_s

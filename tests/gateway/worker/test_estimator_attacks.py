@@ -1,0 +1,153 @@
+"""One key or one upstream that lies as it likes, against every estimator of the registry.
+
+Of each estimator: what others hold is as before, what the attacked one holds is within the stated
+limit, and after a silence or with a reset the prior is back.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.clock import Clock
+from gateway.control.estimate_resets import RESET, SUBJECT
+from gateway.fleet.shared_load import SharedLoadTable
+from gateway.fleet.target_stats import TargetStats
+from gateway.fleet.target_views import LiveApiView
+from gateway.table_layout import TableLayout
+from gateway.worker.learned_estimates import HostEstimates
+from ledger.overrides import Override
+from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, Estimator
+from router.target_output import OVERRUN_LIMIT, RATE_LIMIT_PER_S, EndedAnswer
+from router.token_ratio import LONGEST_TOKEN_BYTES, TEMPLATE_LIMIT, TEMPLATE_TOKENS
+
+TEXT = 10_000
+EVIL, VICTIM = ("chat", "evil"), ("chat", "victim")  # of the same model
+TARGETS = ("evil/m", "honest/m")
+
+whole = st.integers(0, 10**12)
+seconds = st.floats(0.0, 1e6)
+
+
+class Host(NamedTuple):
+    estimates: HostEstimates
+    experience: TargetStats
+    views: list[LiveApiView]
+
+    def held(self, estimator: Estimator, at: int) -> tuple[float | None, ...]:
+        """What a request is held for, or routed by: of the attacked one (0), or of another (1)."""
+        learned, key, target = self.estimates.learned, (EVIL, VICTIM)[at], TARGETS[at]
+        if estimator is Estimator.BYTES_PER_TOKEN:
+            return learned.ratio.estimate(key, TEXT)
+        if estimator is Estimator.OUTPUT_TOKENS:
+            moments = learned.outputs.moments(key, 100)
+            return moments.mean, moments.p95, moments.count
+        if estimator is Estimator.OUTPUT_OVERRUN:
+            return (learned.beside.allowance(target),)
+        if estimator is Estimator.UNSEEN_OUTPUT:
+            return learned.beside.tokens_per_s(target), learned.beside.hides(target)
+        state = self.views[at].snapshot(0.0, 0)
+        return state.ttft_median_ms, state.tpot_median_ms, state.observations
+
+    def observe(self, estimator: Estimator, at: int, told: tuple[int, int, float, float]) -> None:
+        """Let the estimator see an answer of which four figures are whatever its author likes."""
+        learned, key, target = self.estimates.learned, (EVIL, VICTIM)[at], TARGETS[at]
+        size, tokens, first_s, last_s = told
+        if estimator is Estimator.BYTES_PER_TOKEN:
+            learned.ratio.observe(key, size, tokens, 0.0)
+        elif estimator is Estimator.OUTPUT_TOKENS:
+            learned.outputs.observe(key, 100, tokens)
+        elif estimator is Estimator.OUTPUT_OVERRUN:
+            learned.beside.observe_overrun(target, tokens, 0.0)
+        elif estimator is Estimator.UNSEEN_OUTPUT:
+            answer = EndedAnswer(tokens, size, 0, first_s, last_s)
+            learned.beside.observe(target, answer, 0.0)
+        else:
+            self.experience.api(at, ttft_s=first_s, tpot_s=last_s, ok=True)
+
+
+Held = tuple[float | None, ...]
+LIMITS: dict[Estimator, Callable[[Held], bool]] = {
+    Estimator.BYTES_PER_TOKEN: lambda held: (
+        TEXT / LONGEST_TOKEN_BYTES <= held[0] <= held[1] <= TEXT + TEMPLATE_LIMIT
+    ),
+    Estimator.OUTPUT_TOKENS: lambda held: held[0] >= 0.0,  # no hold is made of it
+    Estimator.API_LATENCY: lambda held: held[0] is None or held[0] >= 0.0,  # nor of this
+    Estimator.OUTPUT_OVERRUN: lambda held: 0 <= held[0] <= OVERRUN_LIMIT,
+    Estimator.UNSEEN_OUTPUT: lambda held: held[0] is None or 0.0 <= held[0] <= RATE_LIMIT_PER_S,
+}
+STEPS = {  # of the first figure that is held, for one lie after honest answers
+    Estimator.BYTES_PER_TOKEN: 1.25,
+    Estimator.OUTPUT_TOKENS: LENGTH_STEP,
+    Estimator.API_LATENCY: LATENCY_STEP,
+}
+HONEST = (TEXT, 2500, 1.0, 0.02)
+
+
+def test_every_registered_estimator_is_attacked() -> None:
+    assert set(LIMITS) == set(Estimator)
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory):
+    """Give a host that knows nothing: one that is reset each time, as hypothesis asks for many."""
+    place, numbers = tmp_path_factory.mktemp("host"), count(1)
+    board = SharedLoadTable(place / "board", TableLayout(workers=1, engines=(), apis=TARGETS))
+    experience = TargetStats(board, 0, Clock(now_s=lambda: 0.0, wall_us=lambda: 0))
+    estimates = HostEstimates(place, (), lambda: 0, experience)
+    host = Host(estimates, experience, [LiveApiView(board, row) for row in range(2)])
+
+    def fresh() -> Host:
+        estimates.reset([Override(next(numbers), SUBJECT + "[null,null]", RESET, 0, 0, "ann")])
+        return host
+
+    yield fresh
+    estimates.close()
+    board.close()
+
+
+@pytest.mark.parametrize("estimator", Estimator)
+@settings(max_examples=25, deadline=None)
+@given(lies=st.lists(st.tuples(whole, whole, seconds, seconds), min_size=1, max_size=60))
+def test_lies_stay_with_whose_they_are_and_within_the_limit(make, estimator, lies) -> None:
+    host = make()
+    prior = host.held(estimator, 0)
+    for _ in range(30):
+        host.observe(estimator, 1, HONEST)
+    before = host.held(estimator, 1)
+    for lie in lies:
+        host.observe(estimator, 0, lie)
+        assert LIMITS[estimator](host.held(estimator, 0))
+    assert host.held(estimator, 1) == before
+    make()
+    assert host.held(estimator, 0) == host.held(estimator, 1) == prior
+
+
+@pytest.mark.parametrize("estimator", STEPS)
+@settings(max_examples=25, deadline=None)
+@given(lie=st.tuples(whole, whole, seconds, seconds))
+def test_one_lie_moves_an_estimate_by_its_step(make, estimator, lie) -> None:
+    host = make()
+    for _ in range(30):
+        host.observe(estimator, 0, HONEST)
+    before = host.held(estimator, 0)[0]
+    host.observe(estimator, 0, lie)
+    after = host.held(estimator, 0)[0]
+    slack = TEMPLATE_TOKENS + 1 if estimator is Estimator.BYTES_PER_TOKEN else 1e-6
+    assert before / STEPS[estimator] - slack <= after <= before * STEPS[estimator] + slack
+
+
+@pytest.mark.parametrize("estimator", Estimator)
+def test_a_silence_brings_the_prior_back(make, estimator) -> None:
+    host = make()
+    prior = host.held(estimator, 0)
+    for _ in range(200):
+        host.observe(estimator, 0, (TEXT, TEXT, 900.0, 9.0))
+    assert host.held(estimator, 0) != prior
+    for days in range(100):
+        host.estimates.age(days * DAY_S)
+    host.estimates.age(0.0)
+    assert host.held(estimator, 0) == prior

@@ -1,0 +1,156 @@
+"""What targets make beside their limits: raised at once, bounded, faded, of the target alone."""
+
+import struct
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from router.estimator_rules import (
+    AGING_S,
+    OVERRUN_HALF_LIFE_S,
+    UNSEEN_HALF_LIFE_S,
+    UNUSED_S,
+)
+from router.target_output import (
+    MARGIN,
+    OUTPUT_CELLS,
+    OVERRUN_LIMIT,
+    RATE_LIMIT_PER_S,
+    SLOTS,
+    EndedAnswer,
+    TargetOutput,
+)
+
+counts = st.integers(0, 10**9)
+seconds = st.floats(0, 10**6)
+DAYS = OVERRUN_HALF_LIFE_S
+
+
+def observed(output: int, reasoning: int = 0, *, said=0, first_s=1.0, duration_s=10.0, known=None):
+    beside = known or TargetOutput()
+    beside.observe("p/m", EndedAnswer(output, reasoning, said, first_s, duration_s), 0.0)
+    return beside
+
+
+@pytest.mark.parametrize(
+    ("beside", "hides", "rate"),
+    [
+        (observed(100, said=500), False, 10.0),
+        (observed(1100, 1000, said=500, first_s=2.0), True, (1100 - 250) / 2.0),
+        (observed(1100, 1000, said=5500), False, 110.0),  # its reasoning was shown
+        (observed(1100, 1000, first_s=None, duration_s=11.0), False, 100.0),  # in one piece
+        (observed(10**9, 10**9, first_s=0.0), True, RATE_LIMIT_PER_S),
+    ],
+)
+def test_the_rate_is_of_what_was_hidden_or_of_all(beside, hides, rate) -> None:
+    assert beside.hides("p/m") is hides
+    assert beside.tokens_per_s("p/m") == pytest.approx(rate)
+    assert (beside.hides("p/x"), beside.tokens_per_s("p/x")) == (False, None)
+
+
+def test_a_fast_answer_is_remembered_and_fades() -> None:
+    beside = observed(1000)
+    observed(10, known=beside)
+    assert beside.tokens_per_s("p/m") == pytest.approx(99.0)
+    for _ in range(1000):
+        observed(10, known=beside)
+    assert beside.tokens_per_s("p/m") == pytest.approx(1.0)
+
+
+@given(counts, counts, counts, st.none() | seconds, seconds)
+def test_whatever_is_reported_the_rate_is_bounded(output, reasoning, said, first_s, duration_s):
+    beside = observed(output, reasoning, said=said, first_s=first_s, duration_s=duration_s)
+    assert 0.0 <= beside.tokens_per_s("p/m") <= RATE_LIMIT_PER_S
+
+
+def test_nothing_is_added_before_anything_was_seen() -> None:
+    beside = TargetOutput()
+    assert beside.allowance("p/m") == 0
+    beside.observe_overrun("p/m", 500, 0.0)
+    assert (beside.allowance("p/m"), beside.allowance("p/x")) == (MARGIN * 500, 0)
+    assert (beside.hides("p/m"), beside.tokens_per_s("p/m")) == (False, None)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1))
+def test_the_most_counts_within_what_any_model_thinks(tokens: list[int]) -> None:
+    beside = TargetOutput(memory())
+    for count in tokens:
+        beside.observe_overrun("p/m", count, 1.0)
+    assert beside.allowance("p/m") == min(MARGIN * max(tokens), OVERRUN_LIMIT)
+
+
+def memory(slots: int = 16) -> "memoryview[float]":
+    return memoryview(array("d", bytes(8 * OUTPUT_CELLS * (slots + 1))))
+
+
+def test_another_process_holds_for_it_with_its_next_request() -> None:
+    """Red before: what one worker saw raised the bound of that worker alone."""
+    cells = memory()
+    one, two = TargetOutput(cells), TargetOutput(cells)
+    assert two.allowance("p/m") == 0
+    one.observe_overrun("p/m", 500, 1.0)
+    assert two.allowance("p/m") == MARGIN * 500
+    two.observe_overrun("p/m", 700, 1.0)
+    assert one.allowance("p/m") == MARGIN * 700
+    assert one.forget("p/m") == 1
+    assert two.allowance("p/m") == 0
+    one.observe_overrun("p/m", 500, 1.0)
+    assert two.allowance("p/m") == MARGIN * 500
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_an_overrun_halves_in_a_day_and_the_next_is_held_for_at_once(swept) -> None:
+    beside = TargetOutput(memory())
+    beside.observe_overrun("p/m", 10**9, 0.0)
+    for day in range(1, 8):
+        if swept:
+            for hour in range(1, 25):
+                beside.age((day - 1) * DAYS + hour * AGING_S)
+        else:
+            beside.age(day * DAYS)
+        assert beside.allowance("p/m") <= 2 * OVERRUN_LIMIT / 2**day + 1
+        assert beside.allowance("p/m") >= OVERRUN_LIMIT / 2**day  # an honest one is covered
+    assert beside.allowance("p/m") < 0.02 * OVERRUN_LIMIT
+    beside.observe_overrun("p/m", 5000, 7 * DAYS)
+    assert beside.allowance("p/m") == MARGIN * 5000
+
+
+def test_what_was_silent_is_unknown_again() -> None:
+    beside = observed(1000, 1000)
+    beside.age(UNSEEN_HALF_LIFE_S)
+    assert (beside.tokens_per_s("p/m"), beside.hides("p/m")) == (None, True)
+    beside.age(2 * UNSEEN_HALF_LIFE_S)
+    assert not beside.hides("p/m")
+    beside.age(UNUSED_S)
+    assert list(beside.rows()) == []
+
+
+def test_a_provider_that_makes_up_models_displaces_its_own() -> None:
+    """What is held for at others stays, as far as their places are not all of one provider's."""
+    beside = TargetOutput()
+    beside.observe_overrun("honest/m", 500, 0.0)
+    for number in range(4 * SLOTS):
+        beside.observe_overrun(f"wild/{number}", 1, 1.0 + number)
+    assert beside.allowance(f"wild/{4 * SLOTS - 1}") == MARGIN
+    assert beside.allowance("honest/m") == MARGIN * 500
+    assert len(list(beside.rows())) <= SLOTS
+
+
+@given(
+    st.lists(st.binary(min_size=8, max_size=8), min_size=6, max_size=6),
+    st.floats(0.0, 1e12),
+)
+def test_whatever_a_row_holds_the_limits_hold(cells, now_s) -> None:
+    held = memory()
+    beside = TargetOutput(held)
+    beside.observe_overrun("p/m", 1, 0.0)
+    (row,) = beside.rows()
+    start = (row.slot + 1) * OUTPUT_CELLS
+    for cell, raw in enumerate(cells[:4], start + 2):
+        held[cell] = struct.unpack("d", raw)[0]
+    assert 0 <= beside.allowance("p/m") <= OVERRUN_LIMIT
+    assert 0.0 <= (beside.tokens_per_s("p/m") or 0.0) <= RATE_LIMIT_PER_S
+    beside.age(now_s)
+    assert 0 <= beside.allowance("p/m") <= OVERRUN_LIMIT
