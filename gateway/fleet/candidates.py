@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from gateway.clock import Clock
+from gateway.fleet import prompt_bound
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
@@ -19,17 +20,18 @@ from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
+from gateway.kinds.prompt_media import PromptMedia
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
-from ledger.prices.modellimits import ModelLimits
+from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN, counted_tokens
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
-API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
+API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
 _HEALTHY = TargetHealth.HEALTHY
 
@@ -48,6 +50,12 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     unlimited: tuple[str, ...] = ()
     unlisted_tier: str = ""  # that the request asks for, and the price does not list
     limits: ModelLimits | None = None  # of the model, where they are stated
+    prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
+
+    def prompt_bound(self, request: RoutingRequest) -> int:
+        """The most tokens that the target can count for the prompt."""
+        own = self.prompt_tokens_bound
+        return request.prompt_tokens_bound if own is None else own
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -70,6 +78,7 @@ class _RequestTerms(msgspec.Struct, frozen=True):
     units: KindUnits | None  # that quotes know nothing of: searches, seconds
     avoided_pusd: int
     now_s: float
+    prompt_media: PromptMedia | None
 
 
 class CandidateBuilder:
@@ -105,7 +114,7 @@ class CandidateBuilder:
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
 
-    def build(
+    def build(  # noqa: PLR0913  (the money and the media are of this request alone)
         self,
         targets: Sequence[Target],
         request: RoutingRequest,
@@ -114,10 +123,12 @@ class CandidateBuilder:
         rooms_pusd: Sequence[int | None],
         ceiling_pusd: int | None,
         clock: Clock,
+        media: PromptMedia | None = None,
     ) -> tuple[CandidateSnapshot, ...]:
         """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
 
-        Both shorten the answer to a request that sets no limit itself.
+        Both shorten the answer to a request that sets no limit itself. `media`: what the prompt has
+        beside text.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
         compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
@@ -134,6 +145,7 @@ class CandidateBuilder:
             units,
             min(costs, default=0),
             clock.now_s(),
+            media,
         )
         frozen = tuple(
             [
@@ -196,10 +208,13 @@ class CandidateBuilder:
                 state = replace(state, prefix_hit_tokens=trusted)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
+        bounded = prompt_bound.at_target(
+            request, asked.prompt_media, rule="", context=known or None
+        )
         open_end = None
         if request.max_tokens is None:
             open_end = OutputCapRule(
-                partial(own_bound_pusd, target, state, request),
+                partial(own_bound_pusd, target, state, bounded),
                 limit_tokens=max(1, context - likely_prompt_tokens(request)),
                 unasked_tokens=context,
             )
@@ -212,7 +227,7 @@ class CandidateBuilder:
             context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
             True,  # internal; all by place, as names cost as much again
             0,
-            own_bound_pusd(target, state, request, asked.output),
+            own_bound_pusd(target, state, bounded, asked.output),
             asked.avoided_pusd,
             room,
             target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word
@@ -223,7 +238,14 @@ class CandidateBuilder:
             top,
             spread,
         )
-        return CandidateSnapshot(target, None, candidate, open_end, cached)
+        return CandidateSnapshot(
+            target,
+            None,
+            candidate,
+            open_end,
+            cached,
+            prompt_tokens_bound=bounded.prompt_tokens_bound,
+        )
 
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
@@ -237,6 +259,10 @@ class CandidateBuilder:
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
+            context = prompt_bound.stated_context(limits, target.context_tokens)
+            request = prompt_bound.at_target(
+                request, asked.prompt_media, rule=quote.picture_rule, context=context
+            )
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
@@ -278,7 +304,7 @@ class CandidateBuilder:
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
-            limits=limits,
+            limits=limits, prompt_tokens_bound=request.prompt_tokens_bound,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

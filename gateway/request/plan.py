@@ -13,7 +13,6 @@ import msgspec
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.fleet.candidates import (
-    API_CONTEXT_TOKENS,
     CandidateBuilder,
     CandidateSnapshot,
 )
@@ -23,6 +22,7 @@ from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
@@ -31,6 +31,7 @@ from gateway.request.hidden_output import HiddenOutput
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
+from ledger.prices.modellimits import CONTEXT_UNSTATED
 from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.reasons import Reason
@@ -258,6 +259,7 @@ class RoutePlanner:
             rooms_pusd=route.rooms.pusd(),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
+            media=self._media(asked, route),
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         policy = rule.priced(frozen)
@@ -295,12 +297,32 @@ class RoutePlanner:
         # An address has hardly any bytes, nor has a plain picture.
         bound += asked.media_parts * self._picture_tokens + asked.sound_tokens_bound
         if asked.files:
-            bound = max(bound, API_CONTEXT_TOKENS)  # more than any model takes
+            bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
+        if asked.pictures:  # their data are no text
+            text_bytes = asked.prompt_bytes - asked.picture_bytes
+            estimate = self._learned.ratio.estimate(route.learning_key, text_bytes)[0]
+            estimate += sum(
+                min(_likely_tokens(size), self._picture_tokens) for size in asked.pictures
+            )
         estimate += asked.sound_tokens
         if asked.extent is None:
             return estimate, bound
         heard, heard_bound = sound_tokens(asked.extent)
         return estimate + heard, bound + heard_bound
+
+    def _media(self, asked: InferenceRequest, route: RouteContext) -> PromptMedia | None:
+        """What each target's own bound of the prompt needs; None of a text, as nearly always."""
+        if not (asked.media_parts or asked.files):
+            return None
+        text_bytes = asked.prompt_bytes - asked.picture_bytes
+        text_bound = self._learned.ratio.estimate(route.learning_key, text_bytes)[1]
+        return PromptMedia(
+            text_bound + asked.sound_tokens_bound,
+            asked.pictures,
+            asked.media_parts - len(asked.pictures),
+            self._picture_tokens,
+            asked.files,
+        )
 
     def _request(
         self,
@@ -376,6 +398,11 @@ def _pack_decision(request: RoutingRequest, policy: Policy, decision: Decision) 
 def session_key(model: str, identity: Identity, session: str) -> str:
     """A session belongs to a team and a model: nobody can ride on another team's stickiness."""
     return f"{identity.team_id}\x00{model}\x00{session}"
+
+
+def _likely_tokens(size: PictureSize) -> int:
+    """Tokens of a picture where no target is looked at: by its area, as most vendors count."""
+    return min(85 + size.width * size.height // 750, 1_600)
 
 
 def _furthest(verdict: Verdict) -> tuple[bool, bool, float]:

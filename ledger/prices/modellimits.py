@@ -13,6 +13,7 @@ import msgspec
 from ledger.prices.bundled import MAP_FILE, MODES, normalised
 
 LIMIT_TOKENS = 10_000_000  # beyond any model's; larger numbers in the map are no limits
+CONTEXT_UNSTATED = 1_000_000  # tokens that a prompt has at most where nobody states a context
 
 _Number = int | float | str | None
 

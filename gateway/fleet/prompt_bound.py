@@ -1,0 +1,72 @@
+"""The most tokens that one target can count for a prompt: the only place that says so.
+
+A target that states its context refuses a longer prompt, so the context bounds every prompt of one
+call: text, files that the target opens, and pictures. Pictures of known size are bounded by the
+target's rule, where its price names one or its model has a published one.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from gateway.kinds import KINDS
+from gateway.kinds.prompt_media import PromptMedia
+from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS, ModelLimits
+from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
+from router.request_kinds import RequestKind
+from router.types import Feature, RoutingRequest
+
+_CHAT: Final = RequestKind.CHAT
+_HOSTED: Final = Feature.HOSTED_TOOLS
+
+
+def stated_context(limits: ModelLimits | None, configured: int | None) -> int | None:
+    """Return the most tokens that a prompt can have at an API, None where nobody states it.
+
+    `configured` may be less than the provider takes, and a list may be older than its model.
+    """
+    known = limits.context_tokens if limits is not None else 0
+    if known >= LIMIT_TOKENS:  # the list states none
+        known = 0
+    return max(known, configured or 0) or None
+
+
+def at_target(
+    request: RoutingRequest, media: PromptMedia | None, *, rule: str, context: int | None
+) -> RoutingRequest:
+    """Return the request with the prompt's bound of one target; most times the request itself.
+
+    `rule`: how the target counts pictures, "" where nobody knows; `context`: in tokens.
+    """
+    bound = request.prompt_tokens_bound
+    if media is None and (context is None or bound <= context):
+        return request
+    if media is not None:
+        bound = _media_bound(bound, media, rule, context)
+    if context is not None:
+        bound = min(bound, _most_read(request, context) or bound)
+    return replace(request, prompt_tokens_bound=bound)
+
+
+def _media_bound(bound: int, media: PromptMedia, rule: str, context: int | None) -> int:
+    if rule:
+        each = max(media.stated, most_picture_tokens(rule))
+        bound = media.text_bound + media.others * each
+        pictures = sum(
+            picture_tokens(rule, size.width, size.height, detail=size.detail)
+            for size in media.pictures
+        )
+        bound += min(pictures, LIMIT_TOKENS)  # more than any context; prices take no more
+    if media.files:
+        bound = max(bound, context or CONTEXT_UNSTATED)
+    return bound
+
+
+def _most_read(request: RoutingRequest, context: int) -> int | None:
+    """Tokens of all prompts of a request; None where a target may read more than it is sent.
+
+    Tools that run at a provider send it their results in further calls. Of other kinds than chat
+    each choice may have a prompt of its own, and what is counted in units has no conversation.
+    """
+    if _HOSTED in request.features or KINDS[request.kind].units is not None:
+        return None
+    return context if request.kind is _CHAT else context * request.n

@@ -1,0 +1,25 @@
+"""What is known of a prompt's parts beside text, so that each target's bound can be found."""
+
+from typing import NamedTuple
+
+
+class PictureSize(NamedTuple):
+    """A picture of a prompt in pixels, with the detail that its request asks for ("": none)."""
+
+    width: int
+    height: int
+    detail: str = ""
+
+
+class PromptMedia(NamedTuple):
+    """Pictures of known size, `others` (pictures and films), and files that a target opens.
+
+    `text_bound`: tokens of the prompt at most, without the data of `pictures`; `stated`: tokens
+    that the configuration states for a picture.
+    """
+
+    text_bound: int
+    pictures: tuple[PictureSize, ...]
+    others: int
+    stated: int
+    files: int
