@@ -268,6 +268,8 @@ class CandidateBuilder:
             if price.terms.reasoning_outside:
                 stated = stated_overrun(price.terms, limits, likely_prompt_tokens(request))
                 allowance = max(allowance, stated)
+            if asked.prompt_media is not None:
+                allowance += asked.prompt_media.predicted
             if request.service_tier and not lists_tier(price, request.service_tier):
                 unlisted = request.service_tier
             if asked.units is None:

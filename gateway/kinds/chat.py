@@ -41,6 +41,10 @@ from gateway.sound.sound_decoder import SoundLengths
 from router.request_kinds import RequestKind
 from router.types import Feature
 
+# Gemini's words for what an answer may be of, and for its voice: any kind of output may come.
+MODALITIES: Final = frozenset(
+    ("response_modalities", "responseModalities", "speech_config", "speechConfig")
+)
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
@@ -58,6 +62,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     is_plain = is_text(prompt)
     request_size.check(members, b"" if is_plain else prompt)
     request_checks.check(members)
+    request_checks.refuse_nested(members)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     media = NO_FEATURES if is_plain else media_of(prompt)
@@ -85,7 +90,9 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         has_sound=parts.sound or _asks_for_sound(members, modalities),
         text_prompt=not parts.sound,
         files=parts.files,
-        without_pictures=modalities is not None and "image" not in modalities,
+        without_pictures=modalities is not None
+        and "image" not in modalities
+        and MODALITIES.isdisjoint(members),
     )
 
 
@@ -101,7 +108,9 @@ def _modalities(members: Members) -> frozenset[str] | None:
 
 def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool:
     """Whether the answer may be spoken; `audio` states the voice of what is said."""
-    return "audio" in members or (modalities is not None and "audio" in modalities)
+    if "audio" in members or (modalities is not None and "audio" in modalities):
+        return True
+    return not MODALITIES.isdisjoint(members)
 
 
 def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[Feature]:

@@ -17,6 +17,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.picture_size import read_pixels
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.prompt_media import PictureSize
+from gateway.kinds.prompt_parts import once
 
 _DATA: Final = b"data:image/"
 _MARK: Final = ";base64,"
@@ -45,7 +46,7 @@ async def measure_pictures(request: InferenceRequest) -> InferenceRequest:
 def _measure(messages: bytes) -> list[tuple[PictureSize, int]]:
     """Each picture's size, and the bytes of its data in the conversation."""
     try:
-        decoded = json.loads(messages, object_pairs_hook=_once)
+        decoded = json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return []
     found = []
@@ -57,14 +58,6 @@ def _measure(messages: bytes) -> list[tuple[PictureSize, int]]:
         if pixels is not None:
             found.append((PictureSize(pixels.width, pixels.height, detail), len(data)))
     return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises `ValueError` where a name stands twice: which counts nobody knows."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError
-    return made
 
 
 def _picture_data(messages: Any) -> Iterator[tuple[str, str]]:

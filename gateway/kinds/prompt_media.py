@@ -14,6 +14,8 @@ class PictureSize(NamedTuple):
 class PromptMedia(NamedTuple):
     """Pictures of known size, `others` (pictures and films), and files that a target opens.
 
+    `predicted`: tokens of the answer's forecast (`prediction`): those that are rejected are charged
+    as output of each choice, beside what is said.
     `text_bound`: tokens of the prompt at most, without the data of `pictures`; `stated`: tokens
     that the configuration states for a picture.
     """
@@ -23,3 +25,4 @@ class PromptMedia(NamedTuple):
     others: int
     stated: int
     files: int
+    predicted: int = 0

@@ -312,7 +312,8 @@ class RoutePlanner:
 
     def _media(self, asked: InferenceRequest, route: RouteContext) -> PromptMedia | None:
         """What each target's own bound of the prompt needs; None of a text, as nearly always."""
-        if not (asked.media_parts or asked.files):
+        forecast = asked.members.get("prediction")
+        if not (asked.media_parts or asked.files or forecast):
             return None
         text_bytes = asked.prompt_bytes - asked.picture_bytes
         text_bound = self._learned.ratio.estimate(route.learning_key, text_bytes)[1]
@@ -322,6 +323,7 @@ class RoutePlanner:
             asked.media_parts - len(asked.pictures),
             self._picture_tokens,
             asked.files,
+            0 if forecast is None else len(bytes(forecast)),
         )
 
     def _request(

@@ -176,9 +176,9 @@ def _is_outside(row: Mapping[str, object]) -> bool:
 
 def _image_rule(row: Mapping[str, object]) -> str:
     rule = row.get("image_tokens", "")
-    if rule != "" and rule not in RULES:
+    if not isinstance(rule, str) or (rule and rule not in RULES):
         raise PriceError(f"image_tokens: {rule!r} is none of {', '.join(RULES)}")
-    return str(rule)
+    return rule
 
 
 def _over(base: Mapping[str, int], stated: object) -> TokenRates:

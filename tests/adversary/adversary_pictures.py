@@ -53,8 +53,9 @@ def pictured(draw: Any, rule: str, text_calls: Any) -> AdversaryCall:
         {"type": "image_url", "image_url": {"url": png(*size), "detail": detail}} for size in sides
     ]
     read = sum(picture_tokens(rule, *size, detail=detail) for size in sides)
-    if draw(st.booleans()):  # by its address: of any size that its rule knows
-        parts.append({"type": "image_url", "image_url": {"url": "https://a.example/b.png"}})
+    if draw(st.booleans()):  # in a format that is not read here: of any size that its rule knows
+        unread = {"type": "image_url", "image_url": {"url": "data:image/avif;base64,AAAA"}}
+        parts.append(unread)
         read += most_picture_tokens(rule) or draw(st.integers(1, 5_000))
     asked = {**body, "messages": [{"role": "user", "content": parts}]}
     seen = msgspec.structs.replace(one, input=one.input + read)
