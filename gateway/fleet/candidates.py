@@ -11,12 +11,12 @@ from functools import partial
 import msgspec
 
 from gateway.clock import Clock
-from gateway.fleet import prompt_bound
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
 from gateway.fleet.output_overruns import OutputOverruns, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
@@ -27,7 +27,7 @@ from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_ti
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
-from router.filters import CONTEXT_MARGIN, counted_tokens
+from router.filters import counted_tokens
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
@@ -44,7 +44,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     candidate: Candidate
     open_end: OutputCapRule | None = None  # of a request without `max_tokens`
     prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
-    allowance_tokens: int = 0  # of each choice, beside its limit: its target was seen to bill them
+    allowance_tokens: int = 0  # of each choice, that may be billed beside its limit
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
@@ -79,6 +79,7 @@ class _RequestTerms(msgspec.Struct, frozen=True):
     avoided_pusd: int
     now_s: float
     prompt_media: PromptMedia | None
+    predicted: int  # tokens of a forecast, which are output where they are rejected
 
 
 class CandidateBuilder:
@@ -127,8 +128,7 @@ class CandidateBuilder:
     ) -> tuple[CandidateSnapshot, ...]:
         """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
 
-        Both shorten the answer to a request that sets no limit itself. `media`: what the prompt has
-        beside text.
+        Both shorten an answer without a limit of its own. `media`: what a prompt has beside text.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
         compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
@@ -146,6 +146,7 @@ class CandidateBuilder:
             min(costs, default=0),
             clock.now_s(),
             media,
+            0 if media is None else media.predicted,
         )
         frozen = tuple(
             [
@@ -208,13 +209,11 @@ class CandidateBuilder:
                 state = replace(state, prefix_hit_tokens=trusted)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
-        bounded = prompt_bound.at_target(
-            request, asked.prompt_media, rule="", context=known or None
-        )
+        request = at_engine(request, asked.prompt_media, known)
         open_end = None
         if request.max_tokens is None:
             open_end = OutputCapRule(
-                partial(own_bound_pusd, target, state, bounded),
+                partial(own_bound_pusd, target, state, request),
                 limit_tokens=max(1, context - likely_prompt_tokens(request)),
                 unasked_tokens=context,
             )
@@ -227,7 +226,7 @@ class CandidateBuilder:
             context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
             True,  # internal; all by place, as names cost as much again
             0,
-            own_bound_pusd(target, state, bounded, asked.output),
+            own_bound_pusd(target, state, request, asked.output),
             asked.avoided_pusd,
             room,
             target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word
@@ -244,7 +243,7 @@ class CandidateBuilder:
             candidate,
             open_end,
             cached,
-            prompt_tokens_bound=bounded.prompt_tokens_bound,
+            prompt_tokens_bound=request.prompt_tokens_bound,
         )
 
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
@@ -259,17 +258,13 @@ class CandidateBuilder:
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
-            context = prompt_bound.stated_context(limits, target.context_tokens)
-            request = prompt_bound.at_target(
-                request, asked.prompt_media, rule=quote.picture_rule, context=context
-            )
+            request = at_api(request, asked.prompt_media, quote, target.context_tokens)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
                 stated = stated_overrun(price.terms, limits, likely_prompt_tokens(request))
                 allowance = max(allowance, stated)
-            if asked.prompt_media is not None:
-                allowance += asked.prompt_media.predicted
+            allowance += asked.predicted
             if request.service_tier and not lists_tier(price, request.service_tier):
                 unlisted = request.service_tier
             if asked.units is None:
@@ -350,11 +345,6 @@ def expected_tokens(request: RoutingRequest) -> TokenCounts:
 def output_bound(request: RoutingRequest) -> int:
     """The most output tokens one choice may produce, where no target is looked at."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def likely_prompt_tokens(request: RoutingRequest) -> int:
-    """The prompt with room for the estimate's error, as the filter of the context counts it."""
-    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
 
 
 def media_of(request: RoutingRequest) -> ReachableMedia:

@@ -5,13 +5,16 @@ call: text, files that the target opens, and pictures. Pictures of known size ar
 target's rule, where its price names one or its model has a published one.
 """
 
+import math
 from dataclasses import replace
 from typing import Final
 
 from gateway.kinds import KINDS
 from gateway.kinds.prompt_media import PromptMedia
-from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS, ModelLimits
+from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS
 from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
+from ledger.prices.quotes import PriceQuote
+from router.filters import CONTEXT_MARGIN
 from router.request_kinds import RequestKind
 from router.types import Feature, RoutingRequest
 
@@ -19,27 +22,42 @@ _CHAT: Final = RequestKind.CHAT
 _HOSTED: Final = Feature.HOSTED_TOOLS
 
 
-def stated_context(limits: ModelLimits | None, configured: int | None) -> int | None:
-    """Return the most tokens that a prompt can have at an API, None where nobody states it.
-
-    `configured` may be less than the provider takes, and a list may be older than its model.
-    """
-    known = limits.context_tokens if limits is not None else 0
-    if known >= LIMIT_TOKENS:  # the list states none
-        known = 0
-    return max(known, configured or 0) or None
-
-
-def at_target(
-    request: RoutingRequest, media: PromptMedia | None, *, rule: str, context: int | None
+def at_api(
+    request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, configured: int | None
 ) -> RoutingRequest:
-    """Return the request with the prompt's bound of one target; most times the request itself.
+    """Return the request with the prompt's bound at an API; most times the request itself.
 
-    `rule`: how the target counts pictures, "" where nobody knows; `context`: in tokens.
+    `configured`: the target's context in tokens. It may be less than the provider takes, and a list
+    may be older than its model: the larger of the two bounds a prompt.
     """
-    bound = request.prompt_tokens_bound
-    if media is None and (context is None or bound <= context):
+    known = quote.context_tokens or configured or LIMIT_TOKENS
+    if media is None and request.prompt_tokens_bound <= known:
         return request
+    context = max(quote.context_tokens, configured or 0)
+    return _at_target(request, media, quote.picture_rule, context or None)
+
+
+def at_engine(
+    request: RoutingRequest, media: PromptMedia | None, context: int | None
+) -> RoutingRequest:
+    """Return the request with the prompt's bound at an own engine; most times the request itself.
+
+    `context` in tokens is None or 0 where nobody knows it.
+    """
+    if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
+        return request
+    return _at_target(request, media, "", context or None)
+
+
+def likely_prompt_tokens(request: RoutingRequest) -> int:
+    """The prompt with room for the estimate's error, as the filter of the context counts it."""
+    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
+
+
+def _at_target(
+    request: RoutingRequest, media: PromptMedia | None, rule: str, context: int | None
+) -> RoutingRequest:
+    bound = request.prompt_tokens_bound
     if media is not None:
         bound = _media_bound(bound, media, rule, context)
     if context is not None:

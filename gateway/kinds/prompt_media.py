@@ -26,3 +26,8 @@ class PromptMedia(NamedTuple):
     stated: int
     files: int
     predicted: int = 0
+
+
+def likely_tokens(pictures: tuple[PictureSize, ...], stated: int) -> int:
+    """Return an estimate where no target is looked at: by the area, as most vendors count."""
+    return sum(min(85 + size.width * size.height // 750, 1_600, stated) for size in pictures)

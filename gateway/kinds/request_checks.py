@@ -103,7 +103,7 @@ def refuse_nested(members: Members) -> None:
 
     LiteLLM and others hand such objects on, and a target may read its own words inside.
     """
-    if members.keys() <= TEXT_MEMBERS:
+    if TEXT_MEMBERS.issuperset(members):
         return
     for name in members.keys() - TEXT_MEMBERS - _OTHERS_OWN:
         text = bytes(members[name])

@@ -20,18 +20,16 @@ from gateway.fleet.fleet import Target
 from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
-from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.hidden_output import HiddenOutput
+from gateway.request.prompt_estimate import estimate_prompt, media_of
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
-from ledger.prices.modellimits import CONTEXT_UNSTATED
 from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.reasons import Reason
@@ -240,7 +238,8 @@ class RoutePlanner:
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)
             target = sticky(sticky_key)
-        tokens = self._tokens(asked, route)
+        ratio, key = self._learned.ratio, route.learning_key
+        tokens = estimate_prompt(asked, ratio, key, self._picture_tokens)
         terms = route.chain.constant
         if terms is None:
             terms = route.chain.terms(
@@ -259,7 +258,7 @@ class RoutePlanner:
             rooms_pusd=route.rooms.pusd(),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
-            media=self._media(asked, route),
+            media=media_of(asked, ratio, key, self._picture_tokens),
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         policy = rule.priced(frozen)
@@ -290,41 +289,6 @@ class RoutePlanner:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
         route = self._routes.find(asked.model, identity)
         return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
-
-    def _tokens(self, asked: InferenceRequest, route: RouteContext) -> tuple[int, int]:
-        """The prompt's estimate and its bound."""
-        estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
-        # An address has hardly any bytes, nor has a plain picture.
-        bound += asked.media_parts * self._picture_tokens + asked.sound_tokens_bound
-        if asked.files:
-            bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
-        if asked.pictures:  # their data are no text
-            text_bytes = asked.prompt_bytes - asked.picture_bytes
-            estimate = self._learned.ratio.estimate(route.learning_key, text_bytes)[0]
-            estimate += sum(
-                min(_likely_tokens(size), self._picture_tokens) for size in asked.pictures
-            )
-        estimate += asked.sound_tokens
-        if asked.extent is None:
-            return estimate, bound
-        heard, heard_bound = sound_tokens(asked.extent)
-        return estimate + heard, bound + heard_bound
-
-    def _media(self, asked: InferenceRequest, route: RouteContext) -> PromptMedia | None:
-        """What each target's own bound of the prompt needs; None of a text, as nearly always."""
-        forecast = asked.members.get("prediction")
-        if not (asked.media_parts or asked.files or forecast):
-            return None
-        text_bytes = asked.prompt_bytes - asked.picture_bytes
-        text_bound = self._learned.ratio.estimate(route.learning_key, text_bytes)[1]
-        return PromptMedia(
-            text_bound + asked.sound_tokens_bound,
-            asked.pictures,
-            asked.media_parts - len(asked.pictures),
-            self._picture_tokens,
-            asked.files,
-            0 if forecast is None else len(bytes(forecast)),
-        )
 
     def _request(
         self,
@@ -400,11 +364,6 @@ def _pack_decision(request: RoutingRequest, policy: Policy, decision: Decision) 
 def session_key(model: str, identity: Identity, session: str) -> str:
     """A session belongs to a team and a model: nobody can ride on another team's stickiness."""
     return f"{identity.team_id}\x00{model}\x00{session}"
-
-
-def _likely_tokens(size: PictureSize) -> int:
-    """Tokens of a picture where no target is looked at: by its area, as most vendors count."""
-    return min(85 + size.width * size.height // 750, 1_600)
 
 
 def _furthest(verdict: Verdict) -> tuple[bool, bool, float]:

@@ -24,6 +24,11 @@ class ModelLimits(NamedTuple):
     output_tokens: int
     context_tokens: int
 
+    @property
+    def stated_context(self) -> int:
+        """The context in tokens, 0 where the map states none."""
+        return self.context_tokens if self.context_tokens < LIMIT_TOKENS else 0
+
     def max_output_tokens(self, prompt_tokens: int) -> int:
         """The longest answer after such a prompt, at least one token."""
         return max(1, min(self.output_tokens, self.context_tokens - prompt_tokens))

@@ -24,7 +24,8 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_output", "_request", "_unread", "limits", "picture_rule", "price", "unread",
+        "_input", "_output", "_request", "_unread", "context_tokens", "limits", "picture_rule",
+        "price", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +38,7 @@ class PriceQuote:
         self.price = price
         self.limits = limits
         self.picture_rule = picture_rule_of(price)
+        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: nobody states it
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates

@@ -14,7 +14,6 @@ from gateway.fleet.candidates import (
     CandidateBuilder,
     CandidateSnapshot,
     api_bound_pusd,
-    likely_prompt_tokens,
     own_bound_pusd,
 )
 from gateway.fleet.fleet import Target
@@ -22,6 +21,7 @@ from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.output_overruns import OutputOverruns
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.prompt_bound import likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
 from gateway.kinds.prompt_media import PictureSize, PromptMedia

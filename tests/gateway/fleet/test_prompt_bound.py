@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.prompt_bound import at_target, stated_context
+from gateway.fleet.prompt_bound import at_api, at_engine
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS, ModelLimits
 from ledger.prices.picture_tokens import RULES, picture_tokens
+from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import KINDS, Price, PriceTerms, TokenRates
 from router.request_kinds import RequestKind
 from router.types import Feature, OutputMoments, RoutingRequest
 
@@ -21,22 +23,37 @@ def media(*pictures, text=100, others=0, files=0) -> PromptMedia:
     return PromptMedia(text, tuple(pictures), others, 5_000, files)
 
 
+def quote(rule="", context=None) -> PriceQuote:
+    terms = PriceTerms(TokenRates(**dict.fromkeys(KINDS, 1)), image_rule=rule)
+    limits = None if context is None else ModelLimits(100, context)
+    return PriceQuote(Price(1, "acme/m", "test", 0, terms), limits=limits)
+
+
 def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
-    return at_target(request(bound, **more), found, rule=rule, context=context).prompt_tokens_bound
+    return at_api(request(bound, **more), found, quote(rule, context), None).prompt_tokens_bound
 
 
 @pytest.mark.parametrize(
-    ("limits", "configured", "context"),
+    ("listed", "configured", "bound"),
     [
-        (None, None, None),
+        (None, None, 500_000),
         (None, 8_000, 8_000),
-        (ModelLimits(4_096, 128_000), None, 128_000),
-        (ModelLimits(4_096, 128_000), 8_000, 128_000),  # the operator's word may be less
-        (ModelLimits(4_096, LIMIT_TOKENS), None, None),
+        (128_000, None, 128_000),
+        (128_000, 8_000, 128_000),  # the operator's word may be less than the provider takes
+        (8_000, 128_000, 128_000),  # a list may be older than its model
+        (LIMIT_TOKENS, None, 500_000),
     ],
 )
-def test_the_context_that_somebody_states(limits, configured, context) -> None:
-    assert stated_context(limits, configured) == context
+def test_the_context_that_somebody_states(listed, configured, bound) -> None:
+    made = at_api(request(500_000), None, quote(context=listed), configured)
+    assert made.prompt_tokens_bound == bound
+
+
+@pytest.mark.parametrize(("context", "bound"), [(None, 9_000), (0, 9_000), (8_000, 8_000)])
+def test_an_engine_reads_at_most_its_context(context, bound) -> None:
+    assert at_engine(request(9_000), None, context).prompt_tokens_bound == bound
+    filed = at_engine(request(9_000), media(files=1), context).prompt_tokens_bound
+    assert filed == (context or CONTEXT_UNSTATED)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +66,7 @@ def test_a_file_has_at_most_the_context(context, bound) -> None:
 
 def test_a_text_has_at_most_the_context() -> None:
     short = request(500)
-    assert at_target(short, None, rule="", context=8_000) is short
+    assert at_api(short, None, quote(context=8_000), None) is short
     assert bound_of(9_000, context=8_000) == 8_000
     assert bound_of(9_000) == 9_000
 

@@ -68,7 +68,6 @@ def test_a_short_form_is_measured_and_one_of_two_is_enough() -> None:
         part(png(), max_pixels=99_999_999),
         {**part(png()), "min_pixels": 99_999_999},
         {**part(png()), "image": url(png(9_000, 9_000))},
-        {"type": "image_url", "Image_url": {"url": url(png())}},
         {"type": "image_url", "image_url": {"url": url(png()), "URL": url(png(9_000, 9_000))}},
         {"type": "image_url", "image_url": {"url": url(png()) + ",AAAA"}},
         {"type": "image_url", "image_url": {"url": url(png()) + "="}},
