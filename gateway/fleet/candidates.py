@@ -5,6 +5,7 @@ The moving half of a candidate is in `sightings`, what money says of it in the p
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +17,7 @@ from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
 from gateway.fleet.output_overruns import OutputOverruns, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
-from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens
+from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens, media_of
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
@@ -114,8 +115,17 @@ class CandidateBuilder:
         self._quoted: dict[str, PriceQuote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
+        self._media: PromptMedia | None = None
 
-    def build(  # noqa: PLR0913  (the money and the media are of this request alone)
+    def with_media(self, media: PromptMedia | None) -> "CandidateBuilder":
+        """Return a builder for a prompt with parts beside text; it shares what is known."""
+        if media is None:
+            return self
+        made = copy(self)
+        made._media = media  # noqa: SLF001  (its own)
+        return made
+
+    def build(
         self,
         targets: Sequence[Target],
         request: RoutingRequest,
@@ -124,11 +134,10 @@ class CandidateBuilder:
         rooms_pusd: Sequence[int | None],
         ceiling_pusd: int | None,
         clock: Clock,
-        media: PromptMedia | None = None,
     ) -> tuple[CandidateSnapshot, ...]:
         """`rooms_pusd`: what budgets leave at each target; `ceiling_pusd`: the policy's cap.
 
-        Both shorten an answer without a limit of its own. `media`: what a prompt has beside text.
+        Both shorten the answer to a request that sets no limit itself.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
         compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
@@ -145,8 +154,8 @@ class CandidateBuilder:
             units,
             min(costs, default=0),
             clock.now_s(),
-            media,
-            0 if media is None else media.predicted,
+            self._media,
+            0 if self._media is None else self._media.predicted,
         )
         frozen = tuple(
             [
@@ -345,15 +354,6 @@ def expected_tokens(request: RoutingRequest) -> TokenCounts:
 def output_bound(request: RoutingRequest) -> int:
     """The most output tokens one choice may produce, where no target is looked at."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def media_of(request: RoutingRequest) -> ReachableMedia:
-    """The kinds of tokens beside text that the request can be charged for."""
-    return ReachableMedia(
-        audio_input=request.has_sound and not request.text_prompt,
-        audio_output=request.has_sound,
-        images=not request.without_pictures,
-    )
 
 
 def api_bound_pusd(

@@ -14,6 +14,7 @@ from gateway.kinds.prompt_media import PromptMedia
 from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS
 from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
 from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN
 from router.request_kinds import RequestKind
 from router.types import Feature, RoutingRequest
@@ -52,6 +53,15 @@ def at_engine(
 def likely_prompt_tokens(request: RoutingRequest) -> int:
     """The prompt with room for the estimate's error, as the filter of the context counts it."""
     return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
+
+
+def media_of(request: RoutingRequest) -> ReachableMedia:
+    """The kinds of tokens beside text that the request can be charged for."""
+    return ReachableMedia(
+        audio_input=request.has_sound and not request.text_prompt,
+        audio_output=request.has_sound,
+        images=not request.without_pictures,
+    )
 
 
 def _at_target(

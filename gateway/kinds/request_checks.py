@@ -73,7 +73,9 @@ _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 
 
 # Judged elsewhere: shapes of answers, and what is a text of the prompt.
-_OTHERS_OWN = frozenset((*SHAPES, "prediction", "audio", "web_search_options", "search_parameters"))
+_NOT_OPENED = TEXT_MEMBERS | {
+    *SHAPES, "prediction", "audio", "web_search_options", "search_parameters",
+}  # fmt: skip
 _INSIDE = NamePattern('"', (*_LIMITS, *_CHOICES, *_KEPT_INSIDE), behind=r"\s*+:\s*+(?!null)")
 
 
@@ -103,9 +105,9 @@ def refuse_nested(members: Members) -> None:
 
     LiteLLM and others hand such objects on, and a target may read its own words inside.
     """
-    if TEXT_MEMBERS.issuperset(members):
-        return
-    for name in members.keys() - TEXT_MEMBERS - _OTHERS_OWN:
+    for name in members:
+        if name in _NOT_OPENED:
+            continue
         text = bytes(members[name])
         if text[:1] in b"{[" and _INSIDE.count(text):
             words = (

@@ -250,7 +250,9 @@ class RoutePlanner:
                 else session_key(route.model, identity, asked.session),
             )
         request = self._request(asked, route, tokens, terms, target)
-        rule, candidates = terms.rule, self._candidates
+        rule = terms.rule
+        media = media_of(asked, ratio, key, self._picture_tokens)
+        candidates = self._candidates.with_media(media)
         frozen = candidates.build(
             route.targets,
             request,
@@ -258,7 +260,6 @@ class RoutePlanner:
             rooms_pusd=route.rooms.pusd(),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
-            media=media_of(asked, ratio, key, self._picture_tokens),
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         policy = rule.priced(frozen)

@@ -4,20 +4,6 @@ A price names its rule (`image_tokens`); a few families of models have theirs by
 never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
 is the width, and what a vendor rounds is rounded up here. `low` detail counts only where a rule
 names it; any other word counts as the finest.
-
-Sources, read 2026-11:
-OpenAI: developers.openai.com/api/docs/guides/images-vision ("Calculating costs"): tiles of 512
-within 2048 x 2048 and a short side of 768; patches of 32, at most 1,536, times a factor.
-Anthropic: platform.claude.com/docs/en/build-with-claude/vision: width x height / 750, at most
-about 1,600 after its own downscaling; 4,784 for models that read 2,576 pixels a side.
-Gemini: ai.google.dev/gemini-api/docs/tokens and .../media-resolution: 258 up to 384 x 384, above
-that 258 for each tile of 768 or, by the crop unit of Vertex's page, less; Gemini 3 at most 1,120,
-2,240 where a request asks for ultra high.
-Mistral: docs.mistral.ai/capabilities/vision: patches of 16 within 1,024 (Pixtral), of 28 within
-1,540 (later ones), and one token for each row.
-Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
-pixels, at most 16,384, and two marks. xAI: docs.x.ai/docs/guides/image-understanding: 256 for each
-tile of 448, at most six, and one tile more.
 """
 
 import re
@@ -25,6 +11,20 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import isqrt
 from typing import Final, NamedTuple
+
+# Sources, read 2026-11:
+# OpenAI: developers.openai.com/api/docs/guides/images-vision ("Calculating costs"): tiles of 512
+# within 2048 x 2048 and a short side of 768; patches of 32, at most 1,536, times a factor.
+# Anthropic: platform.claude.com/docs/en/build-with-claude/vision: width x height / 750, at most
+# about 1,600 after its own downscaling; 4,784 for models that read 2,576 pixels a side.
+# Gemini: ai.google.dev/gemini-api/docs/tokens and .../media-resolution: 258 up to 384 x 384, above
+# that 258 for each tile of 768 or, by the crop unit of Vertex's page, less; Gemini 3 at most 1,120,
+# 2,240 where a request asks for ultra high.
+# Mistral: docs.mistral.ai/capabilities/vision: patches of 16 within 1,024 (Pixtral), of 28 within
+# 1,540 (later ones), and one token for each row.
+# Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
+# pixels, at most 16,384, and two marks.
+# xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448, at most six, and one tile more.
 
 
 class PictureRule(NamedTuple):

@@ -565,27 +565,36 @@ def test_the_prompts_bound_is_the_targets_own(board, rule, context, media, promp
         listed, terms=msgspec.structs.replace(listed.terms, image_rule=rule)
     )
     limits = {"x/m": ModelLimits(100, context)}
-    (api,) = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits).build(
-        [target(own=False)],
-        request(10),
-        [],
-        rooms_pusd=[None],
-        ceiling_pusd=None,
-        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-        media=media,
+    (api,) = (
+        CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
+        .with_media(media)
+        .build(
+            [target(own=False)],
+            request(10),
+            [],
+            rooms_pusd=[None],
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+        )
     )
     assert api.prompt_bound(request(10)) == prompt
     assert api.candidate.bound_pusd == prompt * 150_000 + 10 * 600_000
 
 
+FORECAST = PromptMedia(300, (), 0, 5_000, 0, predicted=90)
+
+
 def test_a_rejected_forecast_is_output_beside_the_limit(board: SharedLoadTable) -> None:
-    (api,) = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0).build(
-        [target(own=False)],
-        request(10),
-        [],
-        rooms_pusd=[None],
-        ceiling_pusd=None,
-        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-        media=PromptMedia(300, (), 0, 5_000, 0, predicted=90),
+    (api,) = (
+        CandidateBuilder(board, PriceBook([price()]), stale_s=10.0)
+        .with_media(FORECAST)
+        .build(
+            [target(own=False)],
+            request(10),
+            [],
+            rooms_pusd=[None],
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+        )
     )
     assert api.candidate.bound_pusd == 300 * 150_000 + 100 * 600_000
