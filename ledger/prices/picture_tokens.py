@@ -24,7 +24,8 @@ from typing import Final, NamedTuple
 # 1,540 (later ones), and one token for each row.
 # Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
 # pixels, at most 16,384, and two marks.
-# xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448, at most six, and one tile more.
+# xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448,
+# at most six, and one tile more.
 
 
 class PictureRule(NamedTuple):

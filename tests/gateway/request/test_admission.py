@@ -137,7 +137,7 @@ UNREAD = "data:image/avif;base64,AAAA"
     ],
 )
 def test_pictures_are_held_for_by_their_models_rule(run_stack, url, detail, shown, status) -> None:
-    """The target is priced as `openai/gpt-4o-mini`, at most $0.25 a million; the budget has $0.002."""
+    """The target is priced as `openai/gpt-4o-mini`, $0.25 a million; the budget has $0.002."""
     part = {"type": "image_url", "image_url": {"url": url, "detail": detail}}
     with run_stack(budgets=TIGHT) as stack:
         messages = [{"role": "user", "content": [part] * shown}]
