@@ -7,7 +7,7 @@ be, and gives it away together with others.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import msgspec
@@ -104,7 +104,7 @@ class ProviderLinePlanner(Dispatcher):
                 n=request.n,
                 most=(_output(request, frozen) + frozen.allowance_tokens) * request.n,
                 told=told,
-                prompt_bound=request.prompt_tokens_bound,
+                prompt_bound=frozen.prompt_bound(request),
                 compared=tuple(price.version for price in plan.comparators),
             ),
         )
@@ -120,11 +120,9 @@ def _decide_for(plan: RoutingPlan, chosen: AttemptPlan) -> RoutingPlan:
     order: tuple[Verdict, ...] = ()
     for verdict in plan.decision.verdicts:
         if verdict.candidate is chosen.frozen.candidate:
-            replace = verdict._replace(
-                reason=Reason.CHEAPEST, detail="as a batch of the provider's"
-            )
-            order = (replace,)
-            verdicts.append(replace)
+            handed = verdict._replace(reason=Reason.CHEAPEST, detail="as a batch of the provider's")
+            order = (handed,)
+            verdicts.append(handed)
         elif verdict.candidate.internal and verdict.feasible:
             late = "its batch would not be done in time"
             verdicts.append(verdict._replace(feasible=False, reason=Reason.BATCH, detail=late))
@@ -144,7 +142,7 @@ def _bound_pusd(request: RoutingRequest, frozen: CandidateSnapshot) -> int | Non
         return None
     return api_bound_pusd(
         price,
-        request,
+        replace(request, prompt_tokens_bound=frozen.prompt_bound(request)),
         _output(request, frozen),
         allowance_tokens=frozen.allowance_tokens,
         tiers=(BATCH_TIER,),

@@ -134,6 +134,8 @@ def show_price(out: Console, entry: dict[str, Any], history: Sequence[dict[str, 
             most = entry["max_reasoning"]
             limit = f"at most {most} tokens" if most else "as long as its longest answer"
             out.print(f"reasoning: outside `max_tokens`, {limit} a choice", markup=False)
+        if entry.get("image_tokens"):
+            out.print(f"pictures of a prompt: counted by `{entry['image_tokens']}`", markup=False)
     for flag in entry["flags"]:
         out.print(f"{flag['flag']}: {flag['detail']}", markup=False)
     if history:

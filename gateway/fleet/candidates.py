@@ -5,6 +5,7 @@ The moving half of a candidate is in `sightings`, what money says of it in the p
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -16,21 +17,23 @@ from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
 from gateway.fleet.output_overruns import allowed_overrun, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens, media_of
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
+from gateway.kinds.prompt_media import PromptMedia
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
-from ledger.prices.modellimits import ModelLimits
+from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
-from router.filters import CONTEXT_MARGIN, counted_tokens
+from router.filters import counted_tokens
 from router.target_output import TargetOutput
 from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
 
 OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
-API_CONTEXT_TOKENS = 1_000_000  # the provider itself refuses what is longer than its model's limit
+API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
 _HEALTHY = TargetHealth.HEALTHY
 
@@ -43,12 +46,18 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     candidate: Candidate
     open_end: OutputCapRule | None = None  # of a request without `max_tokens`
     prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
-    allowance_tokens: int = 0  # of each choice, beside its limit: its target was seen to bill them
+    allowance_tokens: int = 0  # of each choice, that may be billed beside its limit
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
     unlimited: tuple[str, ...] = ()
     unlisted_tier: str = ""  # that the request asks for, and the price does not list
     limits: ModelLimits | None = None  # of the model, where they are stated
+    prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
+
+    def prompt_bound(self, request: RoutingRequest) -> int:
+        """The most tokens that the target can count for the prompt."""
+        own = self.prompt_tokens_bound
+        return request.prompt_tokens_bound if own is None else own
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -71,6 +80,8 @@ class _RequestTerms(msgspec.Struct, frozen=True):
     units: KindUnits | None  # that quotes know nothing of: searches, seconds
     avoided_pusd: int
     now_s: float
+    prompt_media: PromptMedia | None
+    predicted: int  # tokens of a forecast, which are output where they are rejected
 
 
 class CandidateBuilder:
@@ -105,6 +116,15 @@ class CandidateBuilder:
         self._quoted: dict[str, PriceQuote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
+        self._media: PromptMedia | None = None
+
+    def with_media(self, media: PromptMedia | None) -> "CandidateBuilder":
+        """Return a builder for a prompt with parts beside text; it shares what is known."""
+        if media is None:
+            return self
+        made = copy(self)
+        made._media = media  # noqa: SLF001  (its own)
+        return made
 
     def build(
         self,
@@ -135,6 +155,8 @@ class CandidateBuilder:
             units,
             min(costs, default=0),
             clock.now_s(),
+            self._media,
+            0 if self._media is None else self._media.predicted,
         )
         frozen = tuple(
             [
@@ -197,6 +219,7 @@ class CandidateBuilder:
                 state = replace(state, prefix_hit_tokens=trusted)
         known = target.context_tokens or stated
         context = known or OUTPUT_BOUND_TOKENS
+        request = at_engine(request, asked.prompt_media, known)
         open_end = None
         if request.max_tokens is None:
             open_end = OutputCapRule(
@@ -224,7 +247,14 @@ class CandidateBuilder:
             top,
             spread,
         )
-        return CandidateSnapshot(target, None, candidate, open_end, cached)
+        return CandidateSnapshot(
+            target,
+            None,
+            candidate,
+            open_end,
+            cached,
+            prompt_tokens_bound=request.prompt_tokens_bound,
+        )
 
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
@@ -238,13 +268,14 @@ class CandidateBuilder:
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
-            if allowance:
-                allowance = allowed_overrun(allowance, limits)
+            allowance = allowed_overrun(allowance, limits) if allowance else 0
+            request = at_api(request, asked.prompt_media, quote, target.context_tokens)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
                 stated = stated_overrun(price.terms, limits, likely_prompt_tokens(request))
                 allowance = max(allowance, stated)
+            allowance += asked.predicted
             if request.service_tier and not lists_tier(price, request.service_tier):
                 unlisted = request.service_tier
             if asked.units is None:
@@ -258,9 +289,8 @@ class CandidateBuilder:
                 expected = cost_pusd(asked.tokens, price)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
-                longest = OUTPUT_BOUND_TOKENS
-                if limits:
-                    longest = limits.max_output_tokens(likely_prompt_tokens(request))
+                likely = likely_prompt_tokens(request)
+                longest = limits.max_output_tokens(likely) if limits else OUTPUT_BOUND_TOKENS
                 open_end = OutputCapRule(
                     partial(api_bound_pusd, price, request, allowance_tokens=allowance),
                     limit_tokens=longest,
@@ -281,7 +311,7 @@ class CandidateBuilder:
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
-            limits=limits,
+            limits=limits, prompt_tokens_bound=request.prompt_tokens_bound,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
@@ -325,20 +355,6 @@ def expected_tokens(request: RoutingRequest) -> TokenCounts:
 def output_bound(request: RoutingRequest) -> int:
     """The most output tokens one choice may produce, where no target is looked at."""
     return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def likely_prompt_tokens(request: RoutingRequest) -> int:
-    """The prompt with room for the estimate's error, as the filter of the context counts it."""
-    return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
-
-
-def media_of(request: RoutingRequest) -> ReachableMedia:
-    """The kinds of tokens beside text that the request can be charged for."""
-    return ReachableMedia(
-        audio_input=request.has_sound and not request.text_prompt,
-        audio_output=request.has_sound,
-        images=not request.without_pictures,
-    )
 
 
 def api_bound_pusd(

@@ -5,6 +5,7 @@ from typing import Any, Final
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.chat_sound import measure_sounds
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
@@ -36,9 +37,14 @@ from gateway.kinds.text_members import (
     session_of,
     text_features,
 )
+from gateway.sound.sound_decoder import SoundLengths
 from router.request_kinds import RequestKind
 from router.types import Feature
 
+# Gemini's words for what an answer may be of, and for its voice: any kind of output may come.
+MODALITIES: Final = frozenset(
+    ("response_modalities", "responseModalities", "speech_config", "speechConfig")
+)
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
@@ -56,6 +62,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     is_plain = is_text(prompt)
     request_size.check(members, b"" if is_plain else prompt)
     request_checks.check(members)
+    request_checks.refuse_nested(members)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     media = NO_FEATURES if is_plain else media_of(prompt)
@@ -77,13 +84,15 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         features=features,
         session=session_of(members, session),
         members=members,
-        media_parts=max(
-            request_size.media_parts(prompt) if _IMAGES in features else 0, parts.pictures
-        ),
+        # A part of each kind of words may be read by one target: they add up.
+        media_parts=(request_size.media_parts(prompt) if _IMAGES in features else 0)
+        + parts.pictures,
         has_sound=parts.sound or _asks_for_sound(members, modalities),
         text_prompt=not parts.sound,
         files=parts.files,
-        without_pictures=modalities is not None and "image" not in modalities,
+        without_pictures=modalities is not None
+        and "image" not in modalities
+        and MODALITIES.isdisjoint(members),
     )
 
 
@@ -99,7 +108,9 @@ def _modalities(members: Members) -> frozenset[str] | None:
 
 def _asks_for_sound(members: Members, modalities: frozenset[str] | None) -> bool:
     """Whether the answer may be spoken; `audio` states the voice of what is said."""
-    return "audio" in members or (modalities is not None and "audio" in modalities)
+    if "audio" in members or (modalities is not None and "audio" in modalities):
+        return True
+    return not MODALITIES.isdisjoint(members)
 
 
 def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[Feature]:
@@ -113,6 +124,13 @@ def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[
 
 def _read(body: IncomingBody) -> InferenceRequest:
     return read_chat(decode_members(body.text), max_n=body.max_n, session=body.session)
+
+
+async def _measure_media(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
+    """Return the request with its sounds and pictures as they are decoded."""
+    if not request.media_parts:
+        return request
+    return await measure_pictures(await measure_sounds(request, sounds))
 
 
 def _body(max_n: int) -> Schema:
@@ -155,5 +173,5 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/completions",
     otel_operation="chat",
-    measure=measure_sounds,
+    measure=_measure_media,
 )

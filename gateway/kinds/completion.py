@@ -47,6 +47,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
     refuse_others(members, "prompt")
     request_size.check(members, b"")
     request_checks.check(members)
+    request_checks.refuse_nested(members)
     refuse_other_spellings(members)
     prompts, n = prompts_of(members, "prompt"), choices_of(members, max_n)
     if n * prompts > max_n:

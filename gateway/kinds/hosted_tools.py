@@ -16,7 +16,7 @@ _TOOLS = "tools"
 # object is a search with its defaults.
 SEARCHES = (
     "web_search_options", "search_parameters", "plugins", "compound_custom", "enable_search",
-    "web_search", "connectors", "data_sources",
+    "web_search", "connectors", "data_sources", "mcp_servers",
 )  # fmt: skip
 _NOTHING = (b"null", b"false", b"[]", b"0")
 _ABSENT = msgspec.Raw(b"null")

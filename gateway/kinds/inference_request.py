@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gateway.http.body import Members, encode_raw
 from gateway.http.forms import FormRequest
+from gateway.kinds.prompt_media import PictureSize
 from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
 from router.types import Feature
@@ -41,6 +42,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     without_pictures: bool = False  # `modalities` name none
     sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
     sound_tokens_bound: int = 0
+    pictures: tuple[PictureSize, ...] = ()  # of known size, among `media_parts`
+    picture_bytes: int = 0  # of `prompt_bytes`: their data
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -13,7 +13,9 @@ from gateway.kinds.hosted_tools import SEARCHES
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.request_checks import REFUSED
 
-_NAMES: Final = frozenset((*DENIED, *TEXT_MEMBERS, *REFUSED, *SEARCHES, "audio", "response_format"))
+_NAMES: Final = frozenset(
+    (*DENIED, *TEXT_MEMBERS, *REFUSED, *SEARCHES, "audio", "response_format", "prediction")
+)
 _JUDGED: Final = {name.casefold(): name for name in sorted(_NAMES)}
 
 

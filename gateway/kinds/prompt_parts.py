@@ -4,8 +4,9 @@ They are found in the encoded text: a name there is a string of its own, for in 
 are escaped. JSON may write each letter of a name as an escape, which means the same to a target.
 """
 
+import json
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -62,15 +63,26 @@ _SOUND: Final = NamePattern("audio", ("input_audio", "audio_url"))
 # What was said before stands in a conversation as `audio` with its id; vLLM writes `null` there.
 _SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+(?!null)")
 _HEARD: Final = NamePattern("audio", ("audio",), of="type")
+_GIVEN: Final = r"\s*+:\s*+(?!null|\"\"|\[\s*+\]|\{\s*+\})"
 _FILES: Final = NamePattern(
-    "file", ("file", "file_id", "file_url", "file_data"), behind=r"\s*+:\s*+(?!null)"
+    "file",
+    ("file", "file_id", "file_ids", "file_url", "file_uri", "file_data", "fileData", "fileUri"),
+    behind=_GIVEN,
 )
 _DOCUMENTS: Final = NamePattern("document", ("document_url",), behind=r"\s*+:")
-# Films and files in the words of other vendors; a document's text may stand in it.
+# Films, and files of any kind, in the words of other vendors; a document's text may stand in it. A
+# list of pictures (Ollama's) is of any length.
 _FILMS: Final = NamePattern('"', ("video", "media", "pdf"), of="type")
+_FILM: Final = NamePattern("video", ("video", "video_url", "input_video"), behind=_GIVEN)
+_INLINE: Final = NamePattern("inline", ("inlineData", "inline_data"), behind=_GIVEN)
+_LISTED: Final = NamePattern("images", ("images",), behind=_GIVEN)
+_BYTES: Final = NamePattern('"', ("bytes", "s3Location"), behind=_GIVEN)
+_BARE: Final = NamePattern("document", ("document",), behind=_GIVEN)
 _DOCUMENT: Final = NamePattern("document", ("document",), of="type")
 _SOURCE: Final = NamePattern('"', ("url", "base64", "file"), of="type")
 _PICTURES: Final = NamePattern("image", ("image", "image_base64", "image_file"), of="type")
+# DashScope's and Bedrock's, which have no type.
+_PICTURE: Final = NamePattern("image", ("image",), behind=_GIVEN)
 _PREFIX: Final = NamePattern("prefix", ("prefix",), behind=r"\s*+:\s*+true")
 
 
@@ -99,13 +111,54 @@ def is_text(prompt: bytes) -> bool:
 
 
 def find_parts(prompt: bytes) -> PromptParts:
-    """Return what a conversation has beside text; a file counts as sound, too."""
-    files = _FILES.count(prompt) + _DOCUMENTS.count(prompt) + _FILMS.count(prompt)
+    """Return what a conversation has beside text; a file counts as sound, too.
+
+    What a model called a tool with is text to a target, also where it is sent as an object.
+    """
+    found = _count_parts(prompt)
+    if found == NO_PARTS or b'"tool_' not in prompt:
+        return found
+    called = _without_arguments(prompt)
+    return found if called is None else _count_parts(called)
+
+
+def _count_parts(prompt: bytes) -> PromptParts:
+    files = sum(
+        pattern.count(prompt) for pattern in (_FILES, _DOCUMENTS, _FILMS, _FILM, _INLINE, _LISTED)
+    )
     documents = _DOCUMENT.count(prompt)
     if documents and _SOURCE.count(prompt):
         files += documents
+    documents = _BARE.count(prompt)
+    if documents and _BYTES.count(prompt):
+        files += documents
     sound = files > 0 or any(pattern.count(prompt) for pattern in (_SOUND, _SAID, _HEARD))
-    return PromptParts(sound, files, _PICTURES.count(prompt))
+    pictures = max(_PICTURES.count(prompt), _PICTURE.count(prompt))
+    return PromptParts(sound, files, pictures)
+
+
+def _without_arguments(prompt: bytes) -> bytes | None:
+    """The conversation without what tools were called with; None where it cannot be told."""
+    try:
+        messages = json.loads(prompt, object_pairs_hook=once)
+        for message in messages:
+            for call in message.get("tool_calls") or ():
+                call["function"]["arguments"] = ""
+            content = message.get("content")
+            for part in content if isinstance(content, list) else ():
+                if isinstance(part, dict) and part.get("type") == "tool_use":
+                    part["input"] = ""
+        return msgspec.json.encode(messages)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises `ValueError` where a name stands twice: which counts is unknown."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError
+    return made
 
 
 def is_continued(prompt: bytes) -> bool:

@@ -12,6 +12,9 @@ import msgspec
 
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
+from gateway.kinds.prompt_bytes import TEXT_MEMBERS
+from gateway.kinds.prompt_parts import NamePattern
+from gateway.kinds.request_size import SHAPES
 
 STOPS = 64  # texts; OpenAI takes 4, as vLLM does by default
 STOP_CHARACTERS = 1024  # of one: an engine holds back as many of an answer
@@ -36,10 +39,18 @@ _LIMITS = (
     "generationConfig", "inferenceConfig", "max_output_length", "maxCompletionTokens",
     "textGenerationConfig", "inference_config", "maxtokens", "maxoutputtokens", "maxtokencount",
     "maxcompletiontokens", "generationconfig", "inferenceconfig", "textgenerationconfig",
+    "max_length", "max_completion_length", "maximum_tokens", "max_output",
 )  # fmt: skip
 _CHOICES = (
     "n_cmpl", "num_return_sequences", "num_generations", "candidate_count", "candidateCount",
-    "candidatecount",
+    "candidatecount", "numResults", "num_results", "num_choices", "num_samples", "num_beams",
+)  # fmt: skip
+# Other words for a dearer service: Bedrock's, and Anthropic's for speed and for a place.
+_SERVICES = ("serviceTier", "performanceConfig", "performance_config", "speed", "inference_geo")
+# What holds others' limits, choices and kinds of output is looked into.
+_KEPT_INSIDE = (
+    "n", "best_of", "max_tokens", "max_completion_tokens", "modalities", "response_modalities",
+    "responseModalities",
 )  # fmt: skip
 # What changes the answer is not taken out unseen.
 REFUSED: Final[Mapping[str, str]] = {
@@ -48,6 +59,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "stop_regex": "an engine would try it at every token. Send texts in `stop`.",
     **dict.fromkeys(_LIMITS, "it is not what is held for. Send `max_tokens`."),
     **dict.fromkeys(_CHOICES, "it is not what is held for. Send `n`."),
+    **dict.fromkeys(_SERVICES, "it changes what tokens cost. Send `service_tier`."),
     "lora_path": _ELSEWHERE,
     "lora_request": _ELSEWHERE,
     "lora": _ELSEWHERE,
@@ -58,6 +70,13 @@ REFUSED: Final[Mapping[str, str]] = {
 _DETECTION, _STOP = "repetition_detection", "stop"
 _LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP))
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
+
+
+# Judged elsewhere: shapes of answers, and what is a text of the prompt.
+_NOT_OPENED = TEXT_MEMBERS | {
+    *SHAPES, "prediction", "audio", "web_search_options", "search_parameters",
+}  # fmt: skip
+_INSIDE = NamePattern('"', (*_LIMITS, *_CHOICES, *_KEPT_INSIDE), behind=r"\s*+:\s*+(?!null)")
 
 
 class _Detection(msgspec.Struct):
@@ -79,6 +98,22 @@ def check(members: Members) -> None:
             _check_detection(members)
         else:
             _check_list(members, name, _LISTS[name])
+
+
+def refuse_nested(members: Members) -> None:
+    """Raises `RequestError` for a vendor's member that holds another limit, or more choices.
+
+    LiteLLM and others hand such objects on, and a target may read its own words inside.
+    """
+    for name in members:
+        if name in _NOT_OPENED:
+            continue
+        text = bytes(members[name])
+        if text[:1] in b"{[" and _INSIDE.count(text):
+            words = (
+                "it holds a limit or choices of its own. Send `max_tokens`, `n` or `modalities`."
+            )
+            raise RequestError("unsupported", f"`{name}` is not taken: {words}", param=name)
 
 
 def refused_member(name: str) -> RequestError:

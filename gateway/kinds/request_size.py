@@ -56,6 +56,11 @@ _INSIDE = re.compile(
     rb'"(uuid|image_pil|(?:image|audio|video|prompt)_embeds)"\s*+:'
     rb'|"type"\s*+:\s*+"(image_pil|(?:image|audio|video|prompt)_embeds)"'
 )
+_ANY_CASE = re.compile(
+    rb'"(image_url|input_image|video_url|audio_url|input_audio|input_file|file_id|file_url|file_data'
+    rb'|document_url)"\s*+:',
+    re.IGNORECASE,
+)
 _NAMED = re.compile(rb'_(?:url|audio|embeds|pil)"')  # in one of them is all of these
 _HINT, _ESCAPED = b'"type"', b"\\u00"
 
@@ -153,6 +158,7 @@ def _check_media(prompt: bytes) -> None:
     if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
         return  # parts are objects in a list of their own, of which a long text has none
     prompt = _spell_out(prompt)
+    _refuse_spellings(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt, "messages")
     elif prompt.count(_HINT) <= MEDIA_PARTS:
@@ -160,6 +166,15 @@ def _check_media(prompt: bytes) -> None:
     if _parts(prompt) > MEDIA_PARTS:
         words = f"`messages` may have {MEDIA_PARTS} pictures and sounds; send fewer at a time."
         raise RequestError("bad_request", words, param="messages")
+
+
+def _refuse_spellings(prompt: bytes) -> None:
+    """Raises for a part's member in another case: servers in Go read it, and nothing here does."""
+    for match in _ANY_CASE.finditer(prompt):
+        name, usual = match[1].decode(), match[1].lower().decode()
+        if name != usual:
+            words = f"`messages`: `{name}` is written `{usual}`: send that."
+            raise RequestError("bad_request", words, param="messages")
 
 
 def _refuse_inside(prompt: bytes, param: str) -> None:

@@ -190,7 +190,7 @@ def _api_tokens(
     if unseen and found is not None:
         output = max(output, found.tokens.output)
     if unseen and output + unseen >= most:
-        whole = TokenCounts(input=request.prompt_tokens_bound, output=max(output, most))
+        whole = TokenCounts(bounds_of(attempt).prompt, output=max(output, most))
         return _BookedUsage(whole, "bound", disputed)
     tokens = TokenCounts(input=request.prompt_tokens, output=output + int(unseen))
     return _BookedUsage(tokens, "estimated", disputed)

@@ -172,7 +172,7 @@ class InferenceApi:
             asked = await asyncio.to_thread(self._decode_body, path, fields, text, reply)
         else:
             asked = self._decode_body(path, fields, text, reply)
-        if asked.form is None and not asked.has_sound:
+        if asked.form is None and not (asked.has_sound or asked.media_parts):
             return asked
         measure = KINDS[asked.kind].measure
         return asked if measure is None else await measure(asked, self._dispatcher.sounds)

@@ -13,19 +13,18 @@ import msgspec
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.fleet.candidates import (
-    API_CONTEXT_TOKENS,
     CandidateBuilder,
     CandidateSnapshot,
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
-from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.prompt_estimate import estimate_prompt, media_of
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
@@ -237,7 +236,8 @@ class RoutePlanner:
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)
             target = sticky(sticky_key)
-        tokens = self._tokens(asked, route)
+        ratio, key = self._learned.ratio, route.learning_key
+        tokens = estimate_prompt(asked, ratio, key, self._picture_tokens)
         terms = route.chain.constant
         if terms is None:
             terms = route.chain.terms(
@@ -248,7 +248,9 @@ class RoutePlanner:
                 else session_key(route.model, identity, asked.session),
             )
         request = self._request(asked, route, tokens, terms, target)
-        rule, candidates = terms.rule, self._candidates
+        rule = terms.rule
+        media = media_of(asked, ratio, key, self._picture_tokens)
+        candidates = self._candidates.with_media(media)
         frozen = candidates.build(
             route.targets,
             request,
@@ -286,19 +288,6 @@ class RoutePlanner:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
         route = self._routes.find(asked.model, identity)
         return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
-
-    def _tokens(self, asked: InferenceRequest, route: RouteContext) -> tuple[int, int]:
-        """The prompt's estimate and its bound."""
-        estimate, bound = self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)
-        # An address has hardly any bytes, nor has a plain picture.
-        bound += asked.media_parts * self._picture_tokens + asked.sound_tokens_bound
-        if asked.files:
-            bound = max(bound, API_CONTEXT_TOKENS)  # more than any model takes
-        estimate += asked.sound_tokens
-        if asked.extent is None:
-            return estimate, bound
-        heard, heard_bound = sound_tokens(asked.extent)
-        return estimate + heard, bound + heard_bound
 
     def _request(
         self,

@@ -14,10 +14,9 @@ from gateway.request.reported_usage import bounds_of, reads_elsewhere
 from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds, fit_tokens, least_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, tier_cost_pusd
-from ledger.prices.modellimits import ModelLimits
+from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from router.target_output import OVERRUN_LIMIT
 
-CONTEXT_UNSTATED = 1_000_000  # tokens, of a model that the map does not know
 SEARCHES_UNSTATED = 100  # of one answer: five times what deep research was seen to make (2026-11)
 
 

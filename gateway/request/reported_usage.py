@@ -139,9 +139,10 @@ def _repeated_bytes(attempt: Attempt) -> int:
 
 def bounds_of(attempt: Attempt) -> UsageBounds:
     """Return what the attempt's hold was made of."""
-    request, cap = attempt.plan.request, attempt.step.frozen.candidate.output_cap
-    told = request.max_tokens is not None or cap is not None
-    return UsageBounds(request.n, most_output_of(attempt), told, request.prompt_tokens_bound)
+    request, frozen = attempt.plan.request, attempt.step.frozen
+    told = request.max_tokens is not None or frozen.candidate.output_cap is not None
+    prompt = frozen.prompt_bound(request)
+    return UsageBounds(request.n, most_output_of(attempt), told, prompt)
 
 
 def most_output_of(attempt: Attempt) -> int:

@@ -19,6 +19,7 @@ A file overrides the bundled map, and a later file an earlier one, for the names
         max_searches: 60              # of one request: without it there is no bound for a budget
         reasoning: outside            # thoughts are billed beside `max_tokens` (else: inside) ...
         max_reasoning: 65536          # ... at most these; else as the longest answer
+        image_tokens: openai-tiles    # how a picture of the prompt is counted (`picture_tokens.py`)
         complete: true                # the price says all: charges of the market's list are none
       openai/whisper-1: {usd_per_second: 0.0001}
 """
@@ -35,6 +36,7 @@ from msgspec.structs import replace
 from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.drafts import PriceDraft
+from ledger.prices.picture_tokens import RULES
 from ledger.prices.rates import (
     STANDARD,
     PriceError,
@@ -52,7 +54,7 @@ _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
         *_PER_UNIT.values(),
-        "max_searches", "reasoning", "max_reasoning", "complete",
+        "max_searches", "reasoning", "max_reasoning", "image_tokens", "complete",
         "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
@@ -160,6 +162,7 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
         searches_limit=_count(row, "max_searches"),
         reasoning_outside=_is_outside(row),
         reasoning_limit=_count(row, "max_reasoning"),
+        image_rule=_image_rule(row),
     )
     return replace(terms, **{price: _amount(row, name) for price, name in _PER_UNIT.items()})
 
@@ -169,6 +172,13 @@ def _is_outside(row: Mapping[str, object]) -> bool:
     if word not in ("inside", "outside"):
         raise PriceError(f"reasoning: {word!r} is neither `inside` nor `outside`")
     return word == "outside"
+
+
+def _image_rule(row: Mapping[str, object]) -> str:
+    rule = row.get("image_tokens", "")
+    if not isinstance(rule, str) or (rule and rule not in RULES):
+        raise PriceError(f"image_tokens: {rule!r} is none of {', '.join(RULES)}")
+    return rule
 
 
 def _over(base: Mapping[str, int], stated: object) -> TokenRates:

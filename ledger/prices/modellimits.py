@@ -13,6 +13,7 @@ import msgspec
 from ledger.prices.bundled import MAP_FILE, MODES, normalised
 
 LIMIT_TOKENS = 10_000_000  # beyond any model's; larger numbers in the map are no limits
+CONTEXT_UNSTATED = 1_000_000  # tokens that a prompt has at most where nobody states a context
 
 _Number = int | float | str | None
 
@@ -22,6 +23,11 @@ class ModelLimits(NamedTuple):
 
     output_tokens: int
     context_tokens: int
+
+    @property
+    def stated_context(self) -> int:
+        """The context in tokens, 0 where the map states none."""
+        return self.context_tokens if self.context_tokens < LIMIT_TOKENS else 0
 
     def max_output_tokens(self, prompt_tokens: int) -> int:
         """The longest answer after such a prompt, at least one token."""

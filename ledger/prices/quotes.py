@@ -6,6 +6,7 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.modellimits import ModelLimits
+from ledger.prices.picture_tokens import rule_of_model
 from ledger.prices.rates import (
     WITHOUT_SOUND,
     Price,
@@ -23,7 +24,8 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_output", "_request", "_unread", "limits", "price", "unread",
+        "_input", "_output", "_request", "_unread", "context_tokens", "limits", "picture_rule",
+        "price", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +37,8 @@ class PriceQuote:
         """
         self.price = price
         self.limits = limits
+        self.picture_rule = picture_rule_of(price)
+        self.context_tokens = 0 if limits is None else limits.stated_context  # 0: nobody states it
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
         terms, rates = price.terms, price.terms.rates
@@ -82,3 +86,8 @@ class PriceQuote:
         if known is None:
             known = self._unread[features] = unlimited_terms(self.unread, features)
         return known
+
+
+def picture_rule_of(price: Price) -> str:
+    """Return how pictures of a prompt are counted: as the price states, else by its model."""
+    return price.terms.image_rule or rule_of_model(price.name.partition("#")[0])

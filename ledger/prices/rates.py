@@ -77,7 +77,8 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     (`ledger.prices.unread_terms`); `complete`: its source says that there are none.
     `searches_limit` is the most searches of one request, 0 where nobody stated it.
     `reasoning_outside`: thoughts are billed beside `max_tokens`, at most `reasoning_limit` tokens a
-    choice, 0 where nobody stated how many.
+    choice, 0 where nobody stated how many. `image_rule`: how a picture of the prompt is counted
+    (`ledger.prices.picture_tokens`), "" where nobody stated it.
     """
 
     rates: TokenRates
@@ -90,6 +91,7 @@ class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
     searches_limit: int = 0
     reasoning_outside: bool = False
     reasoning_limit: int = 0
+    image_rule: str = ""
 
 
 class Price(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,6 +17,7 @@ from adversary_answers import (
     transcript,
 )
 from adversary_calls import AdversaryCall, AdversarySchedule
+from adversary_pictures import picture_by_rule
 from adversary_prices import limit_pusd, terms
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -341,6 +342,7 @@ CALLS = {
 }
 KINDS = {
     **{name: schedules(calls) for name, calls in CALLS.items()},
+    "picture-by-rule": picture_by_rule(texts()),
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),

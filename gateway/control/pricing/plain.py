@@ -9,6 +9,7 @@ from ledger.money import PUSD_PER_USD
 from ledger.prices.book import Price
 from ledger.prices.diff import PER_TOKEN, SHARE, PriceAmount, PriceChange, PriceImportPlan, amounts
 from ledger.prices.flags import PriceFlag
+from ledger.prices.quotes import picture_rule_of
 from ledger.prices.stored import PriceRecord
 from ledger.prices.unread_terms import trigger_of
 
@@ -98,6 +99,7 @@ def price_json(
         "simulated": price.simulated,
         "reasoning": "outside" if price.terms.reasoning_outside else "inside",
         "max_reasoning": price.terms.reasoning_limit or None,
+        "image_tokens": price.terms.image_rule or picture_rule_of(price) or None,
         "unread": [
             {"term": name, "charged_for": trigger_of(name).value} for name in unread
         ],

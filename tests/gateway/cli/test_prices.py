@@ -312,3 +312,14 @@ def test_thoughts_beside_the_limit_are_told(host):
     assert asked(host, "show", "acme/open")["max_reasoning"] is None
     words = " ".join(host("show", "acme/open").stdout.split())
     assert "reasoning: outside `max_tokens`, as long as its longest answer" in words
+
+
+def test_how_pictures_are_counted_is_told(host):
+    file = host.config.parent / "pictures.yaml"
+    plain = "usd_per_million: {input: 1, output: 4}"
+    prices = f"{{acme/sees: {{{plain}, image_tokens: qwen-28}}, acme/blind: {{{plain}}}}}"
+    file.write_text(f"source: offer\nsource_date: 2026-11-01\nprices: {prices}")
+    assert host("import", "--from", str(file), "--yes").exit_code == 0
+    assert asked(host, "show", "acme/sees")["image_tokens"] == "qwen-28"
+    assert "pictures of a prompt: counted by `qwen-28`" in host("show", "acme/sees").stdout
+    assert asked(host, "show", "acme/blind")["image_tokens"] is None

@@ -14,15 +14,16 @@ from gateway.fleet.candidates import (
     CandidateBuilder,
     CandidateSnapshot,
     api_bound_pusd,
-    likely_prompt_tokens,
     own_bound_pusd,
 )
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.prompt_bound import likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
+from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
@@ -547,3 +548,53 @@ def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
     assert api.allowance_tokens == allowance
     output = (max_tokens or 16_384) + allowance
     assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "context", "media", "prompt"),
+    [
+        ("openai-tiles", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 805),
+        ("", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 300),
+        ("", 250, None, 250),
+        ("", 128_000, PromptMedia(40, (), 0, 5_000, 1), 128_000),
+    ],
+)
+def test_the_prompts_bound_is_the_targets_own(board, rule, context, media, prompt) -> None:
+    listed = price()
+    listed = msgspec.structs.replace(
+        listed, terms=msgspec.structs.replace(listed.terms, image_rule=rule)
+    )
+    limits = {"x/m": ModelLimits(100, context)}
+    (api,) = (
+        CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
+        .with_media(media)
+        .build(
+            [target(own=False)],
+            request(10),
+            [],
+            rooms_pusd=[None],
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+        )
+    )
+    assert api.prompt_bound(request(10)) == prompt
+    assert api.candidate.bound_pusd == prompt * 150_000 + 10 * 600_000
+
+
+FORECAST = PromptMedia(300, (), 0, 5_000, 0, predicted=90)
+
+
+def test_a_rejected_forecast_is_output_beside_the_limit(board: SharedLoadTable) -> None:
+    (api,) = (
+        CandidateBuilder(board, PriceBook([price()]), stale_s=10.0)
+        .with_media(FORECAST)
+        .build(
+            [target(own=False)],
+            request(10),
+            [],
+            rooms_pusd=[None],
+            ceiling_pusd=None,
+            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+        )
+    )
+    assert api.candidate.bound_pusd == 300 * 150_000 + 100 * 600_000

@@ -103,3 +103,11 @@ def test_kinds_of_output_that_nothing_can_hold_are_a_bad_request() -> None:
     with pytest.raises(RequestError) as caught:
         read_chat(decode_members(body), max_n=1, session=None)
     assert (caught.value.row.status, caught.value.param) == (400, "modalities")
+
+
+@pytest.mark.parametrize(
+    "member", ["response_modalities", "responseModalities", "speech_config", "speechConfig"]
+)
+def test_a_vendors_words_for_kinds_of_output_may_ask_for_any(member) -> None:
+    request = asked(**{member: ["AUDIO"]}, modalities=["text"])
+    assert (request.has_sound, request.without_pictures) == (True, False)

@@ -18,11 +18,19 @@ FILES = (
     {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}},
     {"type": "video", "video": ["https://a/1.png"]},
     {"type": "media", "mimeType": "application/pdf", "fileUri": "gs://a/b.pdf"},
+    {"fileData": {"fileUri": "gs://a/b.pdf"}},
+    {"inlineData": {"mimeType": "application/pdf", "data": "AAAA"}},
+    {"inline_data": {"mime_type": "video/mp4", "data": "AAAA"}},
+    {"video": "https://a/b.mp4"},
+    {"type": "video_url", "video_url": {"url": "https://a/b.mp4"}},
+    {"document": {"format": "pdf", "source": {"bytes": "AAAA"}}},
 )
 PICTURES = (
     {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
     {"type": "image", "image": "https://a/b.png"},
     {"type": "image_base64", "image_base64": "AAAA"},
+    {"image": "https://a/b.png"},
+    {"image": {"format": "png", "source": {"bytes": "AAAA"}}},
 )
 
 
@@ -115,3 +123,44 @@ def test_of_a_member_that_is_there_twice_both_are_looked_at() -> None:
 def test_an_answer_that_goes_on_from_a_text(message, continued) -> None:
     prompt = json.dumps([{"role": "assistant", "content": '"prefix": true', **message}]).encode()
     assert is_continued(prompt) is continued
+
+
+def called(arguments, **more) -> bytes:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    return json.dumps(
+        [{"role": "assistant", "content": None, "tool_calls": [call], **more}]
+    ).encode()
+
+
+ARGUMENTS = {"file": "a.py", "file_id": "b", "audio": "loud", "image": "c", "video": "d"}
+
+
+def test_what_a_tool_was_called_with_is_text() -> None:
+    """It is sent as an object by some clients; a file of its own beside it is one."""
+    assert find_parts(called(ARGUMENTS)) == NO_PARTS
+    assert find_parts(called(ARGUMENTS, content=[FILES[0]])).files
+    used = {"type": "tool_use", "id": "1", "name": "f", "input": ARGUMENTS}
+    assert find_parts(encoded(used)) == NO_PARTS
+    assert find_parts(encoded(used, FILES[0])).files
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        called(ARGUMENTS).replace(b'"role"', b'"content": [{"type": "file"}], "role"'),
+        called(ARGUMENTS).replace(b'"function": {', b'"function": 5, "function": {'),
+        called(ARGUMENTS).replace(b'"function": {', b'"functions": {'),
+    ],
+)
+def test_what_can_be_read_in_two_ways_counts_as_it_stands(prompt) -> None:
+    assert find_parts(prompt).files
+
+
+@pytest.mark.parametrize("nothing", [None, [], "", {}])
+def test_an_empty_list_of_files_is_none(nothing) -> None:
+    message = {"role": "user", "content": "a", "file_ids": nothing, "images": nothing}
+    assert find_parts(json.dumps([message]).encode()) == NO_PARTS
+
+
+def test_a_list_of_pictures_is_as_long_as_the_context() -> None:
+    assert find_parts(json.dumps([{"content": "a", "images": ["AAAA"]}]).encode()).files

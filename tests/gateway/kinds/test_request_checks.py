@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds import request_checks
-from gateway.kinds.request_checks import REFUSED, check
+from gateway.kinds.request_checks import REFUSED, check, refuse_nested
 
 
 def asked(**members) -> None:
@@ -70,3 +70,41 @@ def test_without_the_look_all_of_it_would_go_on(monkeypatch) -> None:
     """The negative control."""
     monkeypatch.setattr(request_checks, "_LOOKED_AT", frozenset())
     asked(stop=["x"] * 10_000, use_beam_search=True, bad_words=["x"] * 10_000)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"options": {"num_predict": 9_999}},
+        {"parameters": {"max_new_tokens": 9_999}},
+        {"parameters": {"decoding": [{"num_return_sequences": 8}]}},
+        {"config": {"maxOutputTokens": 9_999}},
+        {"config": {"responseModalities": ["AUDIO"]}},
+        {"additionalModelRequestFields": {"max_tokens": 9_999}},
+        {"google": {"candidateCount": 8}},
+        {"acme": [{"n": 8}]},
+    ],
+)
+def test_a_limit_inside_a_vendors_member_is_refused(members) -> None:
+    text = json.dumps(members)
+    name = next(iter(members))
+    for written in (text, text.replace("ax_", "\\u0061x_").replace('"n"', '"\\u006E"')):
+        with pytest.raises(RequestError, match="`max_tokens`, `n` or `modalities`") as refused:
+            refuse_nested(decode_members(written.encode()))
+        assert refused.value.param == name
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"google": {"thinking_config": {"thinking_budget": 5}}},
+        {"metadata": {"n": "5", "max_tokens": "9"}},
+        {"options": {"n": None}},
+        {"acme": '{"n": 8}'},
+        {"prediction": {"type": "content", "content": "n"}},
+        {"response_format": {"type": "json_schema", "json_schema": {"properties": {"n": {}}}}},
+        {"tools": [{"type": "function", "function": {"parameters": {"n": {}}}}]},
+    ],
+)
+def test_what_holds_no_limit_is_not(members) -> None:
+    refuse_nested(decode_members(json.dumps(members).encode()))

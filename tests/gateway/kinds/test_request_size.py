@@ -140,3 +140,15 @@ def test_without_the_look_all_of_it_would_go_on(monkeypatch) -> None:
     for name in ("SCHEMA_LEVELS", "PATTERN_BYTES", "REPEATED", "ALTERNATIVES", "MEDIA_PARTS"):
         monkeypatch.setattr(request_size, name, 10**12)
     asked(response_format=schema(nested(33)), top_logprobs=21, regex="a{9999}")
+
+
+@pytest.mark.parametrize("name", ["Image_URL", "FILE_ID", "\\u0049mage_url", "Input_Audio"])
+def test_a_parts_member_in_another_case_is_refused(name) -> None:
+    """Servers in Go read it as the usual one, and it would be held as text."""
+    text = '[{"role": "user", "content": [{"Type": "image_url", "NAME": "x"}]}]'.replace(
+        "NAME", name
+    )
+    with pytest.raises(RequestError, match="is written"):
+        check({}, text.encode())
+    told = json.dumps([{"role": "user", "content": [{"type": "text", "text": text}]}])
+    check({}, told.encode())

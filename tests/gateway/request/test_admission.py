@@ -119,19 +119,30 @@ def test_what_a_target_may_read_is_held_for_wherever_it_stands(run_stack, name) 
         assert stack.chat("api", max_tokens=1, stop=["y" * 1000] * 20).status_code == 200
 
 
-SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+# Of one pixel, and in a format whose size is not read here.
+SMALL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABAQAAAAA3bvkkAAAAAUlEQVR4duaE5gAAAABJRU5E"
+    "rkJggg=="
+)
+UNREAD = "data:image/avif;base64,AAAA"
 
 
-@pytest.mark.parametrize(("tokens", "status"), [(5_000, 429), (0, 200)], ids=["held", "control"])
-def test_pictures_are_held_for_although_they_have_hardly_any_bytes(
-    run_stack, tokens, status
-) -> None:
-    """Three pictures of 5,000 tokens are more than 2 thousandths of a dollar; one is not."""
-    with run_stack(budgets=TIGHT, server={"picture_tokens": tokens}) as stack:
-        for shown, expected in ((3, status), (1, 200)):
-            messages = [{"role": "user", "content": [SHOWN] * shown}]
-            answer = stack.chat("api", messages=messages, max_tokens=1)
-            assert answer.status_code == expected, answer.text
+@pytest.mark.parametrize(
+    ("url", "detail", "shown", "status"),
+    [
+        (SMALL, "low", 2, 200),  # 2,833 tokens each, of 8,000 that the budget has
+        (SMALL, "low", 3, 429),
+        (SMALL, "high", 1, 429),  # 8,500
+        (UNREAD, "low", 1, 429),  # the most of the model's rule, 48,169
+    ],
+)
+def test_pictures_are_held_for_by_their_models_rule(run_stack, url, detail, shown, status) -> None:
+    """The target is priced as `openai/gpt-4o-mini`, $0.25 a million; the budget has $0.002."""
+    part = {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+    with run_stack(budgets=TIGHT) as stack:
+        messages = [{"role": "user", "content": [part] * shown}]
+        answer = stack.chat("api", messages=messages, max_tokens=1)
+        assert answer.status_code == status, answer.text
 
 
 @pytest.mark.parametrize(("head", "status"), [(b"RIFF", 400), (b"none", 429)])

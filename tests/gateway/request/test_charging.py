@@ -64,6 +64,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         goes_on=more.get("goes_on", False),
     )
     frozen = SimpleNamespace(
+        prompt_bound=lambda request: request.prompt_tokens_bound,
         target=target,
         price=price,
         candidate=SimpleNamespace(

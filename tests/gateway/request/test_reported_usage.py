@@ -20,7 +20,10 @@ from router.types import Feature
 
 def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400, said=b""):
     candidate = SimpleNamespace(output_cap=None)
-    frozen = SimpleNamespace(candidate=candidate, open_end=None, allowance_tokens=allowance)
+    frozen = SimpleNamespace(
+        candidate=candidate, open_end=None, allowance_tokens=allowance,
+        prompt_bound=lambda request: request.prompt_tokens_bound,
+    )  # fmt: skip
     request = SimpleNamespace(
         kind=RequestKind.CHAT, max_tokens=max_tokens, n=n, prompt_tokens=100,
         prompt_tokens_bound=464,

@@ -171,3 +171,15 @@ def test_a_file_says_whether_thoughts_are_billed_beside_the_limit() -> None:
     assert read == [(False, 0), (False, 0), (True, 65_536)]
     with pytest.raises(PriceError, match="reasoning: 'beside' is neither `inside` nor `outside`"):
         terms(", reasoning: beside")
+
+
+def test_a_file_says_how_pictures_are_counted() -> None:
+    def rule(more: str) -> str:
+        text = f"prices: {{a/x: {{usd_per_million: {{input: 1, output: 2}}{more}}}}}"
+        (draft,) = parse_price_file(text, book="b", rank=1).drafts
+        return draft.terms.image_rule
+
+    assert (rule(""), rule(", image_tokens: qwen-28")) == ("", "qwen-28")
+    for wrong in ("acme", "5", "[qwen-28]"):
+        with pytest.raises(PriceError, match=r"image_tokens: .* is none of openai-tiles"):
+            rule(f", image_tokens: {wrong}")

@@ -60,3 +60,16 @@ def test_what_is_unread_is_told_by_the_features_of_a_request() -> None:
         assert quote.unlimited_terms(plain) == ("odd_cost",)
         assert quote.unlimited_terms(searching) == quote.unread
     assert PriceQuote(price).unlimited_terms(searching) == ()
+
+
+def test_pictures_are_counted_as_the_price_says_else_as_the_model_is_known_for() -> None:
+    rates = TokenRates(**dict.fromkeys(KINDS, 1))
+
+    def rule(name: str, stated: str = "") -> str:
+        return PriceQuote(
+            Price(1, name, "test", 0, PriceTerms(rates, image_rule=stated))
+        ).picture_rule
+
+    assert rule("openai/gpt-4o") == rule("openai/gpt-4o#eu") == "openai-tiles"
+    assert rule("openai/gpt-4o", "qwen-28") == rule("acme/m", "qwen-28") == "qwen-28"
+    assert rule("acme/m") == ""

@@ -1,0 +1,49 @@
+"""How many tokens a prompt has: an estimate, its bound, and what each target's own bound needs."""
+
+from gateway.kinds.billable_units import sound_tokens
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.prompt_media import PromptMedia, likely_tokens
+from ledger.prices.modellimits import CONTEXT_UNSTATED
+from router.token_ratio import TokenRatio
+
+Key = tuple[str, str]  # model and team, of which bytes per token are learned
+
+
+def estimate_prompt(
+    asked: InferenceRequest, ratio: TokenRatio, key: Key, stated: int
+) -> tuple[int, int]:
+    """Return the prompt's estimate and its bound at a target of which nothing is known, in tokens.
+
+    `stated`: the most tokens of a picture, by the configuration.
+    """
+    estimate, bound = ratio.estimate(key, asked.prompt_bytes)
+    # An address has hardly any bytes, nor has a plain picture.
+    bound += asked.media_parts * stated + asked.sound_tokens_bound
+    if asked.files:
+        bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
+    if asked.pictures:  # their data are no text
+        estimate = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)[0]
+        estimate += likely_tokens(asked.pictures, stated)
+    estimate += asked.sound_tokens
+    if asked.extent is None:
+        return estimate, bound
+    heard, heard_bound = sound_tokens(asked.extent)
+    return estimate + heard, bound + heard_bound
+
+
+def media_of(
+    asked: InferenceRequest, ratio: TokenRatio, key: Key, stated: int
+) -> PromptMedia | None:
+    """Return what each target's own bound needs; None of a text, as nearly always."""
+    forecast = asked.members.get("prediction")
+    if not (asked.media_parts or asked.files or forecast):
+        return None
+    _, text_bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
+    return PromptMedia(
+        text_bound + asked.sound_tokens_bound,
+        asked.pictures,
+        asked.media_parts - len(asked.pictures),
+        stated,
+        asked.files,
+        0 if forecast is None else len(bytes(forecast)),
+    )

@@ -1,0 +1,187 @@
+"""How many tokens a vendor counts for a picture of a prompt, by its published rule.
+
+A price names its rule (`image_tokens`); a few families of models have theirs by name. Each rule
+never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
+is the width, and what a vendor rounds is rounded up here. `low` detail counts only where a rule
+names it; any other word counts as the finest.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import isqrt
+from typing import Final, NamedTuple
+
+# Sources, read 2026-11:
+# OpenAI: developers.openai.com/api/docs/guides/images-vision ("Calculating costs"): tiles of 512
+# within 2048 x 2048 and a short side of 768; patches of 32, at most 1,536, times a factor.
+# Anthropic: platform.claude.com/docs/en/build-with-claude/vision: width x height / 750, at most
+# about 1,600 after its own downscaling; 4,784 for models that read 2,576 pixels a side.
+# Gemini: ai.google.dev/gemini-api/docs/tokens and .../media-resolution: 258 up to 384 x 384, above
+# that 258 for each tile of 768 or, by the crop unit of Vertex's page, less; Gemini 3 at most 1,120,
+# 2,240 where a request asks for ultra high.
+# Mistral: docs.mistral.ai/capabilities/vision: patches of 16 within 1,024 (Pixtral), of 28 within
+# 1,540 (later ones), and one token for each row.
+# Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
+# pixels, at most 16,384, and two marks.
+# xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448,
+# at most six, and one tile more.
+
+
+class PictureRule(NamedTuple):
+    """`tokens_of` takes the longer side, the shorter side and whether `low` detail is asked for.
+
+    `most`: tokens of the dearest picture, None where there is no end.
+    """
+
+    tokens_of: Callable[[int, int, bool], int]
+    most: int | None
+
+
+def picture_tokens(rule: str, width: int, height: int, *, detail: str = "") -> int:
+    """Return at least as many tokens as the rule's vendor counts. Raises `KeyError`."""
+    known = RULES[rule]
+    tokens = known.tokens_of(max(width, height, 1), max(min(width, height), 1), detail == "low")
+    return tokens if known.most is None else min(tokens, known.most)
+
+
+def most_picture_tokens(rule: str) -> int:
+    """Return the tokens of the dearest picture, 0 where the rule has no end."""
+    return RULES[rule].most or 0
+
+
+@lru_cache(maxsize=4096)
+def rule_of_model(name: str) -> str:
+    """Return the published rule of `provider/model`, "" where none is known."""
+    for pattern, rule in _MODELS:
+        if pattern.fullmatch(name):
+            return rule
+    return ""
+
+
+def _openai_tiles(base: int, tile: int) -> PictureRule:
+    """Tiles of a picture that is shrunk, never enlarged, to 2,048 pixels, then to 768."""
+
+    def count(longer: int, shorter: int, low: bool) -> int:
+        if low:
+            return base
+        wide, slim = longer, shorter
+        if longer > 2048:
+            wide, slim = 2048, _scaled(shorter, 2048, longer)
+        if slim > 768:
+            # Who rounds between the two steps is at most three pixels further.
+            rounded = 3 if longer > 2048 and shorter * 2048 % longer else 0
+            wide, slim = min(wide, _scaled(longer, 768, shorter) + rounded), 768
+        return base + tile * _grid(wide, slim, 512)
+
+    return PictureRule(count, base + tile * 8)
+
+
+def _openai_patches(factor_percent: int, patches: int = 1536) -> PictureRule:
+    """Patches of 32 pixels, each some tokens. `low` detail is no less for these models."""
+
+    def count(longer: int, shorter: int, _low: bool) -> int:
+        return _percent(_grid(longer, shorter, 32), factor_percent)
+
+    return PictureRule(count, _percent(patches, factor_percent))
+
+
+def _anthropic(most: int) -> PictureRule:
+    """The area / 750, or patches of 28 pixels where a thin picture has more of those."""
+
+    def count(longer: int, shorter: int, _low: bool) -> int:
+        return max(-(-longer * shorter // 750), _grid(longer, shorter, 28))
+
+    return PictureRule(count, most)
+
+
+def _gemini_tiles(longer: int, shorter: int, _low: bool) -> int:
+    """Tiles of 768 pixels, or of the crop unit, whichever are more."""
+    if longer <= 384:
+        return 258
+    unit = min(max(shorter * 2 // 3, 256), 768)
+    return 258 * max(_grid(longer, shorter, unit), _grid(longer, shorter, 768))
+
+
+def _rows_of_patches(side: int, limit: int) -> PictureRule:
+    """Patches within a longest side, and a token at each row's end."""
+
+    def count(longer: int, shorter: int, _low: bool) -> int:
+        if longer > limit:
+            longer, shorter = limit, _scaled(shorter, limit, longer)
+        return _grid(longer, shorter, side) + -(-longer // side)
+
+    rows = -(-limit // side)
+    return PictureRule(count, rows * (rows + 1))
+
+
+def _qwen(side: int) -> PictureRule:
+    """Squares of pixels, with room for what a small picture is enlarged to, and two marks."""
+
+    def count(longer: int, shorter: int, _low: bool) -> int:
+        return max(_grid(longer, shorter, side), 256 + isqrt(longer // shorter) + 1) + 2
+
+    return PictureRule(count, 16_384 + 2)
+
+
+def _xai(longer: int, shorter: int, _low: bool) -> int:
+    return 256 * (_grid(longer, shorter, 448) + 1)
+
+
+def _fixed(tokens: int) -> PictureRule:
+    return PictureRule(lambda _longer, _shorter, _low: tokens, tokens)
+
+
+def _grid(longer: int, shorter: int, side: int) -> int:
+    return -(-longer // side) * -(-shorter // side)
+
+
+def _scaled(length: int, to: int, of: int) -> int:
+    return -(-length * to // of)
+
+
+def _percent(count: int, percent: int) -> int:
+    return -(-count * percent // 100)
+
+
+RULES: Final[Mapping[str, PictureRule]] = {
+    "openai-tiles": _openai_tiles(85, 170),
+    "openai-tiles-4o-mini": _openai_tiles(2833, 5667),
+    "openai-tiles-5": _openai_tiles(70, 140),
+    "openai-tiles-o": _openai_tiles(75, 150),
+    "openai-patches-mini": _openai_patches(162),
+    "openai-patches-nano": _openai_patches(246),
+    "openai-patches-o4-mini": _openai_patches(172),
+    "anthropic": _anthropic(1_600),
+    "anthropic-high": _anthropic(4_784),
+    "gemini-tiles": PictureRule(_gemini_tiles, None),
+    "gemini-3": _fixed(1_120),
+    "pixtral": _rows_of_patches(16, 1_024),
+    "mistral": _rows_of_patches(28, 1_540),
+    "qwen-28": _qwen(28),
+    "qwen-32": _qwen(32),
+    "xai-tiles": PictureRule(_xai, 256 * 7),
+}
+_DATED: Final = r"(?:-latest|-\d{4}-\d{2}-\d{2})?"
+_CLAUDE: Final = "(?:opus|sonnet|haiku)"
+_MODELS: Final = tuple(
+    (re.compile(pattern), rule)
+    for pattern, rule in (
+        (rf"openai/gpt-4o-mini{_DATED}", "openai-tiles-4o-mini"),
+        (rf"openai/(?:gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo){_DATED}", "openai-tiles"),
+        (rf"openai/(?:gpt-5|gpt-5-chat){_DATED}", "openai-tiles-5"),
+        (rf"openai/(?:o1|o1-pro|o3){_DATED}", "openai-tiles-o"),
+        (rf"openai/(?:gpt-4\.1|gpt-5)-mini{_DATED}", "openai-patches-mini"),
+        (rf"openai/(?:gpt-4\.1|gpt-5)-nano{_DATED}", "openai-patches-nano"),
+        (rf"openai/o4-mini{_DATED}", "openai-patches-o4-mini"),
+        (
+            rf"anthropic/claude-(?:3(?:-[57])?-{_CLAUDE}|{_CLAUDE}-4(?:-[0-6])?)(?:-latest|-\d{{8}})?",
+            "anthropic",
+        ),
+        (rf"anthropic/claude-{_CLAUDE}-4-[7-9](?:-\d{{8}})?", "anthropic-high"),
+        (
+            r"gemini/gemini-(?:1\.5|2\.0|2\.5)-(?:pro|flash|flash-lite|flash-8b)(?:-\d{3})?",
+            "gemini-tiles",
+        ),
+    )
+)

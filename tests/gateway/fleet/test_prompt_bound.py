@@ -1,0 +1,96 @@
+"""The most tokens that one target can count for a prompt."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.fleet.prompt_bound import at_api, at_engine
+from gateway.kinds.prompt_media import PictureSize, PromptMedia
+from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS, ModelLimits
+from ledger.prices.picture_tokens import RULES, picture_tokens
+from ledger.prices.quotes import PriceQuote
+from ledger.prices.rates import KINDS, Price, PriceTerms, TokenRates
+from router.request_kinds import RequestKind
+from router.types import Feature, OutputMoments, RoutingRequest
+
+
+def request(bound: int, *, kind=RequestKind.CHAT, n=1, features=frozenset()) -> RoutingRequest:
+    moments = OutputMoments(0, 1.0, 1.0, 1.0)
+    return RoutingRequest(kind, "m", 10, bound, 5, moments, n, features)
+
+
+def media(*pictures, text=100, others=0, files=0) -> PromptMedia:
+    return PromptMedia(text, tuple(pictures), others, 5_000, files)
+
+
+def quote(rule="", context=None) -> PriceQuote:
+    terms = PriceTerms(TokenRates(**dict.fromkeys(KINDS, 1)), image_rule=rule)
+    limits = None if context is None else ModelLimits(100, context)
+    return PriceQuote(Price(1, "acme/m", "test", 0, terms), limits=limits)
+
+
+def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
+    return at_api(request(bound, **more), found, quote(rule, context), None).prompt_tokens_bound
+
+
+@pytest.mark.parametrize(
+    ("listed", "configured", "bound"),
+    [
+        (None, None, 500_000),
+        (None, 8_000, 8_000),
+        (128_000, None, 128_000),
+        (128_000, 8_000, 128_000),  # the operator's word may be less than the provider takes
+        (8_000, 128_000, 128_000),  # a list may be older than its model
+        (LIMIT_TOKENS, None, 500_000),
+    ],
+)
+def test_the_context_that_somebody_states(listed, configured, bound) -> None:
+    made = at_api(request(500_000), None, quote(context=listed), configured)
+    assert made.prompt_tokens_bound == bound
+
+
+@pytest.mark.parametrize(("context", "bound"), [(None, 9_000), (0, 9_000), (8_000, 8_000)])
+def test_an_engine_reads_at_most_its_context(context, bound) -> None:
+    assert at_engine(request(9_000), None, context).prompt_tokens_bound == bound
+    filed = at_engine(request(9_000), media(files=1), context).prompt_tokens_bound
+    assert filed == (context or CONTEXT_UNSTATED)
+
+
+@pytest.mark.parametrize(
+    ("context", "bound"), [(None, CONTEXT_UNSTATED), (8_000, 8_000), (2_000_000, 2_000_000)]
+)
+def test_a_file_has_at_most_the_context(context, bound) -> None:
+    """The unstated million was too much for small contexts and too little for large ones."""
+    assert bound_of(CONTEXT_UNSTATED, media(files=1), context=context) == bound
+
+
+def test_a_text_has_at_most_the_context() -> None:
+    short = request(500)
+    assert at_api(short, None, quote(context=8_000), None) is short
+    assert bound_of(9_000, context=8_000) == 8_000
+    assert bound_of(9_000) == 9_000
+
+
+def test_what_is_read_in_several_calls_has_more_than_one_context() -> None:
+    hosted = frozenset((Feature.HOSTED_TOOLS,))
+    assert bound_of(9_000, context=8_000, features=hosted) == 9_000
+    assert bound_of(90_000, context=8_000, kind=RequestKind.EMBEDDING, n=3) == 24_000
+    assert bound_of(90_000, context=8_000, kind=RequestKind.RERANK) == 90_000
+
+
+@given(st.sampled_from(sorted(RULES)), st.integers(1, 5_000), st.integers(1, 5_000))
+def test_a_picture_of_known_size_is_held_by_the_rule(rule, width, height) -> None:
+    found = media(PictureSize(width, height))
+    assert bound_of(9_999, found, rule=rule) == 100 + picture_tokens(rule, width, height)
+    assert bound_of(9_999, found) == 9_999  # without a rule, as for any text
+
+
+def test_a_picture_of_unknown_size_is_held_at_the_most() -> None:
+    assert bound_of(5_100, media(others=1), rule="openai-tiles") == 100 + 5_000
+    dear = 2_833 + 8 * 5_667
+    assert bound_of(5_100, media(others=2), rule="openai-tiles-4o-mini") == 100 + 2 * dear
+
+
+def test_the_largest_picture_has_a_bound_that_prices_take() -> None:
+    found = media(*[PictureSize(2**28, 1)] * 64)
+    assert bound_of(10, found, rule="gemini-tiles") <= 100 + LIMIT_TOKENS
