@@ -9,8 +9,6 @@ Who states an address as digits has said where it lies and may mean a private on
 keep their machines' credentials (link-local and the like) nothing leads unless it is listed.
 """
 
-import asyncio
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -24,10 +22,6 @@ METADATA = frozenset(
     ip_address(name)
     for name in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
-
-
-class AddressNotAllowed(OSError):
-    """A host that leads where its target may not be; `str()` says what would allow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +57,6 @@ def parse_address(host: str) -> Address | None:
         return ip_address(host)
     except ValueError:
         return None
-
-
-async def resolve_addresses(host: str, port: int, reach: AddressPolicy) -> list[str]:
-    """The addresses to connect to, each allowed.
-
-    Raises `AddressNotAllowed` if a single one is not, and `OSError` or `UnicodeError` without any.
-    """
-    literal = parse_address(host)
-    if literal is not None:
-        _judge(host, literal, reach, literal=True)
-        return [str(literal)]
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = list(dict.fromkeys(str(finding[4][0]) for finding in found))
-    for text in addresses:
-        address = ip_address(text)
-        _judge(host, address, reach, literal=host == LOCALHOST and address.is_loopback)
-    return addresses
-
-
-def _judge(host: str, address: Address, reach: AddressPolicy, *, literal: bool) -> None:
-    why = reach.is_refused(address, stated=literal)
-    if why is not None:
-        raise AddressNotAllowed(
-            f"{host} leads to {address}, {why}; `networks` of its provider would allow it"
-        )
 
 
 def _embedded_addresses(address: Address) -> Iterator[IPv4Address]:

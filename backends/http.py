@@ -17,15 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
-from urllib.parse import urlsplit
 
+from backends.address_lookup import AddressNotAllowed, resolve_addresses
 from backends.address_policy import (
-    PUBLIC,
-    AddressNotAllowed,
-    AddressPolicy,
     parse_address,
-    resolve_addresses,
 )
 from backends.base import Deadlines
 from backends.dialing import dial
@@ -36,37 +31,8 @@ from backends.errors import (
     UpstreamUnreachable,
 )
 from backends.http_connection import READ_BYTES, HttpExchange, StaleConnection, UpstreamConnection
+from backends.origin import Origin
 from backends.sending import Transmission
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where connections go to, and where its host may lead."""
-
-    scheme: str
-    host: str
-    port: int
-    reach: AddressPolicy = PUBLIC
-
-    @classmethod
-    def parse(cls, base_url: str, reach: AddressPolicy = PUBLIC) -> tuple[Self, str]:
-        """The origin of a base URL, and its path without a slash at the end."""
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"not an http(s) base URL: {base_url!r}")
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("a base URL carries no credentials, query or fragment")
-        if not base_url.isascii() or any(c <= " " for c in base_url):
-            raise ValueError(f"not a plain base URL: {base_url!r}")
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        return cls(parts.scheme, parts.hostname, port, reach), parts.path.rstrip("/")
-
-    @property
-    def authority(self) -> str:
-        """The value of the `host` header."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = 443 if self.scheme == "https" else 80
-        return host if self.port == usual else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,30 +25,12 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin
+from backends.http import HttpClient
 from backends.http_connection import HttpExchange
+from backends.origin import Origin
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.reported import error_in, error_name
 from backends.secret import Secret
-
-# Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
-# providers' own references.
-BASE_URLS: Mapping[str, str] = {
-    "openai": "https://api.openai.com/v1",
-    "cerebras": "https://api.cerebras.ai/v1",
-    "deepinfra": "https://api.deepinfra.com/v1/openai",
-    "deepseek": "https://api.deepseek.com/v1",
-    "fireworks": "https://api.fireworks.ai/inference/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "hyperbolic": "https://api.hyperbolic.xyz/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "moonshot": "https://api.moonshot.ai/v1",
-    "nvidia": "https://integrate.api.nvidia.com/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "sambanova": "https://api.sambanova.ai/v1",
-    "together": "https://api.together.ai/v1",
-    "xai": "https://api.x.ai/v1",
-}
 
 # What a call may add to the head: tracing, and names that make a repeated call recognisable.
 _FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})

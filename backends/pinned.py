@@ -11,7 +11,8 @@ from typing import Any
 import httpcore
 import httpx
 
-from backends.address_policy import AddressPolicy, resolve_addresses
+from backends.address_lookup import resolve_addresses
+from backends.address_policy import AddressPolicy
 from backends.sending import EXTENSION, Transmission
 
 CONNECTIONS, KEPT, KEPT_S = 256, 32, 5.0

@@ -8,16 +8,35 @@ A client that is costly to import is imported by its factory: LiteLLM takes 200 
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from backends.address_policy import AddressPolicy
-from backends.base import Backend
-from backends.http import HttpClient
-from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+if TYPE_CHECKING:
+    from backends.address_policy import AddressPolicy
+    from backends.base import Backend
+    from backends.http import HttpClient
+    from backends.openai import Credentials
 
 OPENAI, LITELLM = "openai", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none
 ADAPTER_KIND: Final = LITELLM  # of a provider that no kind has an address for
+# Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
+# providers' own references.
+BASE_URLS: Mapping[str, str] = {
+    "openai": "https://api.openai.com/v1",
+    "cerebras": "https://api.cerebras.ai/v1",
+    "deepinfra": "https://api.deepinfra.com/v1/openai",
+    "deepseek": "https://api.deepseek.com/v1",
+    "fireworks": "https://api.fireworks.ai/inference/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "hyperbolic": "https://api.hyperbolic.xyz/v1",
+    "mistral": "https://api.mistral.ai/v1",
+    "moonshot": "https://api.moonshot.ai/v1",
+    "nvidia": "https://integrate.api.nvidia.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "sambanova": "https://api.sambanova.ai/v1",
+    "together": "https://api.together.ai/v1",
+    "xai": "https://api.x.ai/v1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +45,9 @@ class ProviderSite:
 
     prefix: str
     base_url: str | None
-    credentials: Credentials
-    reach: AddressPolicy
-    http: HttpClient  # shared by all providers of a worker
+    credentials: "Credentials"
+    reach: "AddressPolicy"
+    http: "HttpClient"  # shared by all providers of a worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +76,7 @@ class ProviderKind:
     """
 
     title: str
-    client: Callable[[ProviderSite], Backend]
+    client: "Callable[[ProviderSite], Backend]"
     load: Callable[[], object] | None
     variables: KeyVariables
     addresses: Mapping[str, str]
@@ -77,12 +96,14 @@ def kind_for(name: str) -> str:
     return next(known, ADAPTER_KIND)
 
 
-def _openai(site: ProviderSite) -> Backend:
+def _openai(site: ProviderSite) -> "Backend":
+    from backends.openai import OpenAIBackend  # noqa: PLC0415  (with an HTTP client)
+
     assert site.base_url is not None  # checked: this kind does not find its address
     return OpenAIBackend(site.base_url, site.credentials, client=site.http, reach=site.reach)
 
 
-def _litellm(site: ProviderSite) -> Backend:
+def _litellm(site: ProviderSite) -> "Backend":
     from backends.litellm import LiteLLMBackend  # noqa: PLC0415  (with httpx: 6 MB)
 
     return LiteLLMBackend(site.prefix, site.credentials, base_url=site.base_url, reach=site.reach)

@@ -4,7 +4,7 @@ A missing, malformed, unknown, expired or revoked key all get 401; only the mess
 missing one apart. With the ledger away known keys go on and unknown ones get 503.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from gateway.errors import RequestError
@@ -24,6 +24,7 @@ KEYS = "keys"  # to see, make, revoke and rotate one's own team's
 EVERY_TEAM = ":all"  # after a scope: the same for all teams
 APPLY = ":apply"  # after a scope: to change what it reads, too
 APPLY_POLICIES = POLICIES + APPLY
+OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 
 
 class KeyLookup(Protocol):
@@ -75,3 +76,14 @@ async def identify_token(keys: KeyLookup, token: str, *, now_us: int) -> Identit
     if identity is None:
         raise RequestError("bad_key", "This API key is not valid.")
     return identity
+
+
+def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
+    """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
+
+    `openai/*` covers every model of that provider.
+    """
+    if models is None or asked in models or resolved in models:
+        return True
+    provider, slash, _ = resolved.partition("/")
+    return bool(slash) and f"{provider}/*" in models

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import typer
@@ -16,10 +16,12 @@ from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import fail
 from gateway.clock import Clock
 from gateway.config.settings import Settings
-from gateway.control.admin.enginehost import running_here
 from gateway.control.admin.gateway_address import gateway_url
-from gateway.control.admin.verb import AdminOperation, OperationContext, is_refused
+from gateway.control.admin.verb import AdminOperation, OperationContext
 from gateway.control.os_user import os_user
+
+if TYPE_CHECKING:
+    from gateway.control.admin.enginehost import EngineHost
 
 G = TypeVar("G", bound=msgspec.Struct)
 By = Annotated[str | None, typer.Option(help="Who does it; default: the user's name.")]
@@ -41,10 +43,17 @@ class LocalAdmin:
         self._opened = opened
 
     def do(self, verb: AdminOperation[G], given: G) -> dict[str, Any]:
-        by, here = self._by or os_user(), partial(running_here, self._settings)
+        by, here = self._by or os_user(), partial(_running_here, self._settings)
         return verb.work(
             OperationContext(self._settings, by, Clock().wall_us(), self._opened, here), given
         )
+
+
+def _running_here(settings: Settings) -> AbstractContextManager["EngineHost"]:
+    """What runs on this host: few commands ask, and it takes the memory that processes share."""
+    from gateway.control.admin.enginehost import running_here  # noqa: PLC0415
+
+    return running_here(settings)
 
 
 def open_backend(config: Path) -> AbstractContextManager[AdminBackend]:
@@ -91,6 +100,8 @@ def _desk(
                     typer.echo(f"warning: the key goes to {url} in the clear: use https", err=True)
                 yield desk
     except Exception as error:
+        from gateway.control.admin.refusals import is_refused  # noqa: PLC0415  (of every verb)
+
         if is_refused(error):
             fail(str(error))
         raise

@@ -13,7 +13,8 @@ import typer
 from gateway.cli.config import Config
 from gateway.cli.output import AsJson, Strict, emit, fail
 from gateway.clock import Clock
-from gateway.config.settings import ConfigReport, Settings, examine, version
+from gateway.config.examination import examine
+from gateway.config.settings import ConfigReport, Settings, version
 
 
 def check(

@@ -18,10 +18,10 @@ from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
 from gateway.clock import Clock
+from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings
 from gateway.control.admin import books
 from gateway.control.os_user import os_user
-from gateway.host.prepare import ledger_url
 from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text

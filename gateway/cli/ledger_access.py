@@ -10,9 +10,9 @@ from sqlalchemy import Engine, make_url
 
 from gateway.cli.config import failing_plainly, ledger_reader
 from gateway.clock import Clock
+from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings
 from gateway.control.pricing.configured import price_aliases, store_prices
-from gateway.host.prepare import ledger_url
 from ledger.database import make_engine, migrate
 from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 
 from gateway import logs
-from gateway.cli.config import Config, start_or_fail
+from gateway.cli.config import Config
 from gateway.cli.output import fail, watching_console
+from gateway.cli.start_config import start_or_fail
 from gateway.config.credentials import known_secrets
 from gateway.errors import ConfigError
 from gateway.host.serve import run

@@ -20,8 +20,8 @@ from rich.progress import (
 )
 
 from backends.engine import install as installation
-from gateway.cli.config import start_or_fail
 from gateway.cli.output import fail, watching_console
+from gateway.cli.start_config import start_or_fail
 from gateway.config.starter import USUAL_PORTS, wanted_ports
 from gateway.demo.start import DemoStart
 from gateway.errors import ConfigError

@@ -11,10 +11,9 @@ from gateway.config.aliases import resolve_model
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.schema import ModelSection, Settings
 from gateway.config.schema_limits import EACH
-from ledger.budgets.binding import EACH_KINDS
-from ledger.budgets.scopes import BY_PREFIX, BudgetScope, NameRule, prefixes
+from ledger.budgets.scopes import BY_PREFIX, EACH_KINDS, BudgetScope, NameRule, prefixes
 from ledger.budgets.windows import WindowError, zone_named
-from ledger.identity.keys import PUBLIC_BYTES, TEXT_LIMIT
+from ledger.identity.tokens import PUBLIC_BYTES, TEXT_LIMIT
 
 NAMELESS = prefixes(lambda kind: kind.name_rule is NameRule.NONE)
 # What is known of a request before it goes anywhere.

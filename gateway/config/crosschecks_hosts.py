@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from typing import NamedTuple
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 from backends.address_policy import AddressPolicy, parse_address
 from backends.engines import ENGINE_KINDS
-from backends.http import Origin
+from backends.origin import Origin
 from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
 from gateway.config.crosschecks_oidc import check_oidc
 from gateway.config.crosschecks_peers import check_peers
@@ -199,11 +196,9 @@ def check_ledger_url(settings: Settings) -> Iterator[ConfigFault]:
     if url and settings.ledger.url_env:
         yield ConfigFault(("ledger", "url_env"), "set either `url` or `url_env`")
     if url:
-        try:
-            backend = make_url(url).get_backend_name()
-        except (ArgumentError, ValueError):  # the second of a port that is no number
-            backend = ""
-        if backend not in ("sqlite", "postgresql"):
+        from gateway.config.ledger_address import database_of  # noqa: PLC0415  (with SQLAlchemy)
+
+        if database_of(url) not in ("sqlite", "postgresql"):
             words = "must be a URL like sqlite:///ledger.db or postgresql+psycopg://user@host/name"
             yield ConfigFault(("ledger", "url"), words)
 

@@ -1,19 +1,18 @@
 """Reading the configuration file: one YAML document, strict, checked whole before a socket opens.
 
-`load` refuses what no process could work with. `examine` also asks whether the file fits the world
-around it (prices, directories, GPUs); `breakeven check` and every start ask that. Either way every
-fault is told at once, so that a person mends a file in one round.
+`load` refuses what no process could work with; whether the file fits the world around it asks
+`gateway.config.examination`. Every fault is told at once, so that a person mends a file in one
+round. Without databases or clients, for commands that ask neither.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from gateway.config.aliases import resolve_model
 from gateway.config.checks.known_names import Known, check_unknown_names
-from gateway.config.config_facts import PLAUSIBLE
 from gateway.config.crosschecks import CHECKS
 from gateway.config.document import ConfigDocument, read_document
 from gateway.config.draft import SettingsDraft, draft_settings
@@ -29,7 +28,6 @@ from gateway.config.schema import (
     TimeoutsSection,
 )
 from gateway.config.schema_limits import BudgetSection
-from gateway.config.surroundings import gather_facts
 from gateway.errors import ConfigError
 
 __all__ = [
@@ -44,7 +42,6 @@ __all__ = [
     "ServerSection",
     "Settings",
     "TimeoutsSection",
-    "examine",
     "judge_document",
     "load",
     "parse",
@@ -83,33 +80,11 @@ class ConfigReport:
 
 def load(path: Path) -> Settings:
     """Read and check the file; raise `ConfigError` listing every fault."""
-    return _settings_of(judge_document(_document(path), str(path)))
+    return _settings_of(judge_document(read_file(path), str(path)))
 
 
 def parse(text: str, *, name: str) -> Settings:
     return _settings_of(judge_document(read_document(text), name))
-
-
-def examine(
-    path: Path,
-    *,
-    at_us: int,
-    environ: Mapping[str, str] | None = None,
-    asks_engines: bool = False,
-) -> ConfigReport:
-    """Everything that can be said about the file; of variables and hosts only with `environ`.
-
-    `asks_engines`: flags are judged by the installed vLLM, which a start does later by itself.
-    """
-    document = _document(path)
-    draft = draft_settings(document)
-    found = _contradictions(draft)
-    notes: tuple[str, ...] = ()
-    if draft.settings is not None:
-        facts = gather_facts(draft.settings, at_us, environ, asks_engines=asks_engines)
-        found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
-        notes = facts.notes
-    return replace(_make_report(str(path), document, draft, found), notes=notes)
 
 
 def version(settings: Settings) -> str:
@@ -117,7 +92,8 @@ def version(settings: Settings) -> str:
     return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()[:12]
 
 
-def _document(path: Path) -> ConfigDocument:
+def read_file(path: Path) -> ConfigDocument:
+    """What the file says; a file that cannot be read is a fault of its document."""
     try:
         return read_document(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -134,20 +110,21 @@ def judge_document(document: ConfigDocument, name: str, known: Known | None = No
     `known`: names of the ledger's keys by kind; policies that name others are warned of.
     """
     draft = draft_settings(document)
-    found = _contradictions(draft)
+    found = find_contradictions(draft)
     if known is not None and draft.settings is not None:
         strange = check_unknown_names(draft.settings, known)
         found += [fault for fault in strange if fault.place[0] == "policies"]
-    return _make_report(name, document, draft, found)
+    return make_report(name, document, draft, found)
 
 
-def _contradictions(draft: SettingsDraft) -> list[ConfigFault]:
+def find_contradictions(draft: SettingsDraft) -> list[ConfigFault]:
+    """What the settings say against one another."""
     if draft.settings is None:
         return []
     return list(chain.from_iterable(check(draft.settings) for check in CHECKS))
 
 
-def _make_report(
+def make_report(
     name: str, document: ConfigDocument, draft: SettingsDraft, found: Sequence[ConfigFault]
 ) -> ConfigReport:
     """Faults that follow from others are left out; each gets its line, and that is their order."""

@@ -11,11 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
-
 from gateway.config.schema import Settings
 from gateway.errors import ConfigError
-from ledger.database import DatabaseError
 from ledger.locks import is_locked
 
 LOCK = "lock"
@@ -38,7 +35,7 @@ class StateDirLock:
 def hold(settings: Settings) -> StateDirLock:
     """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
     state = settings.state.resolve()
-    with translate_state_errors(settings):
+    with translate_disk_errors(settings):
         os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,8 +75,8 @@ def _close(state: Path) -> None:
 
 
 @contextmanager
-def translate_state_errors(settings: Settings) -> Iterator[None]:
-    """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
+def translate_disk_errors(settings: Settings) -> Iterator[None]:
+    """Whatever the disk refuses in the block is one fault with setting and path."""
     state = settings.state.resolve()
     try:
         if state.exists() and not state.is_dir():
@@ -87,19 +84,6 @@ def translate_state_errors(settings: Settings) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError([f"state_dir: {_trouble(state, error)}"]) from error
-    except DBAPIError as error:
-        words = f"cannot be used: {error.orig}{_unlike(error)}"
-        if settings.ledger.url or settings.ledger.url_env:
-            raise DatabaseError(f"the ledger {words}") from error
-        raise ConfigError([f"state_dir: the ledger {state / LEDGER} {words}"]) from error
-
-
-def _unlike(error: DBAPIError) -> str:
-    """What to do about tables that are not as this version has them."""
-    words, state = str(error.orig), getattr(error.orig, "sqlstate", None)
-    if words.startswith(("no such table", "no such column")) or state in ("42P01", "42703"):
-        return "; another version made it: `breakeven serve` brings it up to this one"
-    return ""
 
 
 def _trouble(state: Path, error: OSError) -> str:

@@ -18,9 +18,9 @@ from fastapi import FastAPI, Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.auth import INFERENCE, USAGE, KeyLookup, identify_token, permit, token_of
+from gateway.auth import INFERENCE, PERSON, USAGE, KeyLookup, identify_token, permit, token_of
 from gateway.clock import Clock
-from gateway.control.people import PERSON, SignedInPeople, verify_body
+from gateway.control.people import SignedInPeople, verify_body
 from gateway.request.inference_api import HOT
 from ledger.identity.keys import Identity
 

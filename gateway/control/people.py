@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from starlette.types import Message, Receive, Scope
 
-from gateway.auth import INFERENCE
+from gateway.auth import INFERENCE, OPEN, PERSON
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.roles import ROLES, KeyRole
@@ -45,7 +45,6 @@ MAY: dict[DashboardRole, frozenset[str]] = {
     DashboardRole.ADMIN: ROLES[KeyRole.ADMIN]
     - {INFERENCE},  # models are asked by keys, which are paid for
 }
-OPEN, PERSON = "open dashboard", "person"  # in place of a key's id
 _NAME = HEADER.encode()
 
 

@@ -23,7 +23,8 @@ from gateway.clock import Clock
 from gateway.config.declarations import budgets
 from gateway.config.settings import Settings, load
 from gateway.config.starter import USUAL_PORTS, StarterPorts
-from gateway.config.statedir import hold, translate_state_errors
+from gateway.config.state_errors import translate_state_errors
+from gateway.config.statedir import hold
 from gateway.demo.demand import TEAMS
 from gateway.demo.history import DemoScenario, replay
 from gateway.demo.replay_records import DemoCaller

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from backends.address_policy import LOCALHOST, parse_address
 from backends.base import Backend
 from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
-from backends.http import Origin
+from backends.origin import Origin
 from backends.providers import PROVIDER_KINDS
 from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings

@@ -8,9 +8,6 @@ does, is lost, and costs no more than believing as long as without events.
 
 import logging
 
-import zmq
-import zmq.asyncio
-
 from backends.kvevents import KvEventError, PrefixMemory
 from gateway.clock import Clock
 
@@ -22,6 +19,8 @@ log = logging.getLogger("breakeven.telemetry")
 
 async def listen(name: str, address: str, memory: PrefixMemory, clock: Clock) -> None:
     """Fold all that the engine `name` tells into `memory`, until cancelled."""
+    import zmq.asyncio  # noqa: PLC0415  (few engines are configured to tell)
+
     told_s = -LOG_S
     with zmq.asyncio.Context() as context, context.socket(zmq.SUB) as socket:
         socket.setsockopt(zmq.RCVHWM, QUEUE_BATCHES)

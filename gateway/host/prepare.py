@@ -14,15 +14,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import Engine
 
 from backends.engine.ports import other_listener
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.config.declarations import budgets, contracts
+from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings, version
-from gateway.config.statedir import DIRECTORIES, translate_state_errors
+from gateway.config.state_errors import translate_state_errors
+from gateway.config.statedir import DIRECTORIES
 from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
@@ -30,7 +31,7 @@ from gateway.fleet.prefix_index import PREFIXES_FILE
 from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
-from ledger.database import check_durable, make_engine, migrate, sqlite_url
+from ledger.database import check_durable, make_engine, migrate
 from ledger.declared import declare, other_billed_pools
 from ledger.fleet.market import record_market
 from ledger.hosts import HostConflict, claim_name, claim_of
@@ -117,23 +118,6 @@ def _agree_identity(engine: Engine, state: Path) -> str:
         return claim_name(engine, claim_of(state), socket.gethostname())
     except (PepperMismatch, HostConflict) as error:
         raise ConfigError([f"state_dir: {error}"]) from error
-
-
-def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Where the ledger is kept: configured, from the environment, or SQLite beside the journals."""
-    if settings.ledger.url is not None:
-        return settings.ledger.url
-    name = settings.ledger.url_env
-    if name is None:
-        return sqlite_url(settings.state.resolve() / "ledger.db")
-    if not (url := environ.get(name, "").strip()):  # a secret that is kept often ends its line
-        raise ConfigError([f"ledger.url_env: `{name}` is not set"])
-    try:
-        make_url(url)
-    except (ArgumentError, ValueError):  # whose words may quote a part of the password
-        words = "must hold one address like postgresql://user@host/name"
-        raise ConfigError([f"ledger.url_env: `{name}` {words}"]) from None
-    return url
 
 
 def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimePorts:

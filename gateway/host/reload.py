@@ -11,7 +11,8 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from gateway.clock import Clock
-from gateway.config.settings import Settings, examine
+from gateway.config.examination import examine
+from gateway.config.settings import Settings
 from gateway.control.pricing.configured import store_prices
 from gateway.errors import ConfigError
 from ledger.database import make_engine

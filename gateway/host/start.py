@@ -25,7 +25,8 @@ from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.config.starter import StarterPorts, configuration, find_providers
-from gateway.config.statedir import hold, translate_state_errors
+from gateway.config.state_errors import translate_state_errors
+from gateway.config.statedir import hold
 from gateway.errors import ConfigError
 from gateway.host.banner import banner, keys_line
 from gateway.host.children import Forks

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from gateway.auth import allowed
 from gateway.config.settings import Settings, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Fleet, Target
@@ -108,14 +109,3 @@ def cache_salt(identity: Identity) -> str | None:
         return None
     owner = identity.org_id if identity.isolation == "org" else identity.team_id
     return sha256(f"{identity.isolation}\x00{identity.org_id}\x00{owner}".encode()).hexdigest()[:32]
-
-
-def allowed(models: Sequence[str] | None, asked: str, resolved: str) -> bool:
-    """Whether a key's allow-list (None: everything) covers the name asked for or its alias.
-
-    `openai/*` covers every model of that provider.
-    """
-    if models is None or asked in models or resolved in models:
-        return True
-    provider, slash, _ = resolved.partition("/")
-    return bool(slash) and f"{provider}/*" in models

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from backends.secret import Secret
+from gateway.auth import allowed
 from gateway.batches.line_endpoint import LineEndpoint
 from gateway.clock import Clock
 from gateway.config.settings import ModelSection, Settings, resolve_model
@@ -46,7 +47,6 @@ from gateway.request.inference_api import (
     waits_to_send,
 )
 from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
-from gateway.request.routes import allowed
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.worker.openapi import POLICY, describe_api, page
 from ledger.identity.keys import Identity

@@ -12,11 +12,10 @@ from typing import NamedTuple, Protocol, TypeVar
 from sqlalchemy import Connection, select
 
 from ledger.budgets.escrow import budget_key
-from ledger.budgets.scopes import prefixes
+from ledger.budgets.scopes import EACH_KINDS
 from ledger.orm.budgets import BudgetRow
 
 EACH = "*"
-EACH_KINDS = prefixes(lambda kind: kind.for_each)
 
 
 class _Line(Protocol):

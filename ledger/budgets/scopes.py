@@ -150,6 +150,9 @@ def prefixes(chosen: Callable[[BudgetScope], bool] = lambda _: True) -> tuple[st
     return tuple(prefix for prefix, kind in BY_PREFIX.items() if chosen(kind))
 
 
+EACH_KINDS = prefixes(lambda kind: kind.for_each)
+
+
 def request_scopes(payer: Payer, model: str) -> tuple[str, ...]:
     """Return the scopes of a request, wherever it goes."""
     return tuple([kind.scope(name) for kind, names in _OF_REQUEST for name in names(payer, model)])

@@ -15,7 +15,15 @@ from sqlalchemy import Connection, insert, select, update
 
 from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
 from ledger.identity.secretfile import read_or_create_secret
-from ledger.identity.tokens import GENERATION, PEPPER_FILE, SECRET_BYTES, secret_hash, token_text
+from ledger.identity.tokens import (
+    GENERATION,
+    PEPPER_FILE,
+    PUBLIC_BYTES,
+    SECRET_BYTES,
+    TEXT_LIMIT,
+    secret_hash,
+    token_text,
+)
 from ledger.orm.identity import KeyRow, MetaRow, OrganisationRow, TeamRow, UserRow
 
 __all__ = [
@@ -31,8 +39,6 @@ __all__ = [
     "revoke_key",
 ]
 
-PUBLIC_BYTES = 8
-TEXT_LIMIT = 256  # characters
 EVERYBODY = "*"  # a budget on `user:*` is each user's
 
 

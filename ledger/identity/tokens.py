@@ -8,7 +8,9 @@ GENERATION = "key_generation"
 GENERATION_FILE = "keys.generation"  # in the run directory: 8 bytes, little endian
 PEPPER_FILE = "pepper"
 PREFIX = "gw"
+PUBLIC_BYTES = 8
 SECRET_BYTES = 32
+TEXT_LIMIT = 256  # characters of a key's name, and of the names that it holds
 TOKEN_LIMIT = 256  # longer text is no token of ours and is not looked at
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ledger.money import PPM
 from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
-from ledger.prices.mapterms import RERANK, TRANSCRIPTION, UPLIFT, terms_of
+from ledger.prices.mapterms import RERANK, TRANSCRIPTION, terms_of, uplifted_region
 from ledger.prices.rates import PriceError, PriceTerms
 
 __all__ = [
@@ -163,9 +163,9 @@ def _drafts(
 def _uplifts(row: Row) -> Iterator[tuple[str, Decimal]]:
     """Regions with a surcharge: a suffix of the field, `regional`, or Anthropic's `us`."""
     for field, factor in row.items():
-        match = UPLIFT.match(field)
-        if match and isinstance(factor, Decimal) and factor > 1:
-            yield match[1] or "regional", factor
+        region = uplifted_region(field)
+        if region is not None and isinstance(factor, Decimal) and factor > 1:
+            yield region or "regional", factor
     entry = row.get("provider_specific_entry")
     factor = entry.get("us") if isinstance(entry, Mapping) else None
     if isinstance(factor, Decimal) and factor > 1:

@@ -14,6 +14,7 @@ Charges that no term says are named (`other_charges`).
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -51,7 +52,9 @@ _KEY = re.compile(
     rf"(?:_above_(\d+)(k?)_tokens)?({'|'.join(tier for tier in _TIERS if tier)})?$"
 )
 # Regional surcharges, which the map's reader makes names of their own from.
-UPLIFT = re.compile(r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$")
+_UPLIFT = re.compile(
+    r"^regional_(?:processing_uplift_multiplier_(\w+)|endpoint_uplift_multiplier)$"
+)
 _REQUEST = "input_cost_per_request"
 # Rerankers are priced by tokens or by searches (a query in the map), transcriptions by tokens, by
 # seconds, or both: then what the answer counts decides. Of two prices for a second, under input
@@ -77,6 +80,7 @@ _BESIDE = {  # by mode
     for mode in {kind.map_mode for kind in PER_UNIT}
 }
 _NOISE_PUSD = Decimal("0.000001")
+_NAMES_KEPT, _AMOUNTS_KEPT = 1_024, 4_096
 
 Kinds = dict[str, int]  # kind -> pico-USD
 Listed = dict[tuple[str, int], Kinds]  # (tier, above tokens) -> what the row states
@@ -115,7 +119,7 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
 def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
     """Names of charges that `terms_of` does not read; see `ledger.prices.unread_terms`."""
     beside = {term for kind in _BESIDE.get(str(row.get("mode")), ()) for term in kind.map_terms}
-    read = {field for field in row if _KEY.match(field) or UPLIFT.match(field)} | beside
+    read = {field for field in row if _is_read(field)} | beside
     read |= {_REQUEST, "tiered_pricing"}
     if _searches_always(row, name):
         read.add(SEARCH_FEE)
@@ -177,15 +181,37 @@ def _searches_always(row: Mapping[str, object], name: str) -> bool:
 def _listed_amounts(row: Mapping[str, object], noise: list[str]) -> Listed:
     listed: Listed = {}
     for field in row:
-        match = _KEY.match(field)
-        if match is None:
+        amount = _amount_of(field)
+        if amount is None:
             continue
         pusd = _pusd(row, field, noise)
         if pusd:
-            kind, above, thousand, tier = match.groups()
-            place = (_TIERS[tier], int(above or 0) * (1000 if thousand else 1))
-            listed.setdefault(place, {})[_KINDS[kind]] = pusd
+            place, kind = amount
+            listed.setdefault(place, {})[kind] = pusd
     return listed
+
+
+# A map has thousands of rows and a hundred names: each name is looked at once.
+@lru_cache(_NAMES_KEPT)
+def _amount_of(field: str) -> tuple[tuple[str, int], str] | None:
+    """Return what an amount of this name is for: tier, tokens above which, and kind."""
+    match = _KEY.match(field)
+    if match is None:
+        return None
+    kind, above, thousand, tier = match.groups()
+    return (_TIERS[tier], int(above or 0) * (1000 if thousand else 1)), _KINDS[kind]
+
+
+@lru_cache(_NAMES_KEPT)
+def _is_read(field: str) -> bool:
+    return _amount_of(field) is not None or uplifted_region(field) is not None
+
+
+@lru_cache(_NAMES_KEPT)
+def uplifted_region(field: str) -> str | None:
+    """Return the region whose surcharge a field of this name is; empty where it names none."""
+    match = _UPLIFT.match(field)
+    return None if match is None else match[1] or ""
 
 
 def _ranges(row: Mapping[str, object], noise: list[str]) -> Listed:
@@ -237,6 +263,11 @@ def _in_proportion(base: Kinds, own: Kinds, kind: str, *, to: str) -> Kinds:
     return {} if rest else {kind: pusd}
 
 
+@lru_cache(_AMOUNTS_KEPT, typed=True)
+def _exact_pusd(value: int | Decimal) -> int:
+    return usd_to_pusd(value)
+
+
 def _pusd(row: Mapping[str, object], field: str, noise: list[str]) -> int | None:
     value = row.get(field)
     if value is None:
@@ -244,7 +275,7 @@ def _pusd(row: Mapping[str, object], field: str, noise: list[str]) -> int | None
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or value < 0:
         raise PriceError(f"`{field}` is {value!r}: no price")
     try:
-        return usd_to_pusd(value)
+        return _exact_pusd(value)
     except MoneyError:
         pusd = usd_to_pusd_rounded(value)
         if abs(Decimal(value) * PUSD_PER_USD - pusd) > _NOISE_PUSD:

@@ -30,6 +30,7 @@ from ledger.money import PPM, divide_half_even
 
 STANDARD = "standard"
 KINDS = tuple(kind.field for kind in PER_TOKEN)
+_KNOWN = frozenset(KINDS)
 BIGINT_LIMIT = 2**63
 _FALLBACK = {kind.field: kind.price_as for kind in PER_TOKEN if kind.price_as is not None}
 # Most requests have no others: these are looked at one by one.
@@ -116,8 +117,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def rates_from(listed: Mapping[str, int]) -> TokenRates:
     """Complete rates from those a provider lists; `input` and `output` must be among them."""
-    unknown = set(listed) - set(KINDS)
-    if unknown:
+    if unknown := listed.keys() - _KNOWN:
         raise PriceError(f"unknown kinds of tokens: {', '.join(sorted(unknown))}")
     if "input" not in listed or "output" not in listed:
         raise PriceError("both `input` and `output` must be priced")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from functools import lru_cache
 
 
 class FeeTrigger(StrEnum):
@@ -120,7 +121,7 @@ def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[
     """Names of a map's row that state a charge and are not among those that were `read`."""
     shown = row.get("supported_output_modalities")
     for name, value in row.items():
-        if name in read or not _MONEY.search(name) or not _is_charge(name, value):
+        if name in read or not _speaks_of_money(name) or not _is_charge(name, value):
             continue
         alike = _ALIKE.get(name)
         if _INSTEAD.fullmatch(name) or (alike is not None and row.get(alike) == value):
@@ -129,6 +130,11 @@ def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[
         if made and isinstance(shown, list) and made[1] not in shown:
             continue
         yield name
+
+
+@lru_cache(1_024)  # a map has thousands of rows and a hundred names
+def _speaks_of_money(name: str) -> bool:
+    return _MONEY.search(name) is not None
 
 
 def _is_charge(name: str, value: object) -> bool:

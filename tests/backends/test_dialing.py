@@ -11,7 +11,8 @@ from backends.base import Deadlines
 from backends.dialing import dial
 from backends.errors import UpstreamUnreachable
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin
+from backends.http import HttpClient
+from backends.origin import Origin
 
 DEADLINES = Deadlines(connect_s=1.0, head_s=5, idle_s=5)
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"

@@ -6,8 +6,9 @@ import pytest
 from backends.base import Deadlines
 from backends.errors import IdleTimeout, UpstreamBroken
 from backends.exchange import drain_exchange, pour_exchange, read_all
-from backends.http import HttpClient, Origin
+from backends.http import HttpClient
 from backends.http_connection import HttpExchange
+from backends.origin import Origin
 
 
 class Scripted:

@@ -15,7 +15,8 @@ from backends.errors import (
     UpstreamUnreachable,
 )
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin, PoolLimits
+from backends.http import HttpClient, PoolLimits
+from backends.origin import Origin
 
 DEADLINES = Deadlines(connect_s=5, head_s=5, idle_s=5)
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
@@ -31,28 +32,6 @@ async def client():
     made = HttpClient()
     yield made
     await made.aclose()
-
-
-@pytest.mark.parametrize(
-    ("url", "origin", "path", "authority"),
-    [
-        ("http://a:8000/v1/", Origin("http", "a", 8000), "/v1", "a:8000"),
-        ("https://api.x.ai/v1", Origin("https", "api.x.ai", 443), "/v1", "api.x.ai"),
-        ("http://[::1]:81", Origin("http", "::1", 81), "", "[::1]:81"),
-    ],
-)
-def test_base_urls(url, origin, path, authority):
-    assert Origin.parse(url) == (origin, path)
-    assert origin.authority == authority
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["ftp://a/", "http://", "http://u:p@a/", "http://a/?q=1", "http://a/#f", "http://a/ b\r\nx:1"],
-)
-def test_base_urls_that_are_refused(url):
-    with pytest.raises(ValueError):
-        Origin.parse(url)
 
 
 async def test_a_connection_is_kept_and_reused(upstream, wire, client):

@@ -6,8 +6,9 @@ import pytest
 from backends.base import Deadlines
 from backends.errors import BackendError, IdleTimeout, InvalidResponse, UpstreamBroken
 from backends.exchange import pour_exchange, read_all
-from backends.http import HttpClient, Origin
+from backends.http import HttpClient
 from backends.http_connection import BUFFER_LIMIT_BYTES, READ_BYTES
+from backends.origin import Origin
 
 DEADLINES = Deadlines(connect_s=5, head_s=5, idle_s=5)
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"

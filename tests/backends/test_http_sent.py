@@ -11,8 +11,9 @@ import pytest
 from backends.base import Call, Deadlines
 from backends.errors import BackendError, RequestUnsendable, UpstreamUnreachable
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin, PoolLimits
+from backends.http import HttpClient, PoolLimits
 from backends.openai import Credentials, OpenAIBackend
+from backends.origin import Origin
 from backends.secret import Secret
 from backends.sending import Transmission
 

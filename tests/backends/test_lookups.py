@@ -7,7 +7,8 @@ import pytest
 from backends.base import Deadlines
 from backends.errors import UpstreamUnreachable
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin, PoolLimits
+from backends.http import HttpClient, PoolLimits
+from backends.origin import Origin
 
 REQUEST = b"POST /v1/x HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}"
 

@@ -1,6 +1,3 @@
-import importlib.util
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
@@ -13,8 +10,9 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.exchange import read_all
-from backends.http import HttpClient, Origin
-from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.http import HttpClient
+from backends.openai import Credentials, OpenAIBackend
+from backends.origin import Origin
 from backends.ratelimit import Allowance, RateLimitHeaders
 from backends.secret import Secret
 
@@ -190,15 +188,3 @@ async def test_a_refusal_carries_what_was_said_of_the_limits(upstream, wire, cli
     with pytest.raises(UpstreamOverloaded) as silent:
         await target.open(call())
     assert silent.value.rate_limit is None
-
-
-def test_the_address_table_agrees_with_litellm():
-    """LiteLLM keeps the same facts in its package; only its text is read."""
-    root = Path(importlib.util.find_spec("litellm").origin).parent
-    files = [root / "litellm_core_utils" / "get_llm_provider_logic.py", root / "constants.py"]
-    files += (root / "llms").rglob("*.py")
-    files += (root / "llms").rglob("*.json")
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    for name, url in BASE_URLS.items():
-        assert Origin.parse(url)[0].scheme == "https"
-        assert url in text, name

@@ -6,7 +6,8 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from backends.address_policy import INSIDE, PUBLIC, AddressNotAllowed, AddressPolicy
+from backends.address_lookup import AddressNotAllowed
+from backends.address_policy import INSIDE, PUBLIC, AddressPolicy
 from backends.pinned import PinnedTransport
 from backends.sending import EXTENSION, Transmission
 

@@ -1,16 +1,20 @@
 """One table of provider kinds: each client is made from its entry, none is imported early."""
 
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from backends.address_policy import PUBLIC
 from backends.http import HttpClient
 from backends.litellm import LiteLLMBackend
-from backends.openai import BASE_URLS, Credentials, OpenAIBackend
+from backends.openai import Credentials, OpenAIBackend
+from backends.origin import Origin
 from backends.providers import (
     ADAPTER_KIND,
+    BASE_URLS,
     DEFAULT_KIND,
     LITELLM,
     OPENAI,
@@ -71,3 +75,15 @@ def test_the_table_imports_no_adapter() -> None:
         [sys.executable, "-c", words], check=True, capture_output=True, text=True
     ).stdout
     assert told.strip() == "set()"
+
+
+def test_the_address_table_agrees_with_litellm() -> None:
+    """LiteLLM keeps the same facts in its package; only its text is read."""
+    root = Path(importlib.util.find_spec("litellm").origin).parent
+    files = [root / "litellm_core_utils" / "get_llm_provider_logic.py", root / "constants.py"]
+    files += (root / "llms").rglob("*.py")
+    files += (root / "llms").rglob("*.json")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    for name, url in BASE_URLS.items():
+        assert Origin.parse(url)[0].scheme == "https"
+        assert url in text, name

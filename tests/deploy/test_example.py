@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.config import settings
+from gateway.config import examination, settings
 
 FILE = Path(__file__).resolve().parents[2] / "breakeven.example.yaml"
 
@@ -44,7 +44,7 @@ def test_both_ways_to_have_an_engine_are_shown(example: settings.Settings) -> No
 
 def test_it_passes_its_check_without_a_warning() -> None:
     at_us = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1_000_000)
-    assert settings.examine(FILE, at_us=at_us).faults == ()
+    assert examination.examine(FILE, at_us=at_us).faults == ()
 
 
 def test_no_secret_is_written_down(example: settings.Settings) -> None:

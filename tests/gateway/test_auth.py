@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.auth import authenticate, token_of
+from gateway.auth import allowed, authenticate, token_of
 from gateway.clock import Clock
 from gateway.errors import RequestError
 from ledger.identity.keys import LedgerUnavailable, revoke_key
@@ -94,3 +94,23 @@ def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
     with pytest.raises(RequestError) as told:
         asyncio.run(authenticate(Away(), "t", now_us=0, scope="inference"))
     assert (told.value.row.status, told.value.retry_after_s) == (503, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("models", "asked", "resolved", "may"),
+    [
+        (None, "a", "b", True),
+        (("a",), "a", "b", True),
+        (("b",), "a", "b", True),
+        (("c",), "a", "b", False),
+        ((), "a", "a", False),
+        (("openai/*",), "openai/gpt", "openai/gpt", True),
+        (("openai/*",), "openai/a/b", "openai/a/b", True),
+        (("openai/*",), "alias", "openai/gpt", True),
+        (("openai/*",), "openai-eu/gpt", "openai-eu/gpt", False),
+        (("openai/*",), "openai", "openai", False),
+        (("*",), "openai/gpt", "openai/gpt", False),
+    ],
+)
+def test_a_keys_models(models, asked: str, resolved: str, *, may: bool) -> None:
+    assert allowed(models, asked, resolved) is may

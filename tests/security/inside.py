@@ -29,7 +29,8 @@ import urls
 from backends import address_policy
 from backends.base import Deadlines
 from backends.errors import BackendError
-from backends.http import HttpClient, Origin
+from backends.http import HttpClient
+from backends.origin import Origin
 from backends.pinned import PinnedTransport
 from gateway.fleet import fleet
 from gateway.http.body import DENIED

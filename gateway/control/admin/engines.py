@@ -16,9 +16,9 @@ from gateway.config.settings import Settings
 from gateway.control import override_changes as verbs
 from gateway.control.admin.enginehost import EngineSnapshot
 from gateway.control.admin.overrides import author
-from gateway.control.admin.policies import Note
 from gateway.control.admin.verb import (
     NoInput,
+    Note,
     OperationContext,
     OperationRefused,
     list_document,

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.auth import APPLY, CONTRACTS, EVERY_TEAM, INVOICES, PRICES, USAGE
-from gateway.control.admin.policies import Note
 from gateway.control.admin.verb import (
     NoInput,
+    Note,
     OperationContext,
     OperationRefused,
     list_document,

@@ -8,8 +8,7 @@ import msgspec
 from gateway.auth import APPLY, OPERATIONS
 from gateway.config.settings import resolve_model
 from gateway.control.admin.overrides import author
-from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
+from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.answer_lengths import known_lengths
 from gateway.control.estimate_resets import resets_of, store_reset
 from gateway.control.override_changes import OverrideError

@@ -17,7 +17,8 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.access import caller_of
 from gateway.control.admin.enginehost import EngineHost
-from gateway.control.admin.verb import AdminOperation, OperationContext, request_error_of
+from gateway.control.admin.refusals import request_error_of
+from gateway.control.admin.verb import AdminOperation, OperationContext
 from gateway.errors import RequestError
 from gateway.http.body import encode
 from ledger.identity.keys import Identity

@@ -12,14 +12,11 @@ from typing import Annotated, Any
 import msgspec
 from sqlalchemy import Connection
 
-from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
+from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
 from gateway.config.settings import resolve_model
-from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import OperationContext, OperationRefused, list_document, verb
+from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
-from gateway.control.people import OPEN, PERSON
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
-from gateway.request.routes import allowed
 from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey

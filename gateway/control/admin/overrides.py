@@ -6,8 +6,7 @@ import msgspec
 
 from gateway.auth import APPLY, OPERATIONS
 from gateway.control import override_changes as verbs
-from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import NoInput, OperationContext, list_document, verb
+from gateway.control.admin.verb import NoInput, Note, OperationContext, list_document, verb
 from gateway.followers import FOLLOW_S
 from gateway.policies.overrides import describe_end
 from ledger.overrides import Override

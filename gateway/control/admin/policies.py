@@ -10,9 +10,9 @@ from gateway.config.settings import version
 from gateway.config.surroundings import names_of_keys
 from gateway.control import policy_changes
 from gateway.control.admin.verb import (
-    NOTE_LIMIT,
     NUMBER_LIMIT,
     NoInput,
+    Note,
     OperationContext,
     list_document,
     verb,
@@ -29,7 +29,6 @@ _Policies = Annotated[
 Name = Annotated[
     str, msgspec.Meta(max_length=200, description="what to call the set in what is told of it")
 ]
-Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
 _Follows = Annotated[
     int,
     msgspec.Meta(

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 from gateway.auth import APPLY, CONTRACTS
 from gateway.config.declarations import contracts
 from gateway.config.settings import Settings
-from gateway.control.admin.policies import Note
-from gateway.control.admin.verb import NoInput, OperationContext, OperationRefused, verb
+from gateway.control.admin.verb import NoInput, Note, OperationContext, OperationRefused, verb
 from gateway.followers import FOLLOW_S
 from ledger.declared import DeclaredContract
 from ledger.fleet.accrual import midnight_us

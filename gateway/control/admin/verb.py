@@ -1,33 +1,29 @@
 """A verb: where it is asked for over HTTP, what it is given, and what it does.
 
 `work` may block; it takes the place that it works on and what it was given, and returns what is
-told, as JSON has it. What cannot be done is raised as one of the errors in `KINDS`, whose words say
-why: the command line prints them, HTTP answers with their kind and names the member at fault.
+told, as JSON has it. What cannot be done is raised as one of the errors of
+`gateway.control.admin.refusals`, whose words say why.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from sqlalchemy import Engine
 
 from gateway.config.settings import Settings
-from gateway.control import override_changes
-from gateway.control import policy_changes as policyverbs
-from gateway.control.admin.enginehost import EngineHost
-from gateway.errors import RequestError
-from ledger.identity.keys import Identity, IdentityError
-from ledger.invoices.books import InvoiceStateError
-from ledger.invoices.files import InvoiceError
-from ledger.prices.book import PriceError
-from ledger.prices.stored import BookMovedError
+from ledger.identity.keyring import Identity
+
+if TYPE_CHECKING:
+    from gateway.control.admin.enginehost import EngineHost
 
 PREFIX = "/v1/organization"
 NOTE_LIMIT = 500  # characters
 NUMBER_LIMIT = 2**31 - 1  # of what the ledger counts
 LARGEST = 1024 * 1024  # bytes of a body
+Note = Annotated[str, msgspec.Meta(max_length=NOTE_LIMIT, description="why")]
 G = TypeVar("G", bound=msgspec.Struct)
 
 
@@ -53,7 +49,7 @@ class OperationContext:
     by: str
     now_us: int
     opened: Callable[[], Engine]
-    engines: Callable[[], AbstractContextManager[EngineHost]]
+    engines: Callable[[], AbstractContextManager["EngineHost"]]
     identity: Identity | None = None
 
     @property
@@ -104,32 +100,5 @@ class NoInput(msgspec.Struct, forbid_unknown_fields=True):
     """Of a verb that is given nothing."""
 
 
-KINDS: dict[type[Exception], str] = {
-    policyverbs.PolicyConflict: "policies_moved",
-    policyverbs.PolicyChangeError: "bad_request",
-    override_changes.OverrideError: "bad_request",
-    IdentityError: "bad_request",
-    PriceError: "bad_request",
-    BookMovedError: "prices_moved",
-    InvoiceError: "bad_request",
-    InvoiceStateError: "bad_request",
-}
-
-
 def list_document(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {"object": "list", "data": found}
-
-
-def request_error_of(error: Exception) -> RequestError | None:
-    """What a client is told of a verb's own error; None for any other."""
-    words = f"{error}".removesuffix(".") + "."
-    if isinstance(error, OperationRefused):
-        return RequestError(error.kind, words, param=error.param)
-    for known, kind in KINDS.items():
-        if isinstance(error, known):
-            return RequestError(kind, words)
-    return None
-
-
-def is_refused(error: Exception) -> bool:
-    return isinstance(error, (OperationRefused, *KINDS))

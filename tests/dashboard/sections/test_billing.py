@@ -11,7 +11,8 @@ from dashboard.admin_client import AdminRefused
 from dashboard.viewer import Viewer
 from gateway.config.settings import Settings
 from gateway.control.admin.invoices import VERBS
-from gateway.control.admin.verb import OperationContext, is_refused
+from gateway.control.admin.refusals import is_refused
+from gateway.control.admin.verb import OperationContext
 from ledger.database import make_engine
 from ledger.identity.people import DashboardRole
 from ledger.invoices import books as invoices

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from gateway.config.document import read_document
-from gateway.config.settings import examine
+from gateway.config.examination import examine
 
 SECRET = "sk-do-not-repeat-this"
 GIVEN = f"""

@@ -8,7 +8,8 @@ import pytest
 from backends.engine import shipped
 from backends.simulator.profiles import PROFILES
 from gateway.config.declarations import contracts
-from gateway.config.settings import examine, parse, resolve_model
+from gateway.config.examination import examine
+from gateway.config.settings import parse, resolve_model
 from gateway.config.starter import (
     CPU_RATE_USD,
     DAILY_BUDGET_USD,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.config.settings import Settings
-from gateway.config.statedir import hold, translate_state_errors
+from gateway.config.statedir import hold
 from gateway.errors import ConfigError
 
 BREAKEVEN = "from gateway.cli.app import main; main()"
@@ -139,13 +139,6 @@ def test_a_killed_holder_holds_nothing_but_a_living_one_does(tmp_path):
     hold(settings(tmp_path)).release()
     os.killpg(process.pid, signal.SIGKILL)
     process.stdout.close()
-
-
-def test_what_works_is_not_touched(tmp_path):
-    with translate_state_errors(settings(tmp_path)):
-        pass
-    with pytest.raises(ValueError, match="other"), translate_state_errors(settings(tmp_path)):
-        raise ValueError("other")
 
 
 def test_only_the_owner_reads_the_state(make_host) -> None:

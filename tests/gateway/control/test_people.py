@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from gateway.auth import APPLY_POLICIES, INFERENCE, permit
+from gateway.auth import APPLY_POLICIES, INFERENCE, OPEN, permit
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.operations import ROUTES
-from gateway.control.people import MAY, OPEN, SignedInPeople, people_of, permissions_of, verify_body
+from gateway.control.people import MAY, SignedInPeople, people_of, permissions_of, verify_body
 from gateway.control.roles import KeyScope, expand_scopes
 from gateway.errors import RequestError
 from ledger.identity.people import AccessFile, DashboardRole, Person

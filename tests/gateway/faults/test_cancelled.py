@@ -11,7 +11,8 @@ from types import SimpleNamespace, coroutine
 import pytest
 
 from backends.base import Deadlines
-from backends.http import HttpClient, Origin, PoolLimits
+from backends.http import HttpClient, PoolLimits
+from backends.origin import Origin
 from gateway.http.connection import CONNECTION
 from gateway.request.client_response import CLIENT_GONE
 from gateway.request.inference_api import InferenceApi

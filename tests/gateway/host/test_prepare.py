@@ -1,7 +1,6 @@
 """Before any child starts: directories, schema, prices, contracts, budgets, ports."""
 
 import socket
-import traceback
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from sqlalchemy import text
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host.port_claims import PortClaims
-from gateway.host.prepare import find_ports, ledger_url, moved_ports, prepare
+from gateway.host.prepare import find_ports, moved_ports, prepare
 from ledger.database import make_engine, sqlite_url
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -109,30 +108,6 @@ def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: P
     assert line.endswith(
         f"{port}, by pools.a.engine.port, is taken by another host of this machine"
     )
-
-
-def test_where_the_ledger_is(tmp_path: Path) -> None:
-    base = f"state_dir: {tmp_path}\n"
-    assert ledger_url(parse(base, name="t"), {}) == f"sqlite:///{tmp_path}/ledger.db"
-    by_url = parse(base + "ledger: {url: 'postgresql://x/y'}", name="t")
-    assert ledger_url(by_url, {}) == "postgresql://x/y"
-    by_name = parse(base + "ledger: {url_env: DB}", name="t")
-    assert ledger_url(by_name, {"DB": "sqlite:////z"}) == "sqlite:////z"
-    assert ledger_url(by_name, {"DB": "sqlite:////z\r\n"}) == "sqlite:////z"
-    for value in ("", "\n"):
-        with pytest.raises(ConfigError, match="`DB` is not set"):
-            ledger_url(by_name, {"DB": value})
-
-
-@pytest.mark.parametrize(
-    "value", ["\ufeffpostgresql://me:hunter2@db/x", "hunter2", "postgresql://me:pa@ss:hunter2@db/x"]
-)
-def test_an_address_that_is_none_is_told_by_its_variable_alone(tmp_path: Path, value: str) -> None:
-    """It ended in a traceback, which quoted what of a password it took for a port."""
-    by_name = parse(f"state_dir: {tmp_path}\nledger: {{url_env: DB}}", name="t")
-    with pytest.raises(ConfigError, match="`DB` must hold one address") as raised:
-        ledger_url(by_name, {"DB": value})
-    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.request import routes
-from gateway.request.routes import RouteCache, allowed
+from gateway.request.routes import RouteCache
 from ledger.identity.keys import Identity
 from router.types import Residency
 
@@ -81,23 +81,3 @@ def test_refusals_are_not_remembered_and_routes_are_bounded(
             known.find(f"nothing-{number}", identity)
         known.find("chat", replace(identity, key_id=f"k{number}"))
     assert [key for _, key in known._known] == ["k6", "k7", "k8"]
-
-
-@pytest.mark.parametrize(
-    ("models", "asked", "resolved", "may"),
-    [
-        (None, "a", "b", True),
-        (("a",), "a", "b", True),
-        (("b",), "a", "b", True),
-        (("c",), "a", "b", False),
-        ((), "a", "a", False),
-        (("openai/*",), "openai/gpt", "openai/gpt", True),
-        (("openai/*",), "openai/a/b", "openai/a/b", True),
-        (("openai/*",), "alias", "openai/gpt", True),
-        (("openai/*",), "openai-eu/gpt", "openai-eu/gpt", False),
-        (("openai/*",), "openai", "openai", False),
-        (("*",), "openai/gpt", "openai/gpt", False),
-    ],
-)
-def test_a_keys_models(models, asked: str, resolved: str, *, may: bool) -> None:
-    assert allowed(models, asked, resolved) is may

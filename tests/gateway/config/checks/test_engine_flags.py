@@ -9,8 +9,8 @@ import pytest
 from backends.engine.environment import Environment
 from backends.engine.flags import BadFlags, EngineLaunch, command
 from gateway.config.checks.engine_flags import judge_flags
+from gateway.config.examination import examine
 from gateway.config.schema import Settings
-from gateway.config.settings import examine
 
 KNOWN = frozenset({"--model", "--max-model-len", "--enable-prefix-caching", "--compilation-config"})
 

@@ -1,21 +1,19 @@
-"""What a verb refuses is told by its kind, with the member at fault."""
+"""A verb is a function with its place over HTTP and on the command line."""
 
-from gateway.control.admin.verb import OperationRefused, is_refused, list_document, request_error_of
-from gateway.control.override_changes import OverrideError
-from gateway.control.policy_changes import PolicyConflict
+from gateway.control.admin.verb import NoInput, list_document, verb
 
 
-def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:
-    told = request_error_of(OperationRefused("no such thing.", kind="no_route", param="engine"))
-    assert (told.row.status, told.param, told.message) == (404, "engine", "no such thing.")
-    assert request_error_of(PolicyConflict("look again")).row.code == "policies_moved"
-    assert request_error_of(OverrideError("no target")).message == "no target."
+def test_a_function_becomes_a_verb_of_its_name() -> None:
+    @verb("GET /things", "operations", "things list", "All things", NoInput)
+    def things_list(_place, _given):
+        return {}
 
-
-def test_any_other_error_is_none_of_theirs() -> None:
-    assert request_error_of(ValueError("a fault of ours")) is None
-    assert not is_refused(ValueError("a fault of ours"))
-    assert is_refused(OperationRefused("x"))
+    assert (things_list.name, things_list.method, things_list.path) == (
+        "things_list",
+        "GET",
+        "/things",
+    )
+    assert things_list.in_query
 
 
 def test_a_list_has_openais_shape() -> None:

@@ -7,7 +7,8 @@ import socket
 import httpx
 import pytest
 
-from backends.address_policy import PUBLIC, AddressNotAllowed, AddressPolicy
+from backends.address_lookup import AddressNotAllowed
+from backends.address_policy import PUBLIC, AddressPolicy
 from gateway.clock import Clock
 from gateway.control.oidc.issuer import (
     AGAIN_S,

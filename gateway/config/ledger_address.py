@@ -1,0 +1,36 @@
+"""Where the ledger is, as the configuration and the environment say."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from gateway.config.schema import Settings
+from gateway.config.statedir import LEDGER
+from gateway.errors import ConfigError
+from ledger.database import sqlite_url
+
+
+def database_of(url: str) -> str:
+    """What kind of database a SQLAlchemy URL is of; empty where it is none."""
+    try:
+        return make_url(url).get_backend_name()
+    except (ArgumentError, ValueError):  # the second of a port that is no number
+        return ""
+
+
+def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Where the ledger is kept: configured, from the environment, or SQLite beside the journals."""
+    if settings.ledger.url is not None:
+        return settings.ledger.url
+    name = settings.ledger.url_env
+    if name is None:
+        return sqlite_url(settings.state.resolve() / LEDGER)
+    if not (url := environ.get(name, "").strip()):  # a secret that is kept often ends its line
+        raise ConfigError([f"ledger.url_env: `{name}` is not set"])
+    try:
+        make_url(url)
+    except (ArgumentError, ValueError):  # whose words may quote a part of the password
+        words = "must hold one address like postgresql://user@host/name"
+        raise ConfigError([f"ledger.url_env: `{name}` {words}"]) from None
+    return url

@@ -1,0 +1,33 @@
+"""What the state directory or the ledger in it refuses, as faults for people."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError
+
+from gateway.config.schema import Settings
+from gateway.config.statedir import LEDGER, translate_disk_errors
+from gateway.errors import ConfigError
+from ledger.database import DatabaseError
+
+
+@contextmanager
+def translate_state_errors(settings: Settings) -> Iterator[None]:
+    """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
+    try:
+        with translate_disk_errors(settings):
+            yield
+    except DBAPIError as error:
+        words = f"cannot be used: {error.orig}{_unlike(error)}"
+        if settings.ledger.url or settings.ledger.url_env:
+            raise DatabaseError(f"the ledger {words}") from error
+        ledger = settings.state.resolve() / LEDGER
+        raise ConfigError([f"state_dir: the ledger {ledger} {words}"]) from error
+
+
+def _unlike(error: DBAPIError) -> str:
+    """What to do about tables that are not as this version has them."""
+    words, state = str(error.orig), getattr(error.orig, "sqlstate", None)
+    if words.startswith(("no such table", "no such column")) or state in ("42P01", "42703"):
+        return "; another version made it: `breakeven serve` brings it up to this one"
+    return ""

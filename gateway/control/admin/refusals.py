@@ -1,0 +1,40 @@
+"""What verbs refuse: the command line prints the words, HTTP answers with a kind and the member.
+
+Apart from the verbs, for it knows the errors of all of them.
+"""
+
+from gateway.control.admin.verb import OperationRefused
+from gateway.control.override_changes import OverrideError
+from gateway.control.policy_changes import PolicyChangeError, PolicyConflict
+from gateway.errors import RequestError
+from ledger.identity.keys import IdentityError
+from ledger.invoices.books import InvoiceStateError
+from ledger.invoices.files import InvoiceError
+from ledger.prices.book import PriceError
+from ledger.prices.stored import BookMovedError
+
+KINDS: dict[type[Exception], str] = {
+    PolicyConflict: "policies_moved",
+    PolicyChangeError: "bad_request",
+    OverrideError: "bad_request",
+    IdentityError: "bad_request",
+    PriceError: "bad_request",
+    BookMovedError: "prices_moved",
+    InvoiceError: "bad_request",
+    InvoiceStateError: "bad_request",
+}
+
+
+def request_error_of(error: Exception) -> RequestError | None:
+    """What a client is told of a verb's own error; None for any other."""
+    words = f"{error}".removesuffix(".") + "."
+    if isinstance(error, OperationRefused):
+        return RequestError(error.kind, words, param=error.param)
+    for known, kind in KINDS.items():
+        if isinstance(error, known):
+            return RequestError(kind, words)
+    return None
+
+
+def is_refused(error: Exception) -> bool:
+    return isinstance(error, (OperationRefused, *KINDS))

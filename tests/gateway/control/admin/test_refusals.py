@@ -1,0 +1,19 @@
+"""What a verb refuses is told by its kind, with the member at fault."""
+
+from gateway.control.admin.refusals import is_refused, request_error_of
+from gateway.control.admin.verb import OperationRefused
+from gateway.control.override_changes import OverrideError
+from gateway.control.policy_changes import PolicyConflict
+
+
+def test_a_verbs_own_errors_have_a_kind_and_end_in_one_point() -> None:
+    told = request_error_of(OperationRefused("no such thing.", kind="no_route", param="engine"))
+    assert (told.row.status, told.param, told.message) == (404, "engine", "no such thing.")
+    assert request_error_of(PolicyConflict("look again")).row.code == "policies_moved"
+    assert request_error_of(OverrideError("no target")).message == "no target."
+
+
+def test_any_other_error_is_none_of_theirs() -> None:
+    assert request_error_of(ValueError("a fault of ours")) is None
+    assert not is_refused(ValueError("a fault of ours"))
+    assert is_refused(OperationRefused("x"))
