@@ -11,8 +11,8 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from backends.environ import plain_environ
 from gateway.host.memory_file import memory_file
 
 COMMANDS = frozenset({"serve", "up", "demo"})
@@ -39,10 +39,13 @@ def _runs_host(words: Sequence[str]) -> bool:
 
 
 def _execute_anew() -> None:
-    file = memory_file(json.dumps(dict(os.environ)).encode())
-    os.set_inheritable(file.fileno(), True)
-    environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
+    """Return where the system has no room for it, or forbids it: the command starts as it is."""
+    plain_environ = importlib.import_module("backends.environ").plain_environ
+    with suppress(OSError):
+        file = memory_file(json.dumps(dict(os.environ)).encode())
+        os.set_inheritable(file.fileno(), True)
+        environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
 
 
 def _start_fork_server(given: int) -> None:

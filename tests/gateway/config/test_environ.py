@@ -129,9 +129,9 @@ def test_who_installs_packages_gets_the_way_to_them_and_no_key() -> None:
 
 
 FORGETS_TO_LEAVE_SECRETS = """
-from gateway.host import preload
+from backends import environ
 
-preload.plain_environ = dict
+environ.plain_environ = dict
 """
 
 
