@@ -511,7 +511,7 @@ class Host:
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (asked for often)
             with contextlib.suppress(OSError):
                 line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
-                is_named = named in line.split(b" ") and b"(fork server)" not in line
+                is_named = named in line.split(b" ") and b" fork server " not in line
                 if wanted in line and (is_named or not named):
                     pids.append(int(name))
         return pids
