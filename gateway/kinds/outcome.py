@@ -63,12 +63,19 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         error: str | None = None,
         billable: bool = True,
     ) -> Self:
-        """An attempt that did not finish: the usage that its relay saw last."""
+        """An attempt that did not finish: the usage that its relay saw last.
+
+        Of an answer that we gave up before its end that is no last figure: a target that counts
+        first, and then thinks unseen, has told of nothing that it made since.
+        """
+        final = relay is not None and relay.usage_final
+        if relay is not None and error is None:
+            final = final and relay.is_ended
         return cls(
             status,
             http_status,
             usage=None if relay is None else relay.usage,
-            usage_final=relay is not None and relay.usage_final,
+            usage_final=final,
             error=error,
             billable=billable,
             tier=None if relay is None else relay.tier,

@@ -51,7 +51,8 @@ def stream(
     """Words in up to four events a choice, finishes, usage, `[DONE]`."""
     events = [event(choice(path, index, "delta", before)) for index in range(n) if before]
     if at == "first":
-        events.append(event(usage={**(usage or {}), "completion_tokens": 1, "total_tokens": None}))
+        begun = {"completion_tokens": 1, "completion_tokens_details": None, "total_tokens": None}
+        events.append(event(usage={**(usage or {}), **begun}))
     running = {"usage": usage} if at == "running" else {}
     for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
         said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
 from adversary_answers import (
     COMPLETION,
     EVENTS,
@@ -20,6 +19,7 @@ from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_prices import limit_pusd, terms
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_counts
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import rates_from
@@ -108,7 +108,7 @@ def with_media(part: dict[str, Any], tokens: Any, *, is_beyond: bool = False) ->
         body, one = made
         text = {"type": "text", "text": body["messages"][0]["content"]}
         asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
-        seen = msgspec.structs.replace(one, input=one.input + more)
+        seen = replace_counts(one, input=one.input + more)
         return answered(asked, seen, openai(seen), is_beyond=is_beyond)
 
     return st.builds(call, texts(), tokens)
@@ -119,7 +119,7 @@ def spoken() -> Any:
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
-        sound = msgspec.structs.replace(one, audio_output=one.output)
+        sound = replace_counts(one, audio_output=one.output)
         return answered({**body, **SPOKEN, "stream": False}, sound, openai(sound))
 
     return texts().map(call)
@@ -130,7 +130,7 @@ def spoken_in_escapes() -> Any:
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
-        sound = msgspec.structs.replace(one, audio_output=one.output)
+        sound = replace_counts(one, audio_output=one.output)
         asked = {**body, "max_tokens": one.output, "modalities": ["text", "audio"]}
         made_whole = answered({**asked, "stream": False}, sound, openai(sound))
         return replace(made_whole, body=made_whole.body.replace(b'"audio"', b'"\\u0061udio"'))
@@ -145,7 +145,7 @@ def with_file(part: dict[str, Any]) -> Any:
         body, one = made
         text = {"type": "text", "text": body["messages"][0]["content"]}
         asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
-        read = msgspec.structs.replace(one, input=one.input + more)
+        read = replace_counts(one, input=one.input + more)
         return answered(asked, read, openai(read))
 
     return st.builds(call, texts(), st.integers(1_000, 100_000))
@@ -174,7 +174,7 @@ def beside_limit() -> Any:
     def call(made: tuple[dict, TokenCounts], thought: int) -> AdversaryCall:
         body, one = made
         said = {**body, "max_tokens": one.output // body.get("n", 1)}
-        more = msgspec.structs.replace(one, output=one.output + thought, reasoning=thought)
+        more = replace_counts(one, output=one.output + thought, reasoning=thought)
         return answered(said, more, openai(more), is_odd=True)
 
     return st.builds(call, texts(), st.integers(100, 2_000))
@@ -199,19 +199,23 @@ def embedded(*, total_alone: bool) -> Any:
 # ---------------------------------------------------------------- leaving, failing, lying
 
 
-def left(tells: frozenset[str] = frozenset(), at: str = "last") -> Any:
-    """A stream whose client leaves; hidden thinking was made before the first word."""
+def left(tells: frozenset[str] = frozenset(), at: str = "last", *, cut: bool = False) -> Any:
+    """A stream whose client leaves; hidden thinking was made before the first word.
+
+    `cut`: what is read without the client does not reach the end.
+    """
 
     @st.composite
     def calls(draw: Any) -> AdversaryCall:
         body, made = draw(texts(tells, stream=True))
         call = answered(body, made, openai(made), at=at)
         words = [piece.count(WORD.encode()) for piece in call.pieces]
-        leave_at = draw(st.integers(0, len(words) - 2 - body.get("n", 1)))
-        made_until = TokenCounts(
-            output=made.reasoning + sum(words[:leave_at]), reasoning=made.reasoning
-        )
-        return replace(call, made=None, leave_at=leave_at, least=made_until)
+        finish_at = len(words) - 2 - body.get("n", 1)
+        leave_at = draw(st.integers(0, min(finish_at, 1) if cut else finish_at))
+        cut_at = min(finish_at, leave_at + draw(st.integers(0, 2))) if cut else None
+        said = sum(words[: leave_at if cut_at is None else cut_at])
+        least = replace_counts(made, output=made.reasoning + said)
+        return replace(call, made=None, leave_at=leave_at, cut_at=cut_at, least=least)
 
     return calls()
 
@@ -220,8 +224,7 @@ def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
         made_whole = answered(body, made[1], openai(made[1]), leave_at=0)
-        least = TokenCounts(output=made[1].output, reasoning=made[1].reasoning)
-        return replace(made_whole, made=None, least=least)
+        return replace(made_whole, made=None, least=made[1])
 
     return texts(CONVENTIONS["openai"][1]).map(call)
 
@@ -254,7 +257,7 @@ def too_low(*, streams: bool) -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
         many = TokenCounts(input=one.input, output=body.get("n", 1) * 200)
-        usage = openai(msgspec.structs.replace(many, output=1))
+        usage = openai(replace_counts(many, output=1))
         asked = {**body, "max_tokens": 300, "stream": streams}
         least = TokenCounts(input=one.input, output=many.output)
         return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
@@ -290,9 +293,7 @@ IN_CHOICE = json.dumps({
 NO_CHOICES = b'{"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 0}}'
 WORDS, SECONDS = st.integers(1, 400), st.integers(1, 60)
 FREE = rates_from({"input": 0, "output": 0})
-IN_UNITS = terms(units=True).map(
-    lambda made: msgspec.structs.replace(made, rates=FREE, schedules=())
-)
+IN_UNITS = terms(units=True).map(lambda made: replace_counts(made, rates=FREE, schedules=()))
 
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
@@ -322,6 +323,8 @@ CALLS = {
     "left-said": left(),
     "left-thinking": left(frozenset({"reasoning"})),
     "left-first": left(at="first"),
+    "left-cut": left(frozenset({"reasoning"}), cut=True),
+    "left-cut-first": left(frozenset({"reasoning"}), at="first", cut=True),
     "given-up": given_up(),
     **{f"lie-{name}": lie(name) for name in LIES},
     "lie-metadata": lie("prompt", MEMBERS[2]),

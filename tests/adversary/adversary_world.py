@@ -167,7 +167,7 @@ class WavDecoder:
 class ScriptedExchange:
     """An upstream's answer; its client leaves before the piece `leave_at`.
 
-    A provider that goes on is read on, as `BackgroundReads` has it.
+    A provider that goes on is read on until the piece `cut_at`, as `BackgroundReads` has it.
     """
 
     status = 200
@@ -176,6 +176,7 @@ class ScriptedExchange:
         self.headers = {"content-type": call.media_type}
         self._reply, self._goes_on = reply, goes_on
         self._pieces, self._leave_at, self._number = call.pieces, call.leave_at, -1
+        self._cut_at = call.cut_at
 
     def __aiter__(self) -> Self:
         return self  # whoever begins again goes on where the answer is
@@ -186,6 +187,8 @@ class ScriptedExchange:
             if not self._goes_on:
                 raise asyncio.CancelledError
             self._reply.ended_by = CLIENT_GONE
+        if self._number == self._cut_at:
+            raise asyncio.CancelledError
         if self._number == len(self._pieces):
             raise StopAsyncIteration
         return self._pieces[self._number]
