@@ -114,7 +114,7 @@ def charge(
         found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
         bill = _of_api(attempt, outcome, found)
-        if found.basis == "bound" and outcome.is_given_up:
+        if found.basis == "bound" and (outcome.is_given_up or outcome.is_silent):
             return replace(bill, unseen=True)
         return bill
     tokens, basis, disputed, _, _ = found

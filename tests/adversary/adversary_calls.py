@@ -16,7 +16,8 @@ class AdversaryCall:
     What is claimed is false where `is_lie`, and may be disputed where `is_odd`: it is honest and
     contradicts what was asked for. `is_beyond`: a medium has more tokens than are stated,
     so that an honest bill may be above the hold. The client leaves before the piece `leave_at`,
-    and what is read without it is cut off before the piece `cut_at`.
+    and what is read without it is cut off before the piece `cut_at`. The upstream is silent for too
+    long before the piece `silent_at`.
     """
 
     path: str
@@ -27,6 +28,7 @@ class AdversaryCall:
     media_type: str = "application/json"
     leave_at: int | None = None
     cut_at: int | None = None
+    silent_at: int | None = None
     least: TokenCounts = NOTHING
     tier: str = "standard"
     is_lie: bool = False

@@ -220,6 +220,19 @@ def left(tells: frozenset[str] = frozenset(), at: str = "last", *, cut: bool = F
     return calls()
 
 
+def silent(at: str = "last") -> Any:
+    """A stream that is asked to think, and has not said a word when its upstream is given up."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body = {**made[0], "reasoning_effort": "high"}
+        silent_at = int(at == "first")  # behind a first figure, or before all
+        least = replace_counts(made[1], output=made[1].reasoning)
+        answer = answered(body, made[1], openai(made[1]), at=at)
+        return replace(answer, made=None, silent_at=silent_at, least=least)
+
+    return texts(CONVENTIONS["openai"][1], stream=True).map(call)
+
+
 def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
@@ -326,6 +339,8 @@ CALLS = {
     "left-cut": left(frozenset({"reasoning"}), cut=True),
     "left-cut-first": left(frozenset({"reasoning"}), at="first", cut=True),
     "given-up": given_up(),
+    "silent": silent(),
+    "silent-first": silent("first"),
     **{f"lie-{name}": lie(name) for name in LIES},
     "lie-metadata": lie("prompt", MEMBERS[2]),
     "lie-bias": lie("prompt", MEMBERS[3]),

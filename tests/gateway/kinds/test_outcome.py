@@ -27,7 +27,12 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
 
 @pytest.mark.parametrize(
     ("ended", "error", "final"),
-    [(False, None, False), (True, None, True), (False, "broken", True)],
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, "broken", True),
+        (False, "idle_timeout", False),
+    ],
 )
 def test_what_we_gave_up_before_its_end_has_no_last_figure(ended, error, final) -> None:
     """Thinking comes behind a figure that stands first, and is seen nowhere."""
