@@ -10,8 +10,11 @@ from adversary_answers import (
     EVENTS,
     WORD,
     answered,
+    choice,
     embedding,
+    event,
     false_embedding,
+    heard,
     ranking,
     transcript,
 )
@@ -233,6 +236,34 @@ def silent(at: str = "last") -> Any:
     return texts(CONVENTIONS["openai"][1], stream=True).map(call)
 
 
+def heard_in_tokens(prompt: int, output: int, said: str, **call: Any) -> Any:
+    """A transcript that is counted in tokens; ten a second are made at least."""
+
+    def made(seconds: int) -> AdversaryCall:
+        usage = {"type": "tokens", "input_tokens": prompt, "output_tokens": output}
+        usage |= {"total_tokens": prompt + output}
+        least = TokenCounts(audio_input=10 * seconds, output=len(said) // 128)
+        return heard(seconds, {"text": said, "usage": usage}, made=None, least=least, **call)
+
+    return st.integers(10, 60).map(made)
+
+
+def heard_in_part() -> Any:
+    """A transcript as vLLM streams it, with running usage; nobody reads the end of it."""
+
+    def made(seconds: int, said: int, cut_at: int) -> AdversaryCall:
+        usage = {"prompt_tokens": 10 * seconds, "completion_tokens": 1}
+        usage |= {"total_tokens": 10 * seconds + 1}
+        chunk = event(choice("", 0, "delta", WORD), usage=usage)
+        least = TokenCounts(audio_input=10 * seconds, output=said)
+        stream = (chunk, *[event(choice("", 0, "delta", WORD))] * said)
+        leave = {"leave_at": min(1, cut_at), "cut_at": cut_at}
+        return heard(seconds, {}, stream=stream, made=None, least=least, **leave)
+
+    # What is made of a minute's sound while nobody reads is at most what it can have.
+    return st.builds(made, st.integers(10, 60), st.integers(20, 100), st.integers(1, 3))
+
+
 def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
@@ -384,6 +415,24 @@ KINDS = {
         ),
         IN_UNITS,
     ),
+    "lie-ranking-low": schedules(
+        st.integers(2, 90).map(
+            lambda count: ranking(
+                count,
+                1,
+                words=100,
+                usage={"total_tokens": 1},
+                made=None,
+                is_lie=True,
+                least=TokenCounts(input=count * 3),
+            )
+        )
+    ),
+    "lie-transcript-tokens": schedules(heard_in_tokens(1, 1, "hi", is_lie=True), terms(sound=True)),
+    "lie-transcript-text": schedules(
+        heard_in_tokens(600, 1, WORD * 100, is_lie=True), terms(sound=True)
+    ),
+    "left-transcript": schedules(heard_in_part(), terms(sound=True)),
     "lie-transcript": schedules(
         SECONDS.map(lambda count: transcript(count, 1_799_999, made=None, is_lie=True)), IN_UNITS
     ),

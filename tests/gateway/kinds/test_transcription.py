@@ -85,7 +85,7 @@ def priced(asked: InferenceRequest) -> tuple[int, int]:
     assert units is not None
     request = replace(SOUND, extent=asked.extent, max_tokens=asked.max_tokens)
     outcome = AttemptOutcome("finished", 200, said_bytes=20)
-    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, own=False)
+    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, sent={})
     return units.bound_pusd(price, request, 0), cost_pusd(used_tokens, price)
 
 

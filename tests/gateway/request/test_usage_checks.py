@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.request.usage_checks import (
     CONTEXT_TOKENS,
-    LONGEST_TOKEN_BYTES,
     TEMPLATE_TOKENS,
     UNSEEN_TOKENS,
     UsageBounds,

@@ -191,7 +191,7 @@ INSTANTS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples, deadline=None)
 @given(INSTANTS)
 def test_slices_carry_loans_and_holds_whatever_comes_when(instants) -> None:
     loop = asyncio.SelectorEventLoop()
