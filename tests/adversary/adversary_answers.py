@@ -98,6 +98,7 @@ def ranking(
 ) -> AdversaryCall:
     """`words` of each document; `usage` stands in place of Cohere's `units`."""
     body = {"model": "up/m", "query": "q", "documents": [WORD * words or "a"] * documents}
+    body |= call.pop("members", {})
     billed = {"meta": {"billed_units": {"search_units": units}}} if usage is None else {}
     answer = {
         "results": [{"index": 0, "relevance_score": 0.5}],

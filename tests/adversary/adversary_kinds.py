@@ -264,6 +264,19 @@ def heard_in_part() -> Any:
     return st.builds(made, st.integers(10, 60), st.integers(20, 100), st.integers(1, 3))
 
 
+def instructed() -> Any:
+    """A ranking whose instruction, a vendor's member, is read with every document."""
+
+    def made(documents: int, words: int) -> AdversaryCall:
+        tokens = documents * (words + 2)
+        return ranking(
+            documents, 0, usage={"total_tokens": tokens}, made=TokenCounts(input=tokens),
+            members={"instruct": WORD * words, "top_n": 3},
+        )  # fmt: skip
+
+    return st.builds(made, st.integers(1, 90), st.integers(1, 200))
+
+
 def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
@@ -415,6 +428,7 @@ KINDS = {
         ),
         IN_UNITS,
     ),
+    "ranking-instructed": schedules(instructed()),
     "lie-ranking-low": schedules(
         st.integers(2, 90).map(
             lambda count: ranking(
