@@ -1,10 +1,11 @@
 """Whatever comes when, a worker's slices carry what it was lent, and the holds of its attempts.
 
 The desk is a model here, and time stands still until a schedule moves it, so that an answer, a
-timeout and a client that leaves may fall together.
+timeout, a client that leaves and the end of a day may fall together.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,8 +17,9 @@ from ledger.budgets import broker_protocol as wire
 from ledger.budgets.client import ANSWER_TIMEOUT_S, BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.journals.records import Hold
 
-NOW_US = 1_780_000_000_000_000  # 2026-05-28
-DAY, MONTH = ("team:a@day", 1_779_926_400), ("key:k@month", 1_777_593_600)
+DAY_S, HOUR_S = 86_400, 3600
+NOW_S = 1_780_000_000  # 2026-05-28, 20:26
+MONTH = ("key:k@month", 1_777_593_600)
 LIMIT_PUSD = 1000
 TERMS = (("team:a", "day", True), ("key:k", "month", True), ("user:u", "day", False))
 LINES = tuple(
@@ -31,7 +33,7 @@ class ModelDesk:
     """Lends what the limit leaves, in the order of the requests; written to as a socket is."""
 
     def __init__(self) -> None:
-        self.lent = {DAY: 0, MONTH: 0}
+        self.lent: Counter[wire.AccountKey] = Counter()
         self.asked: list[wire.LoanRequest] = []
         self.recalled: list[int | None] = []
 
@@ -53,7 +55,7 @@ class ModelDesk:
         rooms = {ask.key: LIMIT_PUSD - self.lent[ask.key] for ask in request.asks}
         short = [ask.key for ask in request.asks if ask.pusd > rooms[ask.key]]
         if short or away:
-            name, room = (short or [DAY])[0][0], rooms[short[0]] if short else 0
+            name, room = (short or list(rooms))[0][0], rooms[short[0]] if short else 0
             return wire.LoanRefusal(request.number, name, str(LIMIT_PUSD), str(room), away=away)
         loans = [(ask.key, min(ask.pusd + more, rooms[ask.key])) for ask in request.asks]
         for key, loan in loans:
@@ -67,14 +69,25 @@ class Schedule:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop, self.desk = loop, ModelDesk()
-        self.client = BudgetClient(Path("desk"), worker="w", now_us=lambda: NOW_US)
+        self.now_s = NOW_S
+        self.client = BudgetClient(Path("desk"), worker="w", now_us=lambda: self.now_s * 10**6)
         self.client._writer = self.desk  # type: ignore[assignment]  # all that is called of it
         self.client._receive(wire.BudgetUpdate((), LINES))
         self.held: dict[str, tuple[Hold, ...]] = {}
-        self.spent = {DAY: 0, MONTH: 0}
+        self.spent: Counter[wire.AccountKey] = Counter()
         self.tasks: list[asyncio.Task[None]] = []
         self.passed_s = 0.0
         loop.time = lambda: self.passed_s  # type: ignore[method-assign]
+
+    @property
+    def day(self) -> wire.AccountKey:
+        return "team:a@day", self.now_s - self.now_s % DAY_S
+
+    def turn(self, seconds: int) -> None:
+        self.now_s = min(self.now_s + seconds, NOW_S + 2 * DAY_S)  # in one month
+        self.client.edition()
+        kept = {key for key, piece in self.client._slices.items() if not piece.held_pusd}
+        assert kept <= {self.day, MONTH}, "of windows that ended nothing is kept"
 
     def start(self, scopes: tuple[str, ...], bound_pusd: int) -> None:
         name = f"r{len(self.tasks)}.1"
@@ -114,7 +127,7 @@ class Schedule:
             waiting[place % len(waiting)].cancel()
 
     def recall(self, number: int) -> None:
-        self.client._receive(wire.LoanRecall(number, (DAY, MONTH)))
+        self.client._receive(wire.LoanRecall(number, (self.day, MONTH)))
         assert self.desk.recalled[-1] == number
 
     def lose(self) -> None:
@@ -124,9 +137,7 @@ class Schedule:
         self.desk.asked.clear()
         self.client._writer = self.desk  # type: ignore[assignment]
         pieces = self.client._slices
-        self.desk.lent = {key: pieces[key].granted_pusd for key in pieces} | {
-            key: 0 for key in self.desk.lent if key not in pieces
-        }
+        self.desk.lent = Counter({key: pieces[key].granted_pusd for key in pieces})
 
     async def play(self, instants: list[tuple[float, list[Callable[["Schedule"], None]]]]) -> None:
         for passed_s, actions in instants:
@@ -148,7 +159,8 @@ class Schedule:
         for name in sorted(self.held):
             self.client.release(name, 0)
         self.recall(99)
-        assert self.desk.lent == self.spent
+        for key in (self.day, MONTH):
+            assert self.desk.lent[key] == self.spent[key]
 
     async def _settle_down(self) -> None:
         for _ in range(5):
@@ -156,11 +168,12 @@ class Schedule:
 
     def check(self, *, is_quiet: bool = False) -> None:
         """Both sides count the same; quiet, nothing is held but for attempts that have holds."""
-        for key in (DAY, MONTH):
-            piece = self.client._slices.get(key)
-            granted, held, spent = (0, 0, 0) if piece is None else piece
-            holds = [hold for holds in self.held.values() for hold in holds]
-            amount = sum(hold.amount_pusd for hold in holds if (hold.scope, hold.window) == key)
+        amounts: Counter[wire.AccountKey] = Counter()
+        for hold in (hold for holds in self.held.values() for hold in holds if hold.amount_pusd):
+            amounts[hold.scope, hold.window] += hold.amount_pusd
+        for key in {*amounts, *self.client._slices, self.day, MONTH}:
+            granted, held, spent = self.client._slices.get(key, (0, 0, 0))
+            amount = amounts[key]
             assert granted == self.desk.lent[key] <= LIMIT_PUSD
             assert spent == self.spent[key]
             assert held == amount or (held > amount and not is_quiet)
@@ -182,6 +195,7 @@ ACTIONS = st.one_of(
     st.builds(lambda place: lambda played: played.leave(place), st.integers(0, 3)),
     st.integers(1, 9).map(lambda number: lambda played: played.recall(number)),
     st.just(Schedule.lose),
+    st.sampled_from([2 * HOUR_S, DAY_S]).map(lambda seconds: lambda played: played.turn(seconds)),
 )  # fmt: skip
 INSTANTS = st.lists(
     st.tuples(
