@@ -29,7 +29,7 @@ from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import TierRates, dearest_input
 from router.decide import decide
-from router.prompts import PromptPrefix
+from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
@@ -166,6 +166,27 @@ def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTabl
     large = own_bound_pusd(target(own=True), engine, request(), 1000)
     assert 0 < small < large
     assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
+    choices = own_bound_pusd(target(own=True), engine, replace(request(), n=4), 25)
+    assert choices == own_bound_pusd(target(own=True), engine, request(), 100)
+
+
+def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
+    """The price that it is compared with lists units, of which quotes know nothing."""
+    asked = replace(
+        request(0), kind=RequestKind.RERANK, extent=RequestUnits(searches=3, searches_bound=4)
+    )
+    listed = Price(
+        1, "x/m", "test", 0, PriceTerms(rates_from({"input": 0, "output": 0}), search_pusd=7)
+    )
+    own, _ = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0).build(
+        [target(own=True), target(own=False)],
+        asked,
+        ["x/m"],
+        rooms_pusd=[None, None],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert own.candidate.avoided_pusd == 21
 
 
 def test_an_unpriced_api_stays_unpriced(board: SharedLoadTable) -> None:
