@@ -33,7 +33,6 @@ import psycopg
 import pytest
 import sqlalchemy
 import yaml
-from sqlalchemy.orm import Session
 
 from deploy import collecting, lanes, once, parts
 from ledger.database import sqlite_url as url_of
@@ -366,9 +365,9 @@ class Gateway:
         """A token of a fresh key; `team`, `org`, `user` as in `KeySpec`."""
         engine = sqlalchemy.create_engine(url_of(self.state / "ledger.db"))
         pepper = load_pepper(self.state)
-        with Session(engine) as session, session.begin():
+        with engine.begin() as connection:
             now_us = time.time_ns() // 1000
-            made = create_key(session, KeySpec("test", **spec), pepper=pepper, now_us=now_us)
+            made = create_key(connection, KeySpec("test", **spec), pepper=pepper, now_us=now_us)
         engine.dispose()
         return made.token
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Engine
-from sqlalchemy.orm import Session
 
 from gateway.clock import Clock
 from gateway.config.declarations import budgets
@@ -166,10 +165,10 @@ def fresh_state(ports: StarterPorts) -> Path:
 
 def _team_keys(settings: Settings, ledger: Engine) -> dict[str, CreatedKey]:
     pepper, now_us = load_pepper(settings.state.resolve()), Clock().wall_us()
-    with Session(ledger) as session, session.begin():
+    with ledger.begin() as connection:
         return {
             team.name: create_key(
-                session,
+                connection,
                 KeySpec(name=f"{team.name} (demo)", team=team.name, org=ORGANISATION),
                 pepper=pepper,
                 now_us=now_us,

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-from sqlalchemy.orm import Session
 
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.install import InstallProgress
@@ -269,8 +268,8 @@ def development_key(settings: Settings, ledger_url: str) -> str:
     pepper = load_pepper(settings.state.resolve())
     spec = KeySpec(name="development", team="development")
     engine = make_engine(ledger_url)
-    with Session(engine) as session, session.begin():
-        made = create_key(session, spec, pepper=pepper, now_us=Clock().wall_us())
+    with engine.begin() as connection:
+        made = create_key(connection, spec, pepper=pepper, now_us=Clock().wall_us())
     engine.dispose()
     path.touch(mode=0o600)
     path.write_text(made.token, encoding="ascii")

@@ -27,13 +27,13 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.open_claims import claimed_pusd
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.windows import CalendarWindow
+from ledger.orm.base import Stored
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum
@@ -143,9 +143,9 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
             return _column(kind) == name
 
 
-def _column(kind: BudgetScope) -> InstrumentedAttribute[Any]:
+def _column(kind: BudgetScope) -> Stored[Any]:
     assert kind.column is not None, f"attempts have no column for `{kind.prefix}:`"
-    column: InstrumentedAttribute[Any] = getattr(AttemptRow, kind.column)
+    column: Stored[Any] = getattr(AttemptRow, kind.column)
     return column
 
 

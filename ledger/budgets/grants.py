@@ -21,11 +21,11 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import aliased
 
 from ledger.budgets.binding import BoundBudgets, BudgetLine
 from ledger.budgets.escrow import account_order, loan_pusd
 from ledger.database import reading
+from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum

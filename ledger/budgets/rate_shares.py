@@ -9,7 +9,7 @@ Times between hosts are the database's own.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -26,8 +26,8 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import aliased
 
+from ledger.orm.base import Stored, aliased
 from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
 
 LEASE_S = 5
@@ -268,7 +268,7 @@ def _lock_account(connection: Connection, name: str) -> None:
 
 def _columns(part: RateShare) -> dict[str, int | None]:
     cells = (*part.limits, *part.held, *part.kept)
-    columns = (*_LIMITS, *_HELD, *_KEPT)
+    columns: tuple[Stored[Any], ...] = (*_LIMITS, *_HELD, *_KEPT)
     return {column.key: cell for column, cell in zip(columns, cells, strict=True)}
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Connection, and_, func, select
-from sqlalchemy.orm import aliased
 
+from ledger.orm.base import aliased
 from ledger.orm.tables import GpuContractRow, GpuHourRow, GpuHourTeamRow, exact_sum
 from ledger.spans import HOUR_US, Scope, rows
 

@@ -8,7 +8,6 @@ also one that was rotated. The rows are entered into the registers.
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, literal, select, tuple_
-from sqlalchemy.orm import Session
 
 from ledger.identity.keys import (
     CreatedKey,
@@ -80,24 +79,23 @@ class KnownKey(NamedTuple):
         return min((us for us in (self.expires_us, self.ends_us) if us is not None), default=None)
 
 
-def make(session: Session, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes) -> CreatedKey:
+def make(
+    connection: Connection, spec: KeySpec, author: ChangeAuthor, *, pepper: bytes
+) -> CreatedKey:
     """As `create_key`, said who."""
-    made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
-    _record_change(session, made.key_id, MADE, author)
+    made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
+    _record_change(connection, made.key_id, MADE, author)
     return made
 
 
-def revoke(session: Session, key_id: str, author: ChangeAuthor) -> None:
+def revoke(connection: Connection, key_id: str, author: ChangeAuthor) -> None:
     """As `revoke_key`, said who; a second revocation is no change."""
-    known = session.get(KeyRow, key_id)
-    before = None if known is None else known.revoked_us
-    revoke_key(session, key_id, now_us=author.at_us)
-    if before is None:
-        _record_change(session, key_id, REVOKED, author)
+    if revoke_key(connection, key_id, now_us=author.at_us):
+        _record_change(connection, key_id, REVOKED, author)
 
 
 def rotate(
-    session: Session,
+    connection: Connection,
     key_id: str,
     author: ChangeAuthor,
     *,
@@ -110,7 +108,7 @@ def rotate(
     `expires_us`: the new one's; None: the old one's. Raises `IdentityError` for a key that is over,
     or has a successor.
     """
-    old = find_key(session.connection(), key_id)
+    old = find_key(connection, key_id)
     if (state := old.state(author.at_us)) != "active":
         raise IdentityError(f"key `{key_id}` is {state}: only an active one is rotated")
     spec = KeySpec(
@@ -124,10 +122,10 @@ def rotate(
         tags=tuple((old.tags or {}).items()),
         expires_us=old.expires_us if expires_us is None else expires_us,
     )
-    made = create_key(session, spec, pepper=pepper, now_us=author.at_us)
-    _record_change(session, made.key_id, MADE, author)
-    _record_change(session, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
-    bump_generation(session)
+    made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
+    _record_change(connection, made.key_id, MADE, author)
+    _record_change(connection, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
+    bump_generation(connection)
     return made
 
 
@@ -162,7 +160,7 @@ def teams_of(connection: Connection, user: str) -> set[str]:
 
 
 def _record_change(
-    session: Session,
+    connection: Connection,
     key_id: str,
     event: str,
     author: ChangeAuthor,
@@ -170,7 +168,7 @@ def _record_change(
     ends_us: int | None = None,
     successor: str | None = None,
 ) -> None:
-    session.execute(
+    connection.execute(
         insert(KeyChangeRow).values(
             key_id=key_id, event=event, ends_us=ends_us, successor=successor,
             actor=author.by, note=author.note, recorded_us=author.at_us,

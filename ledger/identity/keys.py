@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, insert, select, update
 
 from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
 from ledger.identity.secretfile import read_or_create_secret
@@ -68,27 +67,19 @@ class CreatedKey:
 
 
 def create_key(
-    session: Session,
+    connection: Connection,
     spec: KeySpec,
     *,
     pepper: bytes,
     now_us: int,
     new_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> CreatedKey:
-    """Add the key to the session's transaction; it works once that is committed."""
+    """Add the key to the connection's transaction; it works once that is committed."""
     _refuse_faults(spec, now_us)
-    _ensure(session, OrganisationRow(id=spec.org, name=spec.org, created_us=now_us))
-    _ensure(session, TeamRow(id=spec.team, org_id=spec.org, name=spec.team, created_us=now_us))
-    if spec.user is not None:
-        _ensure(session, UserRow(id=spec.user, org_id=spec.org, name=spec.user, created_us=now_us))
-        if (of := session.get_one(UserRow, spec.user).org_id) != spec.org:
-            raise IdentityError(f"user `{spec.user}` belongs to `{of}`, not `{spec.org}`")
-    team = session.get_one(TeamRow, spec.team)
-    if team.org_id != spec.org:
-        raise IdentityError(f"team `{spec.team}` belongs to `{team.org_id}`, not `{spec.org}`")
+    _ensure_owners(connection, spec, now_us)
     key_id, secret = new_bytes(PUBLIC_BYTES).hex(), new_bytes(SECRET_BYTES).hex()
-    session.add(
-        KeyRow(
+    connection.execute(
+        insert(KeyRow).values(
             id=key_id,
             secret_hash=secret_hash(pepper, key_id, secret),
             name=spec.name,
@@ -103,31 +94,29 @@ def create_key(
             expires_us=spec.expires_us,
         )
     )
-    bump_generation(session)
-    session.flush()
+    bump_generation(connection)
     return CreatedKey(key_id, token_text(key_id, secret))
 
 
-def revoke_key(session: Session, key_id: str, *, now_us: int) -> None:
-    """Final: a second revocation changes nothing, and nothing brings the key back."""
-    key = session.get(KeyRow, key_id)
-    if key is None:
+def revoke_key(connection: Connection, key_id: str, *, now_us: int) -> bool:
+    """Return whether the key was in force; nothing brings it back, and nothing revokes it again.
+
+    Raises `IdentityError` where there is none.
+    """
+    in_force = update(KeyRow).where(KeyRow.id == key_id, KeyRow.revoked_us.is_(None))
+    if connection.execute(in_force.values(revoked_us=now_us)).rowcount:
+        bump_generation(connection)
+        return True
+    if connection.execute(select(KeyRow.id).where(KeyRow.id == key_id)).one_or_none() is None:
         raise IdentityError(f"no key has the id `{key_id}`")
-    if key.revoked_us is None:
-        key.revoked_us = now_us
-        bump_generation(session)
-        session.flush()
+    return False
 
 
-def bump_generation(session: Session) -> None:
+def bump_generation(connection: Connection) -> None:
     """Call after any change to keys, teams or users that workers must notice."""
-    row = session.execute(
-        select(MetaRow).where(MetaRow.name == GENERATION).with_for_update()
-    ).scalar_one_or_none()
-    if row is None:
-        session.add(MetaRow(name=GENERATION, value=1))
-    else:
-        row.value += 1
+    risen = update(MetaRow).where(MetaRow.name == GENERATION).values(value=MetaRow.value + 1)
+    if not connection.execute(risen).rowcount:
+        connection.execute(insert(MetaRow).values(name=GENERATION, value=1))
 
 
 def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.token_bytes) -> bytes:
@@ -135,10 +124,32 @@ def load_pepper(state_dir: Path, new_bytes: Callable[[int], bytes] = secrets.tok
     return read_or_create_secret(state_dir / PEPPER_FILE, new_bytes)
 
 
-def _ensure(session: Session, row: OrganisationRow | TeamRow | UserRow) -> None:
-    if session.get(type(row), row.id) is None:
-        session.add(row)
-        session.flush()
+def _ensure_owners(connection: Connection, spec: KeySpec, now_us: int) -> None:
+    """Make what is missing; raise `IdentityError` where a team or user is another one's."""
+    organisation = select(OrganisationRow.id).where(OrganisationRow.id == spec.org)
+    if connection.execute(organisation).one_or_none() is None:
+        made = insert(OrganisationRow).values(id=spec.org, name=spec.org, created_us=now_us)
+        connection.execute(made)
+    if spec.user is not None:
+        _ensure_member(connection, UserRow, "user", spec.user, spec.org, now_us)
+    _ensure_member(connection, TeamRow, "team", spec.team, spec.org, now_us)
+
+
+def _ensure_member(
+    connection: Connection,
+    table: type[TeamRow] | type[UserRow],
+    kind: str,
+    member: str,
+    org: str,
+    now_us: int,
+) -> None:
+    query = select(table.org_id).where(table.id == member)
+    of = connection.execute(query).scalar_one_or_none()
+    if of is None:
+        made = insert(table).values(id=member, org_id=org, name=member, created_us=now_us)
+        connection.execute(made)
+    elif of != org:
+        raise IdentityError(f"{kind} `{member}` belongs to `{of}`, not `{org}`")
 
 
 def _plain(text: str, limit: int) -> bool:

@@ -8,9 +8,9 @@ until the output files are written. Times are microseconds since the Unix epoch.
 from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, false, text
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json
 
 
 class FileRow(LedgerBase):
@@ -19,25 +19,25 @@ class FileRow(LedgerBase):
     __tablename__ = "files"
     __table_args__ = (Index(None, "team_id", "id"),)
 
-    id: Mapped[str] = mapped_column(primary_key=True)  # ordered by time
-    team_id: Mapped[str]
-    key_id: Mapped[str]
-    purpose: Mapped[str]  # batch | batch_output
-    filename: Mapped[str]
-    bytes: Mapped[int] = mapped_column(BigInteger)
-    status: Mapped[str]  # uploading | processed
-    created_us: Mapped[int] = mapped_column(BigInteger)
-    expires_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    id: Stored[str] = define_column(primary_key=True)  # ordered by time
+    team_id: Stored[str]
+    key_id: Stored[str]
+    purpose: Stored[str]  # batch | batch_output
+    filename: Stored[str]
+    bytes: Stored[int] = define_column(BigInteger)
+    status: Stored[str]  # uploading | processed
+    created_us: Stored[int] = define_column(BigInteger)
+    expires_us: Stored[int] = define_column(BigInteger, index=True)
 
 
 class FileChunkRow(LedgerBase):
     __tablename__ = "file_chunks"
 
-    file_id: Mapped[str] = mapped_column(
+    file_id: Stored[str] = define_column(
         ForeignKey("files.id", ondelete="CASCADE"), primary_key=True
     )
-    number: Mapped[int] = mapped_column(primary_key=True)
-    data: Mapped[bytes] = mapped_column(LargeBinary)
+    number: Stored[int] = define_column(primary_key=True)
+    data: Stored[bytes] = define_column(LargeBinary)
 
 
 class BatchRow(LedgerBase):
@@ -46,32 +46,32 @@ class BatchRow(LedgerBase):
     __tablename__ = "batches"
     __table_args__ = (Index(None, "team_id", "id"),)
 
-    id: Mapped[str] = mapped_column(primary_key=True)  # ordered by time
-    team_id: Mapped[str]
-    key_id: Mapped[str]
-    endpoint: Mapped[str]  # /v1/chat/completions, ...
-    completion_window: Mapped[str]
-    status: Mapped[str] = mapped_column(index=True)
-    input_file_id: Mapped[str]
-    output_file_id: Mapped[str | None]
-    error_file_id: Mapped[str | None]
-    output_seconds: Mapped[int | None] = mapped_column(BigInteger)  # the output files are kept
-    errors: Mapped[list[dict[str, Any]] | None] = mapped_column(Json)
-    labels: Mapped[dict[str, str] | None] = mapped_column("metadata", Json)
-    total: Mapped[int] = mapped_column(default=0)
-    completed: Mapped[int] = mapped_column(default=0)
-    failed: Mapped[int] = mapped_column(default=0)
-    created_us: Mapped[int] = mapped_column(BigInteger)
-    expires_us: Mapped[int] = mapped_column(BigInteger)
-    in_progress_us: Mapped[int | None] = mapped_column(BigInteger)
-    finalizing_us: Mapped[int | None] = mapped_column(BigInteger)
-    completed_us: Mapped[int | None] = mapped_column(BigInteger)
-    failed_us: Mapped[int | None] = mapped_column(BigInteger)
-    expired_us: Mapped[int | None] = mapped_column(BigInteger)
-    cancelling_us: Mapped[int | None] = mapped_column(BigInteger)
-    cancelled_us: Mapped[int | None] = mapped_column(BigInteger)
-    owner: Mapped[str | None]
-    lease_us: Mapped[int] = mapped_column(BigInteger, default=0)
+    id: Stored[str] = define_column(primary_key=True)  # ordered by time
+    team_id: Stored[str]
+    key_id: Stored[str]
+    endpoint: Stored[str]  # /v1/chat/completions, ...
+    completion_window: Stored[str]
+    status: Stored[str] = define_column(index=True)
+    input_file_id: Stored[str]
+    output_file_id: Stored[str | None]
+    error_file_id: Stored[str | None]
+    output_seconds: Stored[int | None] = define_column(BigInteger)  # the output files are kept
+    errors: Stored[list[dict[str, Any]] | None] = define_column(Json)
+    labels: Stored[dict[str, str] | None] = define_column("metadata", Json)
+    total: Stored[int] = define_column(default=0)
+    completed: Stored[int] = define_column(default=0)
+    failed: Stored[int] = define_column(default=0)
+    created_us: Stored[int] = define_column(BigInteger)
+    expires_us: Stored[int] = define_column(BigInteger)
+    in_progress_us: Stored[int | None] = define_column(BigInteger)
+    finalizing_us: Stored[int | None] = define_column(BigInteger)
+    completed_us: Stored[int | None] = define_column(BigInteger)
+    failed_us: Stored[int | None] = define_column(BigInteger)
+    expired_us: Stored[int | None] = define_column(BigInteger)
+    cancelling_us: Stored[int | None] = define_column(BigInteger)
+    cancelled_us: Stored[int | None] = define_column(BigInteger)
+    owner: Stored[str | None]
+    lease_us: Stored[int] = define_column(BigInteger, default=0)
 
 
 class BatchLineRow(LedgerBase):
@@ -89,22 +89,22 @@ class BatchLineRow(LedgerBase):
         ),
     )
 
-    batch_id: Mapped[str] = mapped_column(
+    batch_id: Stored[str] = define_column(
         ForeignKey("batches.id", ondelete="CASCADE"), primary_key=True
     )
-    number: Mapped[int] = mapped_column(primary_key=True)  # its line in the input file
-    custom_id: Mapped[str]
-    model: Mapped[str]
-    body: Mapped[bytes] = mapped_column(LargeBinary)
-    state: Mapped[str]  # waiting | running | out (at a provider, as its batch) | done
-    sent: Mapped[int] = mapped_column(default=0)
-    failures: Mapped[int] = mapped_column(default=0)
-    next_us: Mapped[int] = mapped_column(BigInteger, default=0)  # not before
-    owner: Mapped[str | None]
-    lease_us: Mapped[int] = mapped_column(BigInteger, default=0)
-    kept: Mapped[bool] = mapped_column(default=False, server_default=false())  # no provider's batch
-    ok: Mapped[bool | None]
-    answer: Mapped[bytes | None] = mapped_column(LargeBinary)  # its line of an output file
+    number: Stored[int] = define_column(primary_key=True)  # its line in the input file
+    custom_id: Stored[str]
+    model: Stored[str]
+    body: Stored[bytes] = define_column(LargeBinary)
+    state: Stored[str]  # waiting | running | out (at a provider, as its batch) | done
+    sent: Stored[int] = define_column(default=0)
+    failures: Stored[int] = define_column(default=0)
+    next_us: Stored[int] = define_column(BigInteger, default=0)  # not before
+    owner: Stored[str | None]
+    lease_us: Stored[int] = define_column(BigInteger, default=0)
+    kept: Stored[bool] = define_column(default=False, server_default=false())  # no provider's batch
+    ok: Stored[bool | None]
+    answer: Stored[bytes | None] = define_column(LargeBinary)  # its line of an output file
 
 
 class ProviderBatchRow(LedgerBase):
@@ -116,26 +116,26 @@ class ProviderBatchRow(LedgerBase):
 
     __tablename__ = "outgoing_batches"
 
-    id: Mapped[str] = mapped_column(primary_key=True)  # ordered by time
-    batch_id: Mapped[str]
-    provider: Mapped[str]
-    upstream_model: Mapped[str]
-    endpoint: Mapped[str]
-    state: Mapped[str] = mapped_column(index=True)
-    created_us: Mapped[int] = mapped_column(BigInteger)
-    next_us: Mapped[int] = mapped_column(BigInteger, default=0)  # not before
-    tries: Mapped[int] = mapped_column(default=0)  # of this step
-    lines: Mapped[int] = mapped_column(default=0)
-    bytes: Mapped[int] = mapped_column(BigInteger, default=0)
-    marked_us: Mapped[int | None] = mapped_column(BigInteger)
-    cancel_us: Mapped[int | None] = mapped_column(BigInteger)
-    input_file_id: Mapped[str | None]  # the provider's, as all that follow
-    remote_id: Mapped[str | None]
-    output_file_id: Mapped[str | None]
-    error_file_id: Mapped[str | None]
-    why: Mapped[str | None]  # how it ended there
-    owner: Mapped[str | None]
-    lease_us: Mapped[int] = mapped_column(BigInteger, default=0)
+    id: Stored[str] = define_column(primary_key=True)  # ordered by time
+    batch_id: Stored[str]
+    provider: Stored[str]
+    upstream_model: Stored[str]
+    endpoint: Stored[str]
+    state: Stored[str] = define_column(index=True)
+    created_us: Stored[int] = define_column(BigInteger)
+    next_us: Stored[int] = define_column(BigInteger, default=0)  # not before
+    tries: Stored[int] = define_column(default=0)  # of this step
+    lines: Stored[int] = define_column(default=0)
+    bytes: Stored[int] = define_column(BigInteger, default=0)
+    marked_us: Stored[int | None] = define_column(BigInteger)
+    cancel_us: Stored[int | None] = define_column(BigInteger)
+    input_file_id: Stored[str | None]  # the provider's, as all that follow
+    remote_id: Stored[str | None]
+    output_file_id: Stored[str | None]
+    error_file_id: Stored[str | None]
+    why: Stored[str | None]  # how it ended there
+    owner: Stored[str | None]
+    lease_us: Stored[int] = define_column(BigInteger, default=0)
 
 
 class ProviderLineRow(LedgerBase):
@@ -143,13 +143,13 @@ class ProviderLineRow(LedgerBase):
 
     __tablename__ = "outgoing_lines"
 
-    outgoing_id: Mapped[str] = mapped_column(
+    outgoing_id: Stored[str] = define_column(
         ForeignKey("outgoing_batches.id", ondelete="CASCADE"), primary_key=True
     )
-    number: Mapped[int] = mapped_column(primary_key=True)  # its line in the client's file
-    attempt_id: Mapped[str]
-    custom_id: Mapped[str]  # the client's
-    sent: Mapped[int]
-    failures: Mapped[int]
-    body: Mapped[bytes] = mapped_column(LargeBinary)
-    terms: Mapped[dict[str, Any]] = mapped_column(Json)
+    number: Stored[int] = define_column(primary_key=True)  # its line in the client's file
+    attempt_id: Stored[str]
+    custom_id: Stored[str]  # the client's
+    sent: Stored[int]
+    failures: Stored[int]
+    body: Stored[bytes] = define_column(LargeBinary)
+    terms: Stored[dict[str, Any]] = define_column(Json)

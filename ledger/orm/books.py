@@ -19,10 +19,10 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.orm import InstrumentedAttribute, Mapped, mapped_column
 
 from ledger.journals.token_kinds import TOKEN_COLUMNS, TOKEN_KINDS, TokenKind
-from ledger.orm.types import Json, LedgerBase, Serial
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json, Serial
 
 
 def _partial(name: str, then: str) -> Index:
@@ -53,66 +53,66 @@ class AttemptRow(LedgerBase):
         _partial("spill_reason", "opened_us"),
     )
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    attempt_id: Mapped[str] = mapped_column(unique=True)
-    request_id: Mapped[str] = mapped_column(index=True)
-    attempt_no: Mapped[int]
-    opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
-    key_id: Mapped[str]
-    user_id: Mapped[str | None]
-    team_id: Mapped[str]
-    org_id: Mapped[str]
-    kind: Mapped[str]
-    stream: Mapped[bool]
-    model: Mapped[str]
-    target: Mapped[str]
-    backend: Mapped[str]  # own | api
-    pool: Mapped[str | None]
-    engine: Mapped[str | None]
-    provider: Mapped[str | None]
-    upstream_model: Mapped[str]
-    simulated: Mapped[bool]
-    policy: Mapped[str]
-    policy_version: Mapped[str]
-    reason: Mapped[str]
-    spill_reason: Mapped[str | None]
-    price_version: Mapped[int | None] = mapped_column(BigInteger)
-    bound_pusd: Mapped[int] = mapped_column(BigInteger)
-    prompt_tokens_estimate: Mapped[int]
-    ttft_predicted_us: Mapped[int | None] = mapped_column(BigInteger)
-    kv_headroom_ppm: Mapped[int | None]
-    bid_price_pusd_per_s: Mapped[int | None] = mapped_column(BigInteger)
-    tags: Mapped[dict[str, str] | None] = mapped_column(Json)
-    journal: Mapped[str]  # whose promise this row is: `JournalPosition.journal`
-    settled_us: Mapped[int | None] = mapped_column(BigInteger)
-    status: Mapped[str | None]  # records.Status, or `lost` while its outcome is unknown
-    http_status: Mapped[int | None]
-    basis: Mapped[str | None]  # reported | continuous | estimated | bound
-    cost_pusd: Mapped[int | None] = mapped_column(BigInteger)
-    ttft_us: Mapped[int | None] = mapped_column(BigInteger)
-    duration_us: Mapped[int | None] = mapped_column(BigInteger)
-    engine_us: Mapped[int | None] = mapped_column(BigInteger)
-    finish_reason: Mapped[str | None]
-    error: Mapped[str | None]
-    slo_met: Mapped[bool | None]
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    attempt_id: Stored[str] = define_column(unique=True)
+    request_id: Stored[str] = define_column(index=True)
+    attempt_no: Stored[int]
+    opened_us: Stored[int] = define_column(BigInteger, index=True)
+    key_id: Stored[str]
+    user_id: Stored[str | None]
+    team_id: Stored[str]
+    org_id: Stored[str]
+    kind: Stored[str]
+    stream: Stored[bool]
+    model: Stored[str]
+    target: Stored[str]
+    backend: Stored[str]  # own | api
+    pool: Stored[str | None]
+    engine: Stored[str | None]
+    provider: Stored[str | None]
+    upstream_model: Stored[str]
+    simulated: Stored[bool]
+    policy: Stored[str]
+    policy_version: Stored[str]
+    reason: Stored[str]
+    spill_reason: Stored[str | None]
+    price_version: Stored[int | None] = define_column(BigInteger)
+    bound_pusd: Stored[int] = define_column(BigInteger)
+    prompt_tokens_estimate: Stored[int]
+    ttft_predicted_us: Stored[int | None] = define_column(BigInteger)
+    kv_headroom_ppm: Stored[int | None]
+    bid_price_pusd_per_s: Stored[int | None] = define_column(BigInteger)
+    tags: Stored[dict[str, str] | None] = define_column(Json)
+    journal: Stored[str]  # whose promise this row is: `JournalPosition.journal`
+    settled_us: Stored[int | None] = define_column(BigInteger)
+    status: Stored[str | None]  # records.Status, or `lost` while its outcome is unknown
+    http_status: Stored[int | None]
+    basis: Stored[str | None]  # reported | continuous | estimated | bound
+    cost_pusd: Stored[int | None] = define_column(BigInteger)
+    ttft_us: Stored[int | None] = define_column(BigInteger)
+    duration_us: Stored[int | None] = define_column(BigInteger)
+    engine_us: Stored[int | None] = define_column(BigInteger)
+    finish_reason: Stored[str | None]
+    error: Stored[str | None]
+    slo_met: Stored[bool | None]
     # unpriced | lost | disputed | over_bound | unknown_tier | late | partly_read | partly_priced |
     # unseen
-    flag: Mapped[str | None]
-    tier: Mapped[str | None]  # that the answer named, else its hold's if booked at its bound
-    compared_with: Mapped[str | None]  # the first comparator, repeated here to spare a join
-    compared_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    flag: Stored[str | None]
+    tier: Stored[str | None]  # that the answer named, else its hold's if booked at its bound
+    compared_with: Stored[str | None]  # the first comparator, repeated here to spare a join
+    compared_pusd: Stored[int | None] = define_column(BigInteger)
 
 
 _WIDE = 10**9
 # The columns of the token kinds come last, in the order of their table.
 for _kind in TOKEN_KINDS:
     _type = BigInteger() if _kind.limit > _WIDE else Integer()
-    setattr(AttemptRow, _kind.column, mapped_column(_type, nullable=True))
+    AttemptRow.append_column(_kind.column, _type)
 
 
-def token_column(field: str) -> InstrumentedAttribute[int | None]:
+def token_column(field: str) -> Stored[int | None]:
     """Return the column of attempts that keeps a field of `Tokens`."""
-    column: InstrumentedAttribute[int | None] = getattr(AttemptRow, TOKEN_COLUMNS[field])
+    column: Stored[int | None] = getattr(AttemptRow, TOKEN_COLUMNS[field])
     return column
 
 
@@ -130,15 +130,15 @@ class AttemptDecisionRow(LedgerBase):
     __tablename__ = "decisions"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
 
-    attempt_id: Mapped[str] = mapped_column(primary_key=True)
-    opened_us: Mapped[int] = mapped_column(BigInteger)
-    decision: Mapped[bytes] = mapped_column(LargeBinary)
+    attempt_id: Stored[str] = define_column(primary_key=True)
+    opened_us: Stored[int] = define_column(BigInteger)
+    decision: Stored[bytes] = define_column(LargeBinary)
     # of a policy that only watches; without a target it would have refused
-    shadow_policy: Mapped[str | None]
-    shadow_target: Mapped[str | None]
-    shadow_reason: Mapped[str | None]
-    inputs: Mapped[bytes | None] = mapped_column(LargeBinary)  # exact: it is decided again
-    line_us: Mapped[int | None] = mapped_column(BigInteger)  # in the gateway's line for a place
+    shadow_policy: Stored[str | None]
+    shadow_target: Stored[str | None]
+    shadow_reason: Stored[str | None]
+    inputs: Stored[bytes | None] = define_column(LargeBinary)  # exact: it is decided again
+    line_us: Stored[int | None] = define_column(BigInteger)  # in the gateway's line for a place
 
 
 class ComparedCostRow(LedgerBase):
@@ -147,12 +147,12 @@ class ComparedCostRow(LedgerBase):
     __tablename__ = "compared"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
 
-    attempt_id: Mapped[str] = mapped_column(primary_key=True)
-    comparator: Mapped[str] = mapped_column(primary_key=True)
-    position: Mapped[int]  # 0 is the first of `compare_with`
-    price_version: Mapped[int] = mapped_column(BigInteger)
-    ratio_ppm: Mapped[int]
-    cost_pusd: Mapped[int] = mapped_column(BigInteger)
+    attempt_id: Stored[str] = define_column(primary_key=True)
+    comparator: Stored[str] = define_column(primary_key=True)
+    position: Stored[int]  # 0 is the first of `compare_with`
+    price_version: Stored[int] = define_column(BigInteger)
+    ratio_ppm: Stored[int]
+    cost_pusd: Stored[int] = define_column(BigInteger)
 
 
 class ClaimRow(LedgerBase):
@@ -166,37 +166,37 @@ class ClaimRow(LedgerBase):
     __tablename__ = "claims"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
 
-    attempt_id: Mapped[str] = mapped_column(primary_key=True)
-    settled_us: Mapped[int] = mapped_column(BigInteger, index=True)
-    booked_pusd: Mapped[int] = mapped_column(BigInteger)
-    claimed_pusd: Mapped[int] = mapped_column(BigInteger)
-    plausible_pusd: Mapped[int | None] = mapped_column(BigInteger)
-    counted_pusd: Mapped[int] = mapped_column(BigInteger, default=0)
-    resolution: Mapped[str | None]
-    resolved_us: Mapped[int | None] = mapped_column(BigInteger)
-    resolved_by: Mapped[str | None]
+    attempt_id: Stored[str] = define_column(primary_key=True)
+    settled_us: Stored[int] = define_column(BigInteger, index=True)
+    booked_pusd: Stored[int] = define_column(BigInteger)
+    claimed_pusd: Stored[int] = define_column(BigInteger)
+    plausible_pusd: Stored[int | None] = define_column(BigInteger)
+    counted_pusd: Stored[int] = define_column(BigInteger, default=0)
+    resolution: Stored[str | None]
+    resolved_us: Stored[int | None] = define_column(BigInteger)
+    resolved_by: Stored[str | None]
 
 
 class RefusalRow(LedgerBase):
     __tablename__ = "refusals"
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    request_id: Mapped[str] = mapped_column(unique=True)
-    refused_us: Mapped[int] = mapped_column(BigInteger, index=True)
-    key_id: Mapped[str]
-    team_id: Mapped[str]
-    org_id: Mapped[str]
-    model: Mapped[str]
-    policy: Mapped[str]
-    reason: Mapped[str]
-    http_status: Mapped[int]
-    scope: Mapped[str | None]
-    decision: Mapped[bytes | None] = mapped_column(LargeBinary)
-    bound_pusd: Mapped[int | None] = mapped_column(BigInteger)
-    room_pusd: Mapped[int | None] = mapped_column(BigInteger)
-    limit_pusd: Mapped[int | None] = mapped_column(BigInteger)
-    since_us: Mapped[int | None] = mapped_column(BigInteger)
-    until_us: Mapped[int | None] = mapped_column(BigInteger)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    request_id: Stored[str] = define_column(unique=True)
+    refused_us: Stored[int] = define_column(BigInteger, index=True)
+    key_id: Stored[str]
+    team_id: Stored[str]
+    org_id: Stored[str]
+    model: Stored[str]
+    policy: Stored[str]
+    reason: Stored[str]
+    http_status: Stored[int]
+    scope: Stored[str | None]
+    decision: Stored[bytes | None] = define_column(LargeBinary)
+    bound_pusd: Stored[int | None] = define_column(BigInteger)
+    room_pusd: Stored[int | None] = define_column(BigInteger)
+    limit_pusd: Stored[int | None] = define_column(BigInteger)
+    since_us: Stored[int | None] = define_column(BigInteger)
+    until_us: Stored[int | None] = define_column(BigInteger)
 
 
 class PostingRow(LedgerBase):
@@ -205,12 +205,12 @@ class PostingRow(LedgerBase):
     __tablename__ = "postings"
     __table_args__ = (UniqueConstraint("entry_id", "line"), Index(None, "account", "at_us"))
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    entry_id: Mapped[str]  # an attempt id, or `gpu:{pool}:{hour_us}`
-    line: Mapped[int]
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    account: Mapped[str]
-    amount_pusd: Mapped[int] = mapped_column(BigInteger)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    entry_id: Stored[str]  # an attempt id, or `gpu:{pool}:{hour_us}`
+    line: Stored[int]
+    at_us: Stored[int] = define_column(BigInteger)
+    account: Stored[str]
+    amount_pusd: Stored[int] = define_column(BigInteger)
 
 
 class JournalPositionRow(LedgerBase):
@@ -218,12 +218,12 @@ class JournalPositionRow(LedgerBase):
 
     __tablename__ = "journal_positions"
 
-    journal: Mapped[str] = mapped_column(primary_key=True)
-    worker: Mapped[str]
-    host: Mapped[str]
-    segment: Mapped[int] = mapped_column(BigInteger)
-    offset: Mapped[int] = mapped_column(BigInteger)
-    applied_us: Mapped[int] = mapped_column(BigInteger)
+    journal: Stored[str] = define_column(primary_key=True)
+    worker: Stored[str]
+    host: Stored[str]
+    segment: Stored[int] = define_column(BigInteger)
+    offset: Stored[int] = define_column(BigInteger)
+    applied_us: Stored[int] = define_column(BigInteger)
 
 
 class HostNameRow(LedgerBase):
@@ -234,10 +234,10 @@ class HostNameRow(LedgerBase):
 
     __tablename__ = "hosts"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    holder: Mapped[str] = mapped_column(unique=True)
-    place: Mapped[str | None]
-    said_us: Mapped[int] = mapped_column(BigInteger)  # by the database's clock
+    name: Stored[str] = define_column(primary_key=True)
+    holder: Stored[str] = define_column(unique=True)
+    place: Stored[str | None]
+    said_us: Stored[int] = define_column(BigInteger)  # by the database's clock
 
 
 class QuarantinedRecordRow(LedgerBase):
@@ -246,13 +246,13 @@ class QuarantinedRecordRow(LedgerBase):
     __tablename__ = "quarantine"
     __table_args__ = (UniqueConstraint("journal", "segment", "offset"),)
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    journal: Mapped[str]
-    segment: Mapped[int] = mapped_column(BigInteger)
-    offset: Mapped[int] = mapped_column(BigInteger)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    reason: Mapped[str]
-    record: Mapped[bytes] = mapped_column(LargeBinary)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    journal: Stored[str]
+    segment: Stored[int] = define_column(BigInteger)
+    offset: Stored[int] = define_column(BigInteger)
+    at_us: Stored[int] = define_column(BigInteger)
+    reason: Stored[str]
+    record: Stored[bytes] = define_column(LargeBinary)
 
 
 class PriceVersionRow(LedgerBase):
@@ -261,14 +261,14 @@ class PriceVersionRow(LedgerBase):
     __tablename__ = "price_versions"
     __table_args__ = (Index(None, "name", "since_us"),)
 
-    version: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    name: Mapped[str]  # provider/model
-    since_us: Mapped[int] = mapped_column(BigInteger)
-    price: Mapped[dict[str, object]] = mapped_column(Json)
-    source: Mapped[str]
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
-    recorded_by: Mapped[str | None]
-    import_seq: Mapped[int | None] = mapped_column(BigInteger)  # `PriceImport.seq`
+    version: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    name: Stored[str]  # provider/model
+    since_us: Stored[int] = define_column(BigInteger)
+    price: Stored[dict[str, object]] = define_column(Json)
+    source: Stored[str]
+    recorded_us: Stored[int] = define_column(BigInteger)
+    recorded_by: Stored[str | None]
+    import_seq: Stored[int | None] = define_column(BigInteger)  # `PriceImport.seq`
 
 
 class PriceImportRow(LedgerBase):
@@ -276,19 +276,19 @@ class PriceImportRow(LedgerBase):
 
     __tablename__ = "price_imports"
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    actor: Mapped[str]
-    origin: Mapped[str]  # `start`, or the source as it was named
-    book: Mapped[str]
-    digest: Mapped[str | None]  # SHA-256 of the file that was read
-    read_on: Mapped[str | None]  # ISO day on which the whole source was last stated
-    stored: Mapped[int]  # versions
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Stored[int] = define_column(BigInteger)
+    actor: Stored[str]
+    origin: Stored[str]  # `start`, or the source as it was named
+    book: Stored[str]
+    digest: Stored[str | None]  # SHA-256 of the file that was read
+    read_on: Stored[str | None]  # ISO day on which the whole source was last stated
+    stored: Stored[int]  # versions
 
 
 class ConfigVersionRow(LedgerBase):
     __tablename__ = "config_versions"
 
-    hash: Mapped[str] = mapped_column(primary_key=True)
-    yaml: Mapped[str]
-    applied_us: Mapped[int] = mapped_column(BigInteger)
+    hash: Stored[str] = define_column(primary_key=True)
+    yaml: Stored[str]
+    applied_us: Stored[int] = define_column(BigInteger)

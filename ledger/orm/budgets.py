@@ -6,9 +6,9 @@ what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
 """
 
 from sqlalchemy import BigInteger, Index, text
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import LedgerBase, Serial, WideInteger
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Serial, WideInteger
 
 BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
 NO_HOST = ""  # holder of the grant that covers booked spending
@@ -19,14 +19,14 @@ class BudgetRow(LedgerBase):
 
     __tablename__ = "budgets"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    scope: Mapped[str]  # team:search, org:acme, provider:openai, global, ...
-    period: Mapped[str]  # day | month
-    limit_pusd: Mapped[int] = mapped_column(WideInteger)
-    hard: Mapped[bool]
-    timezone: Mapped[str] = mapped_column(default="UTC")
-    created_us: Mapped[int] = mapped_column(BigInteger)
-    retired_us: Mapped[int | None] = mapped_column(BigInteger)
+    id: Stored[str] = define_column(primary_key=True)
+    scope: Stored[str]  # team:search, org:acme, provider:openai, global, ...
+    period: Stored[str]  # day | month
+    limit_pusd: Stored[int] = define_column(WideInteger)
+    hard: Stored[bool]
+    timezone: Stored[str] = define_column(default="UTC")
+    created_us: Stored[int] = define_column(BigInteger)
+    retired_us: Stored[int | None] = define_column(BigInteger)
 
 
 class BudgetVersionRow(LedgerBase):
@@ -35,15 +35,15 @@ class BudgetVersionRow(LedgerBase):
     __tablename__ = "budget_versions"
     __table_args__ = (Index(None, "budget_id", "seq"),)
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    budget_id: Mapped[str]
-    scope: Mapped[str]
-    period: Mapped[str]
-    limit_pusd: Mapped[int] = mapped_column(WideInteger)
-    hard: Mapped[bool]
-    timezone: Mapped[str]
-    retired_us: Mapped[int | None] = mapped_column(BigInteger)
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    budget_id: Stored[str]
+    scope: Stored[str]
+    period: Stored[str]
+    limit_pusd: Stored[int] = define_column(WideInteger)
+    hard: Stored[bool]
+    timezone: Stored[str]
+    retired_us: Stored[int | None] = define_column(BigInteger)
+    recorded_us: Stored[int] = define_column(BigInteger)
 
 
 class BudgetWindowRow(LedgerBase):
@@ -55,12 +55,12 @@ class BudgetWindowRow(LedgerBase):
 
     __tablename__ = "budget_windows"
 
-    budget_id: Mapped[str] = mapped_column(primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # start, epoch seconds
-    spent_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
-    granted_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
-    limit_pusd: Mapped[int | None] = mapped_column(WideInteger)
-    claimed_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
+    budget_id: Stored[str] = define_column(primary_key=True)
+    window: Stored[int] = define_column(BigInteger, primary_key=True)  # start, epoch seconds
+    spent_pusd: Stored[int] = define_column(WideInteger, default=0)
+    granted_pusd: Stored[int] = define_column(WideInteger, default=0)
+    limit_pusd: Stored[int | None] = define_column(WideInteger)
+    claimed_pusd: Stored[int] = define_column(WideInteger, default=0)
 
 
 class GrantRow(LedgerBase):
@@ -68,11 +68,11 @@ class GrantRow(LedgerBase):
 
     __tablename__ = "grants"
 
-    budget_id: Mapped[str] = mapped_column(primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    host: Mapped[str] = mapped_column(primary_key=True)
-    granted_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
-    spent_pusd: Mapped[int] = mapped_column(WideInteger, default=0)
+    budget_id: Stored[str] = define_column(primary_key=True)
+    window: Stored[int] = define_column(BigInteger, primary_key=True)
+    host: Stored[str] = define_column(primary_key=True)
+    granted_pusd: Stored[int] = define_column(WideInteger, default=0)
+    spent_pusd: Stored[int] = define_column(WideInteger, default=0)
 
 
 class HoldRow(LedgerBase):
@@ -90,12 +90,12 @@ class HoldRow(LedgerBase):
         {"sqlite_with_rowid": False},
     )
 
-    attempt_id: Mapped[str] = mapped_column(primary_key=True)
-    budget_id: Mapped[str] = mapped_column(primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger)
-    amount_pusd: Mapped[int] = mapped_column(BigInteger)
-    state: Mapped[str]
-    actual_pusd: Mapped[int | None] = mapped_column(BigInteger)
+    attempt_id: Stored[str] = define_column(primary_key=True)
+    budget_id: Stored[str] = define_column(primary_key=True)
+    window: Stored[int] = define_column(BigInteger)
+    amount_pusd: Stored[int] = define_column(BigInteger)
+    state: Stored[str]
+    actual_pusd: Stored[int | None] = define_column(BigInteger)
 
 
 class BudgetAlertRow(LedgerBase):
@@ -103,12 +103,12 @@ class BudgetAlertRow(LedgerBase):
 
     __tablename__ = "budget_alerts"
 
-    budget_id: Mapped[str] = mapped_column(primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    threshold_ppm: Mapped[int] = mapped_column(primary_key=True)  # of the limit
-    spent_pusd: Mapped[int] = mapped_column(WideInteger)
-    limit_pusd: Mapped[int] = mapped_column(WideInteger)
-    reached_us: Mapped[int] = mapped_column(BigInteger)
-    due_us: Mapped[int] = mapped_column(BigInteger)  # nobody tells it before
-    tries: Mapped[int]
-    told_us: Mapped[int | None] = mapped_column(BigInteger)
+    budget_id: Stored[str] = define_column(primary_key=True)
+    window: Stored[int] = define_column(BigInteger, primary_key=True)
+    threshold_ppm: Stored[int] = define_column(primary_key=True)  # of the limit
+    spent_pusd: Stored[int] = define_column(WideInteger)
+    limit_pusd: Stored[int] = define_column(WideInteger)
+    reached_us: Stored[int] = define_column(BigInteger)
+    due_us: Stored[int] = define_column(BigInteger)  # nobody tells it before
+    tries: Stored[int]
+    told_us: Stored[int | None] = define_column(BigInteger)

@@ -4,9 +4,9 @@ Written by `retire` and `condense`; read by `condensed` and by the checks of `ve
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import LedgerBase, WideInteger
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import WideInteger
 
 
 class RetiredHoldsRow(LedgerBase):
@@ -14,10 +14,10 @@ class RetiredHoldsRow(LedgerBase):
 
     __tablename__ = "retired_holds"
 
-    budget_id: Mapped[str] = mapped_column(primary_key=True)
-    window: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    holds: Mapped[int] = mapped_column(BigInteger)
-    actual_pusd: Mapped[int] = mapped_column(WideInteger)
+    budget_id: Stored[str] = define_column(primary_key=True)
+    window: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    holds: Stored[int] = define_column(BigInteger)
+    actual_pusd: Stored[int] = define_column(WideInteger)
 
 
 class PostingCompactionRow(LedgerBase):
@@ -25,17 +25,17 @@ class PostingCompactionRow(LedgerBase):
 
     __tablename__ = "condensings"
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    first_link: Mapped[int] = mapped_column(BigInteger)
-    last_link: Mapped[int] = mapped_column(BigInteger)
-    condensed_us: Mapped[int] = mapped_column(BigInteger)
-    entries: Mapped[int] = mapped_column(BigInteger)  # of attempts, with a cost
-    postings: Mapped[int] = mapped_column(BigInteger)
-    refusals: Mapped[int] = mapped_column(BigInteger)
-    gone: Mapped[bytes] = mapped_column(LargeBinary)
-    left_rows: Mapped[int] = mapped_column(BigInteger)
-    left: Mapped[bytes] = mapped_column(LargeBinary)
-    chain: Mapped[bytes] = mapped_column(LargeBinary)
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    first_link: Stored[int] = define_column(BigInteger)
+    last_link: Stored[int] = define_column(BigInteger)
+    condensed_us: Stored[int] = define_column(BigInteger)
+    entries: Stored[int] = define_column(BigInteger)  # of attempts, with a cost
+    postings: Stored[int] = define_column(BigInteger)
+    refusals: Stored[int] = define_column(BigInteger)
+    gone: Stored[bytes] = define_column(LargeBinary)
+    left_rows: Stored[int] = define_column(BigInteger)
+    left: Stored[bytes] = define_column(LargeBinary)
+    chain: Stored[bytes] = define_column(LargeBinary)
 
 
 class CondensedPostingRow(LedgerBase):
@@ -44,12 +44,12 @@ class CondensedPostingRow(LedgerBase):
     __tablename__ = "condensed_postings"
     __table_args__ = (Index(None, "account", "day_us"),)
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    account: Mapped[str]
-    day_us: Mapped[int] = mapped_column(BigInteger)
-    lines: Mapped[int] = mapped_column(BigInteger)
-    amount_pusd: Mapped[int] = mapped_column(WideInteger)
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    line: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    account: Stored[str]
+    day_us: Stored[int] = define_column(BigInteger)
+    lines: Stored[int] = define_column(BigInteger)
+    amount_pusd: Stored[int] = define_column(WideInteger)
 
 
 class CondensedRefusalRow(LedgerBase):
@@ -58,14 +58,14 @@ class CondensedRefusalRow(LedgerBase):
     __tablename__ = "condensed_refusals"
     __table_args__ = (Index(None, "hour_us"),)
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    hour_us: Mapped[int] = mapped_column(BigInteger)
-    org_id: Mapped[str]
-    team_id: Mapped[str]
-    model: Mapped[str]
-    policy: Mapped[str]
-    reason: Mapped[str]
-    http_status: Mapped[int]
-    scope: Mapped[str | None]
-    requests: Mapped[int] = mapped_column(BigInteger)
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    line: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    hour_us: Stored[int] = define_column(BigInteger)
+    org_id: Stored[str]
+    team_id: Stored[str]
+    model: Stored[str]
+    policy: Stored[str]
+    reason: Stored[str]
+    http_status: Stored[int]
+    scope: Stored[str | None]
+    requests: Stored[int] = define_column(BigInteger)

@@ -7,9 +7,9 @@ Ratios are parts per million, rates are per second.
 from datetime import date
 
 from sqlalchemy import BigInteger, Index, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase, Serial
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json, Serial
 
 HOUR_US = 3_600_000_000
 
@@ -24,22 +24,22 @@ class GpuContractRow(LedgerBase):
     __tablename__ = "gpu_contracts"
     __table_args__ = (Index(None, "pool", "recorded_us"),)
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    pool: Mapped[str]
-    gpu_type: Mapped[str]
-    gpus_per_replica: Mapped[int]
-    replicas: Mapped[int]
-    billing: Mapped[str]  # reserved | on_demand | owned
-    pusd_per_hour: Mapped[int | None] = mapped_column(BigInteger)
-    source: Mapped[str | None]
-    since: Mapped[date | None]
-    until: Mapped[date | None]  # inclusive
-    ops_seconds_per_week: Mapped[int] = mapped_column(default=0)
-    ops_pusd_per_hour: Mapped[int] = mapped_column(BigInteger, default=0)
-    simulated: Mapped[bool] = mapped_column(default=False)
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
-    machine: Mapped[str | None]  # None: the pool's own
-    share_ppm: Mapped[int] = mapped_column(default=1_000_000)  # of the machine
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    pool: Stored[str]
+    gpu_type: Stored[str]
+    gpus_per_replica: Stored[int]
+    replicas: Stored[int]
+    billing: Stored[str]  # reserved | on_demand | owned
+    pusd_per_hour: Stored[int | None] = define_column(BigInteger)
+    source: Stored[str | None]
+    since: Stored[date | None]
+    until: Stored[date | None]  # inclusive
+    ops_seconds_per_week: Stored[int] = define_column(default=0)
+    ops_pusd_per_hour: Stored[int] = define_column(BigInteger, default=0)
+    simulated: Stored[bool] = define_column(default=False)
+    recorded_us: Stored[int] = define_column(BigInteger)
+    machine: Stored[str | None]  # None: the pool's own
+    share_ppm: Stored[int] = define_column(default=1_000_000)  # of the machine
 
 
 class GpuHourRow(LedgerBase):
@@ -51,19 +51,19 @@ class GpuHourRow(LedgerBase):
 
     __tablename__ = "gpu_hours"
 
-    pool: Mapped[str] = mapped_column(primary_key=True)
-    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True)  # its start
-    correction: Mapped[int] = mapped_column(primary_key=True, default=0)
-    contract_id: Mapped[int] = mapped_column(BigInteger)
-    replicas: Mapped[int]  # 0 in a correction, as `span_us`
-    span_us: Mapped[int] = mapped_column(BigInteger, default=HOUR_US)  # what of the hour is billed
-    bill_pusd: Mapped[int] = mapped_column(BigInteger)
-    used_pusd: Mapped[int] = mapped_column(BigInteger)
-    idle_pusd: Mapped[int] = mapped_column(BigInteger)
-    unavailable_pusd: Mapped[int] = mapped_column(BigInteger)
-    busy_us: Mapped[int] = mapped_column(BigInteger)  # of replicas x span_us
-    unavailable_us: Mapped[int] = mapped_column(BigInteger)
-    closed_us: Mapped[int] = mapped_column(BigInteger)
+    pool: Stored[str] = define_column(primary_key=True)
+    hour_us: Stored[int] = define_column(BigInteger, primary_key=True)  # its start
+    correction: Stored[int] = define_column(primary_key=True, default=0)
+    contract_id: Stored[int] = define_column(BigInteger)
+    replicas: Stored[int]  # 0 in a correction, as `span_us`
+    span_us: Stored[int] = define_column(BigInteger, default=HOUR_US)  # what of the hour is billed
+    bill_pusd: Stored[int] = define_column(BigInteger)
+    used_pusd: Stored[int] = define_column(BigInteger)
+    idle_pusd: Stored[int] = define_column(BigInteger)
+    unavailable_pusd: Stored[int] = define_column(BigInteger)
+    busy_us: Stored[int] = define_column(BigInteger)  # of replicas x span_us
+    unavailable_us: Stored[int] = define_column(BigInteger)
+    closed_us: Stored[int] = define_column(BigInteger)
 
 
 class GpuHourTeamRow(LedgerBase):
@@ -71,13 +71,13 @@ class GpuHourTeamRow(LedgerBase):
 
     __tablename__ = "gpu_hour_teams"
 
-    pool: Mapped[str] = mapped_column(primary_key=True)
-    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    team_id: Mapped[str] = mapped_column(primary_key=True)
-    correction: Mapped[int] = mapped_column(primary_key=True, default=0)
-    used_pusd: Mapped[int] = mapped_column(BigInteger)
-    provisional_pusd: Mapped[int] = mapped_column(BigInteger)
-    engine_us: Mapped[int] = mapped_column(BigInteger)
+    pool: Stored[str] = define_column(primary_key=True)
+    hour_us: Stored[int] = define_column(BigInteger, primary_key=True)
+    team_id: Stored[str] = define_column(primary_key=True)
+    correction: Stored[int] = define_column(primary_key=True, default=0)
+    used_pusd: Stored[int] = define_column(BigInteger)
+    provisional_pusd: Stored[int] = define_column(BigInteger)
+    engine_us: Stored[int] = define_column(BigInteger)
 
 
 class EngineSampleRow(LedgerBase):
@@ -86,25 +86,25 @@ class EngineSampleRow(LedgerBase):
     __tablename__ = "engine_samples"
     __table_args__ = (UniqueConstraint("engine", "at_us"), Index(None, "pool", "at_us"))
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    at_us: Mapped[int] = mapped_column(BigInteger, index=True)
-    pool: Mapped[str]
-    engine: Mapped[str]
-    health: Mapped[str]
-    running: Mapped[int | None]
-    waiting: Mapped[int | None]
-    kv_usage_ppm: Mapped[int | None]
-    kv_promised_ppm: Mapped[int | None]
-    prompt_tokens_total: Mapped[int | None] = mapped_column(BigInteger)
-    output_tokens_total: Mapped[int | None] = mapped_column(BigInteger)
-    preemptions_total: Mapped[int | None] = mapped_column(BigInteger)
-    prefix_hit_ppm: Mapped[int | None]
-    busy_us: Mapped[int | None] = mapped_column(BigInteger)  # of the interval before `at_us`
-    step_feedback_ppm: Mapped[int | None]
-    load_ppm: Mapped[int | None]  # z, the worst ratio to a limit
-    bid_price_pusd_per_s: Mapped[int | None] = mapped_column(BigInteger)
-    age_us: Mapped[int | None] = mapped_column(BigInteger)  # of the last good scrape
-    simulated: Mapped[bool] = mapped_column(default=False)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Stored[int] = define_column(BigInteger, index=True)
+    pool: Stored[str]
+    engine: Stored[str]
+    health: Stored[str]
+    running: Stored[int | None]
+    waiting: Stored[int | None]
+    kv_usage_ppm: Stored[int | None]
+    kv_promised_ppm: Stored[int | None]
+    prompt_tokens_total: Stored[int | None] = define_column(BigInteger)
+    output_tokens_total: Stored[int | None] = define_column(BigInteger)
+    preemptions_total: Stored[int | None] = define_column(BigInteger)
+    prefix_hit_ppm: Stored[int | None]
+    busy_us: Stored[int | None] = define_column(BigInteger)  # of the interval before `at_us`
+    step_feedback_ppm: Stored[int | None]
+    load_ppm: Stored[int | None]  # z, the worst ratio to a limit
+    bid_price_pusd_per_s: Stored[int | None] = define_column(BigInteger)
+    age_us: Stored[int | None] = define_column(BigInteger)  # of the last good scrape
+    simulated: Stored[bool] = define_column(default=False)
 
 
 class RoundTripRow(LedgerBase):
@@ -112,9 +112,9 @@ class RoundTripRow(LedgerBase):
 
     __tablename__ = "round_trips"
 
-    engine: Mapped[str] = mapped_column(primary_key=True)
-    at_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    rtt_us: Mapped[int] = mapped_column(BigInteger)
+    engine: Stored[str] = define_column(primary_key=True)
+    at_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    rtt_us: Stored[int] = define_column(BigInteger)
 
 
 class EngineSampleHourRow(LedgerBase):
@@ -122,10 +122,10 @@ class EngineSampleHourRow(LedgerBase):
 
     __tablename__ = "engine_sample_hours"
 
-    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    engine: Mapped[str] = mapped_column(primary_key=True)
-    last_seq: Mapped[int] = mapped_column(BigInteger)
-    kv_usage_ppm: Mapped[int | None]
+    hour_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    engine: Stored[str] = define_column(primary_key=True)
+    last_seq: Stored[int] = define_column(BigInteger)
+    kv_usage_ppm: Stored[int | None]
 
 
 class EngineCapacityRow(LedgerBase):
@@ -134,19 +134,19 @@ class EngineCapacityRow(LedgerBase):
     __tablename__ = "capacity"
     __table_args__ = (Index(None, "pool", "at_us"),)
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    pool: Mapped[str]
-    engine: Mapped[str]
-    kv_capacity_tokens: Mapped[int | None]
-    slo_ttft_ms: Mapped[float | None]
-    slo_tpot_ms: Mapped[float | None]
-    step_a_s: Mapped[float | None]
-    step_b_s: Mapped[float | None]
-    step_c_s: Mapped[float | None]
-    step_d_s: Mapped[float | None]
-    step_t0_s: Mapped[float | None]
-    source: Mapped[str]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Stored[int] = define_column(BigInteger)
+    pool: Stored[str]
+    engine: Stored[str]
+    kv_capacity_tokens: Stored[int | None]
+    slo_ttft_ms: Stored[float | None]
+    slo_tpot_ms: Stored[float | None]
+    step_a_s: Stored[float | None]
+    step_b_s: Stored[float | None]
+    step_c_s: Stored[float | None]
+    step_d_s: Stored[float | None]
+    step_t0_s: Stored[float | None]
+    source: Stored[str]
 
 
 class CatalogEntryRow(LedgerBase):
@@ -155,17 +155,17 @@ class CatalogEntryRow(LedgerBase):
     __tablename__ = "catalog"
     __table_args__ = (Index(None, "pool", "at_us"),)
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    pool: Mapped[str]
-    engine: Mapped[str]
-    kind: Mapped[str]  # vllm | simulated
-    version: Mapped[str | None]
-    model: Mapped[str]
-    gpu_type: Mapped[str | None]
-    flags: Mapped[list[str] | None] = mapped_column(Json)
-    context_tokens: Mapped[int | None]
-    max_num_seqs: Mapped[int | None]
-    prefill_budget_tokens: Mapped[int | None]
-    kv_block_tokens: Mapped[int | None]
-    simulated: Mapped[bool] = mapped_column(default=False)
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Stored[int] = define_column(BigInteger)
+    pool: Stored[str]
+    engine: Stored[str]
+    kind: Stored[str]  # vllm | simulated
+    version: Stored[str | None]
+    model: Stored[str]
+    gpu_type: Stored[str | None]
+    flags: Stored[list[str] | None] = define_column(Json)
+    context_tokens: Stored[int | None]
+    max_num_seqs: Stored[int | None]
+    prefill_budget_tokens: Stored[int | None]
+    kv_block_tokens: Stored[int | None]
+    simulated: Stored[bool] = define_column(default=False)

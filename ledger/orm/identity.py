@@ -5,17 +5,17 @@ only an HMAC of the secret part is kept. Times are microseconds since the Unix e
 """
 
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase, Serial
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json, Serial
 
 
 class OrganisationRow(LedgerBase):
     __tablename__ = "organisations"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    created_us: Mapped[int] = mapped_column(BigInteger)
+    id: Stored[str] = define_column(primary_key=True)
+    name: Stored[str]
+    created_us: Stored[int] = define_column(BigInteger)
 
 
 class TeamRow(LedgerBase):
@@ -23,39 +23,39 @@ class TeamRow(LedgerBase):
 
     __tablename__ = "teams"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    org_id: Mapped[str] = mapped_column(ForeignKey("organisations.id"), index=True)
-    name: Mapped[str]
-    residency: Mapped[str] = mapped_column(default="any")  # any | internal_only
-    isolation: Mapped[str] = mapped_column(default="team")  # team | org | none: prefix caches
-    created_us: Mapped[int] = mapped_column(BigInteger)
+    id: Stored[str] = define_column(primary_key=True)
+    org_id: Stored[str] = define_column(ForeignKey("organisations.id"), index=True)
+    name: Stored[str]
+    residency: Stored[str] = define_column(default="any")  # any | internal_only
+    isolation: Stored[str] = define_column(default="team")  # team | org | none: prefix caches
+    created_us: Stored[int] = define_column(BigInteger)
 
 
 class UserRow(LedgerBase):
     __tablename__ = "users"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    org_id: Mapped[str] = mapped_column(ForeignKey("organisations.id"), index=True)
-    name: Mapped[str]
-    created_us: Mapped[int] = mapped_column(BigInteger)
+    id: Stored[str] = define_column(primary_key=True)
+    org_id: Stored[str] = define_column(ForeignKey("organisations.id"), index=True)
+    name: Stored[str]
+    created_us: Stored[int] = define_column(BigInteger)
 
 
 class KeyRow(LedgerBase):
     __tablename__ = "keys"
 
-    id: Mapped[str] = mapped_column(primary_key=True)  # public part of the token
-    secret_hash: Mapped[bytes] = mapped_column(LargeBinary(32))  # HMAC-SHA-256(pepper, secret)
-    name: Mapped[str]
-    org_id: Mapped[str] = mapped_column(ForeignKey("organisations.id"))
-    team_id: Mapped[str] = mapped_column(ForeignKey("teams.id"), index=True)
-    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id"))
-    scopes: Mapped[list[str]] = mapped_column(Json)  # what the key may do: inference, admin, ...
-    models: Mapped[list[str] | None] = mapped_column(Json)  # None: every model
-    residency: Mapped[str] = mapped_column(default="any")
-    tags: Mapped[dict[str, str] | None] = mapped_column(Json)
-    created_us: Mapped[int] = mapped_column(BigInteger)
-    expires_us: Mapped[int | None] = mapped_column(BigInteger)
-    revoked_us: Mapped[int | None] = mapped_column(BigInteger)
+    id: Stored[str] = define_column(primary_key=True)  # public part of the token
+    secret_hash: Stored[bytes] = define_column(LargeBinary(32))  # HMAC-SHA-256(pepper, secret)
+    name: Stored[str]
+    org_id: Stored[str] = define_column(ForeignKey("organisations.id"))
+    team_id: Stored[str] = define_column(ForeignKey("teams.id"), index=True)
+    user_id: Stored[str | None] = define_column(ForeignKey("users.id"))
+    scopes: Stored[list[str]] = define_column(Json)  # what the key may do: inference, admin, ...
+    models: Stored[list[str] | None] = define_column(Json)  # None: every model
+    residency: Stored[str] = define_column(default="any")
+    tags: Stored[dict[str, str] | None] = define_column(Json)
+    created_us: Stored[int] = define_column(BigInteger)
+    expires_us: Stored[int | None] = define_column(BigInteger)
+    revoked_us: Stored[int | None] = define_column(BigInteger)
 
 
 class KeyChangeRow(LedgerBase):
@@ -64,14 +64,14 @@ class KeyChangeRow(LedgerBase):
     __tablename__ = "key_changes"
     __table_args__ = (Index(None, "key_id", "seq"),)
 
-    seq: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key_id: Mapped[str]
-    event: Mapped[str]  # made | rotated | revoked
-    ends_us: Mapped[int | None] = mapped_column(BigInteger)
-    successor: Mapped[str | None]
-    actor: Mapped[str]
-    note: Mapped[str | None]
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key_id: Stored[str]
+    event: Stored[str]  # made | rotated | revoked
+    ends_us: Stored[int | None] = define_column(BigInteger)
+    successor: Stored[str | None]
+    actor: Stored[str]
+    note: Stored[str | None]
+    recorded_us: Stored[int] = define_column(BigInteger)
 
 
 class MetaRow(LedgerBase):
@@ -82,8 +82,8 @@ class MetaRow(LedgerBase):
 
     __tablename__ = "meta"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    value: Mapped[int] = mapped_column(BigInteger)
+    name: Stored[str] = define_column(primary_key=True)
+    value: Stored[int] = define_column(BigInteger)
 
 
 class SubmissionRow(LedgerBase):
@@ -91,11 +91,11 @@ class SubmissionRow(LedgerBase):
 
     __tablename__ = "submissions"
 
-    key_id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)  # as the client sent it
-    digest: Mapped[bytes] = mapped_column(LargeBinary(32))  # HMAC-SHA-256(pepper, path and body)
-    request_id: Mapped[str]
-    expires_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    key_id: Stored[str] = define_column(primary_key=True)
+    name: Stored[str] = define_column(primary_key=True)  # as the client sent it
+    digest: Stored[bytes] = define_column(LargeBinary(32))  # HMAC-SHA-256(pepper, path and body)
+    request_id: Stored[str]
+    expires_us: Stored[int] = define_column(BigInteger, index=True)
 
 
 class KeptAnswerRow(LedgerBase):
@@ -104,9 +104,9 @@ class KeptAnswerRow(LedgerBase):
     __tablename__ = "kept_answers"
     __table_args__ = (Index(None, "expires_us", "size"),)  # the sum of sizes reads no answer
 
-    key_id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
-    request_id: Mapped[str]
-    sealed: Mapped[bytes] = mapped_column(LargeBinary)
-    size: Mapped[int]  # bytes of `sealed`
-    expires_us: Mapped[int] = mapped_column(BigInteger)
+    key_id: Stored[str] = define_column(primary_key=True)
+    name: Stored[str] = define_column(primary_key=True)
+    request_id: Stored[str]
+    sealed: Stored[bytes] = define_column(LargeBinary)
+    size: Stored[int]  # bytes of `sealed`
+    expires_us: Stored[int] = define_column(BigInteger)

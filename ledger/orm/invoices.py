@@ -3,9 +3,9 @@
 from datetime import date
 
 from sqlalchemy import BigInteger, Index
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import LedgerBase, Serial, WideInteger
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Serial, WideInteger
 
 
 class InvoiceRow(LedgerBase):
@@ -13,20 +13,20 @@ class InvoiceRow(LedgerBase):
 
     __tablename__ = "invoices"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    party: Mapped[str]
-    format: Mapped[str]
-    name: Mapped[str]  # of the file
-    digest: Mapped[str] = mapped_column(unique=True)  # of party and file: imported once
-    places: Mapped[int]  # decimal places of its amounts
-    first_day: Mapped[date]
-    last_day: Mapped[date]
-    total_pusd: Mapped[int] = mapped_column(WideInteger)
-    imported_us: Mapped[int] = mapped_column(BigInteger)
-    imported_by: Mapped[str]
-    posted_us: Mapped[int | None] = mapped_column(BigInteger)
-    posted_by: Mapped[str | None]
-    posted_as: Mapped[str | None]  # `books.PostingMode`; null where an earlier release posted it
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    party: Stored[str]
+    format: Stored[str]
+    name: Stored[str]  # of the file
+    digest: Stored[str] = define_column(unique=True)  # of party and file: imported once
+    places: Stored[int]  # decimal places of its amounts
+    first_day: Stored[date]
+    last_day: Stored[date]
+    total_pusd: Stored[int] = define_column(WideInteger)
+    imported_us: Stored[int] = define_column(BigInteger)
+    imported_by: Stored[str]
+    posted_us: Stored[int | None] = define_column(BigInteger)
+    posted_by: Stored[str | None]
+    posted_as: Stored[str | None]  # `books.PostingMode`; null where an earlier release posted it
 
 
 class InvoiceItemRow(LedgerBase):
@@ -35,11 +35,11 @@ class InvoiceItemRow(LedgerBase):
     __tablename__ = "invoice_items"
     __table_args__ = (Index(None, "invoice_id", "day"),)
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    invoice_id: Mapped[int] = mapped_column(BigInteger)
-    day: Mapped[date]
-    item: Mapped[str]
-    project: Mapped[str | None]
-    amount_pusd: Mapped[int] = mapped_column(BigInteger)
-    quantity: Mapped[str | None]  # decimal text
-    unit: Mapped[str | None]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    invoice_id: Stored[int] = define_column(BigInteger)
+    day: Stored[date]
+    item: Stored[str]
+    project: Stored[str | None]
+    amount_pusd: Stored[int] = define_column(BigInteger)
+    quantity: Stored[str | None]  # decimal text
+    unit: Stored[str | None]

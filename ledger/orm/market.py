@@ -3,9 +3,9 @@
 from datetime import date
 
 from sqlalchemy import BigInteger
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json
 
 
 class GpuTypeRow(LedgerBase):
@@ -16,15 +16,15 @@ class GpuTypeRow(LedgerBase):
 
     __tablename__ = "gpu_types"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    place: Mapped[int]  # in the catalogue's order
-    vendor: Mapped[str]
-    memory_gib: Mapped[int]
-    bandwidth_bytes_s: Mapped[int] = mapped_column(BigInteger)
-    low_pusd_per_hour: Mapped[int | None] = mapped_column(BigInteger)
-    high_pusd_per_hour: Mapped[int | None] = mapped_column(BigInteger)
-    price_source: Mapped[str | None]
-    price_seen: Mapped[date | None]
-    serving: Mapped[list[dict[str, object]]] = mapped_column(Json)
-    source: Mapped[str]
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
+    name: Stored[str] = define_column(primary_key=True)
+    place: Stored[int]  # in the catalogue's order
+    vendor: Stored[str]
+    memory_gib: Stored[int]
+    bandwidth_bytes_s: Stored[int] = define_column(BigInteger)
+    low_pusd_per_hour: Stored[int | None] = define_column(BigInteger)
+    high_pusd_per_hour: Stored[int | None] = define_column(BigInteger)
+    price_source: Stored[str | None]
+    price_seen: Stored[date | None]
+    serving: Stored[list[dict[str, object]]] = define_column(Json)
+    source: Stored[str]
+    recorded_us: Stored[int] = define_column(BigInteger)

@@ -1,9 +1,9 @@
 """Policies, what operators hold over them, and what people enter; no entry is ever edited."""
 
 from sqlalchemy import BigInteger, Index, Text
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase, Serial
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json, Serial
 
 
 class PolicySetRow(LedgerBase):
@@ -11,11 +11,11 @@ class PolicySetRow(LedgerBase):
 
     __tablename__ = "policy_sets"
 
-    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    document: Mapped[str | None] = mapped_column(Text)
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
-    actor: Mapped[str]
-    note: Mapped[str | None]
+    number: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    document: Stored[str | None] = define_column(Text)
+    recorded_us: Stored[int] = define_column(BigInteger)
+    actor: Stored[str]
+    note: Stored[str | None]
 
 
 class OverrideRow(LedgerBase):
@@ -23,13 +23,13 @@ class OverrideRow(LedgerBase):
 
     __tablename__ = "overrides"
 
-    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    subject: Mapped[str]
-    says: Mapped[str]
-    until_us: Mapped[int | None] = mapped_column(BigInteger)
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
-    actor: Mapped[str]
-    note: Mapped[str | None]
+    number: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    subject: Stored[str]
+    says: Stored[str]
+    until_us: Stored[int | None] = define_column(BigInteger)
+    recorded_us: Stored[int] = define_column(BigInteger)
+    actor: Stored[str]
+    note: Stored[str | None]
 
 
 class ManualEntryRow(LedgerBase):
@@ -38,10 +38,10 @@ class ManualEntryRow(LedgerBase):
     __tablename__ = "entered"
     __table_args__ = (Index(None, "subject", "number"),)
 
-    number: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    subject: Mapped[str]  # KIND:NAME
-    says: Mapped[dict[str, object] | None] = mapped_column(Json)
-    from_us: Mapped[int] = mapped_column(BigInteger)
-    recorded_us: Mapped[int] = mapped_column(BigInteger)
-    actor: Mapped[str]
-    note: Mapped[str | None]
+    number: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    subject: Stored[str]  # KIND:NAME
+    says: Stored[dict[str, object] | None] = define_column(Json)
+    from_us: Stored[int] = define_column(BigInteger)
+    recorded_us: Stored[int] = define_column(BigInteger)
+    actor: Stored[str]
+    note: Stored[str | None]

@@ -5,9 +5,8 @@ up to more than it; what was let in stands in each host's own file, not here.
 """
 
 from sqlalchemy import BigInteger, Index, text
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import LedgerBase
+from ledger.orm.base import LedgerBase, Stored, define_column
 
 
 class RateHostRow(LedgerBase):
@@ -15,9 +14,9 @@ class RateHostRow(LedgerBase):
 
     __tablename__ = "rate_hosts"
 
-    holder: Mapped[str] = mapped_column(primary_key=True)
-    host: Mapped[str]
-    renewed_us: Mapped[int] = mapped_column(BigInteger)
+    holder: Stored[str] = define_column(primary_key=True)
+    host: Stored[str]
+    renewed_us: Stored[int] = define_column(BigInteger)
 
 
 class RateAccountRow(LedgerBase):
@@ -25,7 +24,7 @@ class RateAccountRow(LedgerBase):
 
     __tablename__ = "rate_accounts"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
+    name: Stored[str] = define_column(primary_key=True)
 
 
 class RatePartRow(LedgerBase):
@@ -46,14 +45,14 @@ class RatePartRow(LedgerBase):
         Index(None, "holder"),
     )
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    holder: Mapped[str] = mapped_column(primary_key=True)
-    limit_requests: Mapped[int | None] = mapped_column(BigInteger)
-    limit_tokens: Mapped[int | None] = mapped_column(BigInteger)
-    requests: Mapped[int] = mapped_column(BigInteger)
-    tokens: Mapped[int] = mapped_column(BigInteger)
-    kept_requests: Mapped[int] = mapped_column(BigInteger)
-    kept_tokens: Mapped[int] = mapped_column(BigInteger)
-    wanted_requests: Mapped[int] = mapped_column(BigInteger)
-    wanted_tokens: Mapped[int] = mapped_column(BigInteger)
-    wanted_us: Mapped[int | None] = mapped_column(BigInteger)
+    name: Stored[str] = define_column(primary_key=True)
+    holder: Stored[str] = define_column(primary_key=True)
+    limit_requests: Stored[int | None] = define_column(BigInteger)
+    limit_tokens: Stored[int | None] = define_column(BigInteger)
+    requests: Stored[int] = define_column(BigInteger)
+    tokens: Stored[int] = define_column(BigInteger)
+    kept_requests: Stored[int] = define_column(BigInteger)
+    kept_tokens: Stored[int] = define_column(BigInteger)
+    wanted_requests: Stored[int] = define_column(BigInteger)
+    wanted_tokens: Stored[int] = define_column(BigInteger)
+    wanted_us: Stored[int | None] = define_column(BigInteger)

@@ -5,9 +5,9 @@ once, some seconds after its commit, and so is the revocation. See `registers`.
 """
 
 from sqlalchemy import BigInteger, LargeBinary, UniqueConstraint
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json
 
 
 class RegisterEntryRow(LedgerBase):
@@ -19,13 +19,13 @@ class RegisterEntryRow(LedgerBase):
     __tablename__ = "register_entries"
     __table_args__ = (UniqueConstraint("register", "row", "event"),)
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    register: Mapped[str]  # the table
-    row: Mapped[str]  # its key
-    event: Mapped[str]  # made | revoked
-    actor: Mapped[str | None]  # None: nobody wrote who
-    before: Mapped[int | None] = mapped_column(BigInteger)
-    said: Mapped[dict[str, object]] = mapped_column(Json)
-    leaf: Mapped[bytes] = mapped_column(LargeBinary)
-    chain: Mapped[bytes] = mapped_column(LargeBinary)
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    at_us: Stored[int] = define_column(BigInteger)
+    register: Stored[str]  # the table
+    row: Stored[str]  # its key
+    event: Stored[str]  # made | revoked
+    actor: Stored[str | None]  # None: nobody wrote who
+    before: Stored[int | None] = define_column(BigInteger)
+    said: Stored[dict[str, object]] = define_column(Json)
+    leaf: Stored[bytes] = define_column(LargeBinary)
+    chain: Stored[bytes] = define_column(LargeBinary)

@@ -8,9 +8,9 @@ Coarser sums (quarters of a day, weeks, days of minutes) are of days that are ov
 """
 
 from sqlalchemy import BigInteger, LargeBinary
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import LedgerBase, Serial
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Serial
 
 
 class RollupPositionRow(LedgerBase):
@@ -18,9 +18,9 @@ class RollupPositionRow(LedgerBase):
 
     __tablename__ = "rollup_position"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    seq: Mapped[int] = mapped_column(BigInteger)
-    version: Mapped[int] = mapped_column(BigInteger)
+    name: Stored[str] = define_column(primary_key=True)
+    seq: Stored[int] = define_column(BigInteger)
+    version: Stored[int] = define_column(BigInteger)
 
 
 class RollupWaitingRow(LedgerBase):
@@ -28,8 +28,8 @@ class RollupWaitingRow(LedgerBase):
 
     __tablename__ = "rollup_waiting"
 
-    attempt_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    opened_us: Mapped[int] = mapped_column(BigInteger, index=True)
+    attempt_seq: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    opened_us: Stored[int] = define_column(BigInteger, index=True)
 
 
 class RollupCellRow(LedgerBase):
@@ -37,34 +37,34 @@ class RollupCellRow(LedgerBase):
 
     __tablename__ = "rollup_cells"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    team_id: Mapped[str]
-    model: Mapped[str]
-    backend: Mapped[str]
-    target: Mapped[str]
-    pool: Mapped[str | None]
-    spill_reason: Mapped[str | None]
-    status: Mapped[str | None]
-    slo_met: Mapped[bool | None]
-    simulated: Mapped[bool]
-    kind: Mapped[str]
-    flag: Mapped[str | None]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key: Stored[str] = define_column(unique=True)
+    team_id: Stored[str]
+    model: Stored[str]
+    backend: Stored[str]
+    target: Stored[str]
+    pool: Stored[str | None]
+    spill_reason: Stored[str | None]
+    status: Stored[str | None]
+    slo_met: Stored[bool | None]
+    simulated: Stored[bool]
+    kind: Stored[str]
+    flag: Stored[str | None]
 
 
 class _Sums:
-    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    attempts: Mapped[int] = mapped_column(BigInteger)
-    input_tokens: Mapped[int] = mapped_column(BigInteger)
-    cached_tokens: Mapped[int] = mapped_column(BigInteger)
-    output_tokens: Mapped[int] = mapped_column(BigInteger)
-    engine_us: Mapped[int] = mapped_column(BigInteger)
-    cost_high: Mapped[int] = mapped_column(BigInteger)
-    cost_low: Mapped[int] = mapped_column(BigInteger)
-    unpriced: Mapped[int] = mapped_column(BigInteger)
-    output_prompt: Mapped[int] = mapped_column(BigInteger)  # sum of output x input tokens
-    output_square: Mapped[int] = mapped_column(BigInteger)
+    start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    attempts: Stored[int] = define_column(BigInteger)
+    input_tokens: Stored[int] = define_column(BigInteger)
+    cached_tokens: Stored[int] = define_column(BigInteger)
+    output_tokens: Stored[int] = define_column(BigInteger)
+    engine_us: Stored[int] = define_column(BigInteger)
+    cost_high: Stored[int] = define_column(BigInteger)
+    cost_low: Stored[int] = define_column(BigInteger)
+    unpriced: Stored[int] = define_column(BigInteger)
+    output_prompt: Stored[int] = define_column(BigInteger)  # sum of output x input tokens
+    output_square: Stored[int] = define_column(BigInteger)
 
 
 class RollupHourRow(_Sums, LedgerBase):
@@ -92,28 +92,28 @@ class RollupComparisonRow(LedgerBase):
 
     __tablename__ = "rollup_comparisons"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    team_id: Mapped[str]
-    model: Mapped[str]
-    backend: Mapped[str]
-    pool: Mapped[str | None]
-    spill_reason: Mapped[str | None]
-    status: Mapped[str | None]
-    slo_met: Mapped[bool | None]
-    kind: Mapped[str]
-    position: Mapped[int]
-    comparator: Mapped[str]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key: Stored[str] = define_column(unique=True)
+    team_id: Stored[str]
+    model: Stored[str]
+    backend: Stored[str]
+    pool: Stored[str | None]
+    spill_reason: Stored[str | None]
+    status: Stored[str | None]
+    slo_met: Stored[bool | None]
+    kind: Stored[str]
+    position: Stored[int]
+    comparator: Stored[str]
 
 
 class _ComparedSums:
-    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    tokens: Mapped[int] = mapped_column(BigInteger)
-    output_tokens: Mapped[int] = mapped_column(BigInteger)
-    scaled: Mapped[int] = mapped_column(BigInteger)
-    cost_high: Mapped[int] = mapped_column(BigInteger)
-    cost_low: Mapped[int] = mapped_column(BigInteger)
+    start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    tokens: Stored[int] = define_column(BigInteger)
+    output_tokens: Stored[int] = define_column(BigInteger)
+    scaled: Stored[int] = define_column(BigInteger)
+    cost_high: Stored[int] = define_column(BigInteger)
+    cost_low: Stored[int] = define_column(BigInteger)
 
 
 class RollupComparedHourRow(_ComparedSums, LedgerBase):
@@ -137,12 +137,12 @@ class RollupLoadRow(LedgerBase):
 
     __tablename__ = "rollup_loads"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    team_id: Mapped[str | None]  # None: everyone
-    pool: Mapped[str | None]
-    model: Mapped[str | None]
-    kind: Mapped[str]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key: Stored[str] = define_column(unique=True)
+    team_id: Stored[str | None]  # None: everyone
+    pool: Stored[str | None]
+    model: Stored[str | None]
+    kind: Stored[str]
 
 
 class RollupLoadHourRow(LedgerBase):
@@ -150,9 +150,9 @@ class RollupLoadHourRow(LedgerBase):
 
     __tablename__ = "rollup_load_hours"
 
-    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    minutes: Mapped[bytes] = mapped_column(LargeBinary)
+    cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    minutes: Stored[bytes] = define_column(LargeBinary)
 
 
 class RollupLoadDayRow(LedgerBase):
@@ -160,14 +160,14 @@ class RollupLoadDayRow(LedgerBase):
 
     __tablename__ = "rollup_load_days"
 
-    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    minutes: Mapped[bytes] = mapped_column(LargeBinary)  # empty: every one of the day
-    tokens: Mapped[bytes] = mapped_column(LargeBinary)
-    output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
-    good_tokens: Mapped[bytes] = mapped_column(LargeBinary)
-    good_output_tokens: Mapped[bytes] = mapped_column(LargeBinary)
-    requests: Mapped[bytes] = mapped_column(LargeBinary)
+    cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    minutes: Stored[bytes] = define_column(LargeBinary)  # empty: every one of the day
+    tokens: Stored[bytes] = define_column(LargeBinary)
+    output_tokens: Stored[bytes] = define_column(LargeBinary)
+    good_tokens: Stored[bytes] = define_column(LargeBinary)
+    good_output_tokens: Stored[bytes] = define_column(LargeBinary)
+    requests: Stored[bytes] = define_column(LargeBinary)
 
 
 class RollupPackingRow(LedgerBase):
@@ -175,10 +175,10 @@ class RollupPackingRow(LedgerBase):
 
     __tablename__ = "rollup_packing"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger)
-    until_us: Mapped[int] = mapped_column(BigInteger)
-    calm: Mapped[int]  # commits of the sums in a row that kept these, too
+    name: Stored[str] = define_column(primary_key=True)
+    version: Stored[int] = define_column(BigInteger)
+    until_us: Stored[int] = define_column(BigInteger)
+    calm: Stored[int]  # commits of the sums in a row that kept these, too
 
 
 class RollupTagRow(LedgerBase):
@@ -186,20 +186,20 @@ class RollupTagRow(LedgerBase):
 
     __tablename__ = "rollup_tags"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    team_id: Mapped[str]
-    tags: Mapped[str]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key: Stored[str] = define_column(unique=True)
+    team_id: Stored[str]
+    tags: Stored[str]
 
 
 class _TagSums:
-    start_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    cell_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    attempts: Mapped[int] = mapped_column(BigInteger)
-    input_tokens: Mapped[int] = mapped_column(BigInteger)
-    output_tokens: Mapped[int] = mapped_column(BigInteger)
-    cost_high: Mapped[int] = mapped_column(BigInteger)
-    cost_low: Mapped[int] = mapped_column(BigInteger)
+    start_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    cell_id: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    attempts: Stored[int] = define_column(BigInteger)
+    input_tokens: Stored[int] = define_column(BigInteger)
+    output_tokens: Stored[int] = define_column(BigInteger)
+    cost_high: Stored[int] = define_column(BigInteger)
+    cost_low: Stored[int] = define_column(BigInteger)
 
 
 class RollupTagHourRow(_TagSums, LedgerBase):
@@ -215,15 +215,15 @@ class RollupKeyRow(LedgerBase):
 
     __tablename__ = "rollup_keys"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    key: Mapped[str] = mapped_column(unique=True)
-    team_id: Mapped[str]
-    key_id: Mapped[str]
-    backend: Mapped[str]
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    key: Stored[str] = define_column(unique=True)
+    team_id: Stored[str]
+    key_id: Stored[str]
+    backend: Stored[str]
 
 
 class _KeySums(_TagSums):
-    unpriced: Mapped[int] = mapped_column(BigInteger)
+    unpriced: Stored[int] = define_column(BigInteger)
 
 
 class RollupKeyHourRow(_KeySums, LedgerBase):
@@ -243,7 +243,7 @@ class RollupTaggingRow(LedgerBase):
 
     __tablename__ = "rollup_tagging"
 
-    name: Mapped[str] = mapped_column(primary_key=True)
-    version: Mapped[int] = mapped_column(BigInteger)
-    since_seq: Mapped[int] = mapped_column(BigInteger)
-    from_us: Mapped[int] = mapped_column(BigInteger)
+    name: Stored[str] = define_column(primary_key=True)
+    version: Stored[int] = define_column(BigInteger)
+    since_seq: Stored[int] = define_column(BigInteger)
+    from_us: Stored[int] = define_column(BigInteger)

@@ -4,9 +4,9 @@ Written by `sealer` after the commit of what they cover, never with it; read by 
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary, text
-from sqlalchemy.orm import Mapped, mapped_column
 
-from ledger.orm.types import Json, LedgerBase, Serial, WideInteger
+from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.types import Json, Serial, WideInteger
 
 
 class SealRow(LedgerBase):
@@ -14,15 +14,15 @@ class SealRow(LedgerBase):
 
     __tablename__ = "seals"
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    sealed_us: Mapped[int] = mapped_column(BigInteger)
-    attempts_to: Mapped[int] = mapped_column(BigInteger)
-    postings_to: Mapped[int] = mapped_column(BigInteger)
-    refusals_to: Mapped[int] = mapped_column(BigInteger)
-    prices_to: Mapped[int] = mapped_column(BigInteger)
-    rows: Mapped[int] = mapped_column(BigInteger)  # sealed by this link
-    digest: Mapped[bytes] = mapped_column(LargeBinary)  # of these rows
-    chain: Mapped[bytes] = mapped_column(LargeBinary)  # of this link and all before it
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    sealed_us: Stored[int] = define_column(BigInteger)
+    attempts_to: Stored[int] = define_column(BigInteger)
+    postings_to: Stored[int] = define_column(BigInteger)
+    refusals_to: Stored[int] = define_column(BigInteger)
+    prices_to: Stored[int] = define_column(BigInteger)
+    rows: Stored[int] = define_column(BigInteger)  # sealed by this link
+    digest: Stored[bytes] = define_column(LargeBinary)  # of these rows
+    chain: Stored[bytes] = define_column(LargeBinary)  # of this link and all before it
 
 
 class SealMarkRow(LedgerBase):
@@ -43,10 +43,10 @@ class SealMarkRow(LedgerBase):
         ),
     )
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    attempt_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    digest: Mapped[bytes | None] = mapped_column(LargeBinary)
-    sealed_in: Mapped[int | None] = mapped_column(BigInteger)
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    attempt_seq: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    digest: Stored[bytes | None] = define_column(LargeBinary)
+    sealed_in: Stored[int | None] = define_column(BigInteger)
 
 
 class RetirementRow(LedgerBase):
@@ -58,21 +58,21 @@ class RetirementRow(LedgerBase):
 
     __tablename__ = "retirements"
 
-    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    part: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    ends: Mapped[bool]
-    retired_us: Mapped[int] = mapped_column(BigInteger)
-    until_us: Mapped[int] = mapped_column(BigInteger)  # all that went was opened before
-    attempts: Mapped[int] = mapped_column(BigInteger)
-    posted: Mapped[int] = mapped_column(BigInteger)  # of these, what had a cost
-    input_tokens: Mapped[int] = mapped_column(BigInteger)
-    output_tokens: Mapped[int] = mapped_column(BigInteger)
-    engine_us: Mapped[int] = mapped_column(BigInteger)
-    cost_pusd: Mapped[int] = mapped_column(WideInteger)
-    gone: Mapped[bytes] = mapped_column(LargeBinary)
-    left_rows: Mapped[int] = mapped_column(BigInteger)
-    left: Mapped[bytes] = mapped_column(LargeBinary)
-    chain: Mapped[bytes] = mapped_column(LargeBinary)  # of this part, its link, all parts before
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    part: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    ends: Stored[bool]
+    retired_us: Stored[int] = define_column(BigInteger)
+    until_us: Stored[int] = define_column(BigInteger)  # all that went was opened before
+    attempts: Stored[int] = define_column(BigInteger)
+    posted: Stored[int] = define_column(BigInteger)  # of these, what had a cost
+    input_tokens: Stored[int] = define_column(BigInteger)
+    output_tokens: Stored[int] = define_column(BigInteger)
+    engine_us: Stored[int] = define_column(BigInteger)
+    cost_pusd: Stored[int] = define_column(WideInteger)
+    gone: Stored[bytes] = define_column(LargeBinary)
+    left_rows: Stored[int] = define_column(BigInteger)
+    left: Stored[bytes] = define_column(LargeBinary)
+    chain: Stored[bytes] = define_column(LargeBinary)  # of this part, its link, all parts before
 
 
 class RetiredUseRow(LedgerBase):
@@ -80,11 +80,11 @@ class RetiredUseRow(LedgerBase):
 
     __tablename__ = "retired_use"
 
-    pool: Mapped[str] = mapped_column(primary_key=True)
-    hour_us: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    team_id: Mapped[str] = mapped_column(primary_key=True)
-    engine_us: Mapped[int] = mapped_column(BigInteger)
-    charged_pusd: Mapped[int] = mapped_column(BigInteger)
+    pool: Stored[str] = define_column(primary_key=True)
+    hour_us: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    team_id: Stored[str] = define_column(primary_key=True)
+    engine_us: Stored[int] = define_column(BigInteger)
+    charged_pusd: Stored[int] = define_column(BigInteger)
 
 
 class VerificationRow(LedgerBase):
@@ -92,10 +92,10 @@ class VerificationRow(LedgerBase):
 
     __tablename__ = "verifications"
 
-    id: Mapped[int] = mapped_column(Serial, primary_key=True, autoincrement=True)
-    at_us: Mapped[int] = mapped_column(BigInteger)
-    actor: Mapped[str]
-    checks: Mapped[list[str]] = mapped_column(Json)
-    findings: Mapped[list[dict[str, str]]] = mapped_column(Json)
-    found: Mapped[int] = mapped_column(BigInteger)
-    disputed: Mapped[int] = mapped_column(BigInteger)
+    id: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    at_us: Stored[int] = define_column(BigInteger)
+    actor: Stored[str]
+    checks: Stored[list[str]] = define_column(Json)
+    findings: Stored[list[dict[str, str]]] = define_column(Json)
+    found: Stored[int] = define_column(BigInteger)
+    disputed: Stored[int] = define_column(BigInteger)

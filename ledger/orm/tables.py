@@ -6,6 +6,7 @@ The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `
 which the migrations compare with.
 """
 
+from ledger.orm.base import LedgerBase
 from ledger.orm.batches import (
     BatchLineRow,
     BatchRow,
@@ -95,7 +96,7 @@ from ledger.orm.rollups import (
     RollupWeekRow,
 )
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow, VerificationRow
-from ledger.orm.types import LedgerBase, WideInteger, exact_sum
+from ledger.orm.types import WideInteger, exact_sum
 
 __all__ = [
     "AttemptDecisionRow",

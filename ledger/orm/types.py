@@ -1,4 +1,4 @@
-"""Column types and the declarative base that every table of the ledger shares.
+"""Column types that tables of the ledger share.
 
 Money in a row is BIGINT pico-USD (one row ends at 9.2 million USD). What adds rows up is wider:
 `WideInteger` is NUMERIC(38) on PostgreSQL and decimal text on SQLite, a Python `int` on both;
@@ -10,10 +10,9 @@ overflow, so it adds two limbs there. Never order by an `exact_sum` on SQLite: i
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Integer, MetaData, Numeric, String
+from sqlalchemy import JSON, BigInteger, Integer, Numeric, String
 from sqlalchemy.engine import Dialect
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ColumnElement
 from sqlalchemy.sql.functions import FunctionElement
@@ -23,18 +22,6 @@ Json = JSON(none_as_null=True)
 Serial = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers INTEGER keys only
 
 _LIMB = 10**12
-
-
-class LedgerBase(DeclarativeBase):
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
 
 
 class WideInteger(TypeDecorator[int]):

@@ -7,9 +7,9 @@ A pool's bill comes from its closed hours; what runs since the last closed hour 
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, and_, case, func, select, tuple_
-from sqlalchemy.orm import aliased
 
 from ledger.fleet.pool_records import CapacityRow, ContractVersion, HourCell
+from ledger.orm.base import aliased
 from ledger.orm.tables import (
     CatalogEntryRow,
     EngineCapacityRow,
@@ -203,18 +203,20 @@ def engine_samples(connection: Connection, scope: Scope, *, bucket_us: int) -> l
         last = max(first, min(packed_until_us(connection), scope.end_us // HOUR_US * HOUR_US))
     ends: dict[tuple[str, int], tuple[int, int | None]] = {}
     table, hours = EngineSampleRow, EngineSampleHourRow
-    for time, seq, kv, since_us, until_us in (
-        (table.at_us, table.seq, table.kv_usage_ppm, scope.start_us, min(first, scope.end_us)),
-        (hours.hour_us, hours.last_seq, hours.kv_usage_ppm, first, last),
-        (table.at_us, table.seq, table.kv_usage_ppm, last, scope.end_us),
+    samples = (table.engine, table.at_us, table.seq, table.kv_usage_ppm)
+    packed = (hours.engine, hours.hour_us, hours.last_seq, hours.kv_usage_ppm)
+    for (name, time, seq, kv), since_us, until_us in (
+        (samples, scope.start_us, min(first, scope.end_us)),
+        (packed, first, last),
+        (samples, last, scope.end_us),
     ):
         if since_us >= until_us:
             continue
         bucket = (time - time % bucket_us).label("bucket_us")
         statement = (
-            select(time.class_.engine, bucket, func.max(seq), func.max(kv))
+            select(name, bucket, func.max(seq), func.max(kv))
             .where(time >= since_us, time < until_us)
-            .group_by(time.class_.engine, "bucket_us")
+            .group_by(name, "bucket_us")
         )
         for engine, start_us, number, peak in rows(connection, statement):
             known, high = ends.get((engine, start_us), (0, None))

@@ -10,12 +10,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
-from sqlalchemy.orm import InstrumentedAttribute
 
 from ledger.fleet.hours import hour_of
+from ledger.orm.base import LedgerBase, Stored
 from ledger.orm.books import AttemptRow, ComparedCostRow, PostingRow, PriceVersionRow, RefusalRow
 from ledger.orm.fleet import GpuHourRow, GpuHourTeamRow
-from ledger.orm.types import LedgerBase
 from ledger.seals.seal import SealRanges, leaf
 from ledger.writing.rows import LOST
 
@@ -83,7 +82,7 @@ def before(ranges: SealRanges, most: SealRanges, at_once: int) -> SealRanges:
     )
 
 
-def _columns(table: type[LedgerBase], *without: str) -> tuple[InstrumentedAttribute[Any], ...]:
+def _columns(table: type[LedgerBase], *without: str) -> tuple[Stored[Any], ...]:
     names = sorted(set(table.__table__.columns.keys()) - set(without))
     return tuple(getattr(table, name) for name in names)
 
@@ -116,7 +115,7 @@ def _hour(connection: Connection, entry: str) -> list[bytes]:
 
 
 def _hour_query(
-    table: type[GpuHourRow | GpuHourTeamRow], *order: InstrumentedAttribute[Any]
+    table: type[GpuHourRow | GpuHourTeamRow], *order: Stored[Any]
 ) -> tuple[str, list[str], Select[Any]]:
     columns = _columns(table)
     key = (table.pool, table.hour_us, table.correction)

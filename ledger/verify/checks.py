@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 from sqlalchemy.exc import InvalidRequestError
-from sqlalchemy.orm import aliased
 
 from ledger.accounts import disputed_expense
 from ledger.journals.records import HoldState
 from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
+from ledger.orm.base import aliased
 from ledger.orm.books import (
     AttemptRow,
     ClaimRow,

@@ -80,6 +80,7 @@ def hours_hold_every_settle(connection: Connection) -> Found:
             exact_sum(AttemptRow.engine_us),
             exact_sum(AttemptRow.cost_pusd),
         )
+        .select_from(AttemptRow)
         .join(closed, and_(closed.c.pool == AttemptRow.pool, closed.c.hour_us == hour * HOUR_US))
         .where(AttemptRow.backend == "own", AttemptRow.status != LOST)
         .group_by(AttemptRow.pool, closed.c.hour_us, AttemptRow.team_id)

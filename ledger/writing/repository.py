@@ -10,7 +10,7 @@ within the transaction, and quarantined alone. What fails because the database i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger.budgets.escrow import account_order
@@ -145,7 +145,7 @@ class LedgerRepository:
         table = orm.JournalPositionRow
         self._began.pop(journal, None)
         with translate_db_errors(), self._engine.begin() as connection:
-            connection.execute(table.__table__.delete().where(table.journal == journal))  # type: ignore[attr-defined]  # a mapped class's table
+            connection.execute(delete(table).where(table.journal == journal))
 
     def _apply_batch(
         self, connection: Connection, items: Sequence[JournalItem], at_us: int, *, opens: bool

@@ -17,7 +17,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import ClauseElement
 
 from ledger.orm import tables as orm
-from ledger.orm.types import LedgerBase
+from ledger.orm.base import LedgerBase
 from ledger.posting_rows import DatabaseRow, Values
 from ledger.writing.rows import SETTLED
 

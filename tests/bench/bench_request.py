@@ -46,7 +46,6 @@ import uvloop  # noqa: E402  (after the checkout's packages, as all below)
 import yaml  # noqa: E402  (as above)
 from bench_plan import ENGINE  # noqa: E402  (as above)
 from ours import _prices, configuration  # noqa: E402  (as above)
-from sqlalchemy.orm import Session  # noqa: E402  (as above)
 from uvicorn.server import ServerState  # noqa: E402  (as above)
 
 from gateway.clock import Clock  # noqa: E402  (as above)
@@ -216,9 +215,9 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     settings = load(config)
     runtime = prepare(settings, config).runtime
     engine = make_engine(runtime.ledger_url)
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         spec = KeySpec(name="bench", team="bench", org="bench")
-        key = create_key(session, spec, pepper=load_pepper(folder), now_us=Clock().wall_us())
+        key = create_key(connection, spec, pepper=load_pepper(folder), now_us=Clock().wall_us())
     board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     publish(board)
     with short_path(runtime.run_dir / "desk.sock") as path:

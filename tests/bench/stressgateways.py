@@ -21,7 +21,6 @@ from pathlib import Path
 import yaml
 from measure import tree, until
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 from stressfigures import INPUT_PUSD, OUTPUT_PUSD
 from stressupstream import MODEL_TOKENS
 from wire import free_ports
@@ -170,11 +169,11 @@ def ours(
 
 def _keys(config: Path, names: Iterable[str]) -> dict[str, str]:
     settings = load(config)
-    with ledger_engine(settings) as engine, Session(engine) as session, session.begin():
+    with ledger_engine(settings) as engine, engine.begin() as connection:
         pepper, now_us = load_pepper(settings.state), Clock().wall_us()
         return {
             name: create_key(
-                session, KeySpec(name, team=name, org="bench"), pepper=pepper, now_us=now_us
+                connection, KeySpec(name, team=name, org="bench"), pepper=pepper, now_us=now_us
             ).token
             for name in names
         }

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import ProgrammingError
-from sqlalchemy.orm import Session
 
 from deploy import parts
 from ledger.database import make_engine, migrate
@@ -74,8 +73,8 @@ def test_a_host_serves_and_bills_with_it(postgres_url: str, role_url: str, serve
     assert migrated_as(postgres_url).returncode == 0
     host = serve(CONFIG, {"BREAKEVEN_LEDGER_URL": role_url})
     engine = make_engine(role_url)
-    with Session(engine) as session, session.begin():
-        made = create_key(session, KeySpec("test"), pepper=load_pepper(host.state), now_us=1)
+    with engine.begin() as connection:
+        made = create_key(connection, KeySpec("test"), pepper=load_pepper(host.state), now_us=1)
     answer = httpx.post(
         f"{host.base_url}/chat/completions", trust_env=False, timeout=60,
         headers={"authorization": f"Bearer {made.token}"},

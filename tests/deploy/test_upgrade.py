@@ -12,7 +12,6 @@ from pathlib import Path
 import httpx
 import pytest
 from sqlalchemy import inspect, text
-from sqlalchemy.orm import Session
 
 from deploy import parts
 from ledger.database import make_engine
@@ -58,8 +57,8 @@ class Caller:
 
     def __init__(self, url: str, pepper: bytes) -> None:
         self.engine = make_engine(url)
-        with Session(self.engine) as session, session.begin():
-            self.token = create_key(session, KeySpec("test"), pepper=pepper, now_us=1).token
+        with self.engine.begin() as connection:
+            self.token = create_key(connection, KeySpec("test"), pepper=pepper, now_us=1).token
 
     def asks(self, host) -> None:
         answer = httpx.post(

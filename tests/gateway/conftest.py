@@ -28,7 +28,6 @@ import uvloop
 import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency
@@ -204,9 +203,9 @@ class Stack:
 
     def key(self, name: str, **spec: Any) -> CreatedKey:
         if name not in self._tokens:
-            with Session(self.database) as session, session.begin():
+            with self.database.begin() as connection:
                 self._tokens[name] = create_key(
-                    session,
+                    connection,
                     KeySpec(**{"name": name, "team": "search", **spec}),
                     pepper=load_pepper(self.state),
                     now_us=Clock().wall_us(),
@@ -571,9 +570,9 @@ class Host:
     def key(self, name: str, **spec: Any) -> str:
         """A new key's token."""
         engine, now_us = make_engine(self.ledger), Clock().wall_us()
-        with Session(engine) as session, session.begin():
+        with engine.begin() as connection:
             pepper = load_pepper(self.state)
-            made = create_key(session, KeySpec(name, **spec), pepper=pepper, now_us=now_us)
+            made = create_key(connection, KeySpec(name, **spec), pepper=pepper, now_us=now_us)
         engine.dispose()
         return made.token
 

@@ -5,7 +5,6 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy.orm import Session
 
 from gateway.auth import authenticate, token_of
 from gateway.clock import Clock
@@ -16,8 +15,8 @@ from ledger.identity.keys import LedgerUnavailable, revoke_key
 def test_a_revoked_key_is_refused_within_a_second(stack, patiently) -> None:
     made = stack.key("leaving")
     assert stack.chat("own", made.token, max_tokens=2).status_code == 200
-    with Session(stack.database) as session, session.begin():
-        revoke_key(session, made.key_id, now_us=Clock().wall_us())
+    with stack.database.begin() as connection:
+        revoke_key(connection, made.key_id, now_us=Clock().wall_us())
     revoked_s = time.monotonic()
     patiently(lambda: stack.chat("own", made.token, max_tokens=2).status_code == 401)
     assert time.monotonic() - revoked_s < 10  # the news travel five times a second

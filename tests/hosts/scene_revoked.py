@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 from play import Play
-from sqlalchemy.orm import Session
 
 from ledger.database import make_engine
 from ledger.identity.keys import CreatedKey, KeySpec, create_key, load_pepper, revoke_key
@@ -68,13 +67,13 @@ async def _asks(host: Any, token: str, let_in: LetIn, over: asyncio.Event) -> No
 
 def _made(ledger: Any, host: Any, name: str) -> CreatedKey:
     pepper, now_us = load_pepper(host.state), time.time_ns() // 1000
-    with Session(ledger) as session, session.begin():
-        return create_key(session, KeySpec(name), pepper=pepper, now_us=now_us)
+    with ledger.begin() as connection:
+        return create_key(connection, KeySpec(name), pepper=pepper, now_us=now_us)
 
 
 def _end(ledger: Any, key: CreatedKey) -> None:
-    with Session(ledger) as session, session.begin():
-        revoke_key(session, key.key_id, now_us=time.time_ns() // 1000)
+    with ledger.begin() as connection:
+        revoke_key(connection, key.key_id, now_us=time.time_ns() // 1000)
 
 
 def _workers(hosts: Sequence[Any]) -> int:

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import func, insert, select
-from sqlalchemy.orm import Session
 
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
@@ -264,14 +263,14 @@ async def test_with_the_database_away_journals_grow_and_are_caught_up(
 
 async def test_a_revocation_reaches_workers_through_the_published_generation(engine, tmp_path):
     pepper = load_pepper(tmp_path)
-    with Session(engine) as session, session.begin():
-        key = create_key(session, KeySpec("k"), pepper=pepper, now_us=NOW_US)
+    with engine.begin() as connection:
+        key = create_key(connection, KeySpec("k"), pepper=pepper, now_us=NOW_US)
     async with Running(engine, tmp_path):
         ring = KeyRing(engine, tmp_path / "run", tmp_path)
         await until(lambda: ring._generation.read() == 1)
         assert await ring.lookup(key.token, NOW_US) is not None
-        with Session(engine) as session, session.begin():
-            revoke_key(session, key.key_id, now_us=NOW_US)
+        with engine.begin() as connection:
+            revoke_key(connection, key.key_id, now_us=NOW_US)
 
         async def gone():
             return await ring.lookup(key.token, NOW_US) is None

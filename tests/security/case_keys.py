@@ -16,7 +16,6 @@ import httpx
 from case import Case, Given, Measured
 from parts import Host, Stack
 from sqlalchemy import create_engine
-from sqlalchemy.orm import Session
 
 from ledger.identity import keyring
 from ledger.identity.keyring import KeyRing
@@ -57,8 +56,8 @@ def revoked(given: Given) -> Measured:
 async def _one(host: Any, number: int) -> tuple[float, int, int]:
     engine = create_engine(host.ledger)
     pepper, wall_us = load_pepper(host.state), time.time_ns() // 1000
-    with Session(engine) as session, session.begin():
-        key = create_key(session, KeySpec(f"k{number}"), pepper=pepper, now_us=wall_us)
+    with engine.begin() as connection:
+        key = create_key(connection, KeySpec(f"k{number}"), pepper=pepper, now_us=wall_us)
     let_in: list[tuple[float, str]] = []
     count = [0]
     over = asyncio.Event()
@@ -77,8 +76,8 @@ async def _one(host: Any, number: int) -> tuple[float, int, int]:
     async with asyncio.timeout(120):
         while len({worker for _, worker in let_in}) < WORKERS:  # noqa: ASYNC110  (answers set no event)
             await asyncio.sleep(0.05)
-    with Session(engine) as session, session.begin():
-        revoke_key(session, key.key_id, now_us=time.time_ns() // 1000)
+    with engine.begin() as connection:
+        revoke_key(connection, key.key_id, now_us=time.time_ns() // 1000)
     committed = time.monotonic()
     await asyncio.sleep(AFTER_S)
     over.set()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS
 from gateway.config.settings import resolve_model
@@ -20,6 +20,7 @@ from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.people import OPEN, PERSON
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
 from gateway.request.routes import allowed
+from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
 from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec
@@ -102,11 +103,9 @@ class RevokeKeyInput(msgspec.Struct, forbid_unknown_fields=True):
 def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
     whose = place.identity
     team = None if whose is None or _acts_for_all(whose) else whose.team_id
-    with Session(place.ledger) as session:
-        after = given.after and _within_reach(place, session, given.after, param="after")
-        found = keychanges.known_keys(
-            session.connection(), team, after=after or None, most=given.limit + 1
-        )
+    with reading(place.ledger) as connection:
+        after = given.after and _within_reach(place, connection, given.after, param="after")
+        found = keychanges.known_keys(connection, team, after=after or None, most=given.limit + 1)
     page = found[: given.limit]
     return {
         **list_document([_document(key, place.now_us) for key in page]),
@@ -165,14 +164,14 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
     for name in spec.models or ():
         _refuse_unknown(place, name)
     _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
-    with Session(place.ledger) as session, session.begin():
-        author, pepper = _author(place, given.note), _pepper(place, session)
-        _refuse_another_teams_user(place.identity, session, spec.user)
-        ends_us = _own_end(place.identity, session)
+    with place.ledger.begin() as connection:
+        author, pepper = _author(place, given.note), _pepper(place, connection)
+        _refuse_another_teams_user(place.identity, connection, spec.user)
+        ends_us = _own_end(place.identity, connection)
         if spec.expires_us is None:
             spec = replace(spec, expires_us=ends_us)
         _refuse_later(spec.expires_us, ends_us)
-        made = keychanges.make(session, spec, author, pepper=pepper)
+        made = keychanges.make(connection, spec, author, pepper=pepper)
     return _shown_once(made, spec.team, spec.org)
 
 
@@ -186,18 +185,18 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
 def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any]:
     ends_us = place.now_us + _overlap_us(given.overlap)
     expires_us = None if given.days is None else place.now_us + given.days * DAY_US
-    with Session(place.ledger) as session, session.begin():
-        old = _within_reach(place, session, given.key_id)
+    with place.ledger.begin() as connection:
+        old = _within_reach(place, connection, given.key_id)
         models = None if old.models is None else tuple(old.models)
         _refuse_excess(place.identity, old.scopes, models, old.residency)
         _refuse_other_tags(place.identity, old)
         lasts_until = old.expires_us if expires_us is None else expires_us
-        _refuse_later(lasts_until, _own_end(place.identity, session))
+        _refuse_later(lasts_until, _own_end(place.identity, connection))
         made = keychanges.rotate(
-            session, given.key_id, _author(place, given.note),
-            pepper=_pepper(place, session), ends_us=ends_us, expires_us=expires_us,
+            connection, given.key_id, _author(place, given.note),
+            pepper=_pepper(place, connection), ends_us=ends_us, expires_us=expires_us,
         )  # fmt: skip
-        after = keychanges.find_key(session.connection(), given.key_id)
+        after = keychanges.find_key(connection, given.key_id)
     told = _shown_once(made, old.team, old.org)
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
 
@@ -211,21 +210,21 @@ def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any
 )
 def keys_revoke(place: OperationContext, given: RevokeKeyInput) -> dict[str, Any]:
     whose = place.identity
-    with Session(place.ledger) as session, session.begin():
-        old = _within_reach(place, session, given.key_id)
+    with place.ledger.begin() as connection:
+        old = _within_reach(place, connection, given.key_id)
         if whose is not None and not _acts_for_all(whose):
             _refuse_excess(whose, old.scopes, None, "any", models_too=False)
-        keychanges.revoke(session, given.key_id, _author(place, given.note))
+        keychanges.revoke(connection, given.key_id, _author(place, given.note))
     return {"key_id": given.key_id, "state": "revoked"}
 
 
 def _within_reach(
-    place: OperationContext, session: Session, key_id: str, *, param: str = "key_id"
+    place: OperationContext, connection: Connection, key_id: str, *, param: str = "key_id"
 ) -> KnownKey:
     """A key of another team is told from none by nobody who acts for one team."""
     whose, missing = place.identity, f"no key has the id `{key_id}`"
     try:
-        found = keychanges.find_key(session.connection(), key_id)
+        found = keychanges.find_key(connection, key_id)
     except IdentityError:
         raise OperationRefused(missing, kind="no_such_key", param=param) from None
     if whose is not None and not _acts_for_all(whose) and found.team != whose.team_id:
@@ -259,11 +258,13 @@ def _refuse_excess(
         raise OperationRefused(words, kind="forbidden", param="internal_only")
 
 
-def _refuse_another_teams_user(whose: Identity | None, session: Session, user: str | None) -> None:
+def _refuse_another_teams_user(
+    whose: Identity | None, connection: Connection, user: str | None
+) -> None:
     """What that user may spend and is billed is none of this team's affair."""
     if whose is None or user is None or _acts_for_all(whose):
         return
-    teams = keychanges.teams_of(session.connection(), user)
+    teams = keychanges.teams_of(connection, user)
     if teams and whose.team_id not in teams:
         words = f"`{user}` is a user of another team: let somebody with `keys:all` make this key"
         raise OperationRefused(words, kind="forbidden", param="user")
@@ -277,11 +278,11 @@ def _refuse_other_tags(whose: Identity | None, old: KnownKey) -> None:
     raise OperationRefused(words, kind="forbidden", param="key_id")
 
 
-def _own_end(whose: Identity | None, session: Session) -> int | None:
+def _own_end(whose: Identity | None, connection: Connection) -> int | None:
     """When the key that asks ends by itself; people and the command line do not."""
     if whose is None or whose.key_id in (PERSON, OPEN):
         return None
-    return keychanges.find_key(session.connection(), whose.key_id).expires_us
+    return keychanges.find_key(connection, whose.key_id).expires_us
 
 
 def _refuse_later(expires_us: int | None, ends_us: int | None) -> None:
@@ -331,8 +332,8 @@ def _author(place: OperationContext, note: str | None) -> ChangeAuthor:
     return ChangeAuthor(place.by, note, place.now_us)
 
 
-def _pepper(place: OperationContext, session: Session) -> bytes:
-    return agreed_pepper(session.connection(), place.settings.state.resolve())
+def _pepper(place: OperationContext, connection: Connection) -> bytes:
+    return agreed_pepper(connection, place.settings.state.resolve())
 
 
 def _shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:

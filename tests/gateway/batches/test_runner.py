@@ -4,7 +4,6 @@ import json
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from gateway.clock import Clock
 from ledger.identity.keys import revoke_key
@@ -165,8 +164,8 @@ def test_a_revoked_key_fails_its_lines(stack, make_client, line, monkeypatch, pa
     monkeypatch.setattr("router.idle.SHARE", 0.0)
     made = leaving.make([line("a")])
     patiently(lambda: staying.batch(made)["status"] == "in_progress")
-    with Session(stack.database) as session, session.begin():
-        revoke_key(session, created.key_id, now_us=Clock().wall_us())
+    with stack.database.begin() as connection:
+        revoke_key(connection, created.key_id, now_us=Clock().wall_us())
     patiently(lambda: leaving.ask("GET", "/batches").status_code == 401)
     monkeypatch.undo()
     done = staying.ended(made)

@@ -5,7 +5,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sqlalchemy.orm import Session
 
 from backends.engine import tuned
 from gateway.config.schema import Settings
@@ -150,8 +149,8 @@ def test_names_of_keys_are_facts_where_the_ledger_can_be_read(tmp_path):
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     migrate(url)
     engine = make_engine(url)
-    with Session(engine) as session, session.begin():
-        create_key(session, KeySpec(name="k", team="search"), pepper=b"p" * 32, now_us=1)
+    with engine.begin() as connection:
+        create_key(connection, KeySpec(name="k", team="search"), pepper=b"p" * 32, now_us=1)
     engine.dispose()
     assert facts(state_dir=str(tmp_path)).names["team"] == {"search"}
     elsewhere = {"state_dir": str(tmp_path / "x"), "ledger": {"url_env": "LEDGER"}}

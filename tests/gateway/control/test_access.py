@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy.orm import Session
 
 from gateway.auth import INFERENCE
 from gateway.clock import Clock
@@ -51,9 +50,9 @@ def nobodies(stack, patiently) -> dict[str, str | None]:
     expired = stack.key("expired", scopes=every, expires_us=now_us + 1_500_000)
     revoked, rotated = (stack.key(name, scopes=every) for name in ("revoked", "rotated"))
     ann = ChangeAuthor("ann", None, now_us)
-    with Session(stack.database) as session, session.begin():
-        revoke(session, revoked.key_id, ann)
-        rotate(session, rotated.key_id, ann, pepper=load_pepper(stack.state), ends_us=now_us + 2)
+    with stack.database.begin() as connection:
+        revoke(connection, revoked.key_id, ann)
+        rotate(connection, rotated.key_id, ann, pepper=load_pepper(stack.state), ends_us=now_us + 2)
     spoilt = stack.key("spoilt", scopes=every).token[:-1] + "x"
     found = {"expired": expired.token, "revoked": revoked.token, "rotated": rotated.token}
     patiently(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.orm import Session
 
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
@@ -156,9 +155,9 @@ def test_a_host_without_the_others_pepper_does_not_start(tmp_path: Path) -> None
     path.write_text(text_)
     first = prepare(parse(text_, name="t"), path, {})
     engine = make_engine(url)
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         pepper = load_pepper(tmp_path / "state")
-        create_key(session, KeySpec("k"), pepper=pepper, now_us=1)
+        create_key(connection, KeySpec("k"), pepper=pepper, now_us=1)
     engine.dispose()
     assert prepare(parse(text_, name="t"), path, {}).runtime.host == first.runtime.host
     other = parse(text_.replace(str(tmp_path / "state"), str(tmp_path / "other")), name="t")

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from edit_values import made_up
 from sqlalchemy import Engine, func, insert, select
-from sqlalchemy.orm import Session
 
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at
@@ -115,11 +114,11 @@ def _apply(engine: Engine, host: str, records: list[Any], at_us: int) -> None:
 
 def _house(engine: Engine, at_us: int) -> None:
     """What people enter."""
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         spec = KeySpec("ci", team="search", user="ann", tags=(("app", "web"), ("a", "b")))
-        made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
+        made = create_key(connection, spec, pepper=b"p" * 32, now_us=5)
         said = {"key_id": made.key_id, "event": "made", "actor": "ann", "recorded_us": 5}
-        session.execute(insert(orm.KeyChangeRow), [said])
+        connection.execute(insert(orm.KeyChangeRow), [said])
     with engine.begin() as connection:
         connection.execute(insert(orm.OverrideRow), [
             {"number": 1, "subject": "target:a", "says": "disabled", "recorded_us": 3,

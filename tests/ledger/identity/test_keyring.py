@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.orm import Session
+from sqlalchemy import event, select, update
 
 from ledger.database import make_engine
 from ledger.identity import keyring as module
@@ -30,21 +29,21 @@ class Books:
 
     def key(self, **changes):
         pepper = load_pepper(self.state)
-        with Session(self.engine) as session, session.begin():
+        with self.engine.begin() as connection:
             spec = KeySpec(**{"name": "k", **changes})
-            created = create_key(session, spec, pepper=pepper, now_us=NOW_US)
+            created = create_key(connection, spec, pepper=pepper, now_us=NOW_US)
         self.publish()
         return created
 
     def revoke(self, key, *, publish=True):
-        with Session(self.engine) as session, session.begin():
-            revoke_key(session, key.key_id, now_us=NOW_US)
+        with self.engine.begin() as connection:
+            revoke_key(connection, key.key_id, now_us=NOW_US)
         if publish:
             self.publish()
 
     def publish(self):
-        with Session(self.engine) as session:
-            self.generation.publish(session.get_one(orm.MetaRow, "key_generation").value)
+        with self.engine.connect() as connection:
+            self.generation.publish(connection.execute(select(orm.MetaRow.value)).scalar_one())
 
     async def ask(self, token, now_us=NOW_US):
         return self.ring.recall(token, now_us) or await self.ring.lookup(token, now_us)
@@ -159,8 +158,8 @@ async def test_expiry_counts_for_cached_keys(books):
 
 async def test_residency_is_the_tighter_of_team_and_key(books):
     key = books.key(team="inner")
-    with Session(books.engine) as session, session.begin():
-        session.get_one(orm.TeamRow, "inner").residency = "internal_only"
+    with books.engine.begin() as connection:
+        connection.execute(update(orm.TeamRow).values(residency="internal_only"))
     assert (await books.ask(key.token)).residency == "internal_only"
 
 

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from ledger.identity.keys import KeySpec, create_key, load_pepper, revoke_key
 from ledger.identity.pepper import FINGERPRINT, PepperMismatch, agreed_pepper, fingerprint
@@ -29,8 +28,8 @@ def agree(engine, state_dir):
 
 
 def a_key(engine, pepper, **spec):
-    with Session(engine) as session, session.begin():
-        return create_key(session, KeySpec("k", **spec), pepper=pepper, now_us=NOW_US).key_id
+    with engine.begin() as connection:
+        return create_key(connection, KeySpec("k", **spec), pepper=pepper, now_us=NOW_US).key_id
 
 
 def test_the_first_host_makes_it_and_others_need_a_copy(engine, state):
@@ -49,8 +48,8 @@ def test_another_one_is_told_while_a_key_needs_the_first(engine, state):
     other = load_pepper(state("b"))
     with pytest.raises(PepperMismatch, match="would get 401"):
         agree(engine, state("b"))
-    with Session(engine) as session, session.begin():
-        revoke_key(session, key, now_us=NOW_US)
+    with engine.begin() as connection:
+        revoke_key(connection, key, now_us=NOW_US)
     assert agree(engine, state("b")) == other
     a_key(engine, other)
     with pytest.raises(PepperMismatch):

@@ -1,7 +1,6 @@
 """Recorded traffic comes back in order, answered requests alone."""
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import insert, select
 
 from ledger.orm.tables import AttemptRow, KeyRow, OrganisationRow, TeamRow
 from ledger.queries.traffic import recorded_requests, refused_requests
@@ -35,13 +34,13 @@ def test_answered_conversations_in_the_order_of_time(engine, opened, settled, re
 
 def test_whose_key_may_not_leave_is_told(engine, opened, settled, write):
     write(engine, opened(1, opened_us=START_US + 1_000_000), settled(1))
-    with Session(engine) as session, session.begin():
-        known = session.execute(select(AttemptRow.key_id, AttemptRow.team_id)).one()
-        session.add(OrganisationRow(id="o", name="o", created_us=0))
-        session.add(TeamRow(id=known.team_id, org_id="o", name="t", created_us=0))
-        session.flush()
-        session.add(
-            KeyRow(
+    with engine.begin() as connection:
+        known = connection.execute(select(AttemptRow.key_id, AttemptRow.team_id)).one()
+        connection.execute(insert(OrganisationRow).values(id="o", name="o", created_us=0))
+        team = insert(TeamRow).values(id=known.team_id, org_id="o", name="t", created_us=0)
+        connection.execute(team)
+        connection.execute(
+            insert(KeyRow).values(
                 id=known.key_id, team_id=known.team_id, org_id="o", name="k", secret_hash=b"h" * 32,
                 scopes=["inference"], residency="internal_only", created_us=0,
             )

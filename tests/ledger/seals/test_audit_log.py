@@ -2,7 +2,6 @@
 
 import pytest
 from sqlalchemy import insert, select, update
-from sqlalchemy.orm import Session
 
 from ledger.budgets.versions import record_versions
 from ledger.fleet.samples import add_capacity, add_catalog
@@ -25,11 +24,11 @@ def contract(pool: str, pusd: int | None, recorded_us: int) -> dict:
 @pytest.fixture
 def kept(engine):
     """Two contracts of a pool, a key, a policy set, an import, a configuration, all entered."""
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         spec = KeySpec("ci", team="search", user="ann", tags=(("app", "web"), ("a", "b")))
-        made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
+        made = create_key(connection, spec, pepper=b"p" * 32, now_us=5)
         said = {"key_id": made.key_id, "event": "made", "actor": "ann", "recorded_us": 5}
-        session.execute(insert(orm.KeyChangeRow), [said])
+        connection.execute(insert(orm.KeyChangeRow), [said])
     with engine.begin() as connection:
         connection.execute(
             insert(orm.GpuContractRow), [contract("chat", 7, 1), contract("chat", 9, 2)]
@@ -105,8 +104,8 @@ def test_no_secret_is_in_it(kept) -> None:
 
 def test_a_key_is_revoked_once_and_a_contract_follows_a_contract(kept) -> None:
     engine, made = kept
-    with Session(engine) as session, session.begin():
-        revoke_key(session, made.key_id, now_us=20)
+    with engine.begin() as connection:
+        revoke_key(connection, made.key_id, now_us=20)
     with engine.begin() as connection:
         connection.execute(insert(orm.GpuContractRow), [contract("chat", None, 30)])
     assert AuditLog(engine).follow(at_us=31) == 2

@@ -2,7 +2,6 @@
 
 import pytest
 from sqlalchemy import insert, text
-from sqlalchemy.orm import Session
 
 from ledger.identity.keys import KeySpec, create_key, revoke_key
 from ledger.invoices.books import post_invoice, store
@@ -18,11 +17,11 @@ CONTRACT = {"pool": "chat", "gpu_type": "H200", "gpus_per_replica": 1, "replicas
 
 @pytest.fixture
 def books(engine):
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         for name in ("ci", "old"):
             spec = KeySpec(name, team="search", user="ann", models=("m",), tags=(("a", "b"),))
-            made = create_key(session, spec, pepper=b"p" * 32, now_us=5)
-        revoke_key(session, made.key_id, now_us=6)
+            made = create_key(connection, spec, pepper=b"p" * 32, now_us=5)
+        revoke_key(connection, made.key_id, now_us=6)
     with engine.begin() as connection:
         connection.execute(insert(orm.GpuContractRow), [CONTRACT, {**CONTRACT, "recorded_us": 2}])
         connection.execute(

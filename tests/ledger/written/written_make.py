@@ -24,7 +24,6 @@ from pathlib import Path
 
 import msgspec
 from sqlalchemy import Engine, insert
-from sqlalchemy.orm import Session
 from written_read import (
     BOOKS,
     BOOKS_READERS,
@@ -373,9 +372,9 @@ def fill(engine: Engine) -> None:
              "health": "down" if place % 5 == 4 else "healthy"}
             for place in range(24 * 6)
         ])  # fmt: skip
-    with Session(engine) as session, session.begin():
+    with engine.begin() as connection:
         spec = KeySpec("ci", team="search", org="acme", user="ann", tags=(("app", "web"),))
-        create_key(session, spec, pepper=b"p" * 32, now_us=5, new_bytes=lambda size: b"k" * size)
+        create_key(connection, spec, pepper=b"p" * 32, now_us=5, new_bytes=lambda size: b"k" * size)
     month = window_at("month", "UTC", START_US // 10**6).start_s
     grow(engine, "h", [GrantNeed(BudgetAccount(HARD, month), 100 * HELD_PUSD, HELD_PUSD)])
     records = [*of_each_reason(), *of_other_prices(100), *refusals()]
