@@ -267,7 +267,7 @@ class CandidateBuilder:
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0
-            request = at_api(request, asked.prompt_media, quote, target.context_tokens)
+            request = at_api(request, asked.prompt_media, quote, target)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:

@@ -88,6 +88,15 @@ def embedding(words: int, usage: Usage, **call: Any) -> AdversaryCall:
     return AdversaryCall("/v1/embeddings", json.dumps(body).encode(), pieces, **call)
 
 
+def embeddings(words: list[int], usage: Usage, **call: Any) -> AdversaryCall:
+    """A list of texts, each of so many words."""
+    body = {"model": "up/m", "input": [WORD * count for count in words]}
+    data = [{"index": index, "embedding": [0.5]} for index in range(len(words))]
+    answer = {"object": "list", "data": data, "usage": usage}
+    pieces = (json.dumps(answer).encode(),)
+    return AdversaryCall("/v1/embeddings", json.dumps(body).encode(), pieces, **call)
+
+
 def false_embedding(words: int, prompt: int, **call: Any) -> AdversaryCall:
     least = TokenCounts(input=words * len(WORD) // 128)
     return embedding(words, {"prompt_tokens": prompt}, made=None, is_lie=True, least=least, **call)

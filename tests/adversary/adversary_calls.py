@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import PriceTerms
+from ledger.prices.modellimits import ModelLimits
 
 NOTHING = TokenCounts()
 
@@ -38,8 +39,12 @@ class AdversaryCall:
 
 @dataclass(frozen=True, slots=True)
 class AdversarySchedule:
-    """Calls in turn, all of one team with a hard budget, at one price."""
+    """Calls in turn, all of one team with a hard budget, at one price.
+
+    `limits`: what is stated of the model's context and longest answer, None where nothing is.
+    """
 
     terms: PriceTerms
     limit_pusd: int
     calls: tuple[AdversaryCall, ...]
+    limits: ModelLimits | None = None

@@ -12,12 +12,13 @@ from adversary_answers import (
     answered,
     choice,
     embedding,
+    embeddings,
     event,
     false_embedding,
     heard,
     ranking,
     transcript,
-)
+)  # fmt: skip
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_pictures import picture_by_rule
 from adversary_prices import limit_pusd, terms
@@ -27,6 +28,7 @@ from msgspec.structs import replace as replace_counts
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import rates_from
+from ledger.prices.modellimits import ModelLimits
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
 SPOKEN = {"modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}
@@ -44,15 +46,23 @@ FILES: dict[str, dict[str, Any]] = {
     "film": {"type": "video", "video": ["https://a.example/1.png"]},
     "address": {"type": "document_url", "document_url": "https://a.example/b.pdf"},
 }
+# Of a model that takes all that is honest here, and of none that is known. The words of a text are
+# fewer than the small context's tokens.
+WORDS = st.integers(1, 400)
+STATED = st.sampled_from((None, ModelLimits(64_000, 250_000)))
+SMALL = st.just(ModelLimits(512, 512))
 
 
 @st.composite
-def schedules(draw: Any, calls: Any, prices: Any = None, most: int = 3) -> AdversarySchedule:
+def schedules(
+    draw: Any, calls: Any, prices: Any = None, most: int = 3, limits: Any = STATED
+) -> AdversarySchedule:
     """Up to `most` calls under a budget that is ample, or about as much as they cost."""
     chosen = draw(terms() if prices is None else prices)
     made = draw(st.lists(calls, min_size=1, max_size=most))
     part = None if draw(st.integers(0, 2)) else draw(st.floats(0, 1))
-    return AdversarySchedule(chosen, limit_pusd(chosen, made, part=part), tuple(made))
+    limit = limit_pusd(chosen, made, part=part)
+    return AdversarySchedule(chosen, limit, tuple(made), draw(limits))
 
 
 @st.composite
@@ -198,6 +208,16 @@ def embedded(*, total_alone: bool) -> Any:
         return embedding(words, usage, made=TokenCounts(input=words))
 
     return st.integers(1, 400).map(call)
+
+
+def embedded_list() -> Any:
+    """As many contexts as texts: each of them may fill one."""
+
+    def call(words: list[int]) -> AdversaryCall:
+        usage = {"prompt_tokens": sum(words), "total_tokens": sum(words)}
+        return embeddings(words, usage, made=TokenCounts(input=sum(words)))
+
+    return st.lists(WORDS, min_size=1, max_size=40).map(call)
 
 
 # ---------------------------------------------------------------- leaving, failing, lying
@@ -349,7 +369,7 @@ IN_CHOICE = json.dumps({
     }],
 }).encode()  # fmt: skip
 NO_CHOICES = b'{"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 0}}'
-WORDS, SECONDS = st.integers(1, 400), st.integers(1, 60)
+SECONDS = st.integers(1, 60)
 FREE = rates_from({"input": 0, "output": 0})
 IN_UNITS = terms(units=True).map(lambda made: replace_counts(made, rates=FREE, schedules=()))
 
@@ -374,6 +394,7 @@ CALLS = {
     "beside-limit": beside_limit(),
     "embedding": embedded(total_alone=False),
     "embedding-total": embedded(total_alone=True),
+    "embedding-list": embedded_list(),
     "failed": failed(ERROR),
     "failed-first": failed(b"data: " + ERROR + b"\n\n", EVENTS),
     "failed-choice": failed(IN_CHOICE),
@@ -404,6 +425,8 @@ CALLS = {
 }
 KINDS = {
     **{name: schedules(calls) for name, calls in CALLS.items()},
+    "embedding-small": schedules(embedded_list(), limits=SMALL),
+    "completion-small": schedules(of_completions(), limits=SMALL),
     "picture-by-rule": picture_by_rule(texts()),
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
     "spoken": schedules(spoken(), terms(sound=True)),
