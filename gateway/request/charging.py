@@ -24,7 +24,7 @@ from gateway.kinds.kind_usage import complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
-from gateway.request.hangups import unseen_output
+from gateway.request.hangups import thought_tokens, unseen_output
 from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
@@ -189,11 +189,11 @@ def _api_tokens(
     output, most = _estimated_output(attempt, outcome, ratio), most_output_of(attempt)
     if unseen and found is not None:
         output = max(output, found.tokens.output)
-    if unseen and output + unseen >= most:
-        whole = TokenCounts(bounds_of(attempt).prompt, output=max(output, most))
-        return _BookedUsage(whole, "bound", disputed)
-    tokens = TokenCounts(input=request.prompt_tokens, output=output + int(unseen))
-    return _BookedUsage(tokens, "estimated", disputed)
+    bounded = bool(unseen) and output + unseen >= most
+    beyond = max(0, most - output) if bounded else int(unseen)
+    prompt = bounds_of(attempt).prompt if bounded else request.prompt_tokens
+    tokens = TokenCounts(prompt, output=output + beyond, reasoning=thought_tokens(attempt, beyond))
+    return _BookedUsage(tokens, "bound" if bounded else "estimated", disputed)
 
 
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:

@@ -79,3 +79,12 @@ def can_think(attempt: Attempt, known: TargetOutput) -> bool:
 def lists_reasoning(price: Price | None) -> bool:
     """Whether the price has a rate of its own for reasoning."""
     return price is not None and not is_unlisted(price.terms.rates, "reasoning")
+
+
+def thought_tokens(attempt: Attempt, unseen: int) -> int:
+    """Return how much of unseen output is booked as thoughts: all of it where these cost more."""
+    price = attempt.step.frozen.price
+    if price is None:
+        return 0
+    rates = [price.terms.rates, *(schedule.rates for schedule in price.terms.schedules)]
+    return unseen if any(rate.reasoning > rate.output for rate in rates) else 0
