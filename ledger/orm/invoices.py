@@ -26,7 +26,6 @@ class InvoiceRow(LedgerBase):
     imported_by: Mapped[str]
     posted_us: Mapped[int | None] = mapped_column(BigInteger)
     posted_by: Mapped[str | None]
-    posted_as: Mapped[str | None]  # `books.PostingMode`; null where an earlier release posted it
 
 
 class InvoiceItemRow(LedgerBase):
