@@ -87,11 +87,11 @@ def _measure(messages: bytes, *, counts: bool) -> _MeasuredPictures:
         return _MeasuredPictures((), 0, 0)
     escaped = b"\\/" in messages and messages.count(b"/") == messages.count(b"\\/")
     sizes, unread, data_bytes, steps = [], 0, 0, StepLimit()
-    for found in _picture_data(decoded):
-        data_bytes += len(found.data) + (found.data.count("/") if escaped else 0)
+    for picture in _picture_data(decoded):
+        data_bytes += len(picture.data) + (picture.data.count("/") if escaped else 0)
         size = None
-        if counts and found.told and data_bytes <= MEASURED_BYTES:
-            size = _size_of(found, steps)
+        if counts and picture.told and data_bytes <= MEASURED_BYTES:
+            size = _size_of(picture, steps)
         if size is None:
             unread += 1
         else:
