@@ -135,7 +135,7 @@ class Schedule:
         self.client._writer = None
         self.client._fail_pending()
         self.desk.asked.clear()
-        self.client._writer = self.desk  # type: ignore[assignment]
+        self.client._writer = self.desk  # type: ignore[assignment]  # stands in for it
         pieces = self.client._slices
         self.desk.lent = Counter({key: pieces[key].granted_pusd for key in pieces})
 
