@@ -14,6 +14,7 @@ _ALLOWED = frozenset(
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE"),
         *("TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH"),
         *("CC", "CXX", "TOKENIZERS_PARALLELISM"),
+        *("OPENSSL_CONF", "OPENSSL_MODULES", "GLIBC_TUNABLES"),  # read at a program's start only
     }
 )
 _FAMILIES = (

@@ -76,7 +76,7 @@ class LogSink(logging.StreamHandler[Any]):
         }
         if (request := REQUEST.get()) is not None:
             said["request_id"] = request
-        if record.exc_info is not None and record.exc_info[0] is not None:
+        if record.exc_info and record.exc_info[0] is not None:  # asyncio says `False` for none
             said["error"] = self._struck("".join(traceback.format_exception(*record.exc_info)))
         if self._as_json:
             return json.dumps(said | fields)

@@ -47,7 +47,7 @@ def instant_us(text: str) -> int:
     if match is None:
         raise InstantError(f"{text!r} is no date: {_fix(said)}")
     try:
-        day = date.fromisoformat(match["day"]).toordinal() - _EPOCH_DAY
+        day = day_number(date.fromisoformat(match["day"]))
     except ValueError:
         raise InstantError(f"{text!r} is no date: the calendar has no such day") from None
     hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
@@ -70,7 +70,17 @@ def instant_us(text: str) -> int:
 
 def day_of(at_us: int) -> date:
     """The UTC day of an instant that `instant_us` gave."""
-    return date.fromordinal(at_us // DAY_US + _EPOCH_DAY)
+    return date_of(at_us // DAY_US)
+
+
+def day_number(day: date) -> int:
+    """Return the days from 1970-01-01 to this day, as `instant // DAY_US` counts them."""
+    return day.toordinal() - _EPOCH_DAY
+
+
+def date_of(number: int) -> date:
+    """Return the day of such a number."""
+    return date.fromordinal(number + _EPOCH_DAY)
 
 
 def time_in_days(start_us: int, end_us: int) -> list[tuple[date, int]]:

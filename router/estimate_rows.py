@@ -86,8 +86,17 @@ class EstimateRows:
             self._placed(slot, key)
         view[NAME] = place.name
         view[OWNER] = place.owner  # last: only now it counts
-        self._cells[_CHANGED] = float(randbits(_MARK_BITS) + 1)
+        self.touch()
         return view
+
+    @property
+    def mark(self) -> float:
+        """Another number after each `touch` and each row that was placed, by any process."""
+        return self._cells[_CHANGED]
+
+    def touch(self) -> None:
+        """Let every process look again at what it knows of the rows."""
+        self._cells[_CHANGED] = float(randbits(_MARK_BITS) + 1)
 
     def rows(self) -> Iterator[tuple[int, list[float]]]:
         """Every row that is taken, with its slot, as it is now."""

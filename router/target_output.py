@@ -72,6 +72,7 @@ class TargetOutput:
         """`cells` and `placed` as `EstimateRows` has them."""
         slots = SLOTS if cells is None else len(cells) // OUTPUT_CELLS - 1
         self._rows = EstimateRows(OUTPUT_CELLS, slots, _SEEN, cells, placed)
+        self._looked_at, self._has_overruns = -1.0, False  # by the rows' mark
 
     def close(self) -> None:
         """Let go of the memory."""
@@ -82,6 +83,14 @@ class TargetOutput:
         view = self._row(target, now_s)
         view[_OVERRUN] = max(_overrun(view[_OVERRUN]), float(min(tokens, OVERRUN_LIMIT)))
         view[_SEEN] = now_s
+        self._rows.touch()
+
+    def has_overruns(self) -> bool:
+        """Whether any target had an overrun; where none had, nobody need ask for each."""
+        if (mark := self._rows.mark) != self._looked_at:
+            self._has_overruns = any(row[_OVERRUN] for _, row in self._rows.rows())
+            self._looked_at = mark
+        return self._has_overruns
 
     def allowance(self, target: str) -> int:
         """Return how many tokens of a choice beside its limit an answer is held for."""

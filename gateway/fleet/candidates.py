@@ -82,6 +82,7 @@ class _RequestTerms(msgspec.Struct, frozen=True):
     now_s: float
     prompt_media: PromptMedia | None
     predicted: int  # tokens of a forecast, which are output where they are rejected
+    overruns: TargetOutput | None  # where any target had one
 
 
 class CandidateBuilder:
@@ -157,6 +158,7 @@ class CandidateBuilder:
             clock.now_s(),
             self._media,
             0 if self._media is None else self._media.predicted,
+            self._beside if self._beside.has_overruns() else None,
         )
         frozen = tuple(
             [
@@ -208,9 +210,7 @@ class CandidateBuilder:
 
     def _own(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request = target.row, asked.request
-        sight = self._engines.get(row)
-        if sight is None:
-            sight = self._engines[row] = self._sights.engine(row)
+        sight = self._engines.get(row) or self._engines.setdefault(row, self._sights.engine(row))
         state, stated, (bid, top, spread, _) = sight.snapshot(asked.now_s)
         cached = 0
         if request.beginning.marks and self._prefixes is not None:
@@ -258,18 +258,16 @@ class CandidateBuilder:
 
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
-        sight = self._apis.get(row)
-        if sight is None:
-            sight = self._apis[row] = self._sights.api(row)
+        sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
         price = expected = bound = limits = None
-        allowance = self._beside.allowance(target.name)
+        allowance = 0 if asked.overruns is None else asked.overruns.allowance(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
         quote = self._quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0
-            request = at_api(request, asked.prompt_media, quote, target.context_tokens)
+            request = at_api(request, asked.prompt_media, quote, target)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:

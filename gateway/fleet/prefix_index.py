@@ -131,6 +131,11 @@ class PrefixIndex:
         found = left = missed = looked = 0
         if not places:
             return 0
+        for mark in marks[:MISSES]:
+            if cells[first + mark % places] == mark ^ turn:
+                break
+        else:
+            return 0  # most were sent elsewhere: no more is looked at
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
         for mark in marks:
             looked += 1

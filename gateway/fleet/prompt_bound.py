@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from gateway.kinds import KINDS
+from gateway.fleet.fleet import Target
 from gateway.kinds.prompt_media import PromptMedia
 from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS
 from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
@@ -20,22 +20,25 @@ from router.request_kinds import RequestKind
 from router.types import Feature, RoutingRequest
 
 _CHAT: Final = RequestKind.CHAT
+_COMPLETION: Final = RequestKind.COMPLETION
 _HOSTED: Final = Feature.HOSTED_TOOLS
 
 
 def at_api(
-    request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, configured: int | None
+    request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, target: Target
 ) -> RoutingRequest:
     """Return the request with the prompt's bound at an API; most times the request itself.
 
-    `configured`: the target's context in tokens. It may be less than the provider takes, and a list
-    may be older than its model: the larger of the two bounds a prompt.
+    The configured context may be less than the provider takes, and a list may be older than its
+    model: the larger of the two bounds a prompt.
     """
+    configured = target.context_tokens
     known = quote.context_tokens or configured or LIMIT_TOKENS
     if media is None and request.prompt_tokens_bound <= known:
         return request
     context = max(quote.context_tokens, configured or 0)
-    return _at_target(request, media, quote.picture_rule, context or None)
+    rule = "" if media is None else quote.picture_rule(target.upstream_model)
+    return _at_target(request, media, rule, context or None)
 
 
 def at_engine(
@@ -71,7 +74,7 @@ def _at_target(
     if media is not None:
         bound = _media_bound(bound, media, rule, context)
     if context is not None:
-        bound = min(bound, _most_read(request, context) or bound)
+        bound = min(bound, most_read(request, context) or bound)
     return replace(request, prompt_tokens_bound=bound)
 
 
@@ -80,7 +83,7 @@ def _media_bound(bound: int, media: PromptMedia, rule: str, context: int | None)
         each = max(media.stated, most_picture_tokens(rule))
         bound = media.text_bound + media.others * each
         pictures = sum(
-            picture_tokens(rule, size.width, size.height, detail=size.detail)
+            max(picture_tokens(rule, *sides, detail=size.detail) for sides in size.sizes)
             for size in media.pictures
         )
         bound += min(pictures, LIMIT_TOKENS)  # more than any context; prices take no more
@@ -89,12 +92,15 @@ def _media_bound(bound: int, media: PromptMedia, rule: str, context: int | None)
     return bound
 
 
-def _most_read(request: RoutingRequest, context: int) -> int | None:
-    """Tokens of all prompts of a request; None where a target may read more than it is sent.
+def most_read(request: RoutingRequest, context: int) -> int | None:
+    """Tokens of all prompts of a request at a target with such a context; None: no such limit.
 
-    Tools that run at a provider send it their results in further calls. Of other kinds than chat
-    each choice may have a prompt of its own, and what is counted in units has no conversation.
+    Tools that run at a provider send it their results in further calls. Of completions each choice
+    may have a prompt of its own. Other kinds read a list's texts one by one, each of which may fill
+    a context.
     """
-    if _HOSTED in request.features or KINDS[request.kind].units is not None:
+    if _HOSTED in request.features:
         return None
-    return context if request.kind is _CHAT else context * request.n
+    if request.kind is _CHAT:
+        return context
+    return context * request.n if request.kind is _COMPLETION else None

@@ -1,8 +1,8 @@
 """Processes that live and die with `serve`: started, restarted with back-off, ended by id.
 
-Each child is its own session (Ctrl-C reaches the parent alone, which then ends the children in
-order) and asks the kernel for SIGTERM when its parent dies, so nothing is orphaned even by
-`kill -9` of the parent.
+Each child is its own session (Ctrl-C reaches `serve` alone, which then ends the children in order)
+and asks the kernel for SIGTERM when the process dies that started it, which is `serve` or its fork
+server, so nothing is orphaned even by `kill -9` of either.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class ChildCommand:
 
     @property
     def is_module(self) -> bool:
-        """Whether it is one of this installation's modules, which a fork can run as well."""
+        """Whether it is `python -m MODULE`: all that are started so are ours, with a `main`."""
         return tuple(self.argv[:2]) == (sys.executable, "-m")
 
 
@@ -115,8 +115,9 @@ class ChildProcess:
         """How it ended; `NOT_STARTED` where the machine had no room for it, which may pass."""
         try:
             process = self._process = await self._start()
-        except OSError as error:
-            log.warning("%s could not be started: %s", self.command.name, error)
+        except Exception as error:  # noqa: BLE001  (a part that is silently missing is worse)
+            why = error if isinstance(error, OSError) else repr(error)
+            log.warning("%s could not be started: %s", self.command.name, why)
             return NOT_STARTED
         self.lives += 1
         if self._stopping.is_set() or not self._awake.is_set():
@@ -196,6 +197,6 @@ def _open_log(log: Path | None) -> Iterator[int]:
 _LIBC = ctypes.CDLL(None, use_errno=True)  # opened ahead: between fork and exec little is safe
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to end this process when the one that started it dies."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+def die_with_parent(number: int = signal.SIGTERM) -> None:
+    """Ask the kernel to send this signal here when the process that started this one dies."""
+    _LIBC.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)

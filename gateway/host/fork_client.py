@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from typing import Self
 
 import msgspec
@@ -17,7 +17,9 @@ from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 from gateway.host.preload import CHANNEL
 
-STREAMS = (1, 2)  # output and errors; the fork server itself reads nothing
+STREAMS = (1, 2)  # a child's output and errors; its input is the fork server's, which has none
+ANSWER_S = 10.0  # a fork server that says nothing for so long is stopped, or the machine stands
+GONE = "the fork server is gone"
 
 log = logging.getLogger("breakeven.children")
 
@@ -25,10 +27,14 @@ log = logging.getLogger("breakeven.children")
 class ForkedProcess:
     """One child, as `asyncio.subprocess.Process` shows one. Signals go by its pidfd, not by id."""
 
-    def __init__(self, pid: int, life: int) -> None:
+    def __init__(self, pid: int, life: int, late: Callable[["ForkedProcess"], None]) -> None:
+        """`life` is its pidfd; `late` is called where it has ended and nobody says how."""
         self.pid = pid
         self._life = life
-        self._ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._late = late
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
+        self.await_code(ANSWER_S)
 
     @property
     def returncode(self) -> int | None:
@@ -49,20 +55,25 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
     def end(self, code: int) -> None:
-        """It is over: said by the fork server, or by the kernel where that is gone."""
+        """Take note of how it ended."""
         if not self._ended.done():
             self._ended.set_result(code)
+            self._loop.remove_reader(self._life)
             os.close(self._life)
 
-    def watch(self) -> None:
-        """Nobody reaps it for this process any more: its pidfd tells when it is over."""
-        loop = asyncio.get_running_loop()
+    def await_code(self, patience_s: float) -> None:
+        """Once it has ended the fork server says how, within so many seconds or never."""
+        if not self._ended.done():
+            self._patience_s = patience_s
+            self._loop.add_reader(self._life, self._see_end)
 
-        def look() -> None:
-            loop.remove_reader(self._life)
-            self.end(-signal.SIGTERM)  # which the kernel sends it when the fork server dies
+    def _see_end(self) -> None:
+        self._loop.remove_reader(self._life)
+        self._loop.call_later(self._patience_s, self._give_up)
 
-        loop.add_reader(self._life, look)
+    def _give_up(self) -> None:
+        if not self._ended.done():
+            self._late(self)
 
 
 class ForkClient:
@@ -73,6 +84,7 @@ class ForkClient:
         self._server_pid = server_pid
         self._running: dict[int, ForkedProcess] = {}
         self._asked: deque[asyncio.Future[ForkedProcess]] = deque()
+        self._reaping: asyncio.Future[None] | None = None
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> Self | None:
@@ -92,39 +104,35 @@ class ForkClient:
     async def end(self) -> None:
         """End the fork server, and with it what still runs of its children."""
         self._lose_server()
-        await asyncio.to_thread(self._reap)
+        if self._reaping is not None:
+            await self._reaping
 
     @property
     def works(self) -> bool:
         return self._channel is not None
 
-    def _lose_server(self) -> None:
-        channel, self._channel = self._channel, None
-        if channel is None:
-            return
-        asyncio.get_running_loop().remove_reader(channel)
-        channel.close()
-        for process in self._running.values():
-            process.watch()
-        while self._asked:
-            self._asked.popleft().set_exception(OSError("the fork server is gone"))
-
-    def _reap(self) -> None:
-        """It ends by itself when its channel is closed."""
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._server_pid, 0)
-
     async def start(self, command: ChildCommand, output: int) -> ForkedProcess:
-        """`command` is a module of ours. Raises `OSError` where it could not be forked."""
-        assert self._channel is not None
+        """Fork a child that is this command. Raises `OSError` where that is not possible."""
+        if self._channel is None:
+            raise OSError(GONE)
         _, _, module, *words = command.argv
-        order = ForkOrder(module, words, dict(command.environ), (*STREAMS, *command.descriptors))
-        with memory_file(msgspec.json.encode(order)) as file:
+        numbers = (*STREAMS, *command.descriptors)
+        order = ForkOrder(module, words, dict(command.environ), numbers)
+        with memory_file(order.encode()) as file:
             given = (file.fileno(), *(output for _ in STREAMS), *command.descriptors)
             socket.send_fds(self._channel, [b"fork"], given)
         started: asyncio.Future[ForkedProcess] = asyncio.get_running_loop().create_future()
         self._asked.append(started)
-        return await asyncio.shield(started)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await asyncio.shield(started)
+        except TimeoutError:
+            log.warning("the fork server does not answer: it is ended, with what it started")
+            self._lose_server()
+            raise OSError(GONE) from None
+        except asyncio.CancelledError:
+            started.add_done_callback(_end_unwanted)
+            raise
 
     def _hear(self) -> None:
         assert self._channel is not None
@@ -139,15 +147,59 @@ class ForkClient:
             self._lose_server()
             return
         news = msgspec.json.decode(message, type=ForkNews)
-        if news.code is not None:
-            self._running.pop(news.pid).end(news.code)
-            return
+        if news.code is None:
+            self._answer(news, given)
+        elif (process := self._running.pop(news.pid, None)) is not None:
+            process.end(news.code)
+
+    def _answer(self, news: ForkNews, given: Sequence[int]) -> None:
+        """Tell who asked first of their child, or why there is none."""
         asked = self._asked.popleft()
-        if news.fault:
-            asked.set_exception(OSError(news.fault))
+        if news.fault or not given:
+            if news.pid:  # it runs, but this process may open no more files: nobody could end it
+                os.kill(news.pid, signal.SIGKILL)
+            _refuse(asked, news.fault or "Too many open files")
             return
-        process = self._running[news.pid] = ForkedProcess(news.pid, given[0])
+        process = self._running[news.pid] = ForkedProcess(news.pid, given[0], self._miss_end)
         asked.set_result(process)
+
+    def _miss_end(self, process: ForkedProcess) -> None:
+        """A child has ended, which the fork server does not say: it is stopped, or worse."""
+        if self._channel is not None:
+            log.warning("the fork server tells of no end: it is ended, with what it started")
+            self._lose_server()
+        self._running.pop(process.pid, None)
+        process.end(-signal.SIGTERM)  # sent by the kernel to what a fork server leaves
+
+    def _lose_server(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is None:
+            return
+        asyncio.get_running_loop().remove_reader(channel)
+        channel.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._server_pid, signal.SIGKILL)
+        while self._asked:
+            _refuse(self._asked.popleft(), GONE)
+        for process in self._running.values():
+            process.await_code(0)
+        self._reaping = asyncio.ensure_future(asyncio.to_thread(_reap, self._server_pid))
+
+
+def _refuse(asked: "asyncio.Future[ForkedProcess]", why: str) -> None:
+    asked.set_exception(OSError(why))
+    asked.exception()  # whoever asked may be gone
+
+
+def _end_unwanted(started: "asyncio.Future[ForkedProcess]") -> None:
+    """Nobody waits for it any more."""
+    if not started.cancelled() and started.exception() is None:
+        started.result().kill()
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@
     python -m gateway.host.log_wrapper NAME FORMAT LEVEL TO -m MODULE WORDS...
 
 For the ledger's writer and the dashboard, which import nothing of the gateway, and for Streamlit,
-which prints. The module runs as by `python -m`, in this very process.
+which prints. The module's `main` runs in this very process.
 """
 
 import os
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from backends.secret import Secret
 from gateway import logs
-from gateway.host.fork_server import run_module
+from gateway.host.run_module import run_module
 
 
 class LogOptions(NamedTuple):
@@ -45,7 +45,7 @@ def passwords(environ: Mapping[str, str]) -> Iterator[Secret]:
 
 def main() -> None:
     name, form, level, to, dash, module, *rest = sys.argv[1:]
-    assert dash == "-m", "written by `words`"
+    assert dash == "-m", "written by `wrapper_arguments`"
     logs.start(name, LogOptions(form, level, to), passwords(os.environ))
     sys.argv = [module, *rest]
     run_module(module)

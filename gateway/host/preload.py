@@ -12,8 +12,8 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
-from backends.environ import plain_environ
 from gateway.host.memory_file import memory_file
 
 COMMANDS = frozenset({"serve", "up", "demo"})
@@ -31,7 +31,7 @@ def preload() -> None:
     given = os.environ.pop(_GIVEN, None)
     if given is not None:
         _start_fork_server(int(given))
-    elif _runs_host(sys.argv) and os.environ.get(_SWITCH) != "0":
+    elif _runs_host(sys.argv) and os.environ.get(_SWITCH) != "0" and _can_fork():
         _execute_anew()
 
 
@@ -39,11 +39,33 @@ def _runs_host(words: Sequence[str]) -> bool:
     return len(words) > 1 and words[1] in COMMANDS and "--help" not in words
 
 
+def _can_fork() -> bool:
+    """Return whether the system has what forks need; some sandboxes and builds of Python do not."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False
+    return hasattr(os, "memfd_create")
+
+
 def _execute_anew() -> None:
-    file = memory_file(json.dumps(dict(os.environ)).encode())
-    os.set_inheritable(file.fileno(), True)
-    environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
+    """Return where the system has no room for it, or forbids it: the command starts as it is."""
+    _open_standard_streams()
+    plain_environ = importlib.import_module("backends.environ").plain_environ
+    with suppress(OSError):
+        file = memory_file(json.dumps(dict(os.environ)).encode())
+        os.set_inheritable(file.fileno(), True)
+        environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
+
+
+def _open_standard_streams() -> None:
+    """Else the next file that is opened would be one of them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _start_fork_server(given: int) -> None:
@@ -62,11 +84,11 @@ def _start_fork_server(given: int) -> None:
     host = os.getpid()
     pid = os.fork()
     if pid == 0:
-        os.close(given)
         ours.close()
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123  (no path of an own)
             os.dup2(nothing.fileno(), 0)
-        set_title(" ".join([*sys.argv, "(fork server)"]))
+        title = " ".join(["breakeven fork server", *sys.argv[2:]])  # without the command's name
+        set_title(os.fsencode(title).decode("utf-8", "replace"))
         fork_server.run(theirs, host)
         sys.exit()
     theirs.close()

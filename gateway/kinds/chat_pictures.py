@@ -1,80 +1,130 @@
-"""Pictures inside a conversation whose size is known: held by the rule of their target.
+"""Pictures inside a conversation: their data are no text, and a known size is held by its rule.
 
-Only a part that can be read in one way is measured: `image_url` with data, each member once and in
-its own spelling, in a request without members that may change how a vendor cuts a picture. Any
-other part stays counted by its bytes and held at the stated most.
+A picture is found where its part can be read in one way: `image_url` with Base64, each member once.
+Then its data leave the text. Its size counts where the file tells it (`picture_size`), the part has
+no other member that a vendor reads, and nothing beside speaks of how pictures are cut; any other is
+held at the most.
 """
 
 import asyncio
 import binascii
 import json
+import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from gateway.http.body import Members
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.picture_size import read_pixels
+from gateway.kinds.picture_size import StepLimit, read_sizes
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.prompt_media import PictureSize
 from gateway.kinds.prompt_parts import once
 
-_DATA: Final = b"data:image/"
+MEASURED_BYTES: Final = 32 * 1024 * 1024  # of Base64 in one request; what comes later has no size
+_DATA: Final = b"data:image"  # JSON may write the slash as an escape
+_URL: Final = "data:image/"
 _MARK: Final = ";base64,"
-_PART: Final = frozenset(("type", "image_url"))
-_INSIDE: Final = frozenset(("url", "detail"))
-_LEFT: Final = TEXT_MEMBERS | {"response_format", "audio"}
+_PART: Final = frozenset(("type", "image_url", "cache_control"))
+_INSIDE: Final = frozenset(("url", "detail", "format"))
+_PLAIN: Final = TEXT_MEMBERS | {"response_format", "audio"}
+# How others name what changes the tokens of a picture (`vl_high_resolution_images`, `min_pixels`,
+# `mm_processor_kwargs`, `max_dynamic_patch`, `size`, ...); a name may be written in escapes.
+_CUTS: Final = re.compile(
+    rb"imag|pict|pixel|resolution|visi|visual|media|multimodal|mm_|detail|tile|crop|patch|slice"
+    rb"|resi[zs]e|size|edge|scale|processor|preproc|vl_|_res|quality|frame|\\\\u00",
+    re.IGNORECASE,
+)
+
+
+class _FoundPicture(NamedTuple):
+    """A picture's Base64; `told`: whether its part says nothing else that a vendor reads."""
+
+    data: str
+    detail: str
+    told: bool
+
+
+class _MeasuredPictures(NamedTuple):
+    sizes: tuple[PictureSize, ...]
+    unread: int
+    data_bytes: int  # in the conversation
 
 
 async def measure_pictures(request: InferenceRequest) -> InferenceRequest:
-    """Return the request with the sizes of its pictures, where they are known."""
-    if not request.media_parts or not request.members.keys() <= _LEFT:
-        return request
+    """Return the request with the bytes of its pictures, and with their sizes where known."""
     messages = request.members.get("messages")
-    if messages is None or _DATA not in bytes(messages):
+    if not request.media_parts or messages is None or _DATA not in bytes(messages):
         return request
-    found = await asyncio.to_thread(_measure, bytes(messages))
-    if not found or len(found) > request.media_parts:
+    counts = not _changes_pictures(request.members)
+    measured = await asyncio.to_thread(_measure, bytes(messages), counts=counts)
+    found = len(measured.sizes) + measured.unread
+    if not 0 < found <= request.media_parts:
         return request
     return replace(
         request,
-        pictures=tuple(size for size, _ in found),
-        picture_bytes=sum(length for _, length in found),
+        pictures=measured.sizes,
+        picture_bytes=measured.data_bytes,
+        unread_pictures=measured.unread,
     )
 
 
-def _measure(messages: bytes) -> list[tuple[PictureSize, int]]:
-    """Each picture's size, and the bytes of its data in the conversation."""
+def _changes_pictures(members: Members) -> bool:
+    """Whether a vendor's member speaks of how pictures are cut."""
+    return any(
+        name not in _PLAIN
+        and (_CUTS.search(name.encode()) or _CUTS.search(bytes(members[name]))) is not None
+        for name in members
+    )
+
+
+def _measure(messages: bytes, *, counts: bool) -> _MeasuredPictures:
+    """`counts`: whether sizes do."""
     try:
         decoded = json.loads(messages, object_pairs_hook=once)
     except (ValueError, RecursionError):
-        return []
-    found = []
-    for data, detail in _picture_data(decoded):
-        try:
-            pixels = read_pixels(binascii.a2b_base64(data, strict_mode=True))
-        except ValueError:  # its target says what is wrong with it
-            continue
-        if pixels is not None:
-            found.append((PictureSize(pixels.width, pixels.height, detail), len(data)))
-    return found
+        return _MeasuredPictures((), 0, 0)
+    escaped = b"\\/" in messages and messages.count(b"/") == messages.count(b"\\/")
+    sizes, unread, data_bytes, steps = [], 0, 0, StepLimit()
+    for picture in _picture_data(decoded):
+        data_bytes += len(picture.data) + (picture.data.count("/") if escaped else 0)
+        size = None
+        if counts and picture.told and data_bytes <= MEASURED_BYTES:
+            size = _size_of(picture, steps)
+        if size is None:
+            unread += 1
+        else:
+            sizes.append(size)
+    return _MeasuredPictures(tuple(sizes), unread, data_bytes)
 
 
-def _picture_data(messages: Any) -> Iterator[tuple[str, str]]:
-    """The Base64 of each part that can be read in one way, with the detail that it asks for."""
+def _size_of(found: _FoundPicture, steps: StepLimit) -> PictureSize | None:
+    """The size that every decoder of Base64 and of pictures finds; None where there is no such."""
+    if len(found.data) % 4 or found.data.endswith("==="):
+        return None
+    try:
+        first, *behind = read_sizes(binascii.a2b_base64(found.data, strict_mode=True), steps)
+    except ValueError:  # also without a size; what is wrong with it says its target
+        return None
+    return PictureSize(first.width, first.height, found.detail, tuple(behind))
+
+
+def _picture_data(messages: Any) -> Iterator[_FoundPicture]:
     for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, dict) else None
         for part in content if isinstance(content, list) else ():
-            if not isinstance(part, dict) or part.keys() != _PART or part["type"] != "image_url":
+            if not isinstance(part, dict) or part.get("type") != "image_url":
                 continue
-            given = part["image_url"]
+            given = part.get("image_url")
             if isinstance(given, str):
                 given = {"url": given}
-            if not isinstance(given, dict) or not given.keys() <= _INSIDE:
+            if not isinstance(given, dict):
                 continue
             url, detail = given.get("url"), given.get("detail")
-            if not isinstance(url, str) or not url.isascii() or not url.startswith("data:image/"):
+            if not isinstance(url, str) or not url.isascii() or not url.startswith(_URL):
                 continue
             _, mark, data = url.partition(_MARK)
-            if mark and len(data) % 4 == 0 and not data.endswith("==="):  # as all decoders read it
-                yield data, detail if isinstance(detail, str) else ""
+            if mark and data:
+                told = part.keys() <= _PART and given.keys() <= _INSIDE
+                yield _FoundPicture(data, detail if isinstance(detail, str) else "", told)

@@ -43,7 +43,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
     sound_tokens_bound: int = 0
     pictures: tuple[PictureSize, ...] = ()  # of known size, among `media_parts`
-    picture_bytes: int = 0  # of `prompt_bytes`: their data
+    picture_bytes: int = 0  # of `prompt_bytes`: data of pictures, of known size or not
+    unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -8,8 +8,14 @@ of the request, never left at zero.
 from msgspec.structs import replace
 
 from backends.errors import ServerError
-from gateway.kinds.billable_units import BYTES_PER_TOKEN
+from gateway.http.body import Members
+from gateway.kinds.billable_units import (
+    AUDIO_MS_PER_TOKEN_MOST,
+    BYTES_PER_TOKEN,
+    LONGEST_TOKEN_BYTES,
+)
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.prompt_bytes import least_prompt_bytes
 from gateway.kinds.spec import KindUnits, RequestKindSpec
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
@@ -26,18 +32,26 @@ def usage_of(
     price: Price | None,
     outcome: AttemptOutcome,
     *,
-    own: bool,
+    sent: Members | None,
 ) -> tuple[TokenCounts, Basis, bool]:
     """The attempt's use at its end, in every unit that its price lists; own engines have none.
 
+    `sent`: the members of the request, `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
     given up, the most that it can be. The last says whether the target's figures are disputed:
     no target can have meant them.
     """
     counted, said = _counted(spec, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
-    disputed = counted is None and bool(outcome.usage)
-    if counted is not None and not own and _is_too_short(counted, units, request):
-        counted, disputed = None, True
+    own, disputed = sent is None, counted is None and bool(outcome.usage)
+    if counted is not None and sent is not None:
+        if outcome.is_given_up and not outcome.usage_final:
+            counted = None  # of the beginning: what was made of the rest is not told
+        elif (
+            _is_too_short(counted, units, request)
+            or _is_too_low(counted, units, request, outcome.said_bytes)
+            or LONGEST_TOKEN_BYTES * counted.prompt < _least_bytes(counted, sent)
+        ):
+            counted, disputed = None, True
     if counted is not None:
         whole = complete_counts(counted, price, units.estimate(request, said))
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
@@ -56,6 +70,28 @@ def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingReques
     """Whether a sound whose length is known is counted as less than half of it; zero says none."""
     heard_ms = units.estimate(request, 0).audio_ms if units.exact(request) else 0
     return 0 < counted.audio_ms * TOO_SHORT < heard_ms
+
+
+def _is_too_low(
+    counted: TokenCounts, units: KindUnits, request: RoutingRequest, said_bytes: int
+) -> bool:
+    """Whether tokens are fewer than a sound of this length has, or than the text that came."""
+    heard_ms, prompt = units.estimate(request, 0).audio_ms, counted.whole_prompt
+    if counted.audio_ms or not prompt or not heard_ms:
+        return False  # no sound, or one that is counted by its length
+    if units.exact(request) and prompt * AUDIO_MS_PER_TOKEN_MOST < heard_ms:
+        return True
+    return said_bytes > LONGEST_TOKEN_BYTES * counted.output
+
+
+def _least_bytes(counted: TokenCounts, sent: Members) -> int:
+    """Bytes that a target read at least, which counts tokens of texts; 0 where it may read less.
+
+    Of a document that is an object it may read one member alone.
+    """
+    if counted.searches or any(b"{" in memoryview(value).tobytes() for value in sent.values()):
+        return 0
+    return least_prompt_bytes(sent)
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:

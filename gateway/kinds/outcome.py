@@ -6,10 +6,12 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
+from backends.errors import HeadTimeout, IdleTimeout
 from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
 CLIENT_LEFT = 499  # the status that proxies log for a client that closed its connection
+_SILENCES = frozenset({HeadTimeout.kind, IdleTimeout.kind})
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True):
@@ -46,6 +48,11 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         ours = self.status in ("client_gone", "timeout")
         return ours and self.error is None and not self.read_on
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the target said nothing for so long that we gave the attempt up."""
+        return self.error in _SILENCES
+
     def without_client(self) -> Self:
         """Return the same of an answer that came to its end after its client had left."""
         return replace(self, status="client_gone", http_status=CLIENT_LEFT, read_on=True)
@@ -63,12 +70,19 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         error: str | None = None,
         billable: bool = True,
     ) -> Self:
-        """An attempt that did not finish: the usage that its relay saw last."""
+        """An attempt that did not finish: the usage that its relay saw last.
+
+        Of an answer that we gave up before its end that is no last figure: a target that counts
+        first, and then thinks unseen, has told of nothing that it made since.
+        """
+        final = relay is not None and relay.usage_final
+        if relay is not None and (error is None or error in _SILENCES):
+            final = final and relay.is_ended
         return cls(
             status,
             http_status,
             usage=None if relay is None else relay.usage,
-            usage_final=relay is not None and relay.usage_final,
+            usage_final=final,
             error=error,
             billable=billable,
             tier=None if relay is None else relay.tier,

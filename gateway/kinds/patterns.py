@@ -7,15 +7,18 @@ a million in seventeen characters. Patterns stand behind some names, are names t
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-_TEXT = rb'"(?:[^"\\]|\\.)*+"'
-_VALUE = re.compile(rb'"(?:pattern|regex|whitespace_pattern)"\s*+:\s*+(' + _TEXT + rb")")
-_GRAMMAR = re.compile(rb'"grammar"\s*+:\s*+(' + _TEXT + rb")")
-_TEXTS = re.compile(rb"(" + _TEXT + rb")\s*+(:?)")
+# Text that nobody closes goes on to the end: a search that fails there would begin again at each
+# of its quotes, and take a time that grows with the square.
+TEXT: Final = rb'"(?:[^"\\]|\\(?s:.))*+(?:"|\\?\Z)'
+_VALUE = re.compile(rb'"(?:pattern|regex|whitespace_pattern)"\s*+:\s*+(' + TEXT + rb")")
+_GRAMMAR = re.compile(rb'"grammar"\s*+:\s*+(' + TEXT + rb")")
+_TEXTS = re.compile(rb"(" + TEXT + rb")\s*+(:?)")
 _NAMES_ARE_PATTERNS = b'"patternProperties"'
-_WITHIN = re.compile(rb'"(?:json|structural_tag|json_schema|schema)"\s*+:\s*+(' + _TEXT + rb")")
+_WITHIN = re.compile(rb'"(?:json|structural_tag|json_schema|schema)"\s*+:\s*+(' + TEXT + rb")")
 _MARK = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+\]?|[()?*+]"
     r"|\{\s*+(\d*+)\s*+,?\s*+(\d*+)\s*+\}|[^\\\[()?*+{\s]++",
@@ -23,7 +26,7 @@ _MARK = re.compile(
 )
 _REPEAT = re.compile(r"\{\s*+(\d*+)\s*+,?\s*+(\d*+)\s*+\}")
 _GROUP = re.compile(r"[)}][?*+]*+\s*+\{")
-_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*+("?)')
 _DIGITS, _NO_END = 9, 10**9  # of a number that anybody means; what a longer one counts as
 
 
@@ -40,8 +43,8 @@ def grammars(text: bytes) -> Iterator[str]:
 
 
 def strip_quoted(grammar: str) -> str:
-    """What stands in quotes there means itself."""
-    return _QUOTED.sub("q", grammar)
+    """What stands in quotes there means itself; what nobody closes stays."""
+    return _QUOTED.sub(lambda quoted: "q" if quoted[1] else quoted[0], grammar)
 
 
 def nested_schemas(text: bytes) -> Iterator[bytes]:

@@ -1,16 +1,21 @@
-"""The size of a picture in pixels, as whoever decodes the file finds it.
+"""The sizes of a picture in pixels, as whoever decodes the file may find them.
 
-A target charges for what it decodes, so a size counts only where a file can be read in one way: its
-blocks follow each other from the first byte to the last, and state one size. PNG, JPEG and WebP
-decoders make as many pixels as the one header says, whatever the data hold. Anything else (two
-headers, a size that comes later, a second picture behind the first, another format) has no size
-here and is held at the most.
+A target charges for what it decodes, so a size counts only where a file's blocks follow each other
+and state one. PNG, JPEG and WebP decoders make as many pixels as the one header says, whatever the
+data hold. Behind a picture may stand what cameras leave there (a preview, a film, marks of their
+own): pictures among it count as well, for a decoder may take either. Anything else (two headers, a
+size that comes later, another format) has no size here and is held at the most.
+
+The bytes are a client's: each is looked at once or twice, and the blocks of all pictures of a
+request have a limit (`StepLimit`), past which no size is known.
 """
 
 import re
 from typing import Final, NamedTuple
 
 PIXELS_LIMIT: Final = 2**28  # decoders refuse what is larger (Pillow: 179 million pixels)
+STEPS: Final = 65_536  # blocks of all pictures: a GIF of 16 MB has as many
+PICTURES: Final = 8  # in one file: phones leave a preview or two behind
 
 
 class Pixels(NamedTuple):
@@ -20,38 +25,77 @@ class Pixels(NamedTuple):
     height: int
 
 
-# From a scan's data on, a marker is what is neither a stuffed byte, a restart nor a fill byte.
-_MARKER: Final = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
+class StepLimit:
+    """How many blocks of pictures may still be walked; `searched` counts the bytes between."""
+
+    __slots__ = ("left", "searched")
+
+    def __init__(self, steps: int = STEPS) -> None:
+        self.left, self.searched = steps, 0
+
+    def take(self) -> None:
+        """Raises `IndexError` where too much was read already."""
+        self.left -= 1
+        if self.left < 0:
+            raise IndexError
+
+
+# From a scan's data on, a marker is what is neither a stuffed byte, a restart nor a fill byte. A
+# fill byte begins no match and nothing repeats: each place is looked at once.
+_MARKER: Final = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")
 _FRAMES: Final = frozenset((*range(0xC0, 0xD0),)) - {0xC4, 0xC8, 0xCC}
 _EOI, _SOS = 0xD9, 0xDA
-# A second start, a height that comes later, what has no length, and fill, which nobody needs.
-_FORBIDDEN: Final = frozenset((*range(0xC0), *range(0xD0, 0xD9), 0xDC, 0xFF))
+# A second start, a height that comes later or is expanded, what has no length, and fill.
+_FORBIDDEN: Final = frozenset((*range(0xC0), *range(0xD0, 0xD9), 0xDC, 0xDE, 0xDF, 0xFF))
+_JPEG: Final = b"\xff\xd8\xff"
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_OTHERS: Final = (_PNG, b"GIF87a", b"GIF89a", b"WEBP")
 
 
-def read_pixels(data: bytes) -> Pixels | None:
-    """Return the size that every decoder finds, None where there may be two or none."""
+class _Picture(NamedTuple):
+    pixels: Pixels
+    end: int  # of the file's own blocks
+
+
+def read_sizes(data: bytes, steps: StepLimit) -> tuple[Pixels, ...]:
+    """Return the size of each picture that a decoder may take, nothing where one is unknown."""
     try:
-        if data.startswith(b"\x89PNG\r\n\x1a\n"):
-            found = _png(data)
-        elif data.startswith(b"\xff\xd8\xff"):
-            found = _jpeg(data)
-        elif data.startswith((b"GIF87a", b"GIF89a")):
-            found = _gif(data)
-        elif data.startswith(b"RIFF") and data[8:12] == b"WEBP":
-            found = _webp(data)
-        else:
-            found = None
-    except IndexError:  # it ends within a block
-        return None
-    if found is None or min(found) < 1 or found.width * found.height > PIXELS_LIMIT:
-        return None
-    return found
+        first = _read_picture(data, 0, steps)
+        if first is None:
+            return ()
+        sizes, place = [first.pixels], first.end
+        if any(data.find(sign, place) >= 0 for sign in _OTHERS):
+            return ()
+        while (place := data.find(_JPEG, place)) >= 0:
+            behind = _read_picture(data, place, steps)
+            if behind is None or len(sizes) == PICTURES:
+                return ()
+            sizes.append(behind.pixels)
+            place = behind.end
+    except IndexError:  # it ends within a block, or has too many
+        return ()
+    if any(min(size) < 1 or size.width * size.height > PIXELS_LIMIT for size in sizes):
+        return ()
+    return tuple(dict.fromkeys(sizes))
 
 
-def _png(data: bytes) -> Pixels | None:
+def _read_picture(data: bytes, place: int, steps: StepLimit) -> _Picture | None:
+    if data.startswith(_JPEG, place):
+        return _jpeg(data, place + 2, steps)
+    if data.startswith(_PNG):
+        return _png(data, steps)
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return _gif(data, steps)
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return _webp(data, steps)
+    return None
+
+
+def _png(data: bytes, steps: StepLimit) -> _Picture | None:
     """Chunks up to `IEND`, with one head, which is first. A moving one (`acTL`) has more."""
     place, pixels, has_data = 8, None, False
     while place < len(data):
+        steps.take()
         length, name = _big(data, place, 4), data[place + 4 : place + 8]
         end = place + 12 + length
         if end > len(data) or (pixels is None) != (name == b"IHDR") or name == b"acTL":
@@ -62,21 +106,25 @@ def _png(data: bytes) -> Pixels | None:
             pixels = Pixels(_big(data, place + 8, 4), _big(data, place + 12, 4))
         has_data = has_data or name == b"IDAT"
         if name == b"IEND":
-            return pixels if has_data and end == len(data) else None
+            return _Picture(pixels, end) if has_data and pixels else None
         place = end
     return None
 
 
-def _jpeg(data: bytes) -> Pixels | None:
+def _jpeg(data: bytes, place: int, steps: StepLimit) -> _Picture | None:
     """Segments and scans up to the end of the image, with one frame and no later height."""
-    place, pixels = 2, None
+    pixels = None
     while True:
+        steps.take()
         marker = data[place + 1]
         if data[place] != 0xFF or marker in _FORBIDDEN:
             return None
         if marker == _EOI:
-            return pixels if place + 2 == len(data) else None
-        end = place + 2 + _big(data, place + 2, 2)
+            return None if pixels is None else _Picture(pixels, place + 2)
+        length = _big(data, place + 2, 2)
+        if length < 2:
+            return None
+        end = place + 2 + length
         if marker in _FRAMES:
             if pixels is not None:
                 return None
@@ -87,9 +135,10 @@ def _jpeg(data: bytes) -> Pixels | None:
             if following is None or pixels is None:
                 return None
             place = following.start(1) - 1
+            steps.searched += place - end
 
 
-def _gif(data: bytes) -> Pixels | None:
+def _gif(data: bytes, steps: StepLimit) -> _Picture | None:
     """Blocks up to the trailer, with one frame inside the screen: some read the frame alone."""
     screen = Pixels(_little(data, 6, 2), _little(data, 8, 2))
     place, frames = 13 + _colours(data[10]), 0
@@ -106,24 +155,28 @@ def _gif(data: bytes) -> Pixels | None:
         else:
             return None
         while data[place]:
+            steps.take()
             place += 1 + data[place]
+        steps.take()
         place += 1
-    return screen if frames == 1 and place + 1 == len(data) else None
+    return _Picture(screen, place + 1) if frames == 1 else None
 
 
 def _colours(flags: int) -> int:
     return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def _webp(data: bytes) -> Pixels | None:
+def _webp(data: bytes, steps: StepLimit) -> _Picture | None:
     """Chunks up to the stated end, with one picture; a canvas that is stated is of its size."""
-    if 8 + _little(data, 4, 4) != len(data):
+    whole = 8 + _little(data, 4, 4)
+    if whole > len(data):
         return None
     place, canvas, pictures = 12, None, []
-    while place < len(data):
+    while place < whole:
+        steps.take()
         name, length = data[place : place + 4], _little(data, place + 4, 4)
         body, place = place + 8, place + 8 + length + length % 2
-        if place > len(data):
+        if place > whole:
             return None
         if name == b"VP8X":
             if canvas is not None:
@@ -139,7 +192,7 @@ def _webp(data: bytes) -> Pixels | None:
             return None
     if len(pictures) != 1 or (canvas is not None and canvas != pictures[0]):
         return None
-    return pictures[0]
+    return _Picture(pictures[0], whole)
 
 
 def _big(data: bytes, place: int, count: int) -> int:

@@ -1,14 +1,25 @@
 """What is known of a prompt's parts beside text, so that each target's bound can be found."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_LARGE_TOKENS: Final = 1_600  # of what a vendor scales down
 
 
 class PictureSize(NamedTuple):
-    """A picture of a prompt in pixels, with the detail that its request asks for ("": none)."""
+    """A picture of a prompt in pixels, with the detail that its request asks for ("": none).
+
+    `behind`: sizes of pictures in the same file, which a target may take in its place.
+    """
 
     width: int
     height: int
     detail: str = ""
+    behind: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def sizes(self) -> tuple[tuple[int, int], ...]:
+        """Width and height of each picture that a target may take."""
+        return ((self.width, self.height), *self.behind)
 
 
 class PromptMedia(NamedTuple):
@@ -16,7 +27,7 @@ class PromptMedia(NamedTuple):
 
     `predicted`: tokens of the answer's forecast (`prediction`): those that are rejected are charged
     as output of each choice, beside what is said.
-    `text_bound`: tokens of the prompt at most, without the data of `pictures`; `stated`: tokens
+    `text_bound`: tokens of the prompt at most, without the data of pictures; `stated`: tokens
     that the configuration states for a picture.
     """
 
@@ -28,6 +39,13 @@ class PromptMedia(NamedTuple):
     predicted: int = 0
 
 
-def likely_tokens(pictures: tuple[PictureSize, ...], stated: int) -> int:
-    """Return an estimate where no target is looked at: by the area, as most vendors count."""
-    return sum(min(85 + size.width * size.height // 750, 1_600, stated) for size in pictures)
+def likely_tokens(pictures: tuple[PictureSize, ...], unread: int, stated: int) -> int:
+    """Return an estimate where no target is looked at: by the area, as most vendors count.
+
+    `unread`: pictures of unknown size, which are most times large.
+    """
+    most = min(_LARGE_TOKENS, stated)
+    return unread * most + sum(
+        min(85 + max(width * height for width, height in size.sizes) // 750, most)
+        for size in pictures
+    )

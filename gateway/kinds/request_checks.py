@@ -5,6 +5,7 @@ goes through such a list, or tries such a pattern, for each token of each answer
 that it serves wait.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
-from gateway.kinds.prompt_parts import NamePattern
+from gateway.kinds.prompt_parts import NamePattern, once
 from gateway.kinds.request_size import SHAPES
 
 STOPS = 64  # texts; OpenAI takes 4, as vLLM does by default
@@ -70,13 +71,19 @@ REFUSED: Final[Mapping[str, str]] = {
 _DETECTION, _STOP = "repetition_detection", "stop"
 _LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP))
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
+# What comes by itself: one answer, and the usual service at the usual place.
+_ONE = (*_CHOICES, "n", "best_of")
+_USUAL: Final = frozenset(("standard", "default", "global"))
+# A schema's own names, of members of an answer, are no words to a target.
+_SCHEMAS: Final = frozenset(("properties", "patternProperties", "$defs", "definitions"))
 
 
 # Judged elsewhere: shapes of answers, and what is a text of the prompt.
 _NOT_OPENED = TEXT_MEMBERS | {
     *SHAPES, "prediction", "audio", "web_search_options", "search_parameters",
 }  # fmt: skip
-_INSIDE = NamePattern('"', (*_LIMITS, *_CHOICES, *_KEPT_INSIDE), behind=r"\s*+:\s*+(?!null)")
+_NESTED: Final = frozenset((*_LIMITS, *_CHOICES, *_KEPT_INSIDE))
+_INSIDE = NamePattern('"', tuple(sorted(_NESTED)), behind=r"\s*+:\s*+(?!null)")
 
 
 class _Detection(msgspec.Struct):
@@ -90,7 +97,7 @@ def check(members: Members) -> None:
     for name in _LOOKED_AT.intersection(members):
         if name == _STOP:
             _check_stop(members)
-        elif bytes(members[name]) in _NOTHING:
+        elif bytes(members[name]) in _NOTHING or _is_usual(members, name):
             continue
         elif name in REFUSED:
             raise refused_member(name)
@@ -109,11 +116,45 @@ def refuse_nested(members: Members) -> None:
         if name in _NOT_OPENED:
             continue
         text = bytes(members[name])
-        if text[:1] in b"{[" and _INSIDE.count(text):
+        if text[:1] in b"{[" and _INSIDE.count(text) and _holds_limit(text):
             words = (
                 "it holds a limit or choices of its own. Send `max_tokens`, `n` or `modalities`."
             )
             raise RequestError("unsupported", f"`{name}` is not taken: {words}", param=name)
+
+
+def _holds_limit(text: bytes) -> bool:
+    """Whether one of `_NESTED` stands there with a value that asks for something.
+
+    Names of a schema's properties do not count, nor what is said of them.
+    """
+    try:
+        opened = [json.loads(text, object_pairs_hook=once)]
+    except (ValueError, RecursionError):  # a name that is there twice: which counts is unknown
+        return True
+    while opened:
+        value = opened.pop()
+        if isinstance(value, list):
+            opened += value
+        elif isinstance(value, dict):
+            for name, inner in value.items():
+                usual = inner is None or inner == ["text"] or (name in _ONE and inner == 1)
+                if name in _NESTED and not usual:
+                    return True
+                if not (name in _SCHEMAS and isinstance(inner, dict)):
+                    opened.append(inner)
+    return False
+
+
+def _is_usual(members: Members, name: str) -> bool:
+    """Whether it asks for what comes by itself."""
+    if name in _CHOICES:
+        return bytes(members[name]) == b"1"
+    if name not in _SERVICES:
+        return False
+    asked: Any = decode_member(members, name, Any)
+    said = asked.values() if isinstance(asked, dict) else (asked,)  # Bedrock's are objects
+    return all(word is None or (isinstance(word, str) and word in _USUAL) for word in said)
 
 
 def refused_member(name: str) -> RequestError:

@@ -13,6 +13,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.patterns import (
+    TEXT,
     count_repeats,
     decode_text,
     grammars,
@@ -43,8 +44,7 @@ _PATTERNS = frozenset({"guided_regex", "guided_whitespace_pattern", "regex"})  #
 _GRAMMARS = frozenset({"guided_grammar", "ebnf", "grammar"})
 _ALTERNATIVES = ("top_logprobs", "logprobs")
 _LOOKED_AT = frozenset((*SHAPES, *_ALTERNATIVES))
-_TEXT = rb'"(?:[^"\\]|\\.)*+"'
-_OPENS = re.compile(_TEXT + rb"|[{}\[\]]")
+_OPENS = re.compile(TEXT + rb"|[{}\[\]]")
 # A part's kind, or, as vLLM takes it without one, the member that has its medium.
 _KIND = re.compile(
     rb'"type"\s*+:\s*+"(?:image_url|input_image|image|video_url|audio_url|input_audio)"'

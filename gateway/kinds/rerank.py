@@ -15,6 +15,7 @@ from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
+from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
@@ -32,6 +33,8 @@ DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (
 # several of them (its pricing page, 2026-11). A query takes at most half of that.
 SEARCH_DOCUMENTS = 100
 CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
+_TAKEN: Final = frozenset({"model", "query", "documents"})
+_TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
 def read_reranking(body: IncomingBody) -> InferenceRequest:
@@ -64,13 +67,23 @@ def read_reranking(body: IncomingBody) -> InferenceRequest:
         n=1,
         max_tokens=0,
         # The quotes and commas of each are more than the marks that a model sets between both.
-        prompt_bytes=(len(query) + 3) * len(documents) + sum(sizes),
+        prompt_bytes=(len(query) + 3 + _bytes_beside(members)) * len(documents) + sum(sizes),
         features=features,
         session=body.session,
         members=members,
         extent=_extent_of(len(query), sizes),
         media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
     )
+
+
+def _bytes_beside(members: Members) -> int:
+    """Bytes of a vendor's members that a model may read with each document, as an instruction."""
+    texts = {
+        name: value
+        for name, value in members.items()
+        if name not in _TAKEN and bytes(memoryview(value)[:1]) in _TEXTS
+    }
+    return prompt_bytes(texts)
 
 
 def _query(members: Members) -> bytes:

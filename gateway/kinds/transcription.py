@@ -34,6 +34,16 @@ from router.types import RoutingRequest
 # Speech is some four tokens a second; Whisper writes at most 448 in half a minute.
 SPOKEN_TOKENS_PER_S = 20
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
+# Sound by another name than `file`, which a target may write down in its place: Groq's, Mistral's
+# and others'.
+_ELSEWHERE = frozenset((
+    "audio", "audio_base64", "audio_file", "audio_url", "file_id", "file_ids", "file_uri",
+    "file_url", "files", "input_audio", "media_url", "uri", "url",
+))  # fmt: skip
+_NEVER_READ = frozenset((
+    FILE, "include[]", "language", "model", "response_format", "stream", "temperature",
+    "timestamp_granularities[]", "stream_include_usage", "stream_continuous_usage_stats",
+))  # fmt: skip
 _SWITCHED = ("stream_include_usage", "stream_continuous_usage_stats")
 
 
@@ -53,6 +63,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         _flag(form, name)
     if _flag(form, "use_beam_search"):
         raise request_checks.refused_member("use_beam_search")
+    _refuse_other_sounds(form)
     lasts = duration_of(len(sound), None)
     return InferenceRequest(
         kind=RequestKind.TRANSCRIPTION,
@@ -64,7 +75,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         prompts=1,
         n=1,
         max_tokens=_most_tokens(lasts),
-        prompt_bytes=len((form.field("prompt") or "").encode()),
+        prompt_bytes=_text_bytes(form),
         features=NO_FEATURES,
         session=body.session,
         members={},
@@ -99,6 +110,26 @@ def _sound(form: FormRequest) -> bytes:
     if not sound:
         raise RequestError("bad_request", "`file` is empty.", param=FILE)
     return sound
+
+
+def _refuse_other_sounds(form: FormRequest) -> None:
+    """Raise for a sound beside the one whose length is held for."""
+    for name, group in form.parts.items():
+        plain = name.removesuffix("[]").casefold()
+        is_other = name != FILE and (plain == FILE or any(part.is_file for part in group))
+        if is_other or plain in _ELSEWHERE:
+            words = f"`{name}` is not taken: the sound is sent in `{FILE}`, once."
+            raise RequestError("unsupported", words, param=name)
+
+
+def _text_bytes(form: FormRequest) -> int:
+    """Bytes of the fields that a model may read, by whatever name: a prompt, hot words, voices."""
+    return sum(
+        part.end - part.start
+        for name, group in form.parts.items()
+        if name not in _NEVER_READ
+        for part in group
+    )
 
 
 def _flag(form: FormRequest, name: str) -> bool:

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from backends.chunks import printable_text
 from backends.errors import ServerError
 from gateway.kinds import KINDS
-from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
+from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN, LONGEST_TOKEN_BYTES
 from gateway.kinds.kind_usage import complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
-from gateway.request.hangups import unseen_output
+from gateway.request.hangups import thought_tokens, unseen_output
 from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
@@ -36,7 +36,6 @@ from gateway.request.reported_usage import (
     said_bytes_of,
 )
 from gateway.request.usage_checks import (
-    LONGEST_TOKEN_BYTES,
     fit_text,
     fit_tokens,
     least_of,
@@ -106,7 +105,8 @@ def charge(
     spec = KINDS[request.kind]
     if spec.units is not None:
         price = attempt.step.frozen.price
-        found = _BookedUsage(*usage_of(spec, spec.units, request, price, outcome, own=attempt.own))
+        sent = None if attempt.own else attempt.plan.asked.members
+        found = _BookedUsage(*usage_of(spec, spec.units, request, price, outcome, sent=sent))
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
@@ -114,7 +114,7 @@ def charge(
         found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
         bill = _of_api(attempt, outcome, found)
-        if found.basis == "bound" and outcome.is_given_up:
+        if found.basis == "bound" and (outcome.is_given_up or outcome.is_silent):
             return replace(bill, unseen=True)
         return bill
     tokens, basis, disputed, _, _ = found
@@ -189,11 +189,11 @@ def _api_tokens(
     output, most = _estimated_output(attempt, outcome, ratio), most_output_of(attempt)
     if unseen and found is not None:
         output = max(output, found.tokens.output)
-    if unseen and output + unseen >= most:
-        whole = TokenCounts(bounds_of(attempt).prompt, output=max(output, most))
-        return _BookedUsage(whole, "bound", disputed)
-    tokens = TokenCounts(input=request.prompt_tokens, output=output + int(unseen))
-    return _BookedUsage(tokens, "estimated", disputed)
+    bounded = bool(unseen) and output + unseen >= most
+    beyond = max(0, most - output) if bounded else int(unseen)
+    prompt = bounds_of(attempt).prompt if bounded else request.prompt_tokens
+    tokens = TokenCounts(prompt, output=output + beyond, reasoning=thought_tokens(attempt, beyond))
+    return _BookedUsage(tokens, "bound" if bounded else "estimated", disputed)
 
 
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:

@@ -3,6 +3,7 @@
 Decided by the provider's term `on_disconnect`. A provider that goes on, or may, can make all that
 the hold covers. One that stops can have thought unseen until then, if its model thinks: at most as
 fast as it was ever seen to make tokens, with a margin, for the time that passed.
+A target that is silent until we give it up has failed, unless its model thinks in silence.
 """
 
 import math
@@ -46,14 +47,17 @@ def unseen_output(
     attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput, now_s: float
 ) -> float:
     """Return the output tokens that may have been made and not told, at most the hold's."""
-    if not outcome.is_given_up or outcome.usage_final:
+    if outcome.usage_final or not (outcome.is_given_up or outcome.is_silent):
+        return NOTHING
+    thinks, streamed = can_think(attempt, known), attempt.plan.asked.stream
+    if outcome.is_silent and streamed and not thinks:
         return NOTHING
     target = attempt.step.frozen.target
     return unseen_tokens(
         UnseenTerms(
             stops=not target.goes_on,
-            streamed=attempt.plan.asked.stream,
-            thinks=can_think(attempt, known),
+            streamed=streamed,
+            thinks=thinks,
             tokens_per_s=known.tokens_per_s(target.name),
             elapsed_s=now_s - attempt.dispatched_s,
         )
@@ -75,3 +79,12 @@ def can_think(attempt: Attempt, known: TargetOutput) -> bool:
 def lists_reasoning(price: Price | None) -> bool:
     """Whether the price has a rate of its own for reasoning."""
     return price is not None and not is_unlisted(price.terms.rates, "reasoning")
+
+
+def thought_tokens(attempt: Attempt, unseen: int) -> int:
+    """Return how much of unseen output is booked as thoughts: all of it where these cost more."""
+    price = attempt.step.frozen.price
+    if price is None:
+        return 0
+    rates = [price.terms.rates, *(schedule.rates for schedule in price.terms.schedules)]
+    return unseen if any(rate.reasoning > rate.output for rate in rates) else 0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gateway.fleet.prompt_bound import most_read
 from gateway.kinds import KINDS
 from gateway.request.attempt import Attempt
 from gateway.request.reported_usage import bounds_of, reads_elsewhere
@@ -24,12 +25,14 @@ class ClaimTerms(NamedTuple):
     """Bounds of a claim. `held` is what the attempt was held for, which is plausible always.
 
     `limits` are None where nobody states them: then the longest answer is what no model exceeds.
-    `reads_elsewhere`: the target may read more than it was sent, as a search's results.
+    `reads_elsewhere`: the target may read more than it was sent, as a search's results. `contexts`:
+    how many contexts all prompts can fill, None where each text of a list may fill one.
     """
 
     held: UsageBounds
     limits: ModelLimits | None
     reads_elsewhere: bool
+    contexts: int | None = 1
 
 
 def plausible_tokens(claim: TokenCounts, terms: ClaimTerms, searches_limit: int) -> TokenCounts:
@@ -42,9 +45,10 @@ def plausible_tokens(claim: TokenCounts, terms: ClaimTerms, searches_limit: int)
     if limits is not None:
         output, context = limits
     prompt = context if terms.reads_elsewhere else held.prompt + TEMPLATE_TOKENS
+    if terms.contexts is not None:
+        prompt = min(prompt, context * terms.contexts)
     most = held._replace(
-        output=max(held.output, output * held.choices),
-        prompt=max(held.prompt, min(prompt, context)),
+        output=max(held.output, output * held.choices), prompt=max(held.prompt, prompt)
     )
     searches = min(claim.searches, searches_limit or SEARCHES_UNSTATED)
     return replace(fit_tokens(claim, most), searches=searches)
@@ -70,7 +74,8 @@ def plausible_of(
         return None
     units = KINDS[request.kind].units
     if units is None:
-        terms = ClaimTerms(bounds_of(attempt), frozen.limits, reads_elsewhere(attempt, told))
+        elsewhere = reads_elsewhere(attempt, told)
+        terms = ClaimTerms(bounds_of(attempt), frozen.limits, elsewhere, most_read(request, 1))
         told = plausible_tokens(told, terms, frozen.price.terms.searches_limit)
     else:
         told = least_of(told, units.most(request))

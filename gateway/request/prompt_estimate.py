@@ -16,14 +16,14 @@ def estimate_prompt(
 
     `stated`: the most tokens of a picture, by the configuration.
     """
-    estimate, bound = ratio.estimate(key, asked.prompt_bytes)
+    # The data of pictures are no text, whatever is known of their size.
+    estimate, bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
     # An address has hardly any bytes, nor has a plain picture.
     bound += asked.media_parts * stated + asked.sound_tokens_bound
     if asked.files:
         bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
-    if asked.pictures:  # their data are no text
-        estimate = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)[0]
-        estimate += likely_tokens(asked.pictures, stated)
+    if asked.picture_bytes:
+        estimate += likely_tokens(asked.pictures, asked.unread_pictures, stated)
     estimate += asked.sound_tokens
     if asked.extent is None:
         return estimate, bound

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from backends.text_length import answer_content_bytes, has_pictures
 from gateway.fleet.candidates import output_bound
 from gateway.kinds import KINDS
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_bytes import least_prompt_bytes
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.usage_checks import (
-    LONGEST_TOKEN_BYTES,
     UsageBounds,
     is_impossible,
     is_too_high,

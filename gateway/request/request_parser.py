@@ -5,12 +5,21 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.text_members import stream_options
 
 _TRUE = encode_raw(True)
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+def _drop_nulls(members: Members) -> bool:
+    """Whether a limit is there. One that says `null` is none, and its name may be unknown."""
+    for name in _LIMITS:
+        if name in members and bytes(members[name]) == b"null":
+            del members[name]
+    return not members.keys().isdisjoint(_LIMITS)
 
 
 def _name_limit(members: Members) -> None:
     """By the one name that every engine reads: TensorRT-LLM does not know OpenAI's newer one."""
     given = members.pop("max_completion_tokens", None)
-    if given is not None and bytes(given) != b"null":
+    if given is not None:
         members["max_tokens"] = given
 
 
@@ -31,6 +40,7 @@ def body_for(
         return asked.form.body_for(upstream_model)
     members = dict(asked.members)
     members["model"] = encode_raw(upstream_model)
+    is_limited = _drop_nulls(members)
     if own:
         _name_limit(members)
     if asked.stream:
@@ -44,8 +54,9 @@ def body_for(
     if asked.translated is not None and "max_tokens" in members:
         members[cap_name] = members.pop("max_tokens")
     if max_tokens_cap is not None:
-        name = "max_completion_tokens" if "max_completion_tokens" in members else cap_name
-        members[name] = encode_raw(max_tokens_cap)
+        members[cap_name] = encode_raw(max_tokens_cap)
+    elif asked.max_tokens and not is_limited:
+        members["max_tokens"] = encode_raw(asked.max_tokens)  # of a kind that has a default
     if salt is not None:
         members["cache_salt"] = encode_raw(salt)
     return encode(members)

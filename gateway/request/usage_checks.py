@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import PROMPT_KINDS
 
-LONGEST_TOKEN_BYTES = 128  # a row of blanks, in OpenAI's vocabularies
 UNSEEN_TOKENS = 64  # of a choice: marks of turns, calls and ends, which are no text
 TEMPLATE_TOKENS = 2048  # what a target may put around a prompt
 CONTEXT_TOKENS = 10_000_000  # more than any model takes (2026-11)

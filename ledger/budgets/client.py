@@ -205,14 +205,13 @@ class BudgetClient:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 answer = await asked.answer
-        except TimeoutError as error:
-            self._undo(taken, bound_pusd)
-            raise BrokerUnavailable("the budget desk does not answer") from error
-        except BaseException:
-            # Cancelled: what was taken goes back; a loan that arrived meanwhile goes back too.
+        except BaseException as error:
+            # In vain: what was taken goes back, and a loan that arrived in the same turn, too.
             self._undo(taken, bound_pusd)
             if asked.answer.done() and not asked.answer.cancelled():
                 self._undo_loan(asked)
+            if isinstance(error, TimeoutError):
+                raise BrokerUnavailable("the budget desk does not answer") from error
             raise
         if isinstance(answer, wire.Loan):
             return None

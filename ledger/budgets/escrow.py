@@ -80,9 +80,9 @@ def scope_order(scope: str) -> tuple[int, str]:
 
 
 def account_order(budget_id: str, window: int) -> tuple[int, str, int]:
-    """The one order in which windows are locked, of whichever budgets: no two wait for each other.
+    """Return the sort key of a window. All code locks windows in this order: no deadlocks.
 
-    Scopes that only a later release knows come last.
+    Windows go from the widest scope to the narrowest. Scopes of a later release come last.
     """
     kind = BY_PREFIX.get(budget_id.partition("@")[0].partition(":")[0])
     return (len(BY_PREFIX) if kind is None else kind.width), budget_id, window
@@ -169,20 +169,6 @@ def borrow(
     if lent is None:
         return None
     return lent, piece._replace(granted_pusd=piece.granted_pusd + loan)
-
-
-def return_grant(
-    pot: GrantPool, holder: str, piece: Slice, amount_pusd: int | None = None
-) -> tuple[GrantPool, Slice]:
-    """Return free money (all of it, or at most `amount_pusd`) from a slice to its pot."""
-    free = max(0, piece.free_pusd)
-    amount = free if amount_pusd is None else min(free, amount_pusd)
-    _not_negative(amount)
-    before = pot.granted.get(holder, 0)
-    if amount > before:
-        raise EscrowError(f"`{holder}` returns {amount} of a grant of {before}")
-    back = _with_grant(pot, holder, before - amount)
-    return back, piece._replace(granted_pusd=piece.granted_pusd - amount)
 
 
 def _with_grant(pot: GrantPool, holder: str, amount_pusd: int) -> GrantPool:

@@ -1,16 +1,15 @@
 """Posted invoices settle claims: together they say which part of each was billed.
 
-A bill names days and models, no attempts (`claim_matching` says how they are matched). All posted
-parts of all bills of a provider are matched anew with all of its claims each time: the result
-follows from what is posted, in whichever order, and a bill that corrects another one corrects its
-claims, too. The billed part of a settled claim goes on narrowing budgets as far as it is plausible.
-A claim that a bill may still come for stays open. What a person waived stays waived.
+A bill names days and models and no attempts (`billed_parts` says how they are matched). All posted
+parts of all bills of a provider are matched anew with all of its claims each time. So the result
+follows from what is posted, and a bill that corrects another one corrects its claims, too.
+The billed part of a settled claim goes on narrowing budgets as far as it is plausible.
+A claim that a bill may still come for stays open. A claim that a person waived stays waived.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 
-from sqlalchemy import Connection, and_, func, literal_column, or_, select
+from sqlalchemy import Connection, and_, case, func, literal_column, or_, select
 
 from ledger.budgets.open_claims import (
     BILLED,
@@ -21,24 +20,17 @@ from ledger.budgets.open_claims import (
     replace_resolutions,
     serialize_claims,
 )
-from ledger.invoices.billed_periods import BilledAmount, BilledPeriod, PostedBill, billed_periods
-from ledger.invoices.claim_matching import (
-    REACH_DAYS,
-    ClaimDemand,
-    ClaimMatch,
-    UnpostedBill,
-    match_claims,
-)
+from ledger.invoices.billed_parts import ClaimDemand
+from ledger.invoices.billed_periods import BilledPeriod, billed_periods
+from ledger.invoices.claim_matching import ClaimMatch, match_claims, reached_places
+from ledger.invoices.posted_bills import read_bills
 from ledger.invoices.reconcile import model_of
 from ledger.orm.books import AttemptRow, ClaimRow
-from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.orm.types import exact_sum
 from ledger.spans import DAY_US
 from ledger.writing.rows import LOST
 
 UNCERTAIN = ("estimated", "bound", "continuous")  # bases of a cost that a bill may undercut
-ADDS = "adds"  # `InvoiceRow.posted_as` of one that is owed beside others
-_EPOCH = date(1970, 1, 1)
 
 
 def reconcile_claims(connection: Connection, provider: str, resolution: Resolution) -> None:
@@ -104,52 +96,43 @@ def _matches(
         )
         for claim in claims
     ]
-    bills, unposted = _bills(connection, provider)
+    bills, unposted = read_bills(connection, provider)
     periods = billed_periods(bills)
-    sure = sure_costs(connection, provider, _reached(periods, demands))
-    return match_claims(periods, sure, demands, unposted)
+    spans = _join([periods[place] for place in reached_places(periods, demands)])
+    sure, uncertain = booked_by_day(connection, provider, spans)
+    return match_claims(periods, sure, demands, unposted, uncertain)
 
 
-def _reached(
-    periods: Sequence[BilledPeriod], demands: Sequence[ClaimDemand]
-) -> list[tuple[int, int]]:
-    """Return the stretches of days whose bookings matter: periods in reach of claims.
-
-    The periods beside them are read, too: bookings of an edge may be billed in the neighbour.
-    """
-    days = {
-        demand.day + ahead for demand in demands for ahead in range(-REACH_DAYS, REACH_DAYS + 1)
-    }
-    near = {place for place, period in enumerate(periods) if any(period.has(day) for day in days)}
-    wanted = sorted({place + ahead for place in near for ahead in (-1, 0, 1)})
+def _join(periods: Iterable[BilledPeriod]) -> list[tuple[int, int]]:
+    """Return the first and last days of periods, those that touch as one."""
     spans: list[tuple[int, int]] = []
-    for place in wanted:
-        if not 0 <= place < len(periods):
-            continue
-        first, last = periods[place].first, periods[place].last
-        if spans and first == spans[-1][1] + 1:
-            spans[-1] = spans[-1][0], last
+    for period in periods:
+        if spans and period.first == spans[-1][1] + 1:
+            spans[-1] = spans[-1][0], period.last
         else:
-            spans.append((first, last))
+            spans.append((period.first, period.last))
     return spans
 
 
-def sure_costs(
+def booked_by_day(
     connection: Connection, provider: str, spans: Iterable[tuple[int, int]]
-) -> dict[tuple[int, str], int]:
-    """Return the booked costs that a bill has at least, by day since 1970 and model.
+) -> tuple[dict[tuple[int, str], int], dict[tuple[int, str], int]]:
+    """Return the booked costs that are sure and those that are not, by day since 1970 and model.
 
-    An answer that was lost, or booked at its bound or an estimate, may be billed for less: what is
-    not known of it must not stand against another's claim. One with a claim was made at its cost.
+    A lost answer, and one that was booked at its bound or at an estimate, may be billed for less.
+    An attempt with a claim is booked at its cost: its bill has no less.
     """
     day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
-    is_sure = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(UNCERTAIN))
-    costs: dict[tuple[int, str], int] = {}
+    told = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(UNCERTAIN))
+    is_sure = case((or_(told, ClaimRow.attempt_id.is_not(None)), 1), else_=0)
+    sure: dict[tuple[int, str], int] = {}
+    uncertain: dict[tuple[int, str], int] = {}
     for first, last in spans:
         query = (
             select(
                 day,
                 AttemptRow.upstream_model,
+                is_sure,
                 exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)),
             )
             .outerjoin(ClaimRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
@@ -157,51 +140,10 @@ def sure_costs(
                 AttemptRow.provider == provider,
                 AttemptRow.settled_us >= first * DAY_US,
                 AttemptRow.settled_us < (last + 1) * DAY_US,
-                or_(is_sure, ClaimRow.attempt_id.is_not(None)),
             )
-            .group_by(day, AttemptRow.upstream_model)
+            .group_by(day, AttemptRow.upstream_model, is_sure)
         )
-        for number, model, pusd in connection.execute(query):
-            key = int(number), model_of(model)
+        for number, model, of_sure, pusd in connection.execute(query):
+            costs, key = sure if of_sure else uncertain, (int(number), model_of(model))
             costs[key] = costs.get(key, 0) + int(pusd)
-    return costs
-
-
-def _bills(connection: Connection, provider: str) -> tuple[list[PostedBill], list[UnpostedBill]]:
-    """Return the provider's posted invoices in the order of their posting, and the others."""
-    table, party = InvoiceRow, f"provider:{provider}"
-    amounts: dict[int, list[BilledAmount]] = {}
-    query = (
-        select(
-            InvoiceItemRow.invoice_id,
-            InvoiceItemRow.day,
-            InvoiceItemRow.item,
-            exact_sum(InvoiceItemRow.amount_pusd),
-        )
-        .join(table, table.id == InvoiceItemRow.invoice_id)
-        .where(table.party == party, table.posted_us.is_not(None))
-        .group_by(InvoiceItemRow.invoice_id, InvoiceItemRow.day, InvoiceItemRow.item)
-    )
-    for number, day, item, pusd in connection.execute(query):
-        amounts.setdefault(number, []).append(BilledAmount(_number(day), item, int(pusd)))
-    posted: list[PostedBill] = []
-    unposted: list[UnpostedBill] = []
-    headers = (
-        select(table.id, table.first_day, table.last_day, table.posted_us, table.posted_as)
-        .where(table.party == party)
-        .order_by(table.posted_us, table.id)
-    )
-    for number, first_day, last_day, posted_us, posted_as in connection.execute(headers):
-        span = _number(first_day), _number(last_day)
-        if posted_us is None:
-            unposted.append(UnpostedBill(number, *span))
-            continue
-        # A host of an earlier release does not say: what shares days was told to add or replace.
-        shares = any(bill.first <= span[1] and bill.last >= span[0] for bill in posted)
-        adds = posted_as == ADDS or (posted_as is None and shares)
-        posted.append(PostedBill(*span, adds, tuple(amounts.get(number, ()))))
-    return posted, unposted
-
-
-def _number(day: date) -> int:
-    return (day - _EPOCH).days
+    return sure, uncertain

@@ -1,7 +1,8 @@
 """Periods that posted bills cover, and what all posted parts together have of each.
 
 Pure; days are numbers since 1970. A bill that says all that is owed replaces what earlier ones said
-of its days; one that was posted with `--adds` is added, whatever was posted first of two parts.
+of its days. A bill that was posted with `--adds` is added. Amounts stay on the day that their line
+names; a charge for several days, which its file spread over them, stays an amount of these days.
 """
 
 from bisect import bisect_right
@@ -12,11 +13,12 @@ from ledger.invoices.reconcile import model_of
 
 
 class BilledAmount(NamedTuple):
-    """One line of a bill."""
+    """One line of a bill. `stretch`: the first and last day of the charge that it is a share of."""
 
     day: int
     item: str
     pusd: int
+    stretch: tuple[int, int] | None = None
 
 
 class PostedBill(NamedTuple):
@@ -29,12 +31,15 @@ class PostedBill(NamedTuple):
 
 
 class BilledPeriod(NamedTuple):
-    """Days that belong to one bill and its parts. `whole`: one part says all that is owed."""
+    """Days that belong to one bill and its parts. `whole`: one part says all that is owed.
+
+    `amounts` are by first and last day and model: mostly of one day.
+    """
 
     first: int
     last: int
     whole: bool
-    by_model: dict[str, int]
+    amounts: dict[tuple[int, int, str], int]
 
     def has(self, day: int) -> bool:
         return self.first <= day <= self.last
@@ -48,11 +53,12 @@ def billed_periods(bills: Sequence[PostedBill]) -> list[BilledPeriod]:
     periods = [BilledPeriod(*span, True, {}) for span in wholes]
     periods += [BilledPeriod(*span, False, {}) for span in cut]
     periods.sort()
-    for (day, model), pusd in _amounts(bills).items():
+    for (day, model, stretch), pusd in _amounts(bills).items():
         place = period_at(periods, day)
         if place is not None:
-            by_model = periods[place].by_model
-            by_model[model] = by_model.get(model, 0) + pusd
+            amounts = periods[place].amounts
+            key = *(stretch or (day, day)), model
+            amounts[key] = amounts.get(key, 0) + pusd
     return periods
 
 
@@ -62,17 +68,20 @@ def period_at(periods: Sequence[BilledPeriod], day: int) -> int | None:
     return place if place >= 0 and periods[place].has(day) else None
 
 
-def _amounts(bills: Sequence[PostedBill]) -> dict[tuple[int, str], int]:
-    found: dict[tuple[int, str], int] = {}
+def _amounts(
+    bills: Sequence[PostedBill],
+) -> dict[tuple[int, str, tuple[int, int] | None], int]:
+    """Return what is owed by day, model and stretch; a bill that replaces drops its days' rest."""
+    amounts: dict[tuple[int, str, tuple[int, int] | None], int] = {}
     for bill in bills:
         if not bill.adds:
-            found = {
-                key: pusd for key, pusd in found.items() if not bill.first <= key[0] <= bill.last
+            amounts = {
+                key: pusd for key, pusd in amounts.items() if not bill.first <= key[0] <= bill.last
             }
         for amount in bill.amounts:
-            key = amount.day, model_of(amount.item)
-            found[key] = found.get(key, 0) + amount.pusd
-    return found
+            key = amount.day, model_of(amount.item), amount.stretch
+            amounts[key] = amounts.get(key, 0) + amount.pusd
+    return amounts
 
 
 def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

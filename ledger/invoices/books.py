@@ -5,7 +5,6 @@ side is the account of adjustments, on nobody's expense. Nothing of the past is 
 twice changes nothing: what was adjusted before counts as booked.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -27,8 +26,10 @@ from sqlalchemy import (
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.budgets.open_claims import BILLED, Resolution, serialize_claims
 from ledger.fleet.hours import GRACE_US
+from ledger.instants import date_of, day_number
 from ledger.invoices.billed_claims import UNCERTAIN, reconcile_claims
 from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.invoices.invoice_entries import invoice_entry
 from ledger.invoices.reconcile import ADJUSTED, BookedCost
 from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
 from ledger.orm.fleet import GpuHourRow
@@ -39,8 +40,6 @@ from ledger.spans import DAY_US
 from ledger.writing.rows import LOST
 
 PROVIDER, GPU = "provider:", "gpu:"
-_EPOCH = date(1970, 1, 1)
-_ENTRY = re.compile(r"invoice:(\d+):\d{4}-\d{2}-\d{2}$")
 
 
 class InvoiceStateError(ValueError):
@@ -176,7 +175,7 @@ def post_invoice(
         taken = connection.execute(
             update(InvoiceRow)
             .where(InvoiceRow.id == number, InvoiceRow.posted_us.is_(None))
-            .values(posted_us=at_us, posted_by=by, posted_as=manner.value)
+            .values(posted_us=at_us, posted_by=by)
         )
         invoice = find_invoice(connection, number)
         if not taken.rowcount:
@@ -213,17 +212,6 @@ def too_early_text(invoice: ImportedInvoice) -> str:
         "the books get until then would be owed twice. Post it the day after, or import "
         "an invoice of the days until then"
     )
-
-
-def invoice_entry(number: int, day: date) -> str:
-    """The entry id under which an invoice's difference of a day is posted."""
-    return f"invoice:{number}:{day}"
-
-
-def invoice_of(entry: str) -> int | None:
-    """The number in such an entry id; None for any other."""
-    found = _ENTRY.match(entry)
-    return int(found[1]) if found else None
 
 
 def _owed_to(party: str) -> str:
@@ -263,7 +251,7 @@ def _attempt_costs(
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )  # fmt: skip
     return [
-        BookedCost(_day(at), model, team, cost, *map(int, counts))
+        BookedCost(date_of(int(at)), model, team, cost, *map(int, counts))
         for at, model, team, cost, *counts in connection.execute(query)
     ]
 
@@ -283,7 +271,7 @@ def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> li
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )
     return [
-        BookedCost(_day(at), model, team, pusd, uncertain_pusd=pusd)
+        BookedCost(date_of(int(at)), model, team, pusd, uncertain_pusd=pusd)
         for at, model, team, pusd in connection.execute(query)
     ]
 
@@ -296,7 +284,7 @@ def _gpu_costs(connection: Connection, pool: str, span: tuple[int, int]) -> list
         .group_by(day)
     )
     return [
-        BookedCost(_day(at), pool, pool, bill, int(hours))
+        BookedCost(date_of(int(at)), pool, pool, bill, int(hours))
         for at, bill, hours in connection.execute(query)
     ]
 
@@ -313,7 +301,8 @@ def _adjusted_costs(connection: Connection, party: str, span: tuple[int, int]) -
         .group_by(day)
     )
     return [
-        BookedCost(_day(at), ADJUSTED, ADJUSTED, pusd) for at, pusd in connection.execute(query)
+        BookedCost(date_of(int(at)), ADJUSTED, ADJUSTED, pusd)
+        for at, pusd in connection.execute(query)
     ]
 
 
@@ -330,15 +319,7 @@ def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
 
 
 def _us(day: date) -> int:
-    return _number(day) * DAY_US
-
-
-def _number(day: date) -> int:
-    return (day - _EPOCH).days
-
-
-def _day(number: int) -> date:
-    return _EPOCH + timedelta(days=int(number))
+    return day_number(day) * DAY_US
 
 
 _FIELDS: Sequence[str] = tuple(ImportedInvoice.__dataclass_fields__)

@@ -26,7 +26,6 @@ class InvoiceRow(LedgerBase):
     imported_by: Stored[str]
     posted_us: Stored[int | None] = define_column(BigInteger)
     posted_by: Stored[str | None]
-    posted_as: Stored[str | None]  # `books.PostingMode`; null where an earlier release posted it
 
 
 class InvoiceItemRow(LedgerBase):

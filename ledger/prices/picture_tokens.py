@@ -2,8 +2,8 @@
 
 A price names its rule (`image_tokens`); a few families of models have theirs by name. Each rule
 never counts less than its vendor: a picture may be turned (EXIF), so no rule depends on which side
-is the width, and what a vendor rounds is rounded up here. `low` detail counts only where a rule
-names it; any other word counts as the finest.
+is the width, and what a vendor rounds is rounded up here. A word of detail counts only where a rule
+names it; any other counts as the finest.
 """
 
 import re
@@ -27,21 +27,23 @@ from typing import Final, NamedTuple
 # xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448,
 # at most six, and one tile more.
 
+_ULTRA_TOKENS: Final = 2_240
+
 
 class PictureRule(NamedTuple):
-    """`tokens_of` takes the longer side, the shorter side and whether `low` detail is asked for.
+    """`tokens_of` takes the longer side, the shorter side and the detail that is asked for.
 
     `most`: tokens of the dearest picture, None where there is no end.
     """
 
-    tokens_of: Callable[[int, int, bool], int]
+    tokens_of: Callable[[int, int, str], int]
     most: int | None
 
 
 def picture_tokens(rule: str, width: int, height: int, *, detail: str = "") -> int:
     """Return at least as many tokens as the rule's vendor counts. Raises `KeyError`."""
     known = RULES[rule]
-    tokens = known.tokens_of(max(width, height, 1), max(min(width, height), 1), detail == "low")
+    tokens = known.tokens_of(max(width, height, 1), max(min(width, height), 1), detail)
     return tokens if known.most is None else min(tokens, known.most)
 
 
@@ -62,8 +64,8 @@ def rule_of_model(name: str) -> str:
 def _openai_tiles(base: int, tile: int) -> PictureRule:
     """Tiles of a picture that is shrunk, never enlarged, to 2,048 pixels, then to 768."""
 
-    def count(longer: int, shorter: int, low: bool) -> int:
-        if low:
+    def count(longer: int, shorter: int, detail: str) -> int:
+        if detail == "low":
             return base
         wide, slim = longer, shorter
         if longer > 2048:
@@ -80,7 +82,7 @@ def _openai_tiles(base: int, tile: int) -> PictureRule:
 def _openai_patches(factor_percent: int, patches: int = 1536) -> PictureRule:
     """Patches of 32 pixels, each some tokens. `low` detail is no less for these models."""
 
-    def count(longer: int, shorter: int, _low: bool) -> int:
+    def count(longer: int, shorter: int, _detail: str) -> int:
         return _percent(_grid(longer, shorter, 32), factor_percent)
 
     return PictureRule(count, _percent(patches, factor_percent))
@@ -89,13 +91,13 @@ def _openai_patches(factor_percent: int, patches: int = 1536) -> PictureRule:
 def _anthropic(most: int) -> PictureRule:
     """The area / 750, or patches of 28 pixels where a thin picture has more of those."""
 
-    def count(longer: int, shorter: int, _low: bool) -> int:
+    def count(longer: int, shorter: int, _detail: str) -> int:
         return max(-(-longer * shorter // 750), _grid(longer, shorter, 28))
 
     return PictureRule(count, most)
 
 
-def _gemini_tiles(longer: int, shorter: int, _low: bool) -> int:
+def _gemini_tiles(longer: int, shorter: int, _detail: str) -> int:
     """Tiles of 768 pixels, or of the crop unit, whichever are more."""
     if longer <= 384:
         return 258
@@ -106,7 +108,7 @@ def _gemini_tiles(longer: int, shorter: int, _low: bool) -> int:
 def _rows_of_patches(side: int, limit: int) -> PictureRule:
     """Patches within a longest side, and a token at each row's end."""
 
-    def count(longer: int, shorter: int, _low: bool) -> int:
+    def count(longer: int, shorter: int, _detail: str) -> int:
         if longer > limit:
             longer, shorter = limit, _scaled(shorter, limit, longer)
         return _grid(longer, shorter, side) + -(-longer // side)
@@ -118,18 +120,19 @@ def _rows_of_patches(side: int, limit: int) -> PictureRule:
 def _qwen(side: int) -> PictureRule:
     """Squares of pixels, with room for what a small picture is enlarged to, and two marks."""
 
-    def count(longer: int, shorter: int, _low: bool) -> int:
+    def count(longer: int, shorter: int, _detail: str) -> int:
         return max(_grid(longer, shorter, side), 256 + isqrt(longer // shorter) + 1) + 2
 
     return PictureRule(count, 16_384 + 2)
 
 
-def _xai(longer: int, shorter: int, _low: bool) -> int:
+def _xai(longer: int, shorter: int, _detail: str) -> int:
     return 256 * (_grid(longer, shorter, 448) + 1)
 
 
-def _fixed(tokens: int) -> PictureRule:
-    return PictureRule(lambda _longer, _shorter, _low: tokens, tokens)
+def _gemini_3(_longer: int, _shorter: int, detail: str) -> int:
+    """The most of each word of resolution; `ultra_high` and unknown words are the dearest."""
+    return 1_120 if detail in ("", "auto", "low", "medium", "high") else _ULTRA_TOKENS
 
 
 def _grid(longer: int, shorter: int, side: int) -> int:
@@ -155,32 +158,43 @@ RULES: Final[Mapping[str, PictureRule]] = {
     "anthropic": _anthropic(1_600),
     "anthropic-high": _anthropic(4_784),
     "gemini-tiles": PictureRule(_gemini_tiles, None),
-    "gemini-3": _fixed(1_120),
+    "gemini-3": PictureRule(_gemini_3, _ULTRA_TOKENS),
     "pixtral": _rows_of_patches(16, 1_024),
     "mistral": _rows_of_patches(28, 1_540),
     "qwen-28": _qwen(28),
     "qwen-32": _qwen(32),
     "xai-tiles": PictureRule(_xai, 256 * 7),
 }
+# Whose models these are, and who serves them by the same published count: Azure's page on images
+# has OpenAI's tiles of the 4o family, Vertex's has Gemini's, and Anthropic's is of its models
+# wherever they run. Unknown, for nobody has published it (2026-11): GPT-5.1 and later, Claude 5
+# and later, and what OpenRouter makes of a picture on the way.
 _DATED: Final = r"(?:-latest|-\d{4}-\d{2}-\d{2})?"
+_AZURE: Final = r"azure/(?:(?:eu|us|global|global-standard)/)?"
 _CLAUDE: Final = "(?:opus|sonnet|haiku)"
+_CLAUDE_AT: Final = (
+    r"(?:anthropic/|azure_ai/|vertex_ai/|bedrock/(?:(?:us|eu|apac|au|jp|global)\.)?anthropic\.)"
+)
+_GEMINI_AT: Final = "(?:gemini|vertex_ai)/gemini-"
+_CLAUDE_DATED: Final = r"(?:-latest|[-@]\d{8}|@default)?(?:-v\d(?::\d)?)?"
 _MODELS: Final = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
-        (rf"openai/gpt-4o-mini{_DATED}", "openai-tiles-4o-mini"),
-        (rf"openai/(?:gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo){_DATED}", "openai-tiles"),
+        (rf"(?:openai/|{_AZURE})gpt-4o-mini{_DATED}", "openai-tiles-4o-mini"),
+        (rf"(?:openai/|{_AZURE})gpt-4o{_DATED}", "openai-tiles"),
+        (rf"openai/(?:chatgpt-4o|gpt-4\.1|gpt-4-turbo){_DATED}", "openai-tiles"),
         (rf"openai/(?:gpt-5|gpt-5-chat){_DATED}", "openai-tiles-5"),
         (rf"openai/(?:o1|o1-pro|o3){_DATED}", "openai-tiles-o"),
         (rf"openai/(?:gpt-4\.1|gpt-5)-mini{_DATED}", "openai-patches-mini"),
         (rf"openai/(?:gpt-4\.1|gpt-5)-nano{_DATED}", "openai-patches-nano"),
         (rf"openai/o4-mini{_DATED}", "openai-patches-o4-mini"),
         (
-            rf"anthropic/claude-(?:3(?:-[57])?-{_CLAUDE}|{_CLAUDE}-4(?:-[0-6])?)(?:-latest|-\d{{8}})?",
+            rf"{_CLAUDE_AT}claude-(?:3(?:-[57])?-{_CLAUDE}|{_CLAUDE}-4(?:-[0-6])?){_CLAUDE_DATED}",
             "anthropic",
         ),
-        (rf"anthropic/claude-{_CLAUDE}-4-[7-9](?:-\d{{8}})?", "anthropic-high"),
+        (rf"{_CLAUDE_AT}claude-{_CLAUDE}-4-[78]{_CLAUDE_DATED}", "anthropic-high"),
         (
-            r"gemini/gemini-(?:1\.5|2\.0|2\.5)-(?:pro|flash|flash-lite|flash-8b)(?:-\d{3})?",
+            rf"{_GEMINI_AT}(?:1\.5|2\.0|2\.5)-(?:pro|flash|flash-lite|flash-8b)(?:-\d{{3}})?",
             "gemini-tiles",
         ),
     )

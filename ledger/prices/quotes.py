@@ -24,8 +24,8 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_output", "_request", "_unread", "context_tokens", "limits", "picture_rule",
-        "price", "unread",
+        "_input", "_model", "_output", "_picture_rule", "_request", "_unread", "context_tokens",
+        "limits", "price", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -37,7 +37,8 @@ class PriceQuote:
         """
         self.price = price
         self.limits = limits
-        self.picture_rule = picture_rule_of(price)
+        self._picture_rule = picture_rule_of(price)
+        self._model = _model_of(price)
         self.context_tokens = 0 if limits is None else limits.stated_context  # 0: nobody states it
         self.unread = unread
         self._unread: dict[frozenset[str], tuple[str, ...]] = {}
@@ -80,6 +81,16 @@ class PriceQuote:
             media=media,
         )
 
+    def picture_rule(self, upstream_model: str) -> str:
+        """Return how a target counts pictures of a prompt, "" where nobody says so.
+
+        A target may borrow the price of another model (`prices_as`): then it counts as the price
+        states, and never as the lender's name lets one think.
+        """
+        stated = self.price.terms.image_rule
+        borrowed = not stated and _last_name(upstream_model) != self._model
+        return "" if borrowed else self._picture_rule
+
     def unlimited_terms(self, features: frozenset[str]) -> tuple[str, ...]:
         """Names of what is unread and may be charged to a request with these features."""
         known = self._unread.get(features)
@@ -91,3 +102,12 @@ class PriceQuote:
 def picture_rule_of(price: Price) -> str:
     """Return how pictures of a prompt are counted: as the price states, else by its model."""
     return price.terms.image_rule or rule_of_model(price.name.partition("#")[0])
+
+
+def _model_of(price: Price) -> str:
+    return _last_name(price.name.partition("#")[0])
+
+
+def _last_name(model: str) -> str:
+    """The model's own name, without who serves it."""
+    return model.rpartition("/")[2]

@@ -37,19 +37,15 @@ _WIDE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class RowEnding:
-    """What is written into a row once, later: when, under what word, by whom, and how.
-
-    An entry by a host of an earlier release does not have `manner`.
-    """
+    """What is written into a row once, later: when, under what word, and by whom."""
 
     column: str
     event: str
     actor: str | None = None
-    manner: str | None = None
 
     @property
     def columns(self) -> set[str]:
-        return {name for name in (self.column, self.actor, self.manner) if name is not None}
+        return {self.column} if self.actor is None else {self.column, self.actor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +106,7 @@ REGISTERS = (
         InvoiceRow,
         "id",
         actor="imported_by",
-        end=RowEnding("posted_us", POSTED, "posted_by", "posted_as"),
+        end=RowEnding("posted_us", POSTED, "posted_by"),
         parts=RowParts(InvoiceItemRow, "invoice_id", "id"),
     ),
     AuditedTable(EngineCapacityRow, "id", subject="engine"),
@@ -231,35 +227,7 @@ def leaf_of(
     connection: Connection, register: AuditedTable, event: str, row: Mapping[str, Any]
 ) -> bytes:
     """The hash of what an entry of this row holds, secrets included."""
-    return _leaf_of_columns(connection, register, event, row, register.columns(event))
-
-
-def is_entered(
-    connection: Connection,
-    register: AuditedTable,
-    event: str,
-    row: Mapping[str, Any],
-    wanted: bytes,
-) -> bool:
-    """Return whether the row is still what an entry with this leaf was made of."""
-    if leaf_of(connection, register, event, row) == wanted:
-        return True
-    manner = None if register.end is None else register.end.manner
-    earlier = [name for name in register.columns(event) if name != manner]
-    return (
-        event != MADE
-        and manner is not None
-        and _leaf_of_columns(connection, register, event, row, earlier) == wanted
-    )
-
-
-def _leaf_of_columns(
-    connection: Connection,
-    register: AuditedTable,
-    event: str,
-    row: Mapping[str, Any],
-    names: Sequence[str],
-) -> bytes:
+    names = register.columns(event)
     rest = _leaves(connection, register, row) if event == MADE else ()
     return leaf(register.name, names, [_order_members(row[name]) for name in names], *rest)
 

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from ledger.accounts import SUSPENSE
 from ledger.database import reading
 from ledger.fleet.hours import hour_of
-from ledger.invoices.books import invoice_of
+from ledger.invoices.invoice_entries import invoice_of
 from ledger.orm.books import AttemptRow, PostingRow, RefusalRow
 from ledger.orm.condensings import CondensedPostingRow, CondensedRefusalRow, PostingCompactionRow
 from ledger.orm.fleet import HOUR_US

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, func, or_, select
 
 from ledger.accounts import SUSPENSE
 from ledger.fleet.hours import hour_of
-from ledger.invoices.books import invoice_of
+from ledger.invoices.invoice_entries import invoice_of
 from ledger.orm.books import AttemptRow, PostingRow
 from ledger.orm.fleet import GpuHourRow
 from ledger.orm.invoices import InvoiceRow

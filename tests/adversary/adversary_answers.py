@@ -51,7 +51,8 @@ def stream(
     """Words in up to four events a choice, finishes, usage, `[DONE]`."""
     events = [event(choice(path, index, "delta", before)) for index in range(n) if before]
     if at == "first":
-        events.append(event(usage={**(usage or {}), "completion_tokens": 1, "total_tokens": None}))
+        begun = {"completion_tokens": 1, "completion_tokens_details": None, "total_tokens": None}
+        events.append(event(usage={**(usage or {}), **begun}))
     running = {"usage": usage} if at == "running" else {}
     for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
         said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]
@@ -87,31 +88,55 @@ def embedding(words: int, usage: Usage, **call: Any) -> AdversaryCall:
     return AdversaryCall("/v1/embeddings", json.dumps(body).encode(), pieces, **call)
 
 
+def embeddings(words: list[int], usage: Usage, **call: Any) -> AdversaryCall:
+    """A list of texts, each of so many words."""
+    body = {"model": "up/m", "input": [WORD * count for count in words]}
+    data = [{"index": index, "embedding": [0.5]} for index in range(len(words))]
+    answer = {"object": "list", "data": data, "usage": usage}
+    pieces = (json.dumps(answer).encode(),)
+    return AdversaryCall("/v1/embeddings", json.dumps(body).encode(), pieces, **call)
+
+
 def false_embedding(words: int, prompt: int, **call: Any) -> AdversaryCall:
     least = TokenCounts(input=words * len(WORD) // 128)
     return embedding(words, {"prompt_tokens": prompt}, made=None, is_lie=True, least=least, **call)
 
 
-def ranking(documents: int, units: int, **call: Any) -> AdversaryCall:
-    body = {"model": "up/m", "query": "q", "documents": ["a"] * documents}
+def ranking(
+    documents: int, units: int, *, words: int = 0, usage: Usage | None = None, **call: Any
+) -> AdversaryCall:
+    """`words` of each document; `usage` stands in place of Cohere's `units`."""
+    body = {"model": "up/m", "query": "q", "documents": [WORD * words or "a"] * documents}
+    body |= call.pop("members", {})
+    billed = {"meta": {"billed_units": {"search_units": units}}} if usage is None else {}
     answer = {
         "results": [{"index": 0, "relevance_score": 0.5}],
-        "meta": {"billed_units": {"search_units": units}},
+        **(billed or {"usage": usage}),
     }
     pieces = (json.dumps(answer).encode(),)
     return AdversaryCall("/v1/rerank", json.dumps(body).encode(), pieces, **call)
 
 
 def transcript(seconds: int, claimed: float, **call: Any) -> AdversaryCall:
-    """Of a true WAV of mu-law at 50 Hz."""
+    usage = {"type": "duration", "seconds": claimed}
+    return heard(seconds, {"text": "hi", "usage": usage}, **call)
+
+
+def heard(
+    seconds: int, answer: Usage, *, stream: tuple[bytes, ...] = (), **call: Any
+) -> AdversaryCall:
+    """Of a true WAV of mu-law at 50 Hz; `stream`: its events, in place of the `answer`."""
     size = seconds * 50
     head = b"RIFF" + (36 + size).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
     head += bytes.fromhex("07000100") + (50).to_bytes(4, "little") * 2 + bytes.fromhex("01000800")
     sound = head + b"data" + size.to_bytes(4, "little") + b"\x7f" * size
     file = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n' + sound
-    model = b'\r\n--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nup/m\r\n--x--\r\n'
-    answer = {"text": "hi", "usage": {"type": "duration", "seconds": claimed}}
+    model = b'\r\n--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nup/m\r\n--x'
+    if stream:
+        model += b'\r\ncontent-disposition: form-data; name="stream"\r\n\r\ntrue\r\n--x'
+        call["media_type"] = EVENTS
     return AdversaryCall(
-        "/v1/audio/transcriptions", file + model, (json.dumps(answer).encode(),),
+        "/v1/audio/transcriptions", file + model + b"--\r\n",
+        stream or (json.dumps(answer).encode(),),
         content_type="multipart/form-data; boundary=x", **call,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import PriceTerms
+from ledger.prices.modellimits import ModelLimits
 
 NOTHING = TokenCounts()
 
@@ -15,7 +16,9 @@ class AdversaryCall:
     `made` is what an honest provider made and bills; `None`: nobody knows, but `least` was made.
     What is claimed is false where `is_lie`, and may be disputed where `is_odd`: it is honest and
     contradicts what was asked for. `is_beyond`: a medium has more tokens than are stated,
-    so that an honest bill may be above the hold. The client leaves before the piece `leave_at`.
+    so that an honest bill may be above the hold. The client leaves before the piece `leave_at`,
+    and what is read without it is cut off before the piece `cut_at`. The upstream is silent for too
+    long before the piece `silent_at`.
     """
 
     path: str
@@ -25,6 +28,8 @@ class AdversaryCall:
     content_type: str = "application/json"
     media_type: str = "application/json"
     leave_at: int | None = None
+    cut_at: int | None = None
+    silent_at: int | None = None
     least: TokenCounts = NOTHING
     tier: str = "standard"
     is_lie: bool = False
@@ -34,8 +39,12 @@ class AdversaryCall:
 
 @dataclass(frozen=True, slots=True)
 class AdversarySchedule:
-    """Calls in turn, all of one team with a hard budget, at one price."""
+    """Calls in turn, all of one team with a hard budget, at one price.
+
+    `limits`: what is stated of the model's context and longest answer, None where nothing is.
+    """
 
     terms: PriceTerms
     limit_pusd: int
     calls: tuple[AdversaryCall, ...]
+    limits: ModelLimits | None = None

@@ -44,12 +44,12 @@ def _of_bill(price: Price, result: CallResult) -> Iterator[str]:
         return
     claimed = getattr(settled, "claimed_pusd", None)
     billed = settled.cost_pusd if claimed is None else claimed
+    if settled.disputed and not (call.is_odd or call.is_lie):
+        yield "disputed: honest usage"
     if call.made is not None:
         bill = bill_pusd(call, price)
         if billed != bill:
             yield f"bill: {billed} in the books, {bill} billed for {call.made}"
-        if settled.disputed and not call.is_odd:
-            yield "disputed: honest usage"
         if claimed is not None and not (call.is_odd or call.is_beyond):
             yield f"bound: {claimed} billed for what was asked, above the hold"
         return

@@ -5,25 +5,30 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
 from adversary_answers import (
     COMPLETION,
     EVENTS,
     WORD,
     answered,
+    choice,
     embedding,
+    embeddings,
+    event,
     false_embedding,
+    heard,
     ranking,
     transcript,
-)
+)  # fmt: skip
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_pictures import picture_by_rule
 from adversary_prices import limit_pusd, terms
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_counts
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import rates_from
+from ledger.prices.modellimits import ModelLimits
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
 SPOKEN = {"modalities": ["text", "audio"], "audio": {"voice": "a", "format": "wav"}}
@@ -41,15 +46,23 @@ FILES: dict[str, dict[str, Any]] = {
     "film": {"type": "video", "video": ["https://a.example/1.png"]},
     "address": {"type": "document_url", "document_url": "https://a.example/b.pdf"},
 }
+# Of a model that takes all that is honest here, and of none that is known. The words of a text are
+# fewer than the small context's tokens.
+WORDS = st.integers(1, 400)
+STATED = st.sampled_from((None, ModelLimits(64_000, 250_000)))
+SMALL = st.just(ModelLimits(512, 512))
 
 
 @st.composite
-def schedules(draw: Any, calls: Any, prices: Any = None, most: int = 3) -> AdversarySchedule:
+def schedules(
+    draw: Any, calls: Any, prices: Any = None, most: int = 3, limits: Any = STATED
+) -> AdversarySchedule:
     """Up to `most` calls under a budget that is ample, or about as much as they cost."""
     chosen = draw(terms() if prices is None else prices)
     made = draw(st.lists(calls, min_size=1, max_size=most))
     part = None if draw(st.integers(0, 2)) else draw(st.floats(0, 1))
-    return AdversarySchedule(chosen, limit_pusd(chosen, made, part=part), tuple(made))
+    limit = limit_pusd(chosen, made, part=part)
+    return AdversarySchedule(chosen, limit, tuple(made), draw(limits))
 
 
 @st.composite
@@ -109,7 +122,7 @@ def with_media(part: dict[str, Any], tokens: Any, *, is_beyond: bool = False) ->
         body, one = made
         text = {"type": "text", "text": body["messages"][0]["content"]}
         asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
-        seen = msgspec.structs.replace(one, input=one.input + more)
+        seen = replace_counts(one, input=one.input + more)
         return answered(asked, seen, openai(seen), is_beyond=is_beyond)
 
     return st.builds(call, texts(), tokens)
@@ -120,7 +133,7 @@ def spoken() -> Any:
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
-        sound = msgspec.structs.replace(one, audio_output=one.output)
+        sound = replace_counts(one, audio_output=one.output)
         return answered({**body, **SPOKEN, "stream": False}, sound, openai(sound))
 
     return texts().map(call)
@@ -131,7 +144,7 @@ def spoken_in_escapes() -> Any:
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
-        sound = msgspec.structs.replace(one, audio_output=one.output)
+        sound = replace_counts(one, audio_output=one.output)
         asked = {**body, "max_tokens": one.output, "modalities": ["text", "audio"]}
         made_whole = answered({**asked, "stream": False}, sound, openai(sound))
         return replace(made_whole, body=made_whole.body.replace(b'"audio"', b'"\\u0061udio"'))
@@ -146,7 +159,7 @@ def with_file(part: dict[str, Any]) -> Any:
         body, one = made
         text = {"type": "text", "text": body["messages"][0]["content"]}
         asked = {**body, "messages": [{"role": "user", "content": [text, part]}]}
-        read = msgspec.structs.replace(one, input=one.input + more)
+        read = replace_counts(one, input=one.input + more)
         return answered(asked, read, openai(read))
 
     return st.builds(call, texts(), st.integers(1_000, 100_000))
@@ -175,7 +188,7 @@ def beside_limit() -> Any:
     def call(made: tuple[dict, TokenCounts], thought: int) -> AdversaryCall:
         body, one = made
         said = {**body, "max_tokens": one.output // body.get("n", 1)}
-        more = msgspec.structs.replace(one, output=one.output + thought, reasoning=thought)
+        more = replace_counts(one, output=one.output + thought, reasoning=thought)
         return answered(said, more, openai(more), is_odd=True)
 
     return st.builds(call, texts(), st.integers(100, 2_000))
@@ -197,32 +210,99 @@ def embedded(*, total_alone: bool) -> Any:
     return st.integers(1, 400).map(call)
 
 
+def embedded_list() -> Any:
+    """As many contexts as texts: each of them may fill one."""
+
+    def call(words: list[int]) -> AdversaryCall:
+        usage = {"prompt_tokens": sum(words), "total_tokens": sum(words)}
+        return embeddings(words, usage, made=TokenCounts(input=sum(words)))
+
+    return st.lists(WORDS, min_size=1, max_size=40).map(call)
+
+
 # ---------------------------------------------------------------- leaving, failing, lying
 
 
-def left(tells: frozenset[str] = frozenset(), at: str = "last") -> Any:
-    """A stream whose client leaves; hidden thinking was made before the first word."""
+def left(tells: frozenset[str] = frozenset(), at: str = "last", *, cut: bool = False) -> Any:
+    """A stream whose client leaves; hidden thinking was made before the first word.
+
+    `cut`: what is read without the client does not reach the end.
+    """
 
     @st.composite
     def calls(draw: Any) -> AdversaryCall:
         body, made = draw(texts(tells, stream=True))
         call = answered(body, made, openai(made), at=at)
         words = [piece.count(WORD.encode()) for piece in call.pieces]
-        leave_at = draw(st.integers(0, len(words) - 2 - body.get("n", 1)))
-        made_until = TokenCounts(
-            output=made.reasoning + sum(words[:leave_at]), reasoning=made.reasoning
-        )
-        return replace(call, made=None, leave_at=leave_at, least=made_until)
+        finish_at = len(words) - 2 - body.get("n", 1)
+        leave_at = draw(st.integers(0, min(finish_at, 1) if cut else finish_at))
+        cut_at = min(finish_at, leave_at + draw(st.integers(0, 2))) if cut else None
+        said = sum(words[: leave_at if cut_at is None else cut_at])
+        least = replace_counts(made, output=made.reasoning + said)
+        return replace(call, made=None, leave_at=leave_at, cut_at=cut_at, least=least)
 
     return calls()
+
+
+def silent(at: str = "last") -> Any:
+    """A stream that is asked to think, and has not said a word when its upstream is given up."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body = {**made[0], "reasoning_effort": "high"}
+        silent_at = int(at == "first")  # behind a first figure, or before all
+        least = replace_counts(made[1], output=made[1].reasoning)
+        answer = answered(body, made[1], openai(made[1]), at=at)
+        return replace(answer, made=None, silent_at=silent_at, least=least)
+
+    return texts(CONVENTIONS["openai"][1], stream=True).map(call)
+
+
+def heard_in_tokens(prompt: int, output: int, said: str, **call: Any) -> Any:
+    """A transcript that is counted in tokens; ten a second are made at least."""
+
+    def made(seconds: int) -> AdversaryCall:
+        usage = {"type": "tokens", "input_tokens": prompt, "output_tokens": output}
+        usage |= {"total_tokens": prompt + output}
+        least = TokenCounts(audio_input=10 * seconds, output=len(said) // 128)
+        return heard(seconds, {"text": said, "usage": usage}, made=None, least=least, **call)
+
+    return st.integers(10, 60).map(made)
+
+
+def heard_in_part() -> Any:
+    """A transcript as vLLM streams it, with running usage; nobody reads the end of it."""
+
+    def made(seconds: int, said: int, cut_at: int) -> AdversaryCall:
+        usage = {"prompt_tokens": 10 * seconds, "completion_tokens": 1}
+        usage |= {"total_tokens": 10 * seconds + 1}
+        chunk = event(choice("", 0, "delta", WORD), usage=usage)
+        least = TokenCounts(audio_input=10 * seconds, output=said)
+        stream = (chunk, *[event(choice("", 0, "delta", WORD))] * said)
+        leave = {"leave_at": min(1, cut_at), "cut_at": cut_at}
+        return heard(seconds, {}, stream=stream, made=None, least=least, **leave)
+
+    # What is made of a minute's sound while nobody reads is at most what it can have.
+    return st.builds(made, st.integers(10, 60), st.integers(20, 100), st.integers(1, 3))
+
+
+def instructed() -> Any:
+    """A ranking whose instruction, a vendor's member, is read with every document."""
+
+    def made(documents: int, words: int) -> AdversaryCall:
+        tokens = documents * (words + 2)
+        return ranking(
+            documents, 0, usage={"total_tokens": tokens}, made=TokenCounts(input=tokens),
+            members={"instruct": WORD * words, "top_n": 3},
+        )  # fmt: skip
+
+    return st.builds(made, st.integers(1, 90), st.integers(1, 200))
 
 
 def given_up() -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body = {**made[0], "stream": False}
         made_whole = answered(body, made[1], openai(made[1]), leave_at=0)
-        least = TokenCounts(output=made[1].output, reasoning=made[1].reasoning)
-        return replace(made_whole, made=None, least=least)
+        return replace(made_whole, made=None, least=made[1])
 
     return texts(CONVENTIONS["openai"][1]).map(call)
 
@@ -255,7 +335,7 @@ def too_low(*, streams: bool) -> Any:
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
         body, one = made
         many = TokenCounts(input=one.input, output=body.get("n", 1) * 200)
-        usage = openai(msgspec.structs.replace(many, output=1))
+        usage = openai(replace_counts(many, output=1))
         asked = {**body, "max_tokens": 300, "stream": streams}
         least = TokenCounts(input=one.input, output=many.output)
         return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
@@ -289,11 +369,9 @@ IN_CHOICE = json.dumps({
     }],
 }).encode()  # fmt: skip
 NO_CHOICES = b'{"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 0}}'
-WORDS, SECONDS = st.integers(1, 400), st.integers(1, 60)
+SECONDS = st.integers(1, 60)
 FREE = rates_from({"input": 0, "output": 0})
-IN_UNITS = terms(units=True).map(
-    lambda made: msgspec.structs.replace(made, rates=FREE, schedules=())
-)
+IN_UNITS = terms(units=True).map(lambda made: replace_counts(made, rates=FREE, schedules=()))
 
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
@@ -316,6 +394,7 @@ CALLS = {
     "beside-limit": beside_limit(),
     "embedding": embedded(total_alone=False),
     "embedding-total": embedded(total_alone=True),
+    "embedding-list": embedded_list(),
     "failed": failed(ERROR),
     "failed-first": failed(b"data: " + ERROR + b"\n\n", EVENTS),
     "failed-choice": failed(IN_CHOICE),
@@ -323,7 +402,11 @@ CALLS = {
     "left-said": left(),
     "left-thinking": left(frozenset({"reasoning"})),
     "left-first": left(at="first"),
+    "left-cut": left(frozenset({"reasoning"}), cut=True),
+    "left-cut-first": left(frozenset({"reasoning"}), at="first", cut=True),
     "given-up": given_up(),
+    "silent": silent(),
+    "silent-first": silent("first"),
     **{f"lie-{name}": lie(name) for name in LIES},
     "lie-metadata": lie("prompt", MEMBERS[2]),
     "lie-bias": lie("prompt", MEMBERS[3]),
@@ -342,6 +425,8 @@ CALLS = {
 }
 KINDS = {
     **{name: schedules(calls) for name, calls in CALLS.items()},
+    "embedding-small": schedules(embedded_list(), limits=SMALL),
+    "completion-small": schedules(of_completions(), limits=SMALL),
     "picture-by-rule": picture_by_rule(texts()),
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
     "spoken": schedules(spoken(), terms(sound=True)),
@@ -368,6 +453,25 @@ KINDS = {
         ),
         IN_UNITS,
     ),
+    "ranking-instructed": schedules(instructed()),
+    "lie-ranking-low": schedules(
+        st.integers(2, 90).map(
+            lambda count: ranking(
+                count,
+                1,
+                words=100,
+                usage={"total_tokens": 1},
+                made=None,
+                is_lie=True,
+                least=TokenCounts(input=count * 3),
+            )
+        )
+    ),
+    "lie-transcript-tokens": schedules(heard_in_tokens(1, 1, "hi", is_lie=True), terms(sound=True)),
+    "lie-transcript-text": schedules(
+        heard_in_tokens(600, 1, WORD * 100, is_lie=True), terms(sound=True)
+    ),
+    "left-transcript": schedules(heard_in_part(), terms(sound=True)),
     "lie-transcript": schedules(
         SECONDS.map(lambda count: transcript(count, 1_799_999, made=None, is_lie=True)), IN_UNITS
     ),

@@ -14,7 +14,7 @@ from typing import Any, Self
 import yaml
 from adversary_calls import AdversaryCall, AdversarySchedule
 
-from backends.errors import BackendError
+from backends.errors import BackendError, IdleTimeout
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.errors import RequestError
@@ -167,7 +167,7 @@ class WavDecoder:
 class ScriptedExchange:
     """An upstream's answer; its client leaves before the piece `leave_at`.
 
-    A provider that goes on is read on, as `BackgroundReads` has it.
+    A provider that goes on is read on until the piece `cut_at`, as `BackgroundReads` has it.
     """
 
     status = 200
@@ -176,6 +176,7 @@ class ScriptedExchange:
         self.headers = {"content-type": call.media_type}
         self._reply, self._goes_on = reply, goes_on
         self._pieces, self._leave_at, self._number = call.pieces, call.leave_at, -1
+        self._cut_at, self._silent_at = call.cut_at, call.silent_at
 
     def __aiter__(self) -> Self:
         return self  # whoever begins again goes on where the answer is
@@ -186,6 +187,10 @@ class ScriptedExchange:
             if not self._goes_on:
                 raise asyncio.CancelledError
             self._reply.ended_by = CLIENT_GONE
+        if self._number == self._cut_at:
+            raise asyncio.CancelledError
+        if self._number == self._silent_at:
+            raise IdleTimeout("the answer went silent")
         if self._number == len(self._pieces):
             raise StopAsyncIteration
         return self._pieces[self._number]
@@ -207,7 +212,6 @@ class AdversaryWorld:
         metrics = RequestMetrics(None, models=[], targets=[])
         self._metrics, self._budget = metrics, HardBudget()
         fleet = Fleet(settings, runtime, lambda *_: SimpleNamespace(secrets=()))
-        self._candidates = CandidateBuilder(self._board, PriceBook([]), stale_s=10.0)
         self._routes = RouteCache(settings, fleet, self._budget)
         self._decider = DegradedDecider(self._board, metrics)
         self._picture_tokens = settings.server.picture_tokens
@@ -225,10 +229,11 @@ class AdversaryWorld:
     ) -> list[CallResult]:
         self._budget.limit_pusd, self._budget.spent_pusd = schedule.limit_pusd, 0
         price = Price(place.version, MODEL, "adversary", 0, schedule.terms)
-        self._candidates.reprice(PriceBook([price]))
+        limits = {} if schedule.limits is None else {MODEL: schedule.limits}
+        candidates = CandidateBuilder(self._board, PriceBook([price]), stale_s=10.0, limits=limits)
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
         planner = RoutePlanner(
-            "1", self._routes, self._candidates, learned, self._decider,
+            "1", self._routes, candidates, learned, self._decider,
             picture_tokens=self._picture_tokens,
         )  # fmt: skip
         return self._loop.run_until_complete(self._play(schedule, planner, learned, place))

@@ -6,7 +6,8 @@ they pass, or the file's mutants are left out and it is named. `--money` draws a
 part of what a request is charged (bounds, usage, settle, holds, relay), and asks the adversary
 first. What is done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes
 only files whose mutations are the same in another tree, renames apart, so that both trees are
-asked about the same changes.
+asked about the same changes. `--only ledger/usage.py ledger/usage.py:200` plants all mutants of a
+file, or of a line, in place of a sample.
 """
 
 import argparse
@@ -112,6 +113,15 @@ def sample(
     yield from random.Random(seed).sample(every, min(count, len(every)))
 
 
+def named(root: Path, words: Sequence[str]) -> Iterator[tuple[Mutant, str]]:
+    """All mutants of the files and lines that the words name: `FILE` or `FILE:LINE`."""
+    for word in words:
+        file, _, line = word.partition(":")
+        for each in mutations((root / file).read_text(encoding="utf-8")):
+            if not line or each.line == int(line):
+                yield Mutant(file, each), file
+
+
 def judge(
     tree: Path, file: str, mutation: Mutation, python: str, *, adversary: bool
 ) -> tuple[str | None, float]:
@@ -164,6 +174,18 @@ def copied(tree: Path, folder: Path) -> Path:
     return folder
 
 
+def _choose(options: argparse.Namespace) -> list[tuple[Mutant, str]]:
+    if options.only:
+        return list(named(ROOT, options.only))
+    groups = list(MONEY.values()) if options.money else [FILES]
+    each_count = -(-options.count // len(groups))
+    return [
+        planted
+        for group in groups
+        for planted in sample(ROOT, options.same_as, group, each_count, options.seed)
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=120)
@@ -173,18 +195,13 @@ def main() -> None:
     parser.add_argument("--same-as", type=Path, help="another tree with the same mutations")
     parser.add_argument("--in-other", action="store_true", help="plant them there instead of here")
     parser.add_argument("--state", type=Path)
+    parser.add_argument("--only", nargs="+", help="`FILE` or `FILE:LINE`: all its mutants")
     options = parser.parse_args()
     tree = options.same_as if options.in_other else ROOT
     state = options.state or ROOT / "build" / ("money.json" if options.money else "mutants.json")
     state.parent.mkdir(exist_ok=True)
     done = json.loads(state.read_text()) if state.exists() else {}
-    groups = list(MONEY.values()) if options.money else [FILES]
-    each_count = -(-options.count // len(groups))
-    chosen = [
-        planted
-        for group in groups
-        for planted in sample(ROOT, options.same_as, group, each_count, options.seed)
-    ]
+    chosen = _choose(options)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(options.jobs):

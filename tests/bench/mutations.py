@@ -61,7 +61,17 @@ def _body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         yield node
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        stack.extend(reversed(list(_children(node))))
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node, without `strict=` of a `zip`: that raises for a defect alone."""
+    is_zip = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
+    )
+    for child in ast.iter_child_nodes(node):
+        if not (is_zip and isinstance(child, ast.keyword) and child.arg == "strict"):
+            yield child
 
 
 def _of(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:

@@ -57,6 +57,13 @@ def test_what_returns_none_already_is_no_place() -> None:
     assert mutations("def read():\n    return None\n") == []
 
 
+def test_whether_a_zip_is_strict_is_no_place() -> None:
+    text = "def pair(a, b):\n    check(strict=True)\n    return zip(a, b, strict=True)\n"
+    assert [(each.line, each.what) for each in mutations(text)] == [
+        (2, "is left out"), (2, "true is false, false is true"), (3, "returns None"),
+    ]  # fmt: skip
+
+
 def test_a_number_that_is_none() -> None:
     with pytest.raises(ValueError, match="there is no mutation 99"):
         mutated(TEXT, 99)

@@ -456,8 +456,8 @@ class Host:
         }  # fmt: skip
         settings = {
             "state_dir": str(state),
-            "server": {"port": 0, "workers": workers, "timeouts": {"drain_s": 8}},
             "telemetry": {"scrape_s": 0.1, "stale_s": 60},
+            "server": {"port": 0, "workers": workers, "timeouts": {"drain_s": 8}},
             "models": {
                 "own": {"targets": ["pool:main"], "compare_with": ["openai/gpt-4o-mini"]},
                 "standin/*": "passthrough",
@@ -468,15 +468,14 @@ class Host:
             },
             **changes,
         }
-        self.workers = settings["server"].get("workers", 2)
         self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
+        self.workers = settings["server"].get("workers", 2)
         self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
         once.put_ledger(self.ledger)
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
-        python = [*self.within, sys.executable]
-        command = [*python, "-c", self.serve, "serve", "--config", str(self.config)]
+        command = [*self.within, sys.executable, "-c", self.serve, "serve", "--config", self.config]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=self.root
         )
@@ -496,8 +495,8 @@ class Host:
     def ask(self, model: str = "own", **members: Any) -> httpx.Response:
         body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
         headers = {"authorization": f"Bearer {self.token}"}
-        url = f"{self.url}/v1/chat/completions"
-        answer = self.client.post(url, json={**body, **members}, headers=headers)
+        path = "/v1/chat/completions"
+        answer = self.client.post(self.url + path, json=body | members, headers=headers)
         self.answered += answer.status_code == 200
         return answer
 
@@ -511,8 +510,8 @@ class Host:
         for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  (asked for often)
             with contextlib.suppress(OSError):
                 line = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
-                named_so = named in line.split(b" ") and b"(fork server)" not in line
-                if wanted in line and (not named or named_so):
+                is_named = named in line.split(b" ") and b" fork server " not in line
+                if wanted in line and (is_named or not named):
                     pids.append(int(name))
         return pids
 

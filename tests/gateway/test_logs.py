@@ -233,3 +233,8 @@ def test_a_process_logs_through_it_to_its_last_word(level, ours) -> None:
     wanted = [*ours, "theirs, and worse", "ended by an error"]
     assert [each_line["message"] for each_line in said] == wanted
     assert said[-1]["error"].splitlines()[-1] == "RuntimeError: ***"
+
+
+def test_no_exception_is_also_said_as_false(logged) -> None:
+    """As asyncio does; the line was lost."""
+    assert "destroyed" in logged("json", lambda log: log.error("destroyed", exc_info=False))

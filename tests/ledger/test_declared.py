@@ -2,10 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, standings
 from ledger.budgets.open_claims import (
@@ -18,6 +18,9 @@ from ledger.budgets.open_claims import (
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, DeclaredContract, declare, other_billed_pools
+from ledger.instants import DAY_US, day_of
+from ledger.invoices.books import post_invoice, store
+from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.orm.books import ConfigVersionRow
 from ledger.orm.budgets import BudgetRow, BudgetWindowRow
 from ledger.orm.fleet import GpuContractRow
@@ -222,6 +225,57 @@ def test_a_budget_that_is_declared_while_a_claim_is_waived_does_not_count_it(
             assert connection.execute(query.where(mine)).all() == [(5, 0)]
     finally:
         engine.dispose()
+        lent_database.take_back()
+
+
+@pytest.mark.parametrize("is_posted_first", [True, False])
+def test_a_budget_that_is_declared_while_a_bill_is_posted_counts_what_is_left_of_claims(
+    lent_database, opened, settled, write, is_posted_first
+):
+    """Two connections: each side starts before the other one's transaction ends."""
+    url = lent_database.lend()
+    engine, other = make_engine(url), make_engine(url)
+    try:
+        end = settled(1, cost_pusd=5, claimed_pusd=105, plausible_pusd=70)
+        write(engine, opened(1), end)
+        day, at_us = day_of(end.settled_us), opened(1).opened_us
+        lines = [
+            InvoiceLine(day + timedelta(days=ahead), "m", 35 * (ahead == 0)) for ahead in (-1, 0, 1)
+        ]
+        number = store(
+            engine, InvoiceFile("csv", tuple(lines), 12, "d"), party="provider:openai",
+            name="x.csv", by="ann", at_us=at_us,
+        )  # fmt: skip
+
+        def post(using):
+            post_invoice(using, number, by="ann", at_us=at_us + 30 * DAY_US)
+
+        def announce(using):
+            budgets = [replace(ACME, hard=True)]
+            declare(using, contracts=(), budgets=budgets, config=("h", "t"), at_us=at_us)
+
+        first, second = (post, announce) if is_posted_first else (announce, post)
+        with ThreadPoolExecutor(1) as pool:
+            started = []
+
+            def start_second(_connection):
+                if not started:
+                    started.append(pool.submit(second, other))
+                    while not started[0].done() and not _is_somebody_waiting(other):
+                        pass
+
+            event.listen(engine, "commit", start_second)
+            first(engine)
+            event.remove(engine, "commit", start_second)
+            started[0].result()
+        with engine.connect() as connection:
+            assert [*windows_count_claims(connection)] == []
+            query = select(BudgetWindowRow.spent_pusd, BudgetWindowRow.claimed_pusd)
+            mine = BudgetWindowRow.budget_id.like("org:acme@%")
+            assert connection.execute(query.where(mine)).all() == [(5, 30)]
+    finally:
+        for each in (engine, other):
+            each.dispose()
         lent_database.take_back()
 
 

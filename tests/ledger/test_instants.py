@@ -7,7 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from spelled_instants import EPOCH, INSTANTS, SPELLINGS, spelled
 
-from ledger.instants import DAY_US, InstantError, day_of, instant_us, time_in_days
+from ledger.instants import (
+    DAY_US,
+    InstantError,
+    date_of,
+    day_number,
+    day_of,
+    instant_us,
+    time_in_days,
+)
 
 NOV_1_US = 1_793_491_200_000_000
 
@@ -116,3 +124,10 @@ def test_an_instant_of_an_aware_datetime_is_read_back():
 def test_what_the_calendar_has_no_utc_day_for_is_refused(text):
     with pytest.raises(InstantError, match="outside of the years"):
         instant_us(text)
+
+
+@given(st.dates())
+def test_days_are_numbered_from_1970(day):
+    assert date_of(day_number(day)) == day
+    assert day_number(day) == (day - date(1970, 1, 1)).days
+    assert day_of(day_number(day) * DAY_US) == day

@@ -8,6 +8,7 @@ from ledger.prices.book import prompt_tokens
 from ledger.usage import (
     Convention,
     UsageError,
+    has_unread,
     tokens_from_usage,
     tokens_of_reranking,
     tokens_of_transcription,
@@ -334,3 +335,19 @@ def test_what_no_target_can_have_meant_is_refused(usage):
     if "input_token_details" not in usage:  # a ranking has no sound to contradict it
         with pytest.raises(UsageError):
             tokens_of_reranking(usage)
+
+
+@pytest.mark.parametrize(
+    ("usage", "partly_read"),
+    [
+        ({"prompt_tokens": 9, "cached_tokens": 2}, False),
+        ({"prompt_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 2}}, False),
+        ({"prompt_tokens": 9, "holograms": 2}, True),
+        ({"prompt_tokens": 9, "holograms": 0}, False),
+        # A member's name is known where it stands, and nowhere else.
+        ({"prompt_tokens": 9, "completion_tokens_details": {"prompt_tokens": 2}}, True),
+        ({"prompt_tokens": 9, "reasoning_tokens": 2, "other": {"cached_tokens": 2}}, True),
+    ],
+)
+def test_a_count_that_nobody_knows_makes_a_usage_partly_read(usage, partly_read) -> None:
+    assert has_unread(usage) is partly_read

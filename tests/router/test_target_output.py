@@ -89,9 +89,9 @@ def test_another_process_holds_for_it_with_its_next_request() -> None:
     """Red before: what one worker saw raised the bound of that worker alone."""
     cells = memory()
     one, two = TargetOutput(cells), TargetOutput(cells)
-    assert two.allowance("p/m") == 0
+    assert (two.allowance("p/m"), two.has_overruns()) == (0, False)
     one.observe_overrun("p/m", 500, 1.0)
-    assert two.allowance("p/m") == MARGIN * 500
+    assert (two.allowance("p/m"), two.has_overruns()) == (MARGIN * 500, True)
     two.observe_overrun("p/m", 700, 1.0)
     assert one.allowance("p/m") == MARGIN * 700
     assert one.forget("p/m") == 1
@@ -125,6 +125,16 @@ def test_what_was_silent_is_unknown_again() -> None:
     assert not beside.hides("p/m")
     beside.age(UNUSED_S)
     assert list(beside.rows()) == []
+
+
+def test_one_more_overrun_of_a_known_target_is_seen_by_all() -> None:
+    """Its row is there already, without any."""
+    cells = memory()
+    one, two = TargetOutput(cells), TargetOutput(cells)
+    observed(10, known=one)
+    assert not two.has_overruns()
+    one.observe_overrun("p/m", 500, 1.0)
+    assert two.has_overruns()
 
 
 def test_a_provider_that_makes_up_models_displaces_its_own() -> None:

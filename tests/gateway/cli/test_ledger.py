@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import insert, select, text, update
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.journals.records import AttemptOpened, AttemptSettled, TokenCounts
+from ledger.orm.budgets import BudgetWindowRow
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
@@ -206,6 +207,29 @@ def test_sums_are_made_anew_and_the_report_stays(ledger, url):
     assert "packs the days" in answer.stderr
     assert json.loads(before)["total"] == json.loads(ledger("report", "--json").stdout)["total"]
     assert ledger("verify").exit_code == 0
+
+
+def test_what_is_claimed_of_budget_windows_is_counted_anew(ledger, url):
+    """An earlier release takes a claim out of the books, and leaves its window as it was."""
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        rows = [
+            {"budget_id": name, "window": 7, "claimed_pusd": pusd}
+            for name, pusd in (("team:search@month", 20), ("global@month", 0))
+        ]
+        connection.execute(insert(BudgetWindowRow), rows)
+    Rollups(engine).follow()
+    assert json.loads(ledger("rebuild", "--json").stdout)["windows_healed"] == 1
+    with engine.connect() as connection:
+        query = select(BudgetWindowRow.claimed_pusd)
+        assert connection.execute(query).scalars().all() == [0, 0]
+    with engine.begin() as connection:
+        connection.execute(update(BudgetWindowRow).values(claimed_pusd=3))
+    engine.dispose()
+    said = " ".join(ledger("rebuild").stdout.split())
+    assert "What is claimed of 2 budget windows is counted anew." in said
+    assert json.loads(ledger("rebuild", "--json").stdout)["windows_healed"] == 0
+    assert "windows_count_claims" not in ledger("verify").stdout
 
 
 def test_attempts_retire_when_they_are_old_and_nothing_goes_before(ledger, url):

@@ -29,7 +29,7 @@ from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import TierRates, dearest_input
 from router.decide import decide
-from router.prompts import PromptPrefix
+from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
@@ -166,6 +166,27 @@ def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTabl
     large = own_bound_pusd(target(own=True), engine, request(), 1000)
     assert 0 < small < large
     assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
+    choices = own_bound_pusd(target(own=True), engine, replace(request(), n=4), 25)
+    assert choices == own_bound_pusd(target(own=True), engine, request(), 100)
+
+
+def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
+    """The price that it is compared with lists units, of which quotes know nothing."""
+    asked = replace(
+        request(0), kind=RequestKind.RERANK, extent=RequestUnits(searches=3, searches_bound=4)
+    )
+    listed = Price(
+        1, "x/m", "test", 0, PriceTerms(rates_from({"input": 0, "output": 0}), search_pusd=7)
+    )
+    own, _ = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0).build(
+        [target(own=True), target(own=False)],
+        asked,
+        ["x/m"],
+        rooms_pusd=[None, None],
+        ceiling_pusd=None,
+        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
+    )
+    assert own.candidate.avoided_pusd == 21
 
 
 def test_an_unpriced_api_stays_unpriced(board: SharedLoadTable) -> None:
@@ -503,9 +524,8 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
     board: SharedLoadTable, tier, room, ceiling, barred
 ) -> None:
     dear = TierRates("flex", 0, rates_from({"input": 5_000_000, "output": 90_000_000}))
-    listed = price()
-    terms = msgspec.structs.replace(listed.terms, schedules=(dear,))
-    listed = msgspec.structs.replace(listed, terms=terms)
+    terms = msgspec.structs.replace(price().terms, schedules=(dear,))
+    listed = msgspec.structs.replace(price(), terms=terms)
     asked = replace(request(), service_tier=tier)
     frozen = frozen_within(board, room, ceiling, asked, listed)
     _, api = frozen
@@ -529,25 +549,27 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
 def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
     board: SharedLoadTable, max_tokens, seen, allowance
 ) -> None:
-    listed = price()
-    terms = msgspec.structs.replace(listed.terms, reasoning_outside=True, reasoning_limit=5_000)
-    listed = msgspec.structs.replace(listed, terms=terms)
+    terms = msgspec.structs.replace(price().terms, reasoning_outside=True, reasoning_limit=5_000)
+    listed = msgspec.structs.replace(price(), terms=terms)
     beside = TargetOutput()
     beside.observe_overrun("x/m", seen, NOW_S)
     limits = {"x/m": ModelLimits(16_384, 128_000)}
-    (api,) = CandidateBuilder(
-        board, PriceBook([listed]), stale_s=10.0, limits=limits, beside=beside
-    ).build(
-        [target(own=False)],
-        request(max_tokens),
-        [],
-        rooms_pusd=[None],
-        ceiling_pusd=None,
-        clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-    )
+    book = PriceBook([listed])
+    builder = CandidateBuilder(board, book, stale_s=10.0, limits=limits, beside=beside)
+    api = api_with(builder, None, max_tokens)
     assert api.allowance_tokens == allowance
     output = (max_tokens or 16_384) + allowance
     assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000
+
+
+def api_with(
+    builder: CandidateBuilder, media: PromptMedia | None, max_tokens: int | None = 10
+) -> CandidateSnapshot:
+    clock, asked = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15), request(max_tokens)
+    (api,) = builder.with_media(media).build(
+        [target(own=False)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
+    )
+    return api
 
 
 @pytest.mark.parametrize(
@@ -560,23 +582,11 @@ def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
     ],
 )
 def test_the_prompts_bound_is_the_targets_own(board, rule, context, media, prompt) -> None:
-    listed = price()
-    listed = msgspec.structs.replace(
-        listed, terms=msgspec.structs.replace(listed.terms, image_rule=rule)
-    )
+    terms = msgspec.structs.replace(price().terms, image_rule=rule)
+    listed = msgspec.structs.replace(price(), terms=terms)
     limits = {"x/m": ModelLimits(100, context)}
-    (api,) = (
-        CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
-        .with_media(media)
-        .build(
-            [target(own=False)],
-            request(10),
-            [],
-            rooms_pusd=[None],
-            ceiling_pusd=None,
-            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-        )
-    )
+    builder = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
+    api = api_with(builder, media)
     assert api.prompt_bound(request(10)) == prompt
     assert api.candidate.bound_pusd == prompt * 150_000 + 10 * 600_000
 
@@ -585,16 +595,5 @@ FORECAST = PromptMedia(300, (), 0, 5_000, 0, predicted=90)
 
 
 def test_a_rejected_forecast_is_output_beside_the_limit(board: SharedLoadTable) -> None:
-    (api,) = (
-        CandidateBuilder(board, PriceBook([price()]), stale_s=10.0)
-        .with_media(FORECAST)
-        .build(
-            [target(own=False)],
-            request(10),
-            [],
-            rooms_pusd=[None],
-            ceiling_pusd=None,
-            clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-        )
-    )
+    api = api_with(CandidateBuilder(board, PriceBook([price()]), stale_s=10.0), FORECAST)
     assert api.candidate.bound_pusd == 300 * 150_000 + 100 * 600_000

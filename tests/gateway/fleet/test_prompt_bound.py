@@ -1,16 +1,23 @@
 """The most tokens that one target can count for a prompt."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.fleet.prompt_bound import at_api, at_engine
+from gateway.kinds import KIND_PATHS
+from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
+from gateway.request.prompt_estimate import estimate_prompt
 from ledger.prices.modellimits import CONTEXT_UNSTATED, LIMIT_TOKENS, ModelLimits
 from ledger.prices.picture_tokens import RULES, picture_tokens
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import KINDS, Price, PriceTerms, TokenRates
 from router.request_kinds import RequestKind
+from router.token_ratio import TokenRatio
 from router.types import Feature, OutputMoments, RoutingRequest
 
 
@@ -29,8 +36,44 @@ def quote(rule="", context=None) -> PriceQuote:
     return PriceQuote(Price(1, "acme/m", "test", 0, terms), limits=limits)
 
 
+def target(configured=None):
+    return SimpleNamespace(context_tokens=configured, upstream_model="m")
+
+
 def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
-    return at_api(request(bound, **more), found, quote(rule, context), None).prompt_tokens_bound
+    asked = request(bound, **more)
+    return at_api(asked, found, quote(rule, context), target()).prompt_tokens_bound
+
+
+def parsed(path: str, **members) -> RoutingRequest:
+    """As the planner makes it of a client's body."""
+    body = IncomingBody(json.dumps({"model": "m", **members}).encode(), "", None, max_n=8)
+    asked = KIND_PATHS[path].read(body)
+    estimate, bound = estimate_prompt(asked, TokenRatio(), ("m", "t"), 5_000)
+    moments, n = OutputMoments(0, 1.0, 1.0, 1.0), asked.n * asked.prompts
+    return RoutingRequest(asked.kind, "m", estimate, bound, 5, moments, n, asked.features)
+
+
+WORDS = "word " * 5_000  # as many tokens
+LISTS = {
+    "embedding": ("/v1/embeddings", {"input": [WORDS] * 40}, 200_000),
+    "embedding of ids": ("/v1/embeddings", {"input": [[5] * 5_000] * 40}, 200_000),
+    "one embedding": ("/v1/embeddings", {"input": WORDS}, 5_000),
+    "completions": ("/v1/completions", {"prompt": [WORDS] * 8}, 40_000),
+    "rerank": ("/v1/rerank", {"query": "q", "documents": [WORDS] * 40}, 200_000),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_text_of_a_list_may_fill_a_context(name) -> None:
+    """Forty inputs of an embedding were held as one: for a fifth of what an honest bill says."""
+    path, members, tokens = LISTS[name]
+    asked = parsed(path, **members)
+    bounds = [
+        at_api(asked, None, quote(context=8_192), target()).prompt_tokens_bound,
+        at_engine(asked, None, 8_192).prompt_tokens_bound,
+    ]
+    assert min(bounds) >= tokens
 
 
 @pytest.mark.parametrize(
@@ -45,7 +88,7 @@ def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
     ],
 )
 def test_the_context_that_somebody_states(listed, configured, bound) -> None:
-    made = at_api(request(500_000), None, quote(context=listed), configured)
+    made = at_api(request(500_000), None, quote(context=listed), target(configured))
     assert made.prompt_tokens_bound == bound
 
 
@@ -66,7 +109,7 @@ def test_a_file_has_at_most_the_context(context, bound) -> None:
 
 def test_a_text_has_at_most_the_context() -> None:
     short = request(500)
-    assert at_api(short, None, quote(context=8_000), None) is short
+    assert at_api(short, None, quote(context=8_000), target()) is short
     assert bound_of(9_000, context=8_000) == 8_000
     assert bound_of(9_000) == 9_000
 
@@ -74,8 +117,8 @@ def test_a_text_has_at_most_the_context() -> None:
 def test_what_is_read_in_several_calls_has_more_than_one_context() -> None:
     hosted = frozenset((Feature.HOSTED_TOOLS,))
     assert bound_of(9_000, context=8_000, features=hosted) == 9_000
-    assert bound_of(90_000, context=8_000, kind=RequestKind.EMBEDDING, n=3) == 24_000
-    assert bound_of(90_000, context=8_000, kind=RequestKind.RERANK) == 90_000
+    assert bound_of(90_000, context=8_000, kind=RequestKind.COMPLETION, n=3) == 24_000
+    assert bound_of(90_000, context=8_000, n=3) == 8_000  # choices of one conversation
 
 
 @given(st.sampled_from(sorted(RULES)), st.integers(1, 5_000), st.integers(1, 5_000))
@@ -83,6 +126,14 @@ def test_a_picture_of_known_size_is_held_by_the_rule(rule, width, height) -> Non
     found = media(PictureSize(width, height))
     assert bound_of(9_999, found, rule=rule) == 100 + picture_tokens(rule, width, height)
     assert bound_of(9_999, found) == 9_999  # without a rule, as for any text
+
+
+def test_of_several_pictures_in_a_file_the_dearest_is_held() -> None:
+    """By the rule: a larger one may have fewer tiles."""
+    found = media(PictureSize(2_048, 2_048, "", ((2_048, 768), (1, 1))))
+    wide = picture_tokens("openai-tiles", 2_048, 768)
+    assert wide > picture_tokens("openai-tiles", 2_048, 2_048)
+    assert bound_of(9_999, found, rule="openai-tiles") == 100 + wide
 
 
 def test_a_picture_of_unknown_size_is_held_at_the_most() -> None:

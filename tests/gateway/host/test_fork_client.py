@@ -1,6 +1,7 @@
 """Children that are forked are as those that are executed: same words, environment, files, ends."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -9,10 +10,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.clock import Clock
+from gateway.host import fork_client
 from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.fork_client import ForkClient, listening
 from gateway.host.preload import CHANNEL
@@ -64,15 +67,15 @@ if __name__ == "__main__":
 class Bench:
     """A fork server of its own, and commands of one program."""
 
-    def __init__(self, folder: Path, fault: str = "") -> None:
+    def __init__(self, folder: Path, fault: str = "", begun_with: tuple[int, ...] = ()) -> None:
         self.folder = folder
         (folder / "forked_program.py").write_text(PROGRAM)
         self.environ = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}:{ROOT}"}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         code = SERVER.format(descriptor=theirs.fileno(), fault=fault)
         self.server = subprocess.Popen(
-            [sys.executable, "-c", code], env=self.environ, pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", code], env=self.environ,
+            pass_fds=[theirs.fileno(), *begun_with], stdin=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
         self.client = ForkClient(ours, self.server.pid)
@@ -99,6 +102,11 @@ class Bench:
     async def code(self, *words: str) -> int:
         process = await self.client.start(self.command(*words), 2)
         return await process.wait()
+
+
+def is_there(pid: int) -> bool:
+    """Also one that ended and was not waited for."""
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture
@@ -147,7 +155,12 @@ async def test_how_it_ended_is_told(bench: Bench, words: tuple[str, ...], code: 
 
 async def test_many_at_once_are_all_heard_of(bench: Bench) -> None:
     codes = list(range(40))
+    waiting = [await bench.client.start(bench.command("wait"), 2) for _ in range(9)]
     assert await asyncio.gather(*(bench.code(str(code)) for code in codes)) == codes
+    for place, process in enumerate(waiting):
+        process.send_signal(signal.SIGKILL if place % 2 else signal.SIGTERM)
+    ended = [await process.wait() for process in waiting]
+    assert ended == [-signal.SIGKILL if place % 2 else -signal.SIGTERM for place in range(9)]
 
 
 async def test_it_is_ended_as_any_other(bench: Bench) -> None:
@@ -167,7 +180,8 @@ async def test_without_the_fork_server_its_children_are_executed(bench: Bench) -
     running = asyncio.create_task(child.run())
     await until(lambda: child.command.log.exists() and child.command.log.read_text() == "up\n")
     bench.server.kill()
-    await until(lambda: ends)  # the kernel ends what it had forked
+    await until(lambda: ends)
+    assert ends == [("child", -signal.SIGTERM)]  # the kernel ends what it had forked
     assert not bench.client.works
     await until(lambda: child.command.log.read_text() == "up\nup\n")
     await child.stop(5)
@@ -189,11 +203,107 @@ os.fork = refuse
     await bench.close()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
+async def test_a_signal_to_a_whole_host_ends_none_of_its_children(bench: Bench, number) -> None:
+    """Each obeys its own; the control is the child, which as any program does not outlive it."""
+    process = await bench.client.start(bench.command("wait"), 2)
+    bench.server.send_signal(number)
+    assert await bench.code("7") == 7
+    assert process.returncode is None
+    process.send_signal(number)
+    assert await process.wait() in (-number, 1)  # 1: Python's KeyboardInterrupt
+
+
+@pytest.mark.parametrize("ordering", [True, False])
+async def test_one_that_is_stopped_is_done_without(bench: Bench, monkeypatch, ordering) -> None:
+    assert await bench.code("0") == 0  # it is there
+    monkeypatch.setattr(fork_client, "ANSWER_S", 1.0)
+    process = await bench.client.start(bench.command("wait"), 2)
+    bench.server.send_signal(signal.SIGSTOP)
+    if ordering:
+        with pytest.raises(OSError, match="the fork server is gone"):
+            await bench.client.start(bench.command("0"), 2)
+    else:
+        process.kill()
+    async with asyncio.timeout(20):
+        assert await process.wait() == -signal.SIGTERM
+    assert not bench.client.works
+
+
+async def test_a_start_that_nobody_waits_for_leaves_no_child(bench: Bench) -> None:
+    bench.server.send_signal(signal.SIGSTOP)
+    asked = asyncio.create_task(bench.client.start(bench.command("wait"), 2))
+    await asyncio.sleep(0)
+    asked.cancel()
+    bench.server.send_signal(signal.SIGCONT)
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await until(lambda: not bench.client._running and not bench.client._asked)
+
+
+async def test_bytes_of_any_kind_are_handed_on(bench: Bench) -> None:
+    odd = os.fsdecode(b"caf\xe9 \xff")
+    command = bench.command("tell", "1", odd)
+    command = dataclasses.replace(command, environ=command.environ | {"ODD": odd})
+    child, ends = bench.child(command)
+    running = asyncio.create_task(child.run())
+    await until(lambda: ends)
+    await child.stop(5)
+    await running
+    assert command.log is not None
+    said = json.loads(command.log.read_text().removeprefix("told").splitlines()[0])
+    assert (said["environ"]["ODD"], said["words"][2]) == (odd, odd)
+
+
+async def test_where_this_process_may_open_no_more_files_no_child_is_left(
+    bench: Bench, monkeypatch
+) -> None:
+    """What came along is dropped by the kernel then; the news itself arrives."""
+    receive = socket.recv_fds
+
+    def receive_without(*how: Any) -> Any:
+        message, given, *rest = receive(*how)
+        for descriptor in given:
+            os.close(descriptor)
+        return message, [], *rest
+
+    with monkeypatch.context() as full:
+        full.setattr(socket, "recv_fds", receive_without)
+        with pytest.raises(OSError, match="open files"):
+            await bench.client.start(bench.command("wait"), 2)
+        assert not bench.client._running
+    assert await bench.code("7") == 7
+
+
+@pytest.mark.parametrize("soft", [64, 1024])
+async def test_it_may_open_few_files_and_has_none_of_those_it_began_with(
+    tmp_path: Path, soft: int
+) -> None:
+    fault = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))
+"""
+    file = os.open(os.devnull, os.O_RDONLY)
+    bench = Bench(tmp_path, fault, begun_with=(file,))
+    bench.client.begin()
+    reads, writes = os.pipe()
+    command = bench.command("tell", str(writes), descriptors=(writes,))
+    process = await bench.client.start(command, writes)
+    assert await process.wait() == 0
+    os.close(writes)
+    with os.fdopen(reads, "rb") as told:
+        said = json.loads(told.read().removeprefix(b"told"))
+    assert sorted(said["files"]) == [0, 1, 2, writes]
+    os.close(file)
+    await bench.close()
+
+
 async def test_it_ends_with_who_orders(bench: Bench) -> None:
     process = await bench.client.start(bench.command("wait"), 2)
     await bench.client.end()
     assert await process.wait() == -signal.SIGTERM
-    assert bench.server.wait(10) is not None
+    assert not is_there(bench.server.pid)
+    bench.server.wait()
 
 
 async def test_a_command_without_one_has_none(tmp_path: Path) -> None:
@@ -207,4 +317,5 @@ async def test_a_command_without_one_has_none(tmp_path: Path) -> None:
         assert forks is not None
         assert environ == {}  # no child of a child finds it
         assert await (await forks.start(bench.command("3"), 2)).wait() == 3
-    assert bench.server.wait(10) is not None
+    assert not is_there(bench.server.pid)
+    bench.server.wait()

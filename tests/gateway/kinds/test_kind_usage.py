@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from backends.errors import ServerError, UpstreamBroken
 from gateway.kinds import KINDS
@@ -27,15 +29,21 @@ def price(terms: PriceTerms) -> Price:
     return Price(1, "a/b", "test", 0, terms)
 
 
-def attempt(terms: PriceTerms | None, kind=RequestKind.TRANSCRIPTION, *, own=False, extent=SOUND):
+def attempt(
+    terms: PriceTerms | None, kind=RequestKind.TRANSCRIPTION, *, own=False, extent=SOUND, **sent
+):
     output = OutputMoments(0, 150.0, 45_000.0, 300.0)
     request = RoutingRequest(kind, "m", 40, 160, 77, output, extent=extent)
-    return SimpleNamespace(request=request, price=None if terms is None else price(terms), own=own)
+    members = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in sent.items()}
+    listed = None if terms is None else price(terms)
+    return SimpleNamespace(request=request, price=listed, own=own, sent=members)
 
 
 def used(made, outcome: AttemptOutcome):
     spec = KINDS[made.request.kind]
-    return used_by(spec, spec.units, made.request, made.price, outcome, own=made.own)
+    return used_by(
+        spec, spec.units, made.request, made.price, outcome, sent=None if made.own else made.sent
+    )
 
 
 def ended(usage=None, status="finished", **more) -> AttemptOutcome:
@@ -81,6 +89,59 @@ def test_a_sound_is_not_booked_at_less_than_half_its_length(
 ) -> None:
     tokens, _, found = used(attempt(SECONDS, own=own), ended({"seconds": seconds}))
     assert (tokens.audio_ms, found) == (audio_ms, disputed)
+
+
+@pytest.mark.parametrize(
+    ("usage", "said", "lasts_ms", "disputed"),
+    [
+        ({"input_tokens": 5, "output_tokens": 4}, 20, 2000, False),
+        ({"input_tokens": 5, "output_tokens": 4}, 20, 2001, True),
+        ({"input_tokens": 5, "output_tokens": 4}, 512, 2000, False),
+        ({"input_tokens": 5, "output_tokens": 4}, 513, 2000, True),
+        ({"input_tokens": 5, "input_token_details": {"text_tokens": 4}}, 0, 2000, False),
+        ({"prompt_tokens": 1, "prompt_audio_seconds": 2}, 20, 2000, False),
+        ({"input_tokens": 5, "output_tokens": 4}, 20, None, False),  # of no known length
+    ],
+)
+def test_sound_in_tokens_is_not_booked_at_fewer_than_it_can_have(
+    usage, said, lasts_ms, disputed
+) -> None:
+    lasts = RequestUnits(audio_ms=lasts_ms or 9000, audio_ms_bound=9000, audio_known=bool(lasts_ms))
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_final=True, said_bytes=said)
+    tokens, basis, found = used(attempt(BY_TOKENS, extent=lasts), outcome)
+    assert found is disputed
+    assert (basis == "reported") is not disputed
+    assert (tokens.audio_input >= 20) is disputed
+    assert not used(attempt(BY_TOKENS, own=True, extent=lasts), outcome)[2]
+
+
+def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -> None:
+    gone = AttemptOutcome("client_gone", 499, usage=COUNTED, said_bytes=20)
+    assert used(attempt(BY_TOKENS), gone)[1:] == ("bound", False)
+    assert used(attempt(BY_TOKENS), replace(gone, usage_final=True))[1] == "reported"
+    broken = replace(gone, status="upstream_error", error=UpstreamBroken.kind)
+    assert used(attempt(BY_TOKENS), broken)[1] == "reported"
+
+
+@pytest.mark.parametrize(
+    ("documents", "usage", "disputed"),
+    [
+        (["d" * 1251], {"total_tokens": 9}, True),  # 1,280 bytes of JSON are ten tokens at least
+        (["d" * 1251], {"total_tokens": 10}, False),
+        ([{"text": "d" * 2000}], {"total_tokens": 9}, False),  # who knows which members are read
+        (["d" * 2000], {"search_units": 1}, False),
+    ],
+)
+def test_a_ranking_is_not_booked_at_fewer_tokens_than_its_texts_can_have(
+    documents, usage, disputed
+) -> None:
+    query = "q" * (1280 - 1251 - 6)
+    made = attempt(
+        BY_TOKENS, RequestKind.RERANK, extent=RequestUnits(searches=1, searches_bound=3),
+        query=query, documents=documents,
+    )  # fmt: skip
+    _, basis, found = used(made, ended(usage))
+    assert (found, basis == "reported") == (disputed, not disputed and "total_tokens" in usage)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.relay import ByteRelay
 
 
 def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
@@ -22,6 +23,26 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.earlier_usage == ({"prompt_tokens": 2},)
     assert cut.billable
+
+
+@pytest.mark.parametrize(
+    ("ended", "error", "final"),
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, "broken", True),
+        (False, "idle_timeout", False),
+    ],
+)
+def test_what_we_gave_up_before_its_end_has_no_last_figure(ended, error, final) -> None:
+    """Thinking comes behind a figure that stands first, and is seen nowhere."""
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(b'data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":1}}\n\n')
+    if ended:
+        relay.feed(b'data: {"choices":[{"index":0,"finish_reason":"stop","delta":{}}]}\n\n')
+    cut = AttemptOutcome.cut(relay, "client_gone", 499, error=error)
+    assert cut.usage == {"prompt_tokens": 9, "completion_tokens": 1}
+    assert cut.usage_final is final
 
 
 def test_an_answer_is_not_in_its_text() -> None:

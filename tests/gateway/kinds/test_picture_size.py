@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kinds.picture_size import Pixels, read_pixels
+from gateway.kinds import picture_size
+from gateway.kinds.picture_size import STEPS, Pixels, StepLimit, read_sizes
 
 
 def chunk(name: bytes, body: bytes) -> bytes:
@@ -16,6 +17,10 @@ def chunk(name: bytes, body: bytes) -> bytes:
 
 def head(width: int, height: int) -> bytes:
     return chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+
+
+def sizes_of(data: bytes) -> tuple[Pixels, ...]:
+    return read_sizes(data, StepLimit())
 
 
 SIGN, DATA, END = b"\x89PNG\r\n\x1a\n", chunk(b"IDAT", zlib.compress(b"\0")), chunk(b"IEND", b"")
@@ -83,7 +88,7 @@ HONEST = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_file_has_its_size(name) -> None:
-    assert read_pixels(HONEST[name]) == Pixels(30, 20)
+    assert sizes_of(HONEST[name]) == (Pixels(30, 20),)
 
 
 LIARS = {
@@ -99,7 +104,11 @@ LIARS = {
     "a frame behind the scan": jpeg(frame(1, 1), SCAN, frame(9000, 9000), SCAN),
     "a height that comes later": jpeg(frame(30, 20), SCAN, segment(0xDC, b"\x40\x00")),
     "a second start": jpeg(frame(1, 1), SCAN, b"\xff\xd8", frame(9000, 9000), SCAN),
-    "several pictures": jpeg(frame(1, 1), SCAN) + jpeg(frame(9000, 9000), SCAN),
+    "a picture of unknown size behind": jpeg(frame(1, 1), SCAN)
+    + jpeg(frame(9000, 9000), SCAN)[:-2],
+    "a hierarchical size": jpeg(segment(0xDE, b"\x08\x40\x00\x40\x00\x00"), frame(1, 1), SCAN),
+    "an expanded size": jpeg(frame(1, 1), segment(0xDF, b"\x11"), SCAN),
+    "a segment without its length": jpeg(b"\xff\xe0\x00\x00", frame(1, 1), SCAN),
     "no end": jpeg(frame(1, 1), SCAN)[:-2],
     "a frame beyond the screen": gif((1, 1), (9000, 9000)),
     "several frames": gif((30, 20), (30, 20), (30, 20)),
@@ -115,13 +124,63 @@ LIARS = {
 
 @pytest.mark.parametrize("name", LIARS)
 def test_what_may_be_read_in_two_ways_has_no_size(name) -> None:
-    assert read_pixels(LIARS[name]) is None
+    assert sizes_of(LIARS[name]) == ()
+
+
+PHOTO = jpeg(frame(30, 20), SCAN)
+BEHIND = {
+    "a newline": (PHOTO + b"\n", {(30, 20)}),
+    "the marks of a phone": (PHOTO + b"\0" * 40 + b"SEFT", {(30, 20)}),
+    "a preview": (PHOTO + jpeg(frame(3, 2), SCAN), {(30, 20), (3, 2)}),
+    "a preview and marks": (PHOTO + b"\0a" + jpeg(frame(3, 2), SCAN) + b"z", {(30, 20), (3, 2)}),
+    "a larger one": (PHOTO + jpeg(frame(9000, 9000), SCAN), {(30, 20), (9000, 9000)}),
+    "what a cut left of a screenshot": (png() + b"\0" * 9, {(30, 20)}),
+    "a gif's newline": (gif((30, 20), (30, 20)) + b"\n", {(30, 20)}),
+    "a webp's newline": (webp(lossy(30, 20)) + b"\n", {(30, 20)}),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_stands_behind_a_picture_hides_no_size(name) -> None:
+    data, sizes = BEHIND[name]
+    assert set(sizes_of(data)) == sizes
+
+
+@given(
+    st.sampled_from(
+        [b"\xff", b"\xff\x00", b"\xff\xd0", b"\xff\xd8\xff", b"\xff\xda", b"\x01a", b"\0"]
+    ),
+    st.sampled_from([PHOTO[:-2], SIGN + head(9, 9), b"GIF89a" + b"\x09\0" * 2 + b"\0\0\0\x21\xfe"]),
+    st.integers(1, 4_000),
+    st.binary(max_size=8),
+)
+def test_the_work_grows_with_the_bytes(unit, start, times, end) -> None:
+    """A run of fill bytes took a time that grows with its square."""
+    steps, data = StepLimit(), start + unit * times + end
+    read_sizes(data, steps)
+    assert STEPS - steps.left + steps.searched <= 2 * len(data) + 2
+
+
+def test_nothing_repeats_in_what_is_searched() -> None:
+    """So that each place of a client's bytes is looked at once, wherever a search begins."""
+    assert not {"+", "*", "{"} & set(picture_size._MARKER.pattern.decode("latin-1"))
+
+
+@pytest.mark.parametrize("blocks", [STEPS // 2 - 9, STEPS + 1])
+def test_a_file_of_too_many_blocks_has_no_size(blocks) -> None:
+    text = b"\x21\xfe" + b"\x01a" * blocks + b"\0"
+    data = gif((30, 20), (30, 20))
+    assert bool(sizes_of(data[:-1] + text + data[-1:])) == (blocks < STEPS)
+    steps = StepLimit()
+    assert bool(
+        read_sizes(SIGN + head(3, 2) + chunk(b"tEXt", b"") * blocks + DATA + END, steps)
+    ) == (blocks < STEPS)
 
 
 @given(st.sampled_from(sorted(HONEST)), st.data())
 def test_a_part_of_a_file_has_no_size(name, data) -> None:
     whole = HONEST[name]
-    assert read_pixels(whole[: data.draw(st.integers(0, len(whole) - 1))]) is None
+    assert sizes_of(whole[: data.draw(st.integers(0, len(whole) - 1))]) == ()
 
 
 @given(
@@ -129,4 +188,4 @@ def test_a_part_of_a_file_has_no_size(name, data) -> None:
     st.binary(),
 )
 def test_any_bytes_are_read_without_a_fault(sign, rest) -> None:
-    read_pixels(sign + rest)
+    sizes_of(sign + rest)

@@ -43,7 +43,7 @@ def test_too_much_is_refused_with_its_limit(members, words) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-@pytest.mark.parametrize("value", [True, 1, "x", ["x"], {"a": 1}, -1])
+@pytest.mark.parametrize("value", [True, 2, "x", ["x"], {"a": 1}, -1])
 def test_what_leaves_the_terms_is_refused_by_name(name, value) -> None:
     with pytest.raises(RequestError, match=f"`{name}` is not taken") as refused:
         asked(**{name: value})
@@ -60,16 +60,43 @@ def test_what_leaves_the_terms_is_refused_by_name(name, value) -> None:
         {"repetition_detection": {"max_pattern_size": 20, "min_count": 3}},
         dict.fromkeys(REFUSED),
         dict.fromkeys(REFUSED, False),
+        {"speed": "standard", "inference_geo": "global", "serviceTier": "default"},
+        {"performanceConfig": {"latency": "standard"}},
+        {"num_return_sequences": 1, "candidate_count": 1, "num_beams": 1},
     ],
 )
 def test_what_is_usual_is_not(members) -> None:
     asked(**members)
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"speed": "fast"}, {"speed": ["standard"]}, {"inference_geo": "us"}, {"num_beams": 2},
+        {"performanceConfig": {"latency": "optimized"}}, {"serviceTier": {"a": ["default"]}},
+    ],
+)  # fmt: skip
+def test_what_is_dearer_is_refused(members) -> None:
+    with pytest.raises(RequestError):
+        asked(**members)
+
+
 def test_without_the_look_all_of_it_would_go_on(monkeypatch) -> None:
     """The negative control."""
     monkeypatch.setattr(request_checks, "_LOOKED_AT", frozenset())
     asked(stop=["x"] * 10_000, use_beam_search=True, bad_words=["x"] * 10_000)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "max_tokens": {"n": 5}, "modalities": {}},
+}
+
+
+def test_a_name_that_is_there_twice_inside_is_refused() -> None:
+    text = b'{"acme": {"properties": {"n": 8}, "properties": {}}}'
+    with pytest.raises(RequestError):
+        refuse_nested(decode_members(text))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +110,8 @@ def test_without_the_look_all_of_it_would_go_on(monkeypatch) -> None:
         {"additionalModelRequestFields": {"max_tokens": 9_999}},
         {"google": {"candidateCount": 8}},
         {"acme": [{"n": 8}]},
+        {"acme": {"properties": {"a": 5}, "max_tokens": 8}},
+        {"acme": {"properties": 5, "n": "1"}},
     ],
 )
 def test_a_limit_inside_a_vendors_member_is_refused(members) -> None:
@@ -104,6 +133,11 @@ def test_a_limit_inside_a_vendors_member_is_refused(members) -> None:
         {"prediction": {"type": "content", "content": "n"}},
         {"response_format": {"type": "json_schema", "json_schema": {"properties": {"n": {}}}}},
         {"tools": [{"type": "function", "function": {"parameters": {"n": {}}}}]},
+        {"guided_decoding": {"json": SCHEMA}},
+        {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        {"output_format": {"schema": {"$defs": {"n": SCHEMA, "max_tokens": SCHEMA}}}},
+        {"extra_body": {"guided_json": {"type": "array", "items": SCHEMA}}},
+        {"options": {"n": 1, "num_return_sequences": 1, "modalities": ["text"]}},
     ],
 )
 def test_what_holds_no_limit_is_not(members) -> None:

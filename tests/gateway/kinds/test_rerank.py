@@ -56,6 +56,14 @@ def test_the_query_is_read_with_every_document() -> None:
     assert three.extent.longest == pytest.approx(1 / 3)
 
 
+def test_an_instruction_is_read_with_every_document() -> None:
+    """A vendor's member, of whatever name; numbers and switches are no text."""
+    plain, three = asked(documents=["a"] * 3), ["a"] * 3
+    told = asked(documents=three, instruct="i" * 50, top_n=2, return_documents=True, user="u" * 9)
+    assert told.prompt_bytes == plain.prompt_bytes + 3 * 52
+    assert asked(documents=three, rules=["i"]).prompt_bytes == plain.prompt_bytes + 3 * 5
+
+
 def test_a_search_has_a_hundred_documents() -> None:
     extents = [asked(documents=["a"] * count).extent for count in (100, 101)]
     assert [extent.searches for extent in extents if extent is not None] == [1, 2]

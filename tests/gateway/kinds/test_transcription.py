@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import av
+import pytest
 
 from backends.engine import silence
+from gateway.errors import RequestError
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.kinds.kind_usage import usage_of
 from gateway.kinds.outcome import AttemptOutcome
@@ -85,7 +87,7 @@ def priced(asked: InferenceRequest) -> tuple[int, int]:
     assert units is not None
     request = replace(SOUND, extent=asked.extent, max_tokens=asked.max_tokens)
     outcome = AttemptOutcome("finished", 200, said_bytes=20)
-    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, own=False)
+    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, sent={})
     return units.bound_pusd(price, request, 0), cost_pusd(used_tokens, price)
 
 
@@ -110,6 +112,34 @@ async def test_a_sound_that_was_not_decoded_is_held_at_the_most_and_booked_by_it
     hold, booked = priced(late)
     assert hold == 180 * 10**12  # 500 hours: no hard budget below $180 lets it pass
     assert booked == 101 * 10**8
+
+
+def with_part(disposition: str, value: str = "x") -> IncomingBody:
+    part = f"--x\r\ncontent-disposition: form-data; {disposition}\r\n\r\n{value}\r\n"
+    text = part.encode() + FORM % b"sound"
+    return IncomingBody(text, "multipart/form-data; boundary=x", None, max_n=1)
+
+
+@pytest.mark.parametrize(
+    "disposition",
+    ['name="url"', 'name="File_URL"', 'name="file[]"; filename="b.wav"', 'name="file_id"',
+     'name="speaker"; filename="b.wav"', 'name="File"; filename="b.wav"', 'name="audio"'],
+)  # fmt: skip
+def test_a_second_sound_is_refused(disposition: str) -> None:
+    """Its target could write that one down, whose length nobody measured."""
+    with pytest.raises(RequestError, match="the sound is sent in `file`, once") as caught:
+        read_transcription(with_part(disposition))
+    assert caught.value.row.status == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("prompt", 500), ("hotwords", 500), ("known_speaker_references[]", 500), ("language", 0),
+     ("temperature", 0)],
+)  # fmt: skip
+def test_the_text_of_every_field_that_may_be_read_is_held_for(name: str, size: int) -> None:
+    asked = read_transcription(with_part(f'name="{name}"', "x" * 500))
+    assert asked.prompt_bytes == size
 
 
 def wav_of_case(head: str) -> bytes:

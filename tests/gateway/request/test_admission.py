@@ -128,20 +128,25 @@ UNREAD = "data:image/avif;base64,AAAA"
 
 
 @pytest.mark.parametrize(
-    ("url", "detail", "shown", "status"),
+    ("model", "url", "detail", "shown", "status"),
     [
-        (SMALL, "low", 2, 200),  # 2,833 tokens each, of 8,000 that the budget has
-        (SMALL, "low", 3, 429),
-        (SMALL, "high", 1, 429),  # 8,500
-        (UNREAD, "low", 1, 429),  # the most of the model's rule, 48,169
+        ("gpt-4o-mini", SMALL, "low", 2, 200),  # 2,833 tokens each, of 8,000 that the budget has
+        ("gpt-4o-mini", SMALL, "low", 3, 429),
+        ("gpt-4o-mini", SMALL, "high", 1, 429),  # 8,500
+        ("gpt-4o-mini", UNREAD, "low", 1, 429),  # the most of the model's rule, 48,169
+        ("m", SMALL, "high", 1, 200),  # no rule of its own: 5,000 are stated
+        ("m", UNREAD, "low", 1, 200),
+        ("m", SMALL, "low", 2, 429),
     ],
 )
-def test_pictures_are_held_for_by_their_models_rule(run_stack, url, detail, shown, status) -> None:
-    """The target is priced as `openai/gpt-4o-mini`, $0.25 a million; the budget has $0.002."""
+def test_pictures_are_held_for_by_their_models_rule(
+    run_stack, model, url, detail, shown, status
+) -> None:
+    """Targets are priced as `openai/gpt-4o-mini`, $0.25 a million; the budget has $0.002."""
     part = {"type": "image_url", "image_url": {"url": url, "detail": detail}}
     with run_stack(budgets=TIGHT) as stack:
         messages = [{"role": "user", "content": [part] * shown}]
-        answer = stack.chat("api", messages=messages, max_tokens=1)
+        answer = stack.chat(f"alpha/{model}", messages=messages, max_tokens=1)
         assert answer.status_code == status, answer.text
 
 

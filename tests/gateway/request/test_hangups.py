@@ -83,6 +83,25 @@ def test_only_what_our_side_gave_up_is_unseen(outcome, unseen) -> None:
     assert unseen_output(attempt(goes_on=True), outcome, TargetOutput(), 12.0) == unseen
 
 
+@pytest.mark.parametrize(
+    ("changes", "unseen"),
+    [
+        ({"goes_on": True}, 0.0),
+        ({"goes_on": True, "members": ["thinking"]}, math.inf),
+        ({"goes_on": False, "members": ["thinking"]}, 400.0),
+        ({"goes_on": True, "stream": False}, math.inf),
+        ({"goes_on": False, "stream": False}, 400.0),
+    ],
+)
+@pytest.mark.parametrize("kind", ["idle_timeout", "head_timeout"])
+def test_a_silent_target_may_be_thinking(changes, unseen, kind) -> None:
+    """A stream that halts is no thought; an answer in one piece is silent until its end."""
+    outcome = AttemptOutcome("timeout", 504, error=kind)
+    assert unseen_output(attempt(**changes), outcome, learned(0), 12.0) == unseen
+    broken = AttemptOutcome("upstream_error", 502, error="upstream_broken")
+    assert unseen_output(attempt(**changes), broken, learned(0), 12.0) == 0.0
+
+
 def test_the_time_is_that_since_the_dispatch() -> None:
     asked = attempt(members=["reasoning_effort"])
     assert unseen_output(asked, GONE, learned(0), 12.5) == 2 * 100 * 2.5

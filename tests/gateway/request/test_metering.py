@@ -150,6 +150,32 @@ async def test_reported_usage_is_priced_and_released_once(metering, parts, attem
     assert len(parts.journal.records) == 1
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own) -> None:
+    """Costs of own engines and bills of APIs are added up apart, by this word."""
+    target = attempt.step.frozen.target
+    for name in ("pool", "replica", "provider", "upstream_model"):
+        setattr(target, name, name)
+    target.own, target.simulated = own, False
+    verdict = attempt.step.verdict
+    verdict.candidate = SimpleNamespace(bound_pusd=7, bid_price_pusd_per_s=1.6)
+    plan, attempt.holds = attempt.plan, ()
+    plan.identity.user_id, plan.identity.tags = "u", [("a", "b")]
+    plan.best_own, plan.spill_reason = SimpleNamespace(kv_ratio=0.25), "full"
+    plan.policy_version, plan.inputs, plan.shadow, plan.line_s = "3", b"i", None, 0.5
+    metering.open(attempt)
+    (record,) = parts.journal.records
+    assert (record.backend, record.spill_reason) == (("own", None) if own else ("api", "full"))
+    assert (record.pool, record.engine, record.provider) == ("pool", "replica", "provider")
+    assert (record.price_version, record.bound_pusd, record.bid_price_pusd_per_s) == (7, 7, 2)
+    assert (record.ttft_predicted_us, record.kv_headroom_ppm) == (400_000, 750_000)
+    assert (record.line_us, record.attempt_no) == (500_000, 1)
+    parts.journal.records.clear()
+    attempt.number = 2
+    metering.open(attempt)
+    assert parts.journal.records[0].line_us == 0  # it stood in line once
+
+
 @pytest.mark.parametrize("step_us", [-3_600_000_000, 0, 3_600_000_000])
 def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wall_clock_does(
     metering, parts, attempt, monkeypatch, step_us

@@ -38,6 +38,14 @@ def test_a_false_figure_counts_one_longest_answer(limits, elsewhere, prompt, out
     assert (found.prompt, found.output, found.reasoning) == (prompt, output, output)
 
 
+@pytest.mark.parametrize(("contexts", "prompt"), [(1, 9_000), (2, 11_048), (None, 11_048)])
+def test_each_text_of_a_list_may_fill_a_context(contexts, prompt):
+    """A list of embeddings has as many contexts as texts."""
+    held, claim = HELD._replace(prompt=9_000), TokenCounts(input=10**7)
+    terms = ClaimTerms(held, LIMITS, False, contexts)
+    assert plausible_tokens(claim, terms, 0).prompt == prompt
+
+
 @pytest.mark.parametrize(("stated", "most"), [(0, SEARCHES_UNSTATED), (3, 3)])
 def test_searches_count_up_to_the_prices_most(stated, most):
     claim = TokenCounts(input=1, output=1, searches=10**6)

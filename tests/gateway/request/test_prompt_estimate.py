@@ -1,15 +1,20 @@
 """A prompt's estimate and bound: text by its bytes, pictures of known size by their pixels."""
 
+import asyncio
 import json
+from types import SimpleNamespace
 
 from msgspec.structs import replace
 
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
+from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.request.prompt_estimate import estimate_prompt, media_of
 from ledger.prices.modellimits import CONTEXT_UNSTATED
+from router.filters import context
 from router.token_ratio import TokenRatio
+from router.types import OutputMoments, RoutingRequest
 
 KEY, STATED = ("m", "t"), 5_000
 
@@ -25,16 +30,26 @@ def picture(length: int = 40_000) -> dict:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-def test_the_data_of_a_measured_picture_are_no_text() -> None:
+def test_the_data_of_pictures_are_no_text_whatever_is_known_of_their_size() -> None:
     ratio, raw = TokenRatio(), asked(picture())
-    known = replace(raw, pictures=(PictureSize(750, 10),), picture_bytes=40_000)
-    text, bound = ratio.estimate(KEY, raw.prompt_bytes)
-    assert estimate_prompt(raw, ratio, KEY, STATED) == (text, bound + STATED)
-    few = ratio.estimate(KEY, raw.prompt_bytes - 40_000)
-    assert estimate_prompt(known, ratio, KEY, STATED) == (few[0] + 95, bound + STATED)
-    assert media_of(raw, ratio, KEY, STATED) == PromptMedia(bound, (), 1, STATED, 0)
-    sizes = (PictureSize(750, 10),)
-    assert media_of(known, ratio, KEY, STATED) == PromptMedia(few[1], sizes, 0, STATED, 0)
+    text, bound = ratio.estimate(KEY, raw.prompt_bytes - 40_000)
+    size = (PictureSize(750, 10),)
+    known = replace(raw, pictures=size, picture_bytes=40_000)
+    assert estimate_prompt(known, ratio, KEY, STATED) == (text + 95, bound + STATED)
+    assert media_of(known, ratio, KEY, STATED) == PromptMedia(bound, size, 0, STATED, 0)
+    unread = replace(raw, unread_pictures=1, picture_bytes=40_000)
+    assert estimate_prompt(unread, ratio, KEY, STATED) == (text + 1_600, bound + STATED)
+    assert media_of(unread, ratio, KEY, STATED) == PromptMedia(bound, (), 1, STATED, 0)
+
+
+def test_a_photo_of_unknown_size_fits_a_context_without_any_budget() -> None:
+    """Of 3 MB: it was refused at a context of a million tokens."""
+    photo = asyncio.run(measure_pictures(asked(picture(4_000_000))))
+    estimate, bound = estimate_prompt(photo, TokenRatio(), KEY, STATED)
+    moments = OutputMoments(50, 1.0, 1.0, 1.0)
+    request = RoutingRequest(photo.kind, "m", estimate, bound, 50, moments, 1, photo.features)
+    small = SimpleNamespace(context_tokens=8_000, open_end=False, name="x")
+    assert context(request, None, small) is None
 
 
 def test_a_file_has_at_least_the_context_that_nobody_states() -> None:

@@ -31,7 +31,7 @@ def test_an_engine_is_told_the_limit_by_the_name_that_each_reads(given: int | No
         return {name: value for name, value in json.loads(body).items() if "max_" in name}
 
     assert limits(own=True) == {"max_tokens": given or 7}
-    assert limits(own=False) == {"max_completion_tokens": given or 7}
+    assert limits(own=False) == ({"max_completion_tokens": 5} if given else {"max_tokens": 7})
 
 
 def test_a_cap_goes_by_the_name_that_the_target_knows() -> None:
@@ -44,9 +44,22 @@ def test_a_cap_goes_by_the_name_that_the_target_knows() -> None:
 
     assert capped("max_completion_tokens")["max_completion_tokens"] == 7
     assert capped("max_tokens")["max_tokens"] == 7
+    # A target that does not know the newer name would answer without a limit.
     asked_for = capped("max_tokens", max_completion_tokens=None)
-    assert asked_for["max_completion_tokens"] == 7
-    assert "max_tokens" not in asked_for
+    assert asked_for["max_tokens"] == 7
+    assert "max_completion_tokens" not in asked_for
+
+
+@pytest.mark.parametrize("given", [{}, {"max_tokens": None}, {"max_tokens": 5}])
+def test_the_default_that_is_held_for_is_what_the_target_is_told(given: dict[str, Any]) -> None:
+    """Not every target of completions has OpenAI's default."""
+    request = asked("/v1/completions", prompt="hello", **given)
+    for own in (False, True):
+        body = body_for(request, upstream_model="u", own=own, max_tokens_cap=None, salt=None)
+        assert json.loads(body)["max_tokens"] == (given.get("max_tokens") or 16)
+    input_ = asked("/v1/embeddings", input="hello")
+    told = body_for(input_, upstream_model="u", own=False, max_tokens_cap=None, salt=None)
+    assert "max_tokens" not in json.loads(told)
 
 
 def test_an_own_engine_is_asked_for_running_usage() -> None:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.request.usage_checks import (
     CONTEXT_TOKENS,
-    LONGEST_TOKEN_BYTES,
     TEMPLATE_TOKENS,
     UNSEEN_TOKENS,
     UsageBounds,
@@ -98,11 +98,18 @@ def test_units_fit_kind_by_kind():
     assert least_of(counted, most) == TokenCounts(input=4, searches=2, audio_ms=400)
 
 
-@given(said=st.integers(0, 10**5), claimed=st.integers(0, 10**6), thought=st.integers(0, 100))
-def test_what_the_text_can_have_is_never_too_high(said, claimed, thought):
+@given(
+    said=st.integers(0, 10**5),
+    claimed=st.integers(0, 10**6),
+    thought=st.integers(0, 100),
+    choices=st.integers(1, 8),
+)
+def test_what_the_text_can_have_is_never_too_high_and_no_less(said, claimed, thought, choices):
     tokens = TokenCounts(output=claimed + thought, reasoning=thought)
-    fitted = fit_text(tokens, 1, said)
-    assert not is_too_high(fitted, {}, 1, said)
+    fitted = fit_text(tokens, choices, said)
+    assert not is_too_high(fitted, {}, choices, said)
+    one_more = msgspec.structs.replace(fitted, output=fitted.output + 1)
+    assert is_too_high(one_more, {}, choices, said)
 
 
 def contradicted(tokens, usage, choices, said, *, shown=False):

@@ -25,6 +25,7 @@ from ledger.budgets.open_claims import (
     serialize_claims,
 )
 from ledger.declared import BudgetSpec, declare
+from ledger.instants import day_number
 from ledger.invoices.billed_claims import reconcile_claims, wait_texts
 from ledger.invoices.books import PostingMode, post_invoice, store
 from ledger.invoices.files import InvoiceFile, InvoiceLine
@@ -35,7 +36,7 @@ from ledger.spans import DAY_US
 from ledger.verify.budgets import windows_count_claims
 
 DAY = date(2026, 5, 6)
-NUMBER = (DAY - date(1970, 1, 1)).days
+NUMBER = day_number(DAY)
 NOON = NUMBER * DAY_US + DAY_US // 2
 LATER = NOON + 30 * DAY_US
 
@@ -182,12 +183,17 @@ def test_a_bill_that_names_models_settles_no_claim_of_another_model(
     assert found == WHOLE
 
 
-def test_what_may_be_billed_for_less_stands_against_no_claim(disputed, opened, settled, write):
-    """An answer that nothing told of is booked at 2,000 and billed at 20, as all claims are."""
-    unseen = settled(3, settled_us=NOON, cost_pusd=2_000, basis="bound")
-    write(disputed[0], opened(3, opened_us=NOON - 1, bound_pusd=2_000), unseen)
-    found = bill(disputed, 500 + 20)
-    assert (found["r1.1"], found["r2.1"]) == ((BILLED, 200), (BILLED, 100))
+@pytest.mark.parametrize(("basis", "day"), [("bound", 0), ("estimated", -1), ("continuous", 1)])
+def test_what_an_uncertain_booking_cost_settles_no_claim(
+    disputed, opened, settled, write, basis, day
+):
+    """It is booked at 300; the bill has 120 of it, and none of the claims."""
+    at_us = NOON + day * DAY_US
+    unseen = settled(3, settled_us=at_us, cost_pusd=300, basis=basis)
+    write(disputed[0], opened(3, opened_us=at_us - 1, bound_pusd=300), unseen)
+    assert bill(disputed, 100 + 120) == {"r1.1": (BILLED, 0), "r2.1": (BILLED, 0)}
+    found = bill(disputed, 100 + 300 + 200, PostingMode.REPLACES)
+    assert found == {"r1.1": (BILLED, 150), "r2.1": (BILLED, 50)}
 
 
 def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
@@ -222,7 +228,9 @@ class ClaimBooks(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.asked, self.waived, self.posted = {}, set(), {}
+        self.asked, self.waived = {}, set()
+        self.posted, self.owed, self.sure = {}, {}, {}  # by day
+        self.surplus = 0
         self.budgets: list[BudgetSpec] = []
         with self.engine.begin() as connection:
             for table in (
@@ -244,6 +252,8 @@ class ClaimBooks(RuleBasedStateMachine):
             settled(number, settled_us=at_us, cost_pusd=50, **claim),
         )
         self.asked[f"r{number}.1"] = min(surplus, plausible)
+        self.sure[day] = self.sure.get(day, 0) + 50
+        self.owed[day] = self.owed.get(day, 0) + 50 + surplus
 
     @rule(day=DAY_OF, length=st.integers(1, 4), amount=st.integers(-60, 300),
           named=st.booleans(), adds=st.booleans())  # fmt: skip
@@ -262,8 +272,13 @@ class ClaimBooks(RuleBasedStateMachine):
         number = store(self.engine, file, party=party, name="x", by="ann", at_us=at_us)
         post_invoice(self.engine, number, by="ann", at_us=at_us, manner=manner)
         for at, pusd in amounts.items():
-            kept = self.posted.get(at, 0) if manner is PostingMode.ADDS else 0
-            self.posted[at] = kept + pusd
+            for said in (self.posted, self.owed):
+                said[at] = pusd + (said.get(at, 0) if manner is PostingMode.ADDS else 0)
+        self.recount()
+
+    def recount(self):
+        """Keep what bills have beyond what is sure: claims are matched when a bill is posted."""
+        self.surplus = sum(max(0, pusd - self.sure.get(at, 0)) for at, pusd in self.posted.items())
 
     @precondition(lambda self: claims_in(self.engine))
     @rule(which=st.integers(0, 99))
@@ -287,6 +302,7 @@ class ClaimBooks(RuleBasedStateMachine):
         before = claims_in(self.engine)
         with self.engine.begin() as connection:
             reconcile_claims(connection, "openai", Resolution(BILLED, 3, "bob"))
+        self.recount()
         again = claims_in(self.engine)
         with self.engine.begin() as connection:
             reconcile_claims(connection, "openai", Resolution(BILLED, 4, "eve"))
@@ -301,9 +317,6 @@ class ClaimBooks(RuleBasedStateMachine):
         self.bill({DAYS + 3: 1}, "usage", PostingMode.REPLACES)
         found = claims_in(self.engine)
         assert all(row[0] is not None for row in found.values())
-        owed = sum(row[1] for row in found.values() if row[0] == BILLED)
-        assert owed <= max(0, amount - 50 * len(self.asked))
-        assert self.owed_by_day() == {at: pusd for at, pusd in self.posted.items() if pusd}
 
     def owed_by_day(self):
         table = orm.PostingRow
@@ -323,6 +336,12 @@ class ClaimBooks(RuleBasedStateMachine):
         for name, (word, counted) in found.items():
             assert counted <= (0 if word == WAIVED else self.asked[name])
             assert word is not None or counted == self.asked[name]
+        assert sum(row[1] for row in found.values() if row[0] == BILLED) <= self.surplus
+
+    @invariant()
+    def postings_are_what_bills_say(self):
+        """And of days without a bill what was booked and claimed, and of parts beside it."""
+        assert self.owed_by_day() == {at: pusd for at, pusd in self.owed.items() if pusd}
 
 
 def test_claims_follow_bills_whatever_happens(engine, write, opened, settled):

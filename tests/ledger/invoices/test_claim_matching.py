@@ -3,17 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.invoices.billed_parts import ClaimDemand
 from ledger.invoices.billed_periods import BilledPeriod
 from ledger.invoices.claim_matching import (
     PATIENCE_DAYS,
-    ClaimDemand,
+    READ_DAYS,
     UnpostedBill,
     match_claims,
+    reached_places,
 )
 
 
-def period(first, last=None, **by_model):
-    return BilledPeriod(first, first if last is None else last, True, by_model)
+def period(first, last=None, *, whole=True, **by_model):
+    """Return a period whose amounts are stated for all of its days."""
+    last = first if last is None else last
+    amounts = {(first, last, model): pusd for model, pusd in by_model.items()}
+    return BilledPeriod(first, last, whole, amounts)
 
 
 def claim(day, surplus, name="a", model="m"):
@@ -64,60 +69,45 @@ def test_a_bill_that_never_comes_is_not_waited_for():
     assert "is posted" in only([period(5 + PATIENCE_DAYS)], {}, claim(5, 9)).waits_for
 
 
-AMOUNTS = st.integers(-30, 90)
-MODELS = st.sampled_from(["m", "n"])
-BILLED = st.dictionaries(st.sampled_from(["m", "n", "other"]), AMOUNTS, max_size=3)
+def test_parts_alone_say_all_once_they_have_what_was_booked():
+    about = [period(4), period(6)]
+    for part, waits in (
+        (period(5, whole=False, m=50), True),
+        (period(5, whole=False, m=90), False),
+    ):
+        match = only([about[0], part, about[1]], {(5, "m"): 60}, claim(5, 80))
+        assert match.part_pusd == (0 if waits else 30)
+        assert (match.waits_for is not None) is waits
+    nothing = period(5, whole=False, m=0)
+    assert only([about[0], nothing, about[1]], {}, claim(5, 80)).waits_for is None
+    days = [about[0], nothing, about[1]]
+    assert match_claims(days, {}, [claim(5, 80)], (), {(5, "m"): 1})["a"].waits_for is not None
+
+
+def test_a_credit_alone_is_no_later_bill():
+    days = [period(4), period(5, m=0), period(6)]
+    for pusd, waits in ((-1, True), (0, False), (9, False)):
+        found = only([*days, period(30, whole=False, m=pusd)], {(5, "m"): 60}, claim(5, 80))
+        assert (found.waits_for is not None) is waits
+
+
+def test_bookings_of_days_about_claims_are_reached():
+    days = [period(day) for day in range(40)]
+    near = range(20 - READ_DAYS - 1, 20 + READ_DAYS + 2)
+    assert reached_places(days, [claim(20, 1)]) == [*near]
+    assert reached_places([period(0, 30), period(31, 60), period(61, 90)], [claim(5, 1)]) == [0, 1]
+    assert reached_places(days, []) == []
 
 
 @given(
-    spans=st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), BILLED), max_size=7),
-    sure=st.dictionaries(st.tuples(st.integers(0, 20), MODELS), st.integers(0, 50)),
-    claims=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 60), MODELS), max_size=7),
+    sure=st.dictionaries(st.integers(0, 20), st.integers(0, 50)),
+    billed=st.dictionaries(st.integers(0, 20), st.integers(-30, 90)),
+    claims=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 60)), max_size=7),
 )
-def test_no_more_is_given_than_bills_have_beyond_what_is_sure(spans, sure, claims):
-    """Property: for each run of bills together, and for each claim alone."""
-    periods, day = [], 0
-    for gap, length, by_model in spans:
-        periods.append(period(day + gap, day + gap + length - 1, **by_model))
-        day += gap + length
-    demands = [claim(at, pusd, str(n), model) for n, (at, pusd, model) in enumerate(claims)]
-    matches = match_claims(periods, sure, demands)
-    assert all(0 <= matches[each.attempt_id].part_pusd <= each.surplus_pusd for each in demands)
-    beyond = 0
-    for each in periods:
-        models = {name for _, name in sure} | {name for _, _, name in claims}
-        named = dict.fromkeys(models, 0)
-        for (at, name), pusd in sure.items():
-            if each.has(at):
-                named[name] -= pusd
-        untold = sum(pusd for name, pusd in each.by_model.items() if name not in models)
-        for name in models:
-            named[name] += each.by_model.get(name, 0)
-        over = sum(max(0, pusd) for pusd in named.values())
-        beyond += max(over, over + untold) if untold > 0 else max(0, over + untold)
-    assert sum(match.part_pusd for match in matches.values()) <= beyond
+def test_a_claim_that_is_billed_in_whole_waits_for_nothing(sure, billed, claims):
+    demands = [claim(at, pusd, str(n)) for n, (at, pusd) in enumerate(claims)]
+    days = [period(day, m=pusd) for day, pusd in sorted(billed.items())]
+    matches = match_claims(days, {(day, "m"): pusd for day, pusd in sure.items()}, demands)
     for demand in demands:
-        if matches[demand.attempt_id].part_pusd == demand.surplus_pusd:
-            assert matches[demand.attempt_id].waits_for is None
-
-
-@given(
-    sure=st.dictionaries(st.tuples(st.integers(1, 28), MODELS), st.integers(0, 50)),
-    claims=st.lists(st.tuples(st.integers(2, 27), st.integers(1, 60), MODELS, st.integers(-1, 1))),
-    whole=st.booleans(),
-)
-def test_an_honest_bill_on_days_about_settles_every_claim_in_full(sure, claims, whole):
-    """Property: each claim billed the day before, the day itself or the next; bookings in place."""
-    by_day = {day: {"m": 0, "n": 0} for day in range(30)}
-    for (day, model), pusd in sure.items():
-        by_day[day][model] += pusd
-    for day, pusd, model, ahead in claims:
-        by_day[day + ahead][model] += pusd
-    demands = [claim(day, pusd, str(n), model) for n, (day, pusd, model, _) in enumerate(claims)]
-    if whole:  # one bill of the month
-        sums = {name: sum(day[name] for day in by_day.values()) for name in ("m", "n")}
-        periods = [period(0, 29, **sums)]
-    else:
-        periods = [period(day, **by_model) for day, by_model in by_day.items()]
-    matches = match_claims(periods, sure, demands)
-    assert all(matches[each.attempt_id] == (each.surplus_pusd, None) for each in demands)
+        match = matches[demand.attempt_id]
+        assert match.part_pusd < demand.surplus_pusd or match.waits_for is None

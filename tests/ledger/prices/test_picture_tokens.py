@@ -33,6 +33,10 @@ SIDES = st.integers(1, 20_000)
         ("pixtral", 1024, 1024, "", 4160),
         ("qwen-28", 1280, 720, "", 1198),
         ("xai-tiles", 448, 448, "", 512),
+        ("gemini-3", 4000, 3000, "", 1_120),
+        ("gemini-3", 4000, 3000, "high", 1_120),
+        ("gemini-3", 4000, 3000, "ultra_high", 2_240),
+        ("gemini-3", 1, 1, "a word of next year", 2_240),
     ],
 )
 def test_the_documented_examples(rule, width, height, detail, tokens) -> None:
@@ -72,6 +76,21 @@ def test_whoever_rounds_in_between_counts_no_more_tiles(width, height) -> None:
         ("anthropic/claude-opus-4-7", "anthropic-high"),
         ("gemini/gemini-2.5-flash", "gemini-tiles"),
         ("acme/gpt-4o", ""),
+        ("azure/gpt-4o", "openai-tiles"),
+        ("azure/eu/gpt-4o-2024-08-06", "openai-tiles"),
+        ("azure/global-standard/gpt-4o-mini", "openai-tiles-4o-mini"),
+        ("azure/gpt-5", ""),
+        ("vertex_ai/gemini-2.5-pro", "gemini-tiles"),
+        ("vertex_ai/claude-sonnet-4-5@20250929", "anthropic"),
+        ("vertex_ai/claude-opus-4-7@default", "anthropic-high"),
+        ("bedrock/anthropic.claude-3-5-sonnet-20241022-v2:0", "anthropic"),
+        ("bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic"),
+        ("bedrock/eu.anthropic.claude-opus-4-6-v1", "anthropic"),
+        ("azure_ai/claude-opus-4-5", "anthropic"),
+        ("anthropic/claude-sonnet-5", ""),
+        ("bedrock/amazon.nova-pro-v1:0", ""),
+        ("gemini/gemini-3-flash-preview", ""),
+        ("openrouter/openai/gpt-4o", ""),
     ],
 )
 def test_a_family_has_its_published_rule(name, rule) -> None:

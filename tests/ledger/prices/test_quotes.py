@@ -62,14 +62,19 @@ def test_what_is_unread_is_told_by_the_features_of_a_request() -> None:
     assert PriceQuote(price).unlimited_terms(searching) == ()
 
 
+def rule(name: str, stated: str = "", upstream: str = "gpt-4o") -> str:
+    terms = PriceTerms(TokenRates(**dict.fromkeys(KINDS, 1)), image_rule=stated)
+    return PriceQuote(Price(1, name, "test", 0, terms)).picture_rule(upstream)
+
+
 def test_pictures_are_counted_as_the_price_says_else_as_the_model_is_known_for() -> None:
-    rates = TokenRates(**dict.fromkeys(KINDS, 1))
-
-    def rule(name: str, stated: str = "") -> str:
-        return PriceQuote(
-            Price(1, name, "test", 0, PriceTerms(rates, image_rule=stated))
-        ).picture_rule
-
     assert rule("openai/gpt-4o") == rule("openai/gpt-4o#eu") == "openai-tiles"
     assert rule("openai/gpt-4o", "qwen-28") == rule("acme/m", "qwen-28") == "qwen-28"
-    assert rule("acme/m") == ""
+    assert rule("acme/gpt-4o") == ""
+
+
+def test_a_borrowed_price_lends_no_rule_by_its_name() -> None:
+    """`prices_as: openai/gpt-4o` says what a token costs, not how a Qwen cuts pictures."""
+    assert rule("openai/gpt-4o", upstream="Qwen/Qwen2.5-VL-7B-Instruct") == ""
+    assert rule("openai/gpt-4o", "qwen-28", upstream="Qwen/Qwen2.5-VL-7B-Instruct") == "qwen-28"
+    assert rule("openai/gpt-4o", upstream="openai/gpt-4o") == "openai-tiles"

@@ -1,7 +1,7 @@
 """What the books are kept by is entered once, chained, without secrets, whoever wrote it."""
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 
 from ledger.budgets.versions import record_versions
 from ledger.fleet.samples import add_capacity, add_catalog
@@ -10,7 +10,7 @@ from ledger.invoices.books import post_invoice, store
 from ledger.invoices.files import parse
 from ledger.manual_entries import ManualEntry, enter
 from ledger.orm import tables as orm
-from ledger.seals.audit_log import REGISTERS, AuditedTable, AuditLog, changes, register_head
+from ledger.seals.audit_log import REGISTERS, AuditLog, changes, register_head
 from ledger.verify.registers import registers_hold
 
 LATER_US = 1_800_000_000_000_000  # the invoice's days are over
@@ -126,8 +126,7 @@ def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> Non
         (posted,) = changes(connection, 1)
         assert (posted.register, posted.event, posted.actor) == ("invoices", "posted", "ben@host")
         assert posted.fields == (
-            ("id", None, 1), ("posted_as", None, "whole"), ("posted_by", None, "ben@host"),
-            ("posted_us", None, LATER_US),
+            ("id", None, 1), ("posted_by", None, "ben@host"), ("posted_us", None, LATER_US),
         )  # fmt: skip
         (made,) = [
             change
@@ -137,25 +136,6 @@ def test_an_invoice_is_entered_with_its_lines_and_when_it_is_posted(kept) -> Non
         said = {name: new for name, _, new in made.fields}
         assert (made.actor, said["first_day"]) == ("ana@host", "2026-11-01")
         assert list(registers_hold(connection)) == []
-
-
-def test_an_entry_of_an_earlier_release_lacks_how_it_was_posted(kept, monkeypatch) -> None:
-    engine, _ = kept
-    post_invoice(engine, 1, by="ben@host", at_us=LATER_US)
-    columns = AuditedTable.columns
-
-    def known(register: AuditedTable, event: str) -> list[str]:
-        return [name for name in columns(register, event) if name != "posted_as"]
-
-    with monkeypatch.context() as earlier:
-        earlier.setattr(AuditedTable, "columns", known)
-        AuditLog(engine).follow(at_us=22)
-    with engine.connect() as connection:
-        assert list(registers_hold(connection)) == []
-    with engine.begin() as connection:
-        connection.execute(update(orm.InvoiceRow).values(posted_by="eve@host"))
-    with engine.connect() as connection:
-        assert [name for name, _ in registers_hold(connection)] == ["invoices 1"]
 
 
 def test_of_two_that_enter_at_once_one_gives_way(kept, monkeypatch) -> None:

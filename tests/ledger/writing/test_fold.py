@@ -1,8 +1,12 @@
 """The fold is idempotent however records are repeated, reordered and cut into batches."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.accounts import counted_claim_pusd
+from ledger.journals.records import Hold
 from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt, fold, fold_lost
 from ledger.writing.rows import OPENED, UNSETTLED, opened_record_of
 
@@ -50,6 +54,54 @@ def test_spending_is_told_by_journal(opened, settled):
         ("a", "team:search@month", window): 400,
         ("b", "team:search@month", window): 400,
     }
+
+
+def test_what_has_nothing_to_stand_on_comes_back_with_its_reason(opened, settled, refused):
+    records = [settled(1), opened(2), None, settled(2), refused(3), settled(2), opened(2)]
+    items = [JournalItem("j", 1, place, b"", record) for place, record in enumerate(records)]
+    items.append(JournalItem("j", 1, 9, b"", None, "too long"))
+    folded = fold(items, {})
+    assert [(item.offset, reason) for item, reason in folded.unmatched] == [
+        (0, "a settle without its open"), (2, "unreadable"), (9, "too long"),
+    ]  # fmt: skip
+    assert (len(folded.rows.attempts), len(folded.rows.refusals)) == (1, 1)
+    assert list(folded.spent.values()) == [400]
+
+
+@given(
+    hard=st.booleans(),
+    lost=st.booleans(),
+    cost=st.none() | st.integers(0, 2000),
+    claim=st.none() | st.integers(2001, 3000),
+    times=st.integers(1, 3),
+)
+def test_an_attempt_counts_once_at_its_cost_however_it_is_found(
+    opened, settled, hard, lost, cost, claim, times
+):
+    """Lost, it counts at its bound until its end is found; what it claims counts beside that."""
+    held = tuple(
+        Hold(name, window, 1000 if hard else 0)
+        for name, window in (("team:a@day", 5), ("key:k@day", 5), ("key:k@day", 6))
+    )
+    begun = opened(1, holds=held)
+    known = {begun.attempt_id: KnownAttempt(begun, AttemptStage.OPEN, held)}
+    spent, claimed = Counter(), Counter()
+    if lost:
+        found = fold_lost([("j", known[begun.attempt_id])], 9)
+        spent.update(found.spent)
+        assert set(found.spent.values()) == {1000}
+        assert [row["actual_pusd"] for row in found.rows.hold_ends] == [1000] * 3
+        known[begun.attempt_id].stage = AttemptStage.LOST
+    end = settled(1, cost_pusd=cost, claimed_pusd=claim, plausible_pusd=claim and 7)
+    items = [JournalItem("j", 1, 0, b"", end)] * times
+    folded = fold(items, known)
+    spent.update(folded.spent)
+    claimed.update(folded.claimed)
+    assert [spent["j", hold.scope, hold.window] for hold in held] == [cost or 0] * 3
+    assert [row["actual_pusd"] for row in folded.rows.hold_ends] == [cost or 0] * 3
+    counted = counted_claim_pusd(end)
+    assert [claimed[hold.scope, hold.window] for hold in held] == [counted] * 3
+    assert (counted > 0) is (claim is not None and cost is not None)
 
 
 def test_a_lost_attempt_spends_its_hold(opened):

@@ -1,0 +1,114 @@
+"""Read a provider's invoices for matching: the posted ones as bills, the others as announced.
+
+How an invoice was posted follows from its own entries (`invoice_entries.is_added`). Which lines
+are shares of one charge follows from how `files` spreads a charge of a FOCUS file over its days.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from ledger.accounts import adjustments
+from ledger.instants import DAY_US, day_number
+from ledger.invoices.billed_periods import BilledAmount, PostedBill
+from ledger.invoices.claim_matching import UnpostedBill
+from ledger.invoices.invoice_entries import invoice_of, is_added
+from ledger.orm.books import PostingRow
+from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
+
+SPREADS = "focus"  # the format whose charges may be for several days
+
+
+def read_bills(
+    connection: Connection, provider: str
+) -> tuple[list[PostedBill], list[UnpostedBill]]:
+    """Return the provider's posted invoices in the order of their posting, and the others."""
+    table, party = InvoiceRow, f"provider:{provider}"
+    amounts, differences = _amounts(connection, party), _differences(connection, provider)
+    posted: list[PostedBill] = []
+    unposted: list[UnpostedBill] = []
+    headers = (
+        select(table.id, table.first_day, table.last_day, table.posted_us)
+        .where(table.party == party)
+        .order_by(table.posted_us, table.id)
+    )
+    for number, first_day, last_day, posted_us in connection.execute(headers):
+        first, last = day_number(first_day), day_number(last_day)
+        if posted_us is None:
+            unposted.append(UnpostedBill(number, first, last))
+            continue
+        lines: dict[int, int] = defaultdict(int)
+        for amount in amounts[number]:
+            lines[amount.day] += amount.pusd
+        adds = is_added(lines, differences[number])
+        posted.append(PostedBill(first, last, adds, tuple(amounts[number])))
+    return posted, unposted
+
+
+def _amounts(connection: Connection, party: str) -> dict[int, list[BilledAmount]]:
+    """Return the lines of the party's posted invoices, by number."""
+    item = InvoiceItemRow
+    query = (
+        select(
+            item.invoice_id, InvoiceRow.format,
+            item.day, item.amount_pusd, item.item, item.project, item.quantity, item.unit,
+        )
+        .join(InvoiceRow, InvoiceRow.id == item.invoice_id)
+        .where(InvoiceRow.party == party, InvoiceRow.posted_us.is_not(None))
+        .order_by(item.invoice_id, item.id)
+    )  # fmt: skip
+    rows: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
+    for number, format_, *row in connection.execute(query):
+        rows.setdefault((number, format_), []).append(tuple(row))
+    amounts: dict[int, list[BilledAmount]] = defaultdict(list)
+    for (number, format_), lines in rows.items():
+        runs = _runs(lines) if format_ == SPREADS else [[line] for line in lines]
+        for run in runs:
+            stretch = (day_number(run[0][0]), day_number(run[-1][0])) if len(run) > 1 else None
+            amounts[number] += [
+                BilledAmount(day_number(day), name, int(pusd), stretch)
+                for day, pusd, name, *_ in run
+            ]
+    return amounts
+
+
+def _runs(lines: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """Put lines together that are equal shares of one charge: day after day, in the file's order.
+
+    Lines of metered days differ in amount or quantity. The first and last day of a charge that
+    starts or ends within a day have smaller shares, and are lines of their own.
+    """
+    runs: list[list[tuple[Any, ...]]] = []
+    for line in lines:
+        if runs and _is_next_share(runs[-1][-1], line):
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return runs
+
+
+def _is_next_share(before: tuple[Any, ...], line: tuple[Any, ...]) -> bool:
+    (day, pusd, *rest), (next_day, next_pusd, *next_rest) = before, line
+    # The largest remainder gives some of equal shares a pico-dollar more.
+    return rest == next_rest and _follows(day, next_day) and abs(pusd - next_pusd) <= 1
+
+
+def _follows(day: date, other: date) -> bool:
+    return other.toordinal() == day.toordinal() + 1
+
+
+def _differences(connection: Connection, provider: str) -> dict[int, dict[int, int]]:
+    """Return what the posting of each of the provider's invoices changed, by number and day."""
+    table = PostingRow
+    query = select(table.entry_id, table.at_us, table.amount_pusd).where(
+        table.account == adjustments(provider)
+    )
+    changed: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for entry, at_us, pusd in connection.execute(query):
+        number = invoice_of(entry)
+        if number is not None:
+            changed[number][at_us // DAY_US] += int(pusd)
+    return changed
