@@ -109,6 +109,24 @@ def test_one_segment_with_everything_lets_only_content_go(kind):
     assert relay.finish().endswith(b"[DONE]\n\n")
 
 
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        ('{"prompt_tokens":9,"completion_tokens":3}', (9, 3)),
+        ('{"prompt_tokens":9,"completion_tokens":0}', (9, 0)),
+        ('{"prompt_tokens":9}', None),
+        ('{"prompt_tokens":null,"completion_tokens":3}', None),
+        ("null", None),
+    ],
+)
+def test_what_a_target_counts_so_far_is_both_counts_or_none(kind, told, counts):
+    """A sequence's place in an engine is made of both."""
+    relay = kind(True)
+    relay.feed(b'data: {"choices":[],"usage":%b}\n\n' % told.encode())
+    assert relay.counts == counts
+
+
 def test_half_of_the_ending_does_not_leak():
     relay = ByteRelay(True)
     ending = event(said("!"), finish="stop")
