@@ -23,6 +23,9 @@ def test_nothing_is_added_before_anything_was_seen() -> None:
     assert overruns.allowance("other", 0.0) == 0
     assert overruns.allowance("api", 1.0) == MARGIN * 500
     assert overruns.allowance("api", FORGOTTEN_S) == 0
+    overruns.observe("api", 500, 9 * FORGOTTEN_S)  # a host that is up for weeks
+    assert overruns.allowance("api", 10 * FORGOTTEN_S - 1) == MARGIN * 500
+    assert overruns.allowance("api", 10 * FORGOTTEN_S) == 0
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1))
