@@ -48,6 +48,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     unlimited: tuple[str, ...] = ()
     unlisted_tier: str = ""  # that the request asks for, and the price does not list
     limits: ModelLimits | None = None  # of the model, where they are stated
+    told_twice: bool = False  # its target does not know the newer name of the limit
 
     def fit_to_budget(self, room_pusd: int) -> "CandidateSnapshot | None":
         """The same with an answer short enough for the room; `None` when none is."""
@@ -278,7 +279,7 @@ class CandidateBuilder:
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
-            limits=limits,
+            limits=limits, told_twice=self._overruns.is_told_twice(target.name),
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

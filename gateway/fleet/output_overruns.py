@@ -4,6 +4,8 @@ A hold is made of the limit and of what its target was seen to add: twice the mo
 the next answer is held for what it may cost. One honest answer within its limit lowers nothing;
 what was seen is forgotten after a week without another. A price file may state the same
 (`reasoning: outside`): the larger of both counts.
+A target that wrote on because it does not know the newer name of the limit is no such target: it is
+told by both names from then on.
 """
 
 from ledger.prices.modellimits import ModelLimits
@@ -18,9 +20,10 @@ OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 class OutputOverruns:
     """Per target, in tokens of one choice. A worker's own."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_seen", "_told_twice")
 
     def __init__(self) -> None:
+        self._told_twice: dict[str, None] = {}  # in the order in which they were seen
         self._seen: dict[str, tuple[int, float]] = {}  # the most, and when something was seen last
 
     def observe(self, target: str, tokens: int, now_s: float) -> None:
@@ -29,6 +32,15 @@ class OutputOverruns:
         if len(self._seen) >= TARGETS_LIMIT:
             del self._seen[next(iter(self._seen))]
         self._seen[target] = (max(most, min(tokens, OVERRUN_LIMIT)), now_s)
+
+    def tell_twice(self, target: str) -> None:
+        """Take note of a target that does not know the newer name of the limit."""
+        if len(self._told_twice) >= TARGETS_LIMIT:
+            del self._told_twice[next(iter(self._told_twice))]
+        self._told_twice[target] = None
+
+    def is_told_twice(self, target: str) -> bool:
+        return target in self._told_twice
 
     def allowance(self, target: str, now_s: float) -> int:
         """How many tokens beside its limit an answer is held for."""

@@ -332,6 +332,8 @@ class Dispatcher:
         asked = plan.asked.with_marks() if target.takes_marks else plan.asked
         if target.by_priority:
             asked = asked.with_priority(plan.terms.rule.priority)
+        if attempt.step.frozen.told_twice:
+            asked = asked.with_older_limit()
         body = body_for(
             asked,
             upstream_model=target.upstream_model,

@@ -212,7 +212,6 @@ class AdversaryWorld:
         metrics = RequestMetrics(None, models=[], targets=[])
         self._metrics, self._budget = metrics, HardBudget()
         fleet = Fleet(settings, runtime, lambda *_: SimpleNamespace(secrets=()))
-        self._candidates = CandidateBuilder(self._board, PriceBook([]), stale_s=10.0)
         self._routes = RouteCache(settings, fleet, self._budget)
         self._decider = DegradedDecider(self._board, metrics)
         self._picture_tokens = settings.server.picture_tokens
@@ -230,10 +229,12 @@ class AdversaryWorld:
     ) -> list[CallResult]:
         self._budget.limit_pusd, self._budget.spent_pusd = schedule.limit_pusd, 0
         price = Price(place.version, MODEL, "adversary", 0, schedule.terms)
-        self._candidates.reprice(PriceBook([price]))
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
+        candidates = CandidateBuilder(
+            self._board, PriceBook([price]), stale_s=10.0, overruns=learned.overruns
+        )
         planner = RoutePlanner(
-            "1", self._routes, self._candidates, learned, self._decider,
+            "1", self._routes, candidates, learned, self._decider,
             picture_tokens=self._picture_tokens,
         )  # fmt: skip
         return self._loop.run_until_complete(self._play(schedule, planner, learned, place))

@@ -46,6 +46,17 @@ def test_the_table_is_bounded_and_keeps_what_was_seen_last() -> None:
     assert overruns.allowance("t0", 0.0) == 0
 
 
+def test_targets_that_are_told_twice_are_so_many() -> None:
+    overruns = OutputOverruns()
+    for number in range(TARGETS_LIMIT + 1):
+        overruns.tell_twice(f"t{number}")
+        overruns.tell_twice("often")
+    assert not overruns.is_told_twice("t0")
+    assert overruns.is_told_twice("often")
+    assert overruns.is_told_twice(f"t{TARGETS_LIMIT}")
+    assert overruns.allowance("often", 0.0) == 0
+
+
 LIMITS = ModelLimits(64_000, 200_000)
 
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from gateway.fleet.output_overruns import OutputOverruns
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.kinds.completion import SPEC as COMPLETION
@@ -13,6 +14,7 @@ from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.rerank import SPEC as RERANK
 from gateway.request.learning import EstimateLearner, not_text, unreported
+from gateway.request.limit_overruns import LimitOverrun
 from ledger.journals.records import TokenCounts
 from router.estimates import OutputLengths
 from router.estimator_rules import Objection
@@ -168,3 +170,26 @@ def test_each_attempt_is_counted_once_with_its_reason(learning) -> None:
         for objection in (None, Objection.MEDIA, Objection.TOO_MANY, Objection.DISPUTED)
     ]
     assert learning.outputs.moments(("m", "t"), 9).count == 3
+
+
+def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
+    """Text beyond it shows that its target does not know the name, and is told the other, too."""
+    overruns, text = OutputOverruns(), LimitOverrun(40, is_text=True)
+    learner = EstimateLearner(
+        SimpleNamespace(overruns=overruns), SimpleNamespace(count_observation=None)
+    )
+
+    def taught(asked, overrun, *, told_twice=False) -> tuple[bool, int]:
+        target = SimpleNamespace(name="a/m")
+        frozen = SimpleNamespace(target=target, told_twice=told_twice)
+        attempt = SimpleNamespace(
+            plan=SimpleNamespace(asked=asked), step=SimpleNamespace(frozen=frozen)
+        )
+        learner.learn_overrun(attempt, overrun, 5.0)
+        return overruns.is_told_twice("a/m"), overruns.allowance("a/m", 5.0)
+
+    assert taught(chat(max_completion_tokens=9), text) == (True, 0)
+    assert taught(chat(max_completion_tokens=9), text, told_twice=True) == (True, 80)
+    assert taught(chat(max_tokens=9), text._replace(tokens=50)) == (True, 100)
+    thoughts = LimitOverrun(60, is_text=False)
+    assert taught(chat(max_completion_tokens=9), thoughts) == (True, 120)
