@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from ledger.budgets import broker
+from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.budgets.grants import AccountBalance, BudgetAccount
@@ -167,6 +168,17 @@ async def test_a_refusal_names_the_budget_and_its_reset(opening):
         assert await client.hold("r3.1", ["global"], 4400) != ()
         client.release("r1.1", 0)
         assert await client.hold("r4.1", ["team:a"], 1000) == (Hold("team:a@day", DAY, 1000),)
+
+
+async def test_a_refusal_of_a_budget_that_is_gone_by_then_names_this_moment(opening):
+    async with opening({"team:a@day": 1000}) as host:
+        (client,) = host.clients
+        asking = asyncio.create_task(client.hold("r1.1", ["team:a"], 2000))
+        await asyncio.sleep(0)
+        client._receive(wire.BudgetUpdate((), ()))  # it was retired while its desk was asked
+        refused = await asking
+        assert (refused.scope, refused.room_pusd) == ("team:a@day", 1000)
+        assert refused.since_us == refused.resets_at_us == NOW_US
 
 
 async def test_a_slice_serves_many_holds_without_asking(opening, engine, monkeypatch):
