@@ -173,7 +173,7 @@ def test_lists_that_could_hide_prompts_are_refused(path: str, name: str, prompt:
 def test_candidates_that_would_be_thrown_away_are_not_asked_for() -> None:
     completion = asked("/v1/completions", prompt="a", best_of=1000, prompt_embeds=["x"] * 1000)
     body = body_for(completion, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
-    assert set(json.loads(body)) == {"model", "prompt"}
+    assert set(json.loads(body)) == {"model", "prompt", "max_tokens"}
 
 
 @pytest.mark.parametrize(
