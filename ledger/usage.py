@@ -103,10 +103,8 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
 
 def has_unread(usage: Mapping[str, object]) -> bool:
     """Whether the usage has counts above zero that nobody here knows."""
-    if _PLAIN.issuperset(usage):
-        details = usage.get("prompt_tokens_details")
-        if details is None or (type(details) is dict and _PLAIN_DETAILS.issuperset(details)):
-            return False
+    if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
+        return False
     shape = _shape(usage)
     if shape is None:
         return bool(unread(usage))

@@ -2,7 +2,9 @@
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
 answer is held for twice the most of late; a price file may state the same (`reasoning: outside`).
-One honest answer within its limit lowers nothing: what was seen halves in a day.
+One honest answer within its limit lowers nothing: what was seen halves in a day. A target that
+wrote on because it does not know the newer name of the limit is told both names from then on, and
+nobody is held for more.
 
 Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
 given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
@@ -32,12 +34,13 @@ RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would b
 KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
 LEAST_S = 0.01  # a clock's noise is no time to think in
 TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
-STILL_HIDES = 0.25  # what is left of one answer with hidden thoughts after two half-lives
+BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
 SLOTS = 1024
 
-OUTPUT_CELLS: Final = 8
-# The most output beyond a limit, tokens a second, whether it hides; answers, and times.
-_, _, _OVERRUN, _RATE, _HIDES, _COUNT, _SEEN, _AGED = range(OUTPUT_CELLS)
+OUTPUT_CELLS: Final = 9
+# The most output beyond a limit, whether it is told twice, tokens a second, whether it hides;
+# answers, and times.
+_, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED = range(OUTPUT_CELLS)
 
 
 class EndedAnswer(NamedTuple):
@@ -85,10 +88,22 @@ class TargetOutput:
         view[_SEEN] = now_s
         self._rows.touch()
 
+    def observe_unknown_limit(self, target: str, now_s: float) -> None:
+        """Take note of a target that wrote on because it does not know the newer limit's name."""
+        view = self._row(target, now_s)
+        view[_TWICE] = 1.0
+        view[_SEEN] = now_s
+        self._rows.touch()
+
+    def is_told_twice(self, target: str) -> bool:
+        """Whether a target is told its limit by the older name, too."""
+        view = self._rows.look(_key(target))
+        return view is not None and view[_TWICE] > BELIEVED
+
     def has_overruns(self) -> bool:
-        """Whether any target had an overrun; where none had, nobody need ask for each."""
+        """Whether any target wrote beyond its limit; where none did, nobody need ask for each."""
         if (mark := self._rows.mark) != self._looked_at:
-            self._has_overruns = any(row[_OVERRUN] for _, row in self._rows.rows())
+            self._has_overruns = any(row[_OVERRUN] or row[_TWICE] for _, row in self._rows.rows())
             self._looked_at = mark
         return self._has_overruns
 
@@ -117,7 +132,7 @@ class TargetOutput:
     def hides(self, target: str) -> bool:
         """Whether an answer of this target had reasoning that was not shown."""
         view = self._rows.look(_key(target))
-        return view is not None and view[_HIDES] > STILL_HIDES
+        return view is not None and view[_HIDES] > BELIEVED
 
     def tokens_per_s(self, target: str) -> float | None:
         """Return the fastest rate that was seen lately, `None` before the first answer."""
@@ -144,14 +159,14 @@ class TargetOutput:
                 slot,
                 _allowance(row[_OVERRUN]),
                 _rate(row[_RATE]) if row[_COUNT] else None,
-                row[_HIDES] > STILL_HIDES,
+                row[_HIDES] > BELIEVED,
                 int(row[_COUNT]),
                 row[_SEEN],
             )
 
     def _row(self, target: str, now_s: float) -> "memoryview[float]":
         """Return the target's row, aged, with nothing known where it is new."""
-        view = self._rows.claim(_key(target), (0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
+        view = self._rows.claim(_key(target), (0.0, 0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
         if not 0.0 <= now_s - view[_AGED] < AGING_S:
             row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
             _age(row, now_s)
@@ -184,6 +199,7 @@ def _age(row: list[float], now_s: float) -> None:
     row[_OVERRUN] = _overrun(row[_OVERRUN]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
     if row[_OVERRUN] < 1.0:
         row[_OVERRUN] = 0.0
+    row[_TWICE] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     row[_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     if now_s - row[_SEEN] >= UNSEEN_HALF_LIFE_S:
         row[_RATE] = row[_COUNT] = 0.0

@@ -52,6 +52,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     unlimited: tuple[str, ...] = ()
     unlisted_tier: str = ""  # that the request asks for, and the price does not list
     limits: ModelLimits | None = None  # of the model, where they are stated
+    told_twice: bool = False  # its target does not know the newer name of the limit
     prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
 
     def prompt_bound(self, request: RoutingRequest) -> int:
@@ -260,7 +261,10 @@ class CandidateBuilder:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
         price = expected = bound = limits = None
-        allowance = 0 if asked.overruns is None else asked.overruns.allowance(target.name)
+        allowance, told_twice = 0, False
+        if asked.overruns is not None:
+            allowance = asked.overruns.allowance(target.name)
+            told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
         quote = self._quote(target.price_name or target.name)
@@ -309,7 +313,7 @@ class CandidateBuilder:
         return CandidateSnapshot(
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
-            limits=limits, prompt_tokens_bound=request.prompt_tokens_bound,
+            limits=limits, prompt_tokens_bound=request.prompt_tokens_bound, told_twice=told_twice,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

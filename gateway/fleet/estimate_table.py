@@ -17,7 +17,7 @@ from router.target_output import SLOTS as TARGETS
 from router.token_ratio import ROW_CELLS, SLOTS, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E502
+MAGIC = 0xB4EA_E503
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
 SWEEP_S = 3600.0

@@ -13,6 +13,8 @@ from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
 from router.types import Feature
 
+OLDER_LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # OpenAI's; most know the older
+
 
 class InferenceRequest(msgspec.Struct, frozen=True):
     """One request as asked. `max_tokens` is per choice; `prompt_bytes` the size of what is read."""
@@ -56,6 +58,12 @@ class InferenceRequest(msgspec.Struct, frozen=True):
         if not priority or "priority" in self.members or not KIND_TRAITS[self.kind].decoded:
             return self
         return replace(self, members={**self.members, "priority": encode_raw(priority)})
+
+    def with_older_limit(self) -> "InferenceRequest":
+        """For a target that does not know the newer name of the limit: told by both."""
+        if self.max_tokens is None or NEWER_LIMIT not in self.members:
+            return self
+        return replace(self, members={**self.members, OLDER_LIMIT: encode_raw(self.max_tokens)})
 
 
 class IncomingBody(msgspec.Struct, frozen=True, gc=False):

@@ -18,13 +18,16 @@ from msgspec.structs import replace
 
 from backends.chunks import printable_text
 from backends.errors import ServerError
+from gateway.fleet.prompt_bound import media_of
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN, LONGEST_TOKEN_BYTES
 from gateway.kinds.kind_usage import complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
+from gateway.request.engine_progress import engine_time_s, estimate_progress, is_interrupted
 from gateway.request.hangups import thought_tokens, unseen_output
+from gateway.request.limit_overruns import LimitOverrun, overrun_of
 from gateway.request.plausible_claims import plausible_of
 from gateway.request.reported_usage import (
     Contradiction,
@@ -43,14 +46,20 @@ from gateway.request.usage_checks import (
 )
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
-from ledger.prices.book import Price, cost_pusd, dearest_tier, tier_cost_pusd, tier_of
+from ledger.prices.book import (
+    Price,
+    cost_pusd,
+    dearest_kinds,
+    dearest_tier,
+    tier_cost_pusd,
+    tier_of,
+)
 from ledger.prices.rates import is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
-from router.forecast import engine_seconds
 from router.target_output import TargetOutput
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
-from router.types import EngineState, RoutingRequest, StepModel
+from router.types import RoutingRequest
 
 _NOTHING = TokenCounts()
 
@@ -83,7 +92,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     disputed: bool = False  # the target reported what cannot be
     claimed_pusd: int | None = None  # by the target's own figures, where they are above the hold
     partly_read: bool = False  # the target's usage has counts that nobody here knows
-    overrun_tokens: int = 0  # of a choice: output beyond what was held for
+    overrun: LimitOverrun | None = None  # output beyond what was held for, where it teaches
     partly_priced: bool = False  # it may have been charged what its price does not say
     unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
     plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
@@ -124,9 +133,9 @@ def charge(
     # Sound is read at the rate that its engine was measured with; what it says is in that rate.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
     said = 0 if heard else tokens.output
-    engine_s = _engine_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
-    if _is_interrupted(outcome, tokens):
-        begun, engine_s = _estimate_progress(attempt, engine, engine.step, now_s)
+    engine_s = engine_time_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
+    if is_interrupted(outcome, tokens):
+        begun, engine_s = estimate_progress(attempt, engine, engine.step, now_s)
         tokens = begun if spec.units is None else tokens
     engine_us = round(engine_s * 1e6)
     cost = _own_cost_of(attempt, engine_us)
@@ -196,6 +205,11 @@ def _api_tokens(
     return _BookedUsage(tokens, "bound" if bounded else "estimated", disputed)
 
 
+def _thinks_dearly(attempt: Attempt) -> bool:
+    price = attempt.step.frozen.price
+    return price is not None and price.terms.rates.reasoning > price.terms.rates.output
+
+
 def _estimated_output(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
     """Tokens of the text that came, at most those held for; an event of a stream is one."""
     most, seen, said = (
@@ -254,14 +268,16 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         return AttemptCharge(tokens, basis, 0, None, tier, disputed=disputed)
     if tokens == _NOTHING and not outcome.billable:  # no fee either: no request was taken
         return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
-    if tier is None and _is_whole_bound(attempt, counted):
-        tier = dearest_tier(tokens, price)  # it may have run in any: its hold is made of that one
+    if _is_whole_bound(attempt, counted):
+        # It may have been of any kind and tier: its hold is made of the dearest.
+        tokens = dearest_kinds(tokens, price, media_of(attempt.plan.request))
+        tier = dearest_tier(tokens, price) if tier is None else tier
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]
     told = within_text or tokens
-    held, overrun = attempt.step.frozen.candidate.bound_pusd, 0
+    held, overrun = attempt.step.frozen.candidate.bound_pusd, None
     if held and cost > held:
-        overrun = 0 if disputed else _overrun_tokens(attempt, tokens)
+        overrun = None if disputed else overrun_of(attempt, tokens)
         disputed = disputed or _exceeds_units(attempt, tokens)
         tokens, cost = _within_hold(attempt, tokens, price, tier, held)
         basis = "bound"
@@ -272,7 +288,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         tokens, basis, 0, cost, tier, disputed=disputed,
         unknown_tier=not listed or (tier is None and attempt.step.frozen.unlisted_tier != ""),
         claimed_pusd=claimed if claimed > cost else None,
-        plausible_pusd=plausible, overrun_tokens=overrun,
+        plausible_pusd=plausible, overrun=overrun,
         partly_read=has_unread(outcome.usage or {}),
         partly_priced=bool(cost) and _is_partly_priced(attempt, outcome, price, tokens),
     )  # fmt: skip
@@ -282,14 +298,6 @@ def _is_whole_bound(attempt: Attempt, counted: _BookedUsage) -> bool:
     """Whether nothing was told, so that all that was held for is booked."""
     units = KINDS[attempt.plan.request.kind].units
     return counted.basis == "bound" and counted.claim is None and units is None
-
-
-def _overrun_tokens(attempt: Attempt, tokens: TokenCounts) -> int:
-    request, frozen = attempt.plan.request, attempt.step.frozen
-    if KINDS[request.kind].units is not None:
-        return 0
-    told = most_output_of(attempt) // request.n - frozen.allowance_tokens
-    return max(0, -(-tokens.output // request.n) - told)
 
 
 def _within_hold(
@@ -356,45 +364,3 @@ def _own_cost_of(attempt: Attempt, engine_us: int) -> int | None:
         return None
     cost = provisional_charge_pusd(engine_us, frozen.target.rate_pusd_per_hour, gpus=1)
     return min(cost, frozen.candidate.bound_pusd or cost)
-
-
-def _is_interrupted(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
-    """Ended from our side while the engine was at work, and nothing told how far it came.
-
-    What an engine failed at is not the client's to pay.
-    """
-    ours = outcome.status in ("client_gone", "timeout") and outcome.error is None
-    return ours and tokens == _NOTHING and outcome.billable
-
-
-def _estimate_progress(
-    attempt: Attempt, engine: EngineState, step: StepModel, now_s: float
-) -> tuple[TokenCounts, float]:
-    """The prompt, once its prefill must be over, and the engine time that the model expects.
-
-    By the decision's own predictions for this engine's load; never more than the time that passed.
-    A stream that said nothing was still at its prompt: it has made no token, and may be that late.
-    """
-    request, verdict = attempt.plan.request, attempt.step.verdict
-    prompt, passed_s = request.prompt_tokens, now_s - attempt.dispatched_s
-    alone_s = step.t0_s + step.d_s * prompt
-    first_s = alone_s if verdict.ttft_ms is None else verdict.ttft_ms / 1e3
-    token_s = max(step.a_s + step.b_s, (verdict.tpot_ms or 0.0) / 1e3)
-    if passed_s < first_s or attempt.plan.asked.stream:
-        part = min(1.0, passed_s / first_s) if first_s > 0 else 1.0
-        return _NOTHING, min(passed_s, _engine_s(engine, step, prompt, 0) * part)
-    output = (passed_s - first_s) / token_s if token_s > 0 else 0.0
-    if request.max_tokens is not None:
-        output = min(output, float(request.max_tokens))
-    expected_s = _engine_s(engine, step, prompt, output * request.n)
-    return TokenCounts(input=prompt), min(passed_s, expected_s)
-
-
-def _engine_s(engine: EngineState, step: StepModel, prompt: float, output: float) -> float:
-    return engine.step_feedback * engine_seconds(
-        step,
-        kv_capacity_tokens=engine.kv_capacity_tokens,
-        prompt_tokens=prompt,
-        output_mean=float(output),
-        output_mean_square=float(output) ** 2,
-    )

@@ -30,13 +30,13 @@ from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.outcome import CLIENT_LEFT, AttemptOutcome
+from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import error_event
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
-from gateway.request.client_response import ClientResponse
+from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
 from gateway.request.limits.rate_limiter import RateLimiter, rate_error
@@ -332,6 +332,8 @@ class Dispatcher:
         asked = plan.asked.with_marks() if target.takes_marks else plan.asked
         if target.by_priority:
             asked = asked.with_priority(plan.terms.rule.priority)
+        if attempt.step.frozen.told_twice:
+            asked = asked.with_older_limit()
         body = body_for(
             asked,
             upstream_model=target.upstream_model,
@@ -386,7 +388,7 @@ class Dispatcher:
             outcome = msgspec.structs.replace(outcome, usage=error.usage, usage_final=True)
         if target.goes_on and reply.ended_by is not None:  # nobody waits for another target
             if isinstance(error, HeadTimeout | IdleTimeout):  # we stop reading: it is no failure
-                outcome = AttemptOutcome.cut(attempt.relay, "client_gone", CLIENT_LEFT)
+                outcome = cancelled(attempt, CLIENT_GONE)
             self.metering.settle_later(attempt, outcome)
             return None
         if not reply.started:

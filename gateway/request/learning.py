@@ -9,6 +9,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.request.attempt import Attempt
+from gateway.request.limit_overruns import LimitOverrun, names_newer_alone
 from gateway.request.plan import LearnedEstimates
 from gateway.request.request_counters import RequestCounters
 from ledger.journals.records import AttemptSettled, TokenCounts
@@ -58,9 +59,18 @@ class EstimateLearner:
         self._count(_USAGE, objection)
         return prompt, choice
 
-    def learn_overrun(self, target: str, tokens: int, now_s: float) -> None:
-        """An answer that was believed had so many tokens more than its limit, in each choice."""
-        self._learned.beside.observe_overrun(target, tokens, now_s)
+    def learn_overrun(self, attempt: Attempt, overrun: LimitOverrun, now_s: float) -> None:
+        """Take an answer that was believed and had more than its limit.
+
+        Who chose a name of the limit that the target does not know teaches it that, and no more:
+        others' requests are not held for it.
+        """
+        outputs, frozen = self._learned.beside, attempt.step.frozen
+        told_once = names_newer_alone(attempt.plan.asked) and not frozen.told_twice
+        if told_once and overrun.is_text:
+            outputs.observe_unknown_limit(frozen.target.name, now_s)
+        else:
+            outputs.observe_overrun(frozen.target.name, overrun.tokens, now_s)
         self._count(_OVERRUN, None)
 
     def learn_unseen(

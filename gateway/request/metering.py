@@ -122,9 +122,8 @@ class UsageMeter:
         now_s = self._clock.now_s()
         bill = charge(attempt, outcome, self._ratio, self._beside, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
-        if bill.overrun_tokens:
-            target = attempt.step.frozen.target.name
-            self._learner.learn_overrun(target, bill.overrun_tokens, self._clock.wall_us() / 1e6)
+        if bill.overrun is not None:
+            self._learner.learn_overrun(attempt, bill.overrun, self._clock.wall_us() / 1e6)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us

@@ -91,11 +91,8 @@ def _reading(
         return UsageReading(tokens, "estimated", True, usage)
     if tokens.output <= bounds.output and prompt <= bounds.prompt:
         return UsageReading(tokens, basis, False, usage)
-    said, sent = outcome.said_bytes, None
-    if bounds.told and tokens.output - tokens.reasoning > bounds.output:
-        said = said_bytes_of(attempt, outcome)
-    if prompt > bounds.prompt and not elsewhere:
-        sent = sum(len(bytes(value)) for value in asked.members.values())
+    said = said_bytes_of(attempt, outcome)
+    sent = None if elsewhere else sum(len(bytes(value)) for value in asked.members.values())
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     return UsageReading(tokens, basis, disputed, usage)
 

@@ -1,11 +1,11 @@
 """The body that a target gets of a client's request: its own model, usage, limits and salt."""
 
 from gateway.http.body import Members, encode, encode_raw
-from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.text_members import stream_options
 
 _TRUE = encode_raw(True)
-_LIMITS = ("max_tokens", "max_completion_tokens")
+_LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
 
 
 def _drop_nulls(members: Members) -> bool:
@@ -18,9 +18,9 @@ def _drop_nulls(members: Members) -> bool:
 
 def _name_limit(members: Members) -> None:
     """By the one name that every engine reads: TensorRT-LLM does not know OpenAI's newer one."""
-    given = members.pop("max_completion_tokens", None)
+    given = members.pop(NEWER_LIMIT, None)
     if given is not None:
-        members["max_tokens"] = given
+        members[OLDER_LIMIT] = given
 
 
 def body_for(

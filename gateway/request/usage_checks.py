@@ -48,8 +48,9 @@ def is_impossible(
         return True
     if tokens.output > CONTEXT_TOKENS or tokens.prompt > CONTEXT_TOKENS:
         return True
-    most = bounds.prompt if sent_bytes is None else sent_bytes + TEMPLATE_TOKENS
-    return sent_bytes is not None and tokens.prompt > max(bounds.prompt, most)
+    if sent_bytes is None:
+        return False
+    return tokens.prompt > max(bounds.prompt, sent_bytes + TEMPLATE_TOKENS)
 
 
 def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:

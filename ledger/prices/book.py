@@ -12,7 +12,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ledger.journals.token_kinds import PER_UNIT, TOKENS_LIMIT, TokenCounts, TokenRates
+from msgspec.structs import replace
+
+from ledger.journals.token_kinds import (
+    OUTPUT_KINDS,
+    PER_UNIT,
+    TOKENS_LIMIT,
+    TokenCounts,
+    TokenRates,
+)
 from ledger.prices import unread_terms
 from ledger.prices.rates import (
     BIGINT_LIMIT,
@@ -21,6 +29,7 @@ from ledger.prices.rates import (
     Price,
     PriceError,
     PriceTerms,
+    ReachableMedia,
     TierRates,
     UnpricedTierError,
     bound_pusd,
@@ -43,6 +52,7 @@ __all__ = [
     "bound_pusd",
     "check",
     "cost_pusd",
+    "dearest_kinds",
     "dearest_tier",
     "is_open",
     "last_at",
@@ -213,6 +223,22 @@ def dearest_tier(tokens: TokenCounts, price: Price) -> str | None:
     if dearest == STANDARD or costs[dearest] <= tier_cost_pusd(tokens, price, STANDARD)[0]:
         return None
     return dearest
+
+
+def dearest_kinds(tokens: TokenCounts, price: Price, media: ReachableMedia) -> TokenCounts:
+    """Return so much input and output as the kind of output and the searches that cost most.
+
+    A hold is made of those, as an answer may be of any kind until it tells.
+    """
+    whole = replace(tokens, searches=price.terms.searches_limit)
+    options = [whole]
+    for kind in OUTPUT_KINDS:
+        is_reachable = (media.audio_output or not kind.is_sound) and (
+            media.images or not kind.is_picture
+        )
+        if kind.part_of is not None and is_reachable:
+            options.append(replace(whole, **{kind.field: tokens.output}))
+    return max(options, key=lambda option: tier_cost_pusd(option, price, None)[0])
 
 
 def check(price: Price) -> list[str]:

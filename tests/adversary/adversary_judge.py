@@ -4,7 +4,6 @@ Each fault begins with the name of the invariant that does not hold.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_world import CallResult
@@ -74,11 +73,22 @@ def is_marked(settled: AttemptSettled) -> bool:
 
 
 def _of_repeats(results: list[CallResult]) -> Iterator[str]:
-    """The same request is held at the same amount, whatever others claimed in between."""
-    first: dict[bytes, Any] = {}
-    for result in results:
-        before = first.setdefault(result.call.body, result)
-        if before is result or before.bound_pusd is None:
+    """The same request is held at the same amount, whatever others claimed in between.
+
+    After thoughts that were billed beside a limit it is held for more, so that it is covered.
+    """
+    first: dict[bytes, tuple[CallResult, int]] = {}
+    for place, result in enumerate(results):
+        before, since = first.setdefault(result.call.body, (result, place))
+        if before is result or before.bound_pusd is None or not result.is_limited:
             continue
-        if result.is_limited and result.bound_pusd != before.bound_pusd:
-            yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"
+        bound, beside = result.bound_pusd or 0, results[since:place]
+        if not any(other.call.is_beside and other.settled for other in beside):
+            if result.bound_pusd != before.bound_pusd:
+                yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"
+        elif bound < before.bound_pusd:
+            yield f"same: held at {before.bound_pusd}, then at less: {bound}"
+        if result.call is before.call and result.settled and before.settled:
+            claimed = getattr(result.settled, "claimed_pusd", None)
+            if result.call.is_beside and claimed is not None:
+                yield f"raised: {claimed} billed beside a limit twice, above the hold"

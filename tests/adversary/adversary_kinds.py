@@ -189,9 +189,21 @@ def beside_limit() -> Any:
         body, one = made
         said = {**body, "max_tokens": one.output // body.get("n", 1)}
         more = replace_counts(one, output=one.output + thought, reasoning=thought)
-        return answered(said, more, openai(more), is_odd=True)
+        return answered(said, more, openai(more), is_odd=True, is_beside=True)
 
     return st.builds(call, texts(), st.integers(100, 2_000))
+
+
+def unlimited() -> Any:
+    """A target that does not know the newer name of the limit, and writes on."""
+
+    def call(made: tuple[dict, TokenCounts], limit: int) -> AdversaryCall:
+        body, one = made
+        asked = {name: value for name, value in body.items() if name != "max_tokens"}
+        more = replace_counts(one, output=one.output + 200 * body.get("n", 1))
+        return answered({**asked, "max_completion_tokens": limit}, more, openai(more), is_odd=True)
+
+    return st.builds(call, texts(), st.integers(1, 50))
 
 
 def in_tier(tier: str) -> Any:
@@ -343,8 +355,8 @@ def too_low(*, streams: bool) -> Any:
     return texts().map(call)
 
 
-def poisoned(calls: Any) -> Any:
-    """The same text before and after others; `schedules` of three calls."""
+def poisoned(calls: Any, *, most: int = 2) -> Any:
+    """The same text before and after others, `most` of them."""
 
     @st.composite
     def made(draw: Any) -> AdversarySchedule:
@@ -355,9 +367,17 @@ def poisoned(calls: Any) -> Any:
         }  # fmt: skip
         tokens = TokenCounts(input=100, output=5)
         text = answered(body, tokens, openai(tokens))
-        return AdversarySchedule(price, 10**16, (text, *draw(st.tuples(calls, calls)), text))
+        others = draw(st.lists(calls, min_size=1, max_size=most))
+        return AdversarySchedule(price, 10**16, (text, *others, text))
 
     return made()
+
+
+def again(calls: Any) -> Any:
+    """The same call twice, under a budget that is ample."""
+    return st.builds(
+        lambda price, call: AdversarySchedule(price, 10**16, (call, call)), terms(), calls
+    )
 
 
 ERROR = b'{"error": {"code": 429, "message": "limited"}}'
@@ -475,7 +495,9 @@ KINDS = {
     "lie-transcript": schedules(
         SECONDS.map(lambda count: transcript(count, 1_799_999, made=None, is_lie=True)), IN_UNITS
     ),
+    "beside-again": again(beside_limit()),
     "poison-pictures": poisoned(with_media(PICTURE, st.just(8_500), is_beyond=True)),
+    "poison-limits": poisoned(unlimited(), most=1),  # from then on it is told by both names
     "poison-lies": poisoned(lie("prompt", MEMBERS[2])),
 }
 

@@ -230,8 +230,10 @@ class AdversaryWorld:
         self._budget.limit_pusd, self._budget.spent_pusd = schedule.limit_pusd, 0
         price = Price(place.version, MODEL, "adversary", 0, schedule.terms)
         limits = {} if schedule.limits is None else {MODEL: schedule.limits}
-        candidates = CandidateBuilder(self._board, PriceBook([price]), stale_s=10.0, limits=limits)
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
+        candidates = CandidateBuilder(
+            self._board, PriceBook([price]), stale_s=10.0, limits=limits, beside=learned.beside
+        )
         planner = RoutePlanner(
             "1", self._routes, candidates, learned, self._decider,
             picture_tokens=self._picture_tokens,

@@ -15,6 +15,8 @@ MADE = TokenCounts(input=10, output=5)
 BILL, HOLD, LIMIT = 60, 80, 100
 TERMS = PriceTerms(rates_from({"input": 1, "output": 10}))
 CALL = AdversaryCall("/v1/chat/completions", b"{}", (), MADE)
+BESIDE = replace(CALL, is_odd=True, is_beside=True)
+LEFT = replace(CALL, made=None, least=MADE, leave_at=0)
 LIE = replace(CALL, made=None, least=MADE, is_lie=True)
 
 
@@ -63,6 +65,12 @@ def marked(result: CallResult, **marks) -> CallResult:
         ((played(), played()), []),
         ((played(), replace(played(), bound_pusd=HOLD + 1)), ["same"]),
         ((played(), replace(played(), bound_pusd=HOLD + 1, is_limited=False)), []),
+        ((played(BESIDE), replace(played(BESIDE), bound_pusd=HOLD + 1)), []),
+        ((played(BESIDE), replace(played(BESIDE), bound_pusd=HOLD - 1)), ["same"]),
+        ((played(BESIDE), played(BESIDE, booked=BILL - 1, claimed_pusd=BILL)), ["raised"]),
+        ((played(LEFT),), []),
+        ((marked(played(LEFT), disputed=True),), ["disputed"]),
+        ((played(LEFT, booked=BILL - 1),), ["least"]),
     ],
 )
 def test_a_broken_invariant_is_named(results, faults) -> None:

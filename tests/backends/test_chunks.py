@@ -47,6 +47,20 @@ def test_what_counts_as_content(choice, content):
 
 
 @pytest.mark.parametrize(
+    ("choice", "size"),
+    [
+        ('{"text":"","finish_reason":null}', 0),
+        ('{"delta":{},"finish_reason":"stop"}', 0),
+        ('{"text":"abc"}', 3),
+        ('{"text":"abc","delta":{"content":"de"}}', 5),
+    ],
+)
+def test_a_choice_has_said_the_bytes_of_its_texts(choice, size):
+    chunk = read_chunk(b'{"choices":[%b]}' % choice.encode())
+    assert chunk.choices[0].content_bytes() == size
+
+
+@pytest.mark.parametrize(
     "payload",
     [b"", b"1", b"[]", b"null", b'"x"', b"{", b'{"choices":[{"delta":{"content":"\xff"}}]}',
      b'{"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}"],

@@ -5,10 +5,12 @@ import pytest
 
 from backends.chunks import read_chunk
 from backends.text_length import (
+    ENCODED_FROM,
     answer_content_bytes,
     content_bytes,
     encoded_content_bytes,
     has_pictures,
+    text_bytes,
 )
 
 
@@ -78,3 +80,15 @@ def test_of_a_chunk_its_delta_counts(delta, size):
 )
 def test_pictures_are_found_by_their_names(message, shown):
     assert has_pictures(msgspec.json.encode({"choices": [{"message": message}]})) is shown
+
+
+@pytest.mark.parametrize(
+    ("before", "size"),
+    [
+        (0, 26),  # too short to be looked through
+        (ENCODED_FROM - 26, ENCODED_FROM),
+        (ENCODED_FROM - 25, ENCODED_FROM - 25 + 14),
+    ],
+)
+def test_an_encoded_picture_in_a_long_text_is_none_of_it(before, size):
+    assert text_bytes("a" * before + "data:image/png" + ";base64,AAAA") == size

@@ -351,3 +351,10 @@ def test_what_no_target_can_have_meant_is_refused(usage):
 )
 def test_a_count_that_nobody_knows_makes_a_usage_partly_read(usage, partly_read) -> None:
     assert has_unread(usage) is partly_read
+
+
+def test_a_prompt_of_fewer_tokens_than_its_parts_is_told_with_their_sum() -> None:
+    split = {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 40}
+    usage = {"prompt_tokens": 50, "cached_tokens": 20, "cache_creation": split}
+    with pytest.raises(UsageError, match="20 cached \\+ 70 written of 50 in the prompt"):
+        tokens_from_usage(usage, INSIDE)

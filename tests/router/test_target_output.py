@@ -100,6 +100,19 @@ def test_another_process_holds_for_it_with_its_next_request() -> None:
     assert two.allowance("p/m") == MARGIN * 500
 
 
+def test_a_target_that_does_not_know_a_limit_is_told_twice_by_all_until_it_fades() -> None:
+    cells = memory()
+    one, two = TargetOutput(cells), TargetOutput(cells)
+    assert (two.is_told_twice("p/m"), two.has_overruns()) == (False, False)
+    one.observe_unknown_limit("p/m", 5.0)
+    assert (two.is_told_twice("p/m"), two.has_overruns()) == (True, True)
+    assert (two.allowance("p/m"), two.is_told_twice("p/n")) == (0, False)
+    two.age(5.0 + UNSEEN_HALF_LIFE_S)
+    assert one.is_told_twice("p/m")
+    two.age(5.0 + 3 * UNSEEN_HALF_LIFE_S)
+    assert not one.is_told_twice("p/m")
+
+
 @pytest.mark.parametrize("swept", [True, False])
 def test_an_overrun_halves_in_a_day_and_the_next_is_held_for_at_once(swept) -> None:
     beside = TargetOutput(memory())

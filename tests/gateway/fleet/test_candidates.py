@@ -33,7 +33,14 @@ from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
-from router.types import Feature, OutputMoments, Policy, RoutingRequest, TargetHealth
+from router.types import (
+    Feature,
+    OutputMoments,
+    Policy,
+    RoutingRequest,
+    StepModel,
+    TargetHealth,
+)
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -168,6 +175,18 @@ def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTabl
     assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
     choices = own_bound_pusd(target(own=True), engine, replace(request(), n=4), 25)
     assert choices == own_bound_pusd(target(own=True), engine, request(), 100)
+
+
+def test_the_bound_of_an_own_request_is_its_prefill_and_a_full_step_for_each_token(
+    board: SharedLoadTable,
+) -> None:
+    engine = replace(
+        state(board), step=StepModel(t0_s=0.5, a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4),
+        step_feedback=2.0,
+    )  # fmt: skip
+    seconds = 0.5 + 300 * 1e-4 + 100 * (0.01 + 0.001 + 1e-6 * (300 + 100))
+    bound = own_bound_pusd(target(own=True, rate=7200 * 10**9), engine, request(), 100)
+    assert bound == pytest.approx(2 * seconds * 2 * 10**9, rel=1e-9)
 
 
 def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
@@ -419,6 +438,23 @@ def test_a_model_whose_limit_nobody_stated_gets_a_moderate_one(board: SharedLoad
 
 def replace_price(name: str) -> Price:
     return msgspec.structs.replace(price(), name=name)
+
+
+def test_prices_of_so_many_names_are_remembered_and_no_more(
+    board: SharedLoadTable, monkeypatch
+) -> None:
+    """A client names models as it likes; one that is not remembered is looked up again."""
+    monkeypatch.setattr("gateway.fleet.candidates.PRICED_LIMIT", 2)
+    candidates = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0)
+    for names in (["x/m"], ["a"], ["b"], ["x/m", "c"], ["x/m"]):
+        found = candidates.comparators(names, 10**15)
+        assert [listed.name for listed in found] == ["x/m"] * ("x/m" in names)
+    assert (set(candidates._compared), set(candidates._quoted)) == (
+        {("x/m",), ("a",)},
+        {"x/m", "a"},
+    )
+    candidates.reprice(PriceBook([]))
+    assert candidates.comparators(["x/m"], 10**15) == ()
 
 
 def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoadTable) -> None:

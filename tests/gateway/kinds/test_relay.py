@@ -15,6 +15,7 @@ from backends.errors import (
     UpstreamRejected,
 )
 from backends.sse import EVENT_LIMIT_BYTES
+from gateway.kinds import relay as relay_module
 from gateway.kinds.relay import ByteRelay, EventRelay, error_event, parse_answer
 
 DONE = b"data: [DONE]\n\n"
@@ -107,6 +108,45 @@ def test_one_segment_with_everything_lets_only_content_go(kind):
     assert b"DONE" not in out
     assert out.count(b"data:") == 3
     assert relay.finish().endswith(b"[DONE]\n\n")
+
+
+@pytest.mark.parametrize("kind", [EventRelay, ByteRelay])
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        ('{"prompt_tokens":9,"completion_tokens":3}', (9, 3)),
+        ('{"prompt_tokens":9,"completion_tokens":0}', (9, 0)),
+        ('{"prompt_tokens":9}', None),
+        ('{"prompt_tokens":null,"completion_tokens":3}', None),
+        ("null", None),
+    ],
+)
+def test_what_a_target_counts_so_far_is_both_counts_or_none(kind, told, counts):
+    """A sequence's place in an engine is made of both."""
+    relay = kind(True)
+    relay.feed(b'data: {"choices":[],"usage":%b}\n\n' % told.encode())
+    assert relay.counts == counts
+
+
+@pytest.mark.parametrize(
+    ("choices", "events", "read"),
+    [
+        (1, [{}] * 4, 1),  # the first says what the others are like
+        (1, [{}, {"finish": "stop"}], 2),
+        (2, [{}] * 4, 4),
+        (1, [{"index": 1}] * 2, 2),
+    ],
+)
+def test_chunks_like_the_last_one_are_not_read_again(monkeypatch, choices, events, read):
+    """Of one choice alone: others' words would be taken for its own."""
+    looks = []
+    known = relay_module.read_chunk
+    monkeypatch.setattr(relay_module, "read_chunk", lambda said: looks.append(said) or known(said))
+    relay = EventRelay(True, choices=choices)
+    for number, more in enumerate(events, 1):
+        relay.feed(event(said("a"), tail=usage(9, number), **more))
+        assert (relay.content_events, relay.said_bytes) == (number, number)
+    assert len(looks) == read
 
 
 def test_half_of_the_ending_does_not_leak():

@@ -85,6 +85,9 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             n=more.get("n", 1),
             max_tokens=max_tokens,
             features=frozenset(more.get("features", ())),
+            has_sound=False,
+            text_prompt=True,
+            without_pictures=False,
         ),
         learning_key=("m", "t"),
         asked=SimpleNamespace(
@@ -159,6 +162,33 @@ def test_what_goes_on_unseen_costs_its_hold_in_the_tier_that_it_may_have(stream,
     assert (found.cost_pusd == bound) is (named is None)
     assert (found.tier, found.unknown_tier) == (named or "priority", False)
     assert (found.tokens, found.unseen) == (TokenCounts(input=2000, output=300), True)
+
+
+def test_what_goes_on_unseen_may_have_been_thoughts_that_cost_more_and_searches():
+    terms = PriceTerms(
+        rates_from({"input": 1, "output": 4, "reasoning": 6}), search_pusd=50, searches_limit=3
+    )
+    dear = Price(1, "p/m", "t", 0, terms)
+    bound = bound_pusd(dear, prompt_tokens=2000, output_tokens=300)
+    found = api(GONE, stream=True, max_tokens=300, goes_on=True, bound_pusd=bound, price=dear)
+    assert found.cost_pusd == bound == 2000 + 300 * 6 + 3 * 50
+    assert (found.tokens.reasoning, found.tokens.searches) == (300, 3)
+
+
+@pytest.mark.parametrize(("rate", "reasoning"), [(120, 40), (80, 0), (60, 0)])
+def test_what_was_thought_until_a_target_stopped_is_booked_at_what_thoughts_cost(rate, reasoning):
+    """At no less than at what is said, whose price counts where thoughts are cheaper."""
+    beside = TargetOutput()
+    beside.observe("p/m", EndedAnswer(20, 0, 0, None, 1.0), 1.0)
+    listed = rates_from({"input": 10, "output": 80, "reasoning": rate})
+    dear = Price(1, "p/m", "t", 0, PriceTerms(listed))
+    left = attempt(
+        own=False, price=dear, stream=True, events=10, max_tokens=300,
+        members={"reasoning_effort": b"1"},
+    )  # fmt: skip
+    found = charge(left, GONE, beside=beside, now_s=11.0)
+    assert (found.tokens.output, found.tokens.reasoning) == (50, reasoning)
+    assert found.cost_pusd == 500 * 10 + 50 * 80 + reasoning * (rate - 80)
 
 
 def test_a_figure_of_the_beginning_does_not_hide_what_goes_on_unseen():

@@ -7,18 +7,22 @@ import asyncio
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import msgspec
 import pytest
 from sqlalchemy import text
 
+from backends.errors import IdleTimeout
 from backends.openai import OpenAIBackend
 from backends.ratelimit import Allowance, RateLimitHeaders
+from backends.sending import Transmission
 from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from gateway.fleet.target_stats import TargetStats
 from gateway.request import inference_api
+from gateway.request.dispatch import Dispatcher
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import RoutePlanner
 from router.explain import unpack
@@ -395,6 +399,27 @@ def test_a_silent_target_is_cut_after_its_deadline(run_stack) -> None:
         assert stack.entries("alpha")[-1]["status"] == "aborted"
 
 
+@pytest.mark.parametrize("begun", [None, True, False])
+async def test_what_is_read_on_and_falls_silent_owes_nothing_if_no_byte_had_left(begun) -> None:
+    outcomes = []
+    metering = SimpleNamespace(settle_later=lambda _attempt, outcome: outcomes.append(outcome))
+    transmission = Transmission()
+    transmission.begun = begun
+    target = SimpleNamespace(own=False, goes_on=True, name="alpha/m")
+    attempt = SimpleNamespace(
+        step=SimpleNamespace(frozen=SimpleNamespace(target=target)), relay=None,
+        transmission=transmission, sent=transmission.possible,
+    )  # fmt: skip
+    reply = SimpleNamespace(ended_by="client_gone", started=False)
+    told = await Dispatcher._handle_failure(
+        SimpleNamespace(metering=metering), attempt, IdleTimeout("silent"), reply
+    )
+    (outcome,) = outcomes
+    assert told is None
+    assert (outcome.status, outcome.http_status) == ("client_gone", 499)
+    assert outcome.billable is (begun is not False)
+
+
 def test_a_target_that_refuses_our_key_never_shows_it(stack) -> None:
     stack.forgive("alpha")
     stack.fault("alpha", fault="status", status=401)
@@ -562,3 +587,27 @@ def test_only_an_engine_that_serves_by_priority_is_told_one(
     own, api = sent
     assert own.get("priority") == (-1 if by_priority else None)
     assert "priority" not in api
+
+
+def test_a_target_that_wrote_beyond_a_limit_is_told_it_by_both_names(
+    run_stack, monkeypatch
+) -> None:
+    """It does not know the newer name; what it billed beyond the hold is claimed, and once."""
+    sent = []
+    opened = OpenAIBackend.open
+
+    async def deaf(self, call):
+        members = msgspec.json.decode(call.body)
+        sent.append({name: members[name] for name in members if name.startswith("max_")})
+        members.pop("max_completion_tokens", None)
+        return await opened(self, msgspec.structs.replace(call, body=msgspec.json.encode(members)))
+
+    monkeypatch.setattr(OpenAIBackend, "open", deaf)
+    with run_stack() as stack:
+        (first,) = stack.settled(stack.chat("api", max_completion_tokens=2))
+        (second,) = stack.settled(stack.chat("api", max_completion_tokens=2))
+    assert sent == [
+        {"max_completion_tokens": 2}, {"max_completion_tokens": 2, "max_tokens": 2},
+    ]  # fmt: skip
+    assert first["claimed_pusd"] > first["cost_pusd"]
+    assert (second["claimed_pusd"], second["output_tokens"]) == (None, 2)

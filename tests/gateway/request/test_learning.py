@@ -13,6 +13,7 @@ from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.rerank import SPEC as RERANK
 from gateway.request.learning import EstimateLearner, not_text, unreported
+from gateway.request.limit_overruns import LimitOverrun
 from gateway.request.plan import LearnedEstimates
 from ledger.journals.records import TokenCounts
 from router.estimates import OutputLengths
@@ -171,18 +172,39 @@ def test_each_attempt_is_counted_once_with_its_reason(learning) -> None:
     assert learning.outputs.moments(("m", "t"), 9).count == 3
 
 
-def test_what_targets_make_beside_their_limits_is_learned_and_counted() -> None:
+def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
+    """Text beyond it shows that its target does not know the name, and is told the other, too."""
     counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
-    learner = EstimateLearner(learned, counts)
-    learner.learn_overrun("p/m", 500, 1.0)
+    learner, beside = EstimateLearner(learned, counts), learned.beside
+    text = LimitOverrun(40, is_text=True)
+
+    def taught(asked, overrun, *, told_twice=False) -> tuple[bool, int]:
+        target = SimpleNamespace(name="a/m")
+        frozen = SimpleNamespace(target=target, told_twice=told_twice)
+        attempt = SimpleNamespace(
+            plan=SimpleNamespace(asked=asked), step=SimpleNamespace(frozen=frozen)
+        )
+        learner.learn_overrun(attempt, overrun, 5.0)
+        return beside.is_told_twice("a/m"), beside.allowance("a/m")
+
+    assert taught(chat(max_completion_tokens=9), text) == (True, 0)
+    assert taught(chat(max_completion_tokens=9), text, told_twice=True) == (True, 80)
+    assert taught(chat(max_tokens=9), text._replace(tokens=50)) == (True, 100)
+    thoughts = LimitOverrun(60, is_text=False)
+    assert taught(chat(max_completion_tokens=9), thoughts) == (True, 120)
+    assert counts.seen == [("output_overrun", None)] * 4
+
+
+def test_what_targets_make_unseen_is_learned_and_counted() -> None:
+    counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
     step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
     record = SimpleNamespace(
         tokens=TokenCounts(output=300, reasoning=280), ttft_us=2_000_000, duration_us=3_000_000,
         settled_us=1_000_000,
     )  # fmt: skip
     outcome = AttemptOutcome("finished", 200)
-    learner.learn_unseen(SimpleNamespace(step=step), outcome, record)
+    EstimateLearner(learned, counts).learn_unseen(SimpleNamespace(step=step), outcome, record)
     beside = learned.beside
-    assert (beside.allowance("p/m"), beside.hides("p/m")) == (1000, True)
+    assert beside.hides("p/m")
     assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
-    assert counts.seen == [("output_overrun", None), ("unseen_output", None)]
+    assert counts.seen == [("unseen_output", None)]

@@ -95,7 +95,8 @@ def attempt(price: Price) -> Attempt:
         request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
         request=SimpleNamespace(
             kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
-            output=OutputMoments(0, 15.0, 225.0, 15.0),
+            output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
+            without_pictures=False,
         ),
         spill_reason=None,
         asked=SimpleNamespace(

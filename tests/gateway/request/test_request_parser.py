@@ -12,6 +12,7 @@ from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.request.request_parser import body_for
 
+OLDER, NEWER = "max_tokens", "max_completion_tokens"
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
@@ -60,6 +61,24 @@ def test_the_default_that_is_held_for_is_what_the_target_is_told(given: dict[str
     input_ = asked("/v1/embeddings", input="hello")
     told = body_for(input_, upstream_model="u", own=False, max_tokens_cap=None, salt=None)
     assert "max_tokens" not in json.loads(told)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({NEWER: 5}, {NEWER: 5, OLDER: 5}),
+        ({NEWER: 5, OLDER: 7}, {NEWER: 5, OLDER: 7}),
+        ({NEWER: 7, OLDER: None}, {NEWER: 7, OLDER: 7}),
+        ({OLDER: 5}, {OLDER: 5}),
+        ({}, {}),
+        ({NEWER: None}, {}),
+    ],
+)
+def test_a_target_that_does_not_know_the_newer_name_is_told_by_both(given, told) -> None:
+    request = asked(**given).with_older_limit()
+    body = body_for(request, upstream_model="u", own=False, max_tokens_cap=None, salt=None)
+    limits = {name: value for name, value in json.loads(body).items() if "max_" in name}
+    assert limits == told
 
 
 def test_an_own_engine_is_asked_for_running_usage() -> None:

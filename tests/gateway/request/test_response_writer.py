@@ -282,6 +282,78 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     assert [outcome.tier for outcome in outcomes] == ["flex"]
 
 
+WHOLE = b'{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{}}'
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\n'
+RANKING = b'{"results":[{"index":0}],"meta":{"billed_units":{"search_units":1}}}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "media", "shown"),
+    [
+        (RequestKind.CHAT, WHOLE, "application/json", b"application/json"),
+        (RequestKind.CHAT, CHUNK + b"data: [DONE]\n\n", "text/event-stream", None),
+        (RequestKind.RERANK, RANKING, "application/json", b"application/json"),
+        (RequestKind.TRANSCRIPTION, b"hi there", "text/plain", b"text/plain; charset=utf-8"),
+    ],
+)
+@pytest.mark.parametrize("ended_by", [None, "client_gone"])
+async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nobody(
+    monkeypatch, kind, body, media, shown, ended_by
+) -> None:
+    monkeypatch.setattr(response_writer, "_headers", lambda _, *first: [*first])
+    outcomes, sent = [], []
+
+    async def settle(_attempt, outcome) -> int:
+        outcomes.append(outcome)
+        return 7
+
+    async def whole(status, headers, text) -> None:
+        sent.append((status, dict(headers), text))
+
+    async def start(status, headers) -> None:
+        sent.append((status, dict(headers)))
+
+    async def rest(part, *, more) -> None:
+        sent.append((part, more))
+
+    class Answer:
+        status, headers = 200, {"content-type": media}
+
+        async def __aiter__(self):
+            yield body
+
+        async def aclose(self) -> None:
+            """Nothing is open."""
+
+    asked = SimpleNamespace(
+        kind=kind, stream=media == "text/event-stream", n=1, prompts=1, wants_usage=True
+    )
+    attempt = SimpleNamespace(
+        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, booked=None,
+        observe_content=lambda *_: None, start_answer=lambda: None, first_token_s=None,
+        dispatched_s=0.0,
+    )  # fmt: skip
+    reply = SimpleNamespace(
+        started=False, ended_by=ended_by, send_whole=whole, start=start, body=rest,
+        push=lambda _part: b"", set_usage=lambda _tokens: None,
+    )  # fmt: skip
+    clock = SimpleNamespace(now_s=lambda: 1.0)
+    await response_writer.ResponseWriter(SimpleNamespace(settle=settle), clock).answer(
+        attempt, Answer(), reply
+    )
+    (outcome,) = outcomes
+    if ended_by is not None:
+        assert (outcome.status, outcome.http_status, outcome.read_on) == ("client_gone", 499, True)
+        assert sent == []
+        return
+    assert (outcome.status, outcome.http_status, outcome.read_on) == ("finished", 200, False)
+    if shown is None:
+        assert sent[-1] == (body, False)
+    else:
+        price = {b"x-breakeven-cost-usd": b"0.000000000007"}
+        assert sent == [(200, {b"content-type": shown} | price, body)]
+
+
 @pytest.mark.parametrize(
     ("status", "body", "raised"),
     [

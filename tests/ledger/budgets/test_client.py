@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from ledger.budgets import broker
+from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.client import BrokerUnavailable, BudgetClient, BudgetRefusal
 from ledger.budgets.grants import AccountBalance, BudgetAccount
@@ -167,6 +168,17 @@ async def test_a_refusal_names_the_budget_and_its_reset(opening):
         assert await client.hold("r3.1", ["global"], 4400) != ()
         client.release("r1.1", 0)
         assert await client.hold("r4.1", ["team:a"], 1000) == (Hold("team:a@day", DAY, 1000),)
+
+
+async def test_a_refusal_of_a_budget_that_is_gone_by_then_names_this_moment(opening):
+    async with opening({"team:a@day": 1000}) as host:
+        (client,) = host.clients
+        asking = asyncio.create_task(client.hold("r1.1", ["team:a"], 2000))
+        await asyncio.sleep(0)
+        client._receive(wire.BudgetUpdate((), ()))  # it was retired while its desk was asked
+        refused = await asking
+        assert (refused.scope, refused.room_pusd) == ("team:a@day", 1000)
+        assert refused.since_us == refused.resets_at_us == NOW_US
 
 
 async def test_a_slice_serves_many_holds_without_asking(opening, engine, monkeypatch):
@@ -388,6 +400,40 @@ async def test_with_the_desk_gone_slices_go_on_and_the_rest_is_told(opening):
         assert len(await client.hold("r2.1", ["team:a"], 1000)) == 1
         with pytest.raises(BrokerUnavailable):
             await client.hold("r3.1", ["team:a"], 10**12)
+
+
+async def test_who_waits_is_told_at_once_that_the_desk_went_away_and_asks_the_next(tmp_path):
+    terms = wire.BudgetTerms("team:a@day", "team:a", "day", "UTC", True, "1000")
+    heard, rounds = [], []
+
+    async def serve(reader, writer):
+        rounds.append(writer)
+        writer.write(wire.frame(wire.BudgetUpdate((), (terms,))))
+        async for payload in wire.payloads(reader):
+            request = wire.REQUESTS.decode(payload)
+            heard.append(request)
+            if isinstance(request, wire.LoanRequest):
+                if len(rounds) == 1:
+                    break  # without an answer
+                loan = wire.Loan(request.number, request.asks)
+                writer.write(wire.frame(loan))
+        writer.close()
+
+    server = await asyncio.start_unix_server(serve, tmp_path / "desk")
+    client = BudgetClient(tmp_path / "desk", worker="w", now_us=lambda: NOW_US)
+    await client.connect()
+    with pytest.raises(BrokerUnavailable, match="went away"):
+        await client.hold("r1.1", ["team:a"], 600)
+    await until(lambda: len(rounds) == 2 and client.connected)
+    (held,) = await client.hold("r2.1", ["team:a"], 600)
+    assert held.amount_pusd == 600
+    hellos = [request for request in heard if isinstance(request, wire.ClientHello)]
+    assert [hello.journal for hello in hellos] == ["w", "w"]
+    assert [amount.pusd for hello in hellos for amount in hello.granted] in ([], [0])
+    await client.aclose()
+    server.close()
+    await server.wait_closed()
+    assert not client.connected
 
 
 async def test_a_cancelled_hold_holds_nothing(opening):

@@ -1,5 +1,7 @@
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import (
@@ -11,12 +13,15 @@ from ledger.prices.book import (
     TierRates,
     bound_pusd,
     check,
+    cost_pusd,
+    dearest_kinds,
     dearest_tier,
     lists_tier,
     rates_from,
     tier_cost_pusd,
     tier_of,
 )
+from ledger.prices.rates import ReachableMedia
 
 CHEAP = PriceTerms(rates_from({"input": 1, "output": 2}))
 DEAR = PriceTerms(rates_from({"input": 10, "output": 20}))
@@ -211,6 +216,30 @@ def test_an_answer_that_named_no_tier_may_have_cost_the_dearest(tiers, dearest):
     assert dearest_tier(tokens, listed) == dearest
     cost, _ = tier_cost_pusd(tokens, listed, dearest)
     assert cost == bound_pusd(listed, prompt_tokens=2, output_tokens=2)
+
+
+@given(
+    extra=st.dictionaries(
+        st.sampled_from(["reasoning", "audio_output", "image_output"]), st.integers(0, 20)
+    ),
+    media=st.builds(
+        ReachableMedia,
+        audio_input=st.just(False),
+        audio_output=st.booleans(),
+        images=st.booleans(),
+    ),
+    searches=st.integers(0, 3),
+)
+def test_an_answer_that_told_nothing_may_have_been_of_the_dearest_kind(extra, media, searches):
+    """As its hold is, to the pico-USD: thoughts may cost more than what is said."""
+    rates = rates_from({"input": 2, "output": 4, **extra})
+    terms = PriceTerms(rates, request_pusd=5, search_pusd=7, searches_limit=searches)
+    listed, tokens = price(1, terms=terms), TokenCounts(input=3, output=10)
+    found = dearest_kinds(tokens, listed, media)
+    assert (found.input, found.output) == (3, 10)
+    assert cost_pusd(found, listed) == bound_pusd(
+        listed, prompt_tokens=3, output_tokens=10, media=media
+    )
 
 
 def test_within_an_unchanged_span_every_instant_has_the_same_price():

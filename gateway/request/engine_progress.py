@@ -1,0 +1,52 @@
+"""Estimates the engine time of an attempt that our side ended, where the engine told nothing."""
+
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from ledger.journals.records import TokenCounts
+from router.forecast import engine_seconds
+from router.types import EngineState, StepModel
+
+_NOTHING = TokenCounts()
+
+
+def is_interrupted(outcome: AttemptOutcome, tokens: TokenCounts) -> bool:
+    """Whether our side ended it while the engine was at work, and nothing told how far it came.
+
+    What an engine failed at is not the client's to pay.
+    """
+    ours = outcome.status in ("client_gone", "timeout") and outcome.error is None
+    return ours and tokens == _NOTHING and outcome.billable
+
+
+def estimate_progress(
+    attempt: Attempt, engine: EngineState, step: StepModel, now_s: float
+) -> tuple[TokenCounts, float]:
+    """Return the prompt, once its prefill must be over, and the seconds that the model expects.
+
+    By the decision's own predictions for this engine's load; never more than the time that passed.
+    A stream that said nothing was still at its prompt: it has made no token, and may be that late.
+    """
+    request, verdict = attempt.plan.request, attempt.step.verdict
+    prompt, passed_s = request.prompt_tokens, now_s - attempt.dispatched_s
+    alone_s = step.t0_s + step.d_s * prompt
+    first_s = alone_s if verdict.ttft_ms is None else verdict.ttft_ms / 1e3
+    token_s = max(step.a_s + step.b_s, (verdict.tpot_ms or 0.0) / 1e3)
+    if passed_s < first_s or attempt.plan.asked.stream:
+        part = min(1.0, passed_s / first_s) if first_s > 0 else 1.0
+        return _NOTHING, min(passed_s, engine_time_s(engine, step, prompt, 0) * part)
+    output = (passed_s - first_s) / token_s if token_s > 0 else 0.0
+    if request.max_tokens is not None:
+        output = min(output, float(request.max_tokens))
+    expected_s = engine_time_s(engine, step, prompt, output * request.n)
+    return TokenCounts(input=prompt), min(passed_s, expected_s)
+
+
+def engine_time_s(engine: EngineState, step: StepModel, prompt: float, output: float) -> float:
+    """Return the seconds that these tokens take of the engine, as its steps were observed."""
+    return engine.step_feedback * engine_seconds(
+        step,
+        kv_capacity_tokens=engine.kv_capacity_tokens,
+        prompt_tokens=prompt,
+        output_mean=float(output),
+        output_mean_square=float(output) ** 2,
+    )
