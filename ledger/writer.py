@@ -28,6 +28,7 @@ from ledger import hosts
 from ledger.budgets.broker import BudgetBroker, BudgetSnapshot
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
+from ledger.commit_watch import CommitWatch
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
@@ -94,6 +95,17 @@ class LedgerVersions(NamedTuple):
     budgets: BudgetSnapshot
 
 
+class _KnownVersions(NamedTuple):
+    """What was read of the books at one version of theirs, with the windows of that moment."""
+
+    version: int
+    starts: set[int]
+    news: LedgerVersions
+
+    def holds_at(self, version: int | None, now_us: int) -> bool:
+        return self.version == version and self.starts == self.news.budgets.starts(now_us)
+
+
 class Retention(NamedTuple):
     """How long single rows are kept; None: for good. Entries are postings and refusals."""
 
@@ -125,6 +137,8 @@ class LedgerWriter:
         self._registers = AuditLog(engine)
         self._retention = retention
         self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
+        self._commits = CommitWatch(engine)
+        self._last_read: _KnownVersions | None = None
         self._generation = KeyGeneration(run_dir)
         self._newest_price = KeyGeneration(run_dir, NEWEST_PRICE_FILE)
         self._newest_policies = KeyGeneration(run_dir, NEWEST_POLICY_FILE)
@@ -153,6 +167,7 @@ class LedgerWriter:
             await self._release_money()
         finally:
             await self._desk.stop()
+            self._commits.close()
             self._generation.close()
             self._newest_price.close()
             self._newest_policies.close()
@@ -225,13 +240,22 @@ class LedgerWriter:
         await self._desk.share(news.budgets)
 
     def _read_versions(self) -> LedgerVersions:
-        """In one thread, for handing over costs as much as reading; the lag is told first."""
+        """In one thread, for handing over costs as much as reading; the lag is told first.
+
+        Nothing is read again before anybody commits or a window begins.
+        """
         write_lag(self._run_dir, self.lag())
+        now_us, version, known = self._now_us(), self._commits.version(), self._last_read
+        if known is not None and known.holds_at(version, now_us):
+            return known.news
         with reading(self._engine) as connection:
             found = connection.execute(_NEWEST).one()
         generation, price, policies, override, contract = (number or 0 for number in found)
-        seen = self._desk.read_snapshot(self._now_us())
-        return LedgerVersions(generation, price, policies, override, contract, seen)
+        seen = self._desk.read_snapshot(now_us)
+        news = LedgerVersions(generation, price, policies, override, contract, seen)
+        if version is not None:
+            self._last_read = _KnownVersions(version, seen.starts(now_us), news)
+        return news
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.

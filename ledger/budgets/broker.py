@@ -62,11 +62,19 @@ class _LoanQueue:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSnapshot:
-    """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants."""
+    """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants.
+
+    `calendars` are those of the lines, each a period and a time zone.
+    """
 
     lines: tuple[wire.BudgetTerms, ...]
     spent: _Spent
     standings: Mapping[BudgetAccount, AccountBalance]
+    calendars: frozenset[tuple[str, str]]
+
+    def starts(self, at_us: int) -> set[int]:
+        """Return where the windows begin that count at a moment."""
+        return starts_around(self.calendars, at_us // 10**6)
 
 
 class BudgetBroker:
@@ -137,13 +145,14 @@ class BudgetBroker:
         `at_us`: of the windows of that moment; None: of all that ever were.
         """
         found = budgets(self._engine)
-        calendars = {(line.period, line.timezone) for line in found}
+        calendars = frozenset((line.period, line.timezone) for line in found)
         starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
         used = sorted(used_of_windows(self._engine, starts).items())
         return BudgetSnapshot(
             tuple(_line(budget) for budget in found),
             tuple((key.budget_id, key.window, str(pusd)) for key, pusd in used),
             standings(self._engine, self._host, unspent=True, starts=starts),
+            calendars,
         )
 
     def refresh(self, seen: BudgetSnapshot) -> None:
