@@ -25,7 +25,8 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
-from ledger.budgets.broker import BudgetBroker, BudgetSnapshot
+from ledger.budgets.broker import BudgetBroker
+from ledger.budgets.budget_snapshot import BudgetSnapshot
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
 from ledger.commit_watch import CommitWatch
@@ -41,10 +42,8 @@ from ledger.overrides import NEWEST_OVERRIDE_FILE
 from ledger.policies import NEWEST_POLICY_FILE
 from ledger.prices.stored import NEWEST_PRICE_FILE
 from ledger.seals.audit_log import AuditLog
-from ledger.seals.compact import CompactionResult as Condensed
-from ledger.seals.compact import PostingCompactor
-from ledger.seals.retire import AttemptRetirer, SealMismatch
-from ledger.seals.retire import RetirementResult as Retired
+from ledger.seals.compact import CompactionResult, PostingCompactor
+from ledger.seals.retire import AttemptRetirer, RetirementResult, SealMismatch
 from ledger.seals.sealer import Sealer
 from ledger.spans import DAY_US
 from ledger.stored_responses import forget_answers
@@ -96,14 +95,15 @@ class LedgerVersions(NamedTuple):
 
 
 class _KnownVersions(NamedTuple):
-    """What was read of the books at one version of theirs, with the windows of that moment."""
+    """What was read of the books at one version, and the windows of that moment."""
 
-    version: int
+    version: int | None
     starts: set[int]
     news: LedgerVersions
 
     def holds_at(self, version: int | None, now_us: int) -> bool:
-        return self.version == version and self.starts == self.news.budgets.starts(now_us)
+        known = version is not None and version == self.version
+        return known and self.starts == self.news.budgets.starts(now_us)
 
 
 class Retention(NamedTuple):
@@ -250,11 +250,10 @@ class LedgerWriter:
             return known.news
         with reading(self._engine) as connection:
             found = connection.execute(_NEWEST).one()
-        generation, price, policies, override, contract = (number or 0 for number in found)
         seen = self._desk.read_snapshot(now_us)
-        news = LedgerVersions(generation, price, policies, override, contract, seen)
-        if version is not None:
-            self._last_read = _KnownVersions(version, seen.starts(now_us), news)
+        keys, price, policies, override, contract = [number or 0 for number in found]
+        news = LedgerVersions(keys, price, policies, override, contract, seen)
+        self._last_read = _KnownVersions(version, seen.starts(now_us), news)
         return news
 
     async def _close_hours(self) -> None:
@@ -289,7 +288,7 @@ class LedgerWriter:
         """Small steps; a link that is not what was sealed is `ledger verify`'s to tell."""
         now_us = self._now_us()
         kept = self._retention
-        steps: tuple[tuple[int | None, Callable[..., Retired | Condensed]], ...] = (
+        steps: tuple[tuple[int | None, Callable[..., RetirementResult | CompactionResult]], ...] = (
             (kept.attempts_days, AttemptRetirer(self._engine).step),
             (kept.entries_days, PostingCompactor(self._engine).step),
         )

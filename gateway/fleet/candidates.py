@@ -3,8 +3,7 @@
 The moving half of a candidate is in `sightings`, what money says of it in the price book.
 """
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,13 @@ from functools import partial
 import msgspec
 
 from gateway.clock import Clock
+from gateway.fleet.attempt_bounds import (
+    OUTPUT_BOUND_TOKENS,
+    api_bound_pusd,
+    expected_tokens,
+    output_bound,
+    own_bound_pusd,
+)
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
@@ -24,15 +30,14 @@ from gateway.kinds import KINDS
 from gateway.kinds.prompt_media import PromptMedia
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
+from ledger.prices.book import Price, PriceBook, cost_pusd, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
-from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
+from router.types import ApiState, Candidate, RoutingRequest, TargetHealth
 
-OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
 _HEALTHY = TargetHealth.HEALTHY
@@ -341,63 +346,3 @@ def _cap_candidate(candidate: Candidate, cap: OutputCap) -> Candidate:
     if expected is not None:
         expected = min(expected, cap.pusd)
     return replace(candidate, expected_pusd=expected, bound_pusd=cap.pusd, output_cap=cap.tokens)
-
-
-def expected_tokens(request: RoutingRequest) -> TokenCounts:
-    """The estimate, and the mean output of its like: never more than the client allows."""
-    mean = request.output.mean
-    if request.max_tokens is not None:
-        mean = min(mean, request.max_tokens)
-    units = KINDS[request.kind].units
-    if units is not None:
-        return units.estimate(request, round(mean))
-    return TokenCounts(input=request.prompt_tokens, output=round(mean * request.n))
-
-
-def output_bound(request: RoutingRequest) -> int:
-    """The most output tokens one choice may produce, where no target is looked at."""
-    return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def api_bound_pusd(
-    price: Price,
-    request: RoutingRequest,
-    output_tokens: int,
-    *,
-    allowance_tokens: int = 0,
-    tiers: Collection[str] | None = None,
-) -> int:
-    """The most an API can charge with this many output tokens in each choice.
-
-    `allowance_tokens`: of each choice, beside its limit; `tiers`: those that the request can run
-    in, None for any that is priced.
-    """
-    units = KINDS[request.kind].units
-    if units is not None:
-        return units.bound_pusd(price, request, output_tokens)
-    return bound_pusd(
-        price,
-        prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=(output_tokens + allowance_tokens) * request.n,
-        tiers=tiers,
-        media=media_of(request),
-    )
-
-
-def own_bound_pusd(
-    target: Target, state: EngineState, request: RoutingRequest, output_tokens: int
-) -> int:
-    """The most an own request can be charged: its engine-seconds with this much output.
-
-    Alone in the engine each token costs a full step, so no share of a batch exceeds this.
-    """
-    step = state.step
-    if target.rate_pusd_per_hour is None or step is None:
-        return 0
-    prompt, output = request.prompt_tokens_bound, output_tokens * request.n
-    seconds = (
-        step.t0_s
-        + step.d_s * prompt
-        + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
-    )
-    return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)

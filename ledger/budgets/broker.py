@@ -18,26 +18,21 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger.budgets import broker_protocol as wire
-from ledger.budgets.binding import BudgetLine
+from ledger.budgets.budget_snapshot import BudgetSnapshot, SpentByWindow, read_budgets
 from ledger.budgets.grants import (
-    AccountBalance,
     BudgetAccount,
     GrantNeed,
-    budgets,
     grow,
     shrink,
     spent_by_journal,
     standings,
-    used_of_windows,
 )
 from ledger.budgets.loans import GONE, LoanBook
-from ledger.budgets.windows import starts_around
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
 GOODBYE_S = 1.0  # for what was told last to be read
 TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
-_Spent = tuple[tuple[str, int, str], ...]  # budget, window, decimal text
 
 
 @dataclass(eq=False, slots=True)
@@ -60,23 +55,6 @@ class _LoanQueue:
         return {BudgetAccount(*ask.key): ask.pusd for ask in self.borrow.asks}
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetSnapshot:
-    """The database's budgets: lines, use (spent and claimed) by window, this host's idle grants.
-
-    `calendars` are those of the lines, each a period and a time zone.
-    """
-
-    lines: tuple[wire.BudgetTerms, ...]
-    spent: _Spent
-    standings: Mapping[BudgetAccount, AccountBalance]
-    calendars: frozenset[tuple[str, str]]
-
-    def starts(self, at_us: int) -> set[int]:
-        """Return where the windows begin that count at a moment."""
-        return starts_around(self.calendars, at_us // 10**6)
-
-
 class BudgetBroker:
     def __init__(self, engine: Engine, *, host: str, socket: Path) -> None:
         self._engine, self._host, self._socket = engine, host, socket
@@ -88,7 +66,7 @@ class BudgetBroker:
         self._recalls: dict[int, tuple[set[_Worker], asyncio.Future[None]]] = {}
         self._recall_number = 0
         self._lines: tuple[wire.BudgetTerms, ...] | None = None  # not read yet: never told as none
-        self._news: _Spent = ()
+        self._news: SpentByWindow = ()
         self._known: frozenset[tuple[str, int, str]] = frozenset()  # the same, to look up
         self._serving: set[asyncio.Task[None]] = set()
         self._borrowing: set[asyncio.Task[None]] = set()  # also for workers that hung up
@@ -140,20 +118,8 @@ class BudgetBroker:
                 self._hang_up(worker)
 
     def read_snapshot(self, at_us: int | None = None) -> BudgetSnapshot:
-        """Read what `refresh` and `share` need, a few times a second; blocks.
-
-        `at_us`: of the windows of that moment; None: of all that ever were.
-        """
-        found = budgets(self._engine)
-        calendars = frozenset((line.period, line.timezone) for line in found)
-        starts = None if at_us is None else starts_around(calendars, at_us // 10**6)
-        used = sorted(used_of_windows(self._engine, starts).items())
-        return BudgetSnapshot(
-            tuple(_line(budget) for budget in found),
-            tuple((key.budget_id, key.window, str(pusd)) for key, pusd in used),
-            standings(self._engine, self._host, unspent=True, starts=starts),
-            calendars,
-        )
+        """Read what `refresh` and `share` need, as `read_budgets` does; blocks."""
+        return read_budgets(self._engine, self._host, at_us)
 
     def refresh(self, seen: BudgetSnapshot) -> None:
         """Tell workers what changed: budgets, limits and spending."""
@@ -385,7 +351,7 @@ class BudgetBroker:
                 waiting[1].set_result(None)
 
     def _send_updates(
-        self, worker: _Worker, spent: _Spent, lines: tuple[wire.BudgetTerms, ...] | None
+        self, worker: _Worker, spent: SpentByWindow, lines: tuple[wire.BudgetTerms, ...] | None
     ) -> None:
         """The spending before the budgets: whoever knows these knows what is left of them."""
         whole = len(spent) - len(spent) % TOLD_AT_ONCE
@@ -396,14 +362,3 @@ class BudgetBroker:
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():
             worker.writer.write(wire.frame(message))
-
-
-def _line(budget: BudgetLine) -> wire.BudgetTerms:
-    return wire.BudgetTerms(
-        budget.id,
-        budget.scope,
-        budget.period,
-        budget.timezone,
-        budget.hard,
-        str(budget.limit_pusd),
-    )

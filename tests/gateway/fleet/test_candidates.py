@@ -9,13 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.clock import Clock
-from gateway.fleet.candidates import (
-    OUTPUT_BOUND_TOKENS,
-    CandidateBuilder,
-    CandidateSnapshot,
-    api_bound_pusd,
-    own_bound_pusd,
-)
+from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.partly_priced import bar_partly_priced
@@ -33,14 +28,7 @@ from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
-from router.types import (
-    Feature,
-    OutputMoments,
-    Policy,
-    RoutingRequest,
-    StepModel,
-    TargetHealth,
-)
+from router.types import Feature, OutputMoments, Policy, RoutingRequest, TargetHealth
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -167,28 +155,6 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(
     assert reason() is Reason.CONTEXT
 
 
-def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTable) -> None:
-    engine = state(board)
-    small = own_bound_pusd(target(own=True), engine, request(), 10)
-    large = own_bound_pusd(target(own=True), engine, request(), 1000)
-    assert 0 < small < large
-    assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
-    choices = own_bound_pusd(target(own=True), engine, replace(request(), n=4), 25)
-    assert choices == own_bound_pusd(target(own=True), engine, request(), 100)
-
-
-def test_the_bound_of_an_own_request_is_its_prefill_and_a_full_step_for_each_token(
-    board: SharedLoadTable,
-) -> None:
-    engine = replace(
-        state(board), step=StepModel(t0_s=0.5, a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4),
-        step_feedback=2.0,
-    )  # fmt: skip
-    seconds = 0.5 + 300 * 1e-4 + 100 * (0.01 + 0.001 + 1e-6 * (300 + 100))
-    bound = own_bound_pusd(target(own=True, rate=7200 * 10**9), engine, request(), 100)
-    assert bound == pytest.approx(2 * seconds * 2 * 10**9, rel=1e-9)
-
-
 def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
     """The price that it is compared with lists units, of which quotes know nothing."""
     asked = replace(
@@ -241,13 +207,11 @@ def frozen_within(
 ) -> tuple[CandidateSnapshot, ...]:
     limits = {"x/m": ModelLimits(16_384, 128_000)}
     return CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits).build(
-        [target(own=True), target(own=False)],
-        asked,
-        [],
+        [target(own=True), target(own=False)], asked, [],
         rooms_pusd=[room, room],
         ceiling_pusd=ceiling,
         clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
-    )
+    )  # fmt: skip
 
 
 MONEY = st.none() | st.integers(0, 10**12)

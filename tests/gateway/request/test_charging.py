@@ -1,49 +1,22 @@
 """What attempts cost: tiers of providers, engine time, and work that a client walked away from."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from charge_cases import COMPLETE, GONE, PRICE, RATE, STEP, USAGE, api, attempt, charge
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
-from gateway.request.attempt import Attempt
 from gateway.request.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceTerms, TierRates, bound_pusd, rates_from
+from ledger.prices.book import rates_from
 from router.request_kinds import RequestKind
-from router.target_output import EndedAnswer, TargetOutput
 from router.token_ratio import TokenRatio
-from router.types import Feature, StepModel
-
-USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
-RATE = 3_600_000_000_007
-PRICE = Price(
-    version=1,
-    name="openai/x",
-    book="test",
-    effective_from_us=0,
-    terms=PriceTerms(
-        rates_from({"input": 20, "output": 40}),
-        (
-            TierRates("flex", 0, rates_from({"input": 10, "output": 20})),
-            TierRates("priority", 0, rates_from({"input": 40, "output": 80})),
-        ),
-    ),
-)
-
-
-COMPLETE = msgspec.structs.replace(PRICE, terms=msgspec.structs.replace(PRICE.terms, complete=True))
-charge = partial(charge_by, ratio=TokenRatio())
-
-
-def api(outcome, price=PRICE, **more):
-    return charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
+from router.types import Feature
 
 
 def test_an_own_engine_without_a_model_of_its_steps_costs_no_time() -> None:
@@ -51,57 +24,6 @@ def test_an_own_engine_without_a_model_of_its_steps_costs_no_time() -> None:
     without.step.frozen.candidate.engine.step = None
     bill = charge(without, AttemptOutcome("finished", 200, USAGE, usage_final=True), now_s=12.0)
     assert (bill.tokens.output, bill.engine_us, bill.cost_pusd) == (10, 0, 0)
-
-
-def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):
-    """Dispatched at 10 s to an engine that predicted 100 ms and then 5 ms a token."""
-    engine = SimpleNamespace(step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000)
-    target = SimpleNamespace(
-        own=own,
-        name="p/m",
-        rate_pusd_per_hour=RATE if own else None,
-        features=frozenset({Feature.REASONING}),
-        goes_on=more.get("goes_on", False),
-    )
-    frozen = SimpleNamespace(
-        prompt_bound=lambda request: request.prompt_tokens_bound,
-        target=target,
-        price=price,
-        candidate=SimpleNamespace(
-            engine=engine if own else None, bound_pusd=0, output_cap=more.get("output_cap")
-        ),
-        open_end=more.get("open_end"),
-        allowance_tokens=more.get("allowance_tokens", 0),
-        unread=more.get("unread", ()),
-        unlisted_tier=more.get("unlisted_tier", ""),
-        limits=more.get("limits"),
-    )
-    plan = SimpleNamespace(
-        request_id="r",
-        request=SimpleNamespace(
-            kind=more.get("kind", RequestKind.CHAT),
-            prompt_tokens=500,
-            prompt_tokens_bound=2000,
-            n=more.get("n", 1),
-            max_tokens=max_tokens,
-            features=frozenset(more.get("features", ())),
-            has_sound=False,
-            text_prompt=True,
-            without_pictures=False,
-        ),
-        learning_key=("m", "t"),
-        asked=SimpleNamespace(
-            stream=stream,
-            prompt_bytes=1000,
-            features=frozenset(),
-            members={"messages": b"x" * 2000, **more.get("members", {})},
-        ),
-    )
-    seen = verdict or SimpleNamespace(ttft_ms=100.0, tpot_ms=5.0)
-    made = Attempt(plan, SimpleNamespace(frozen=frozen, verdict=seen), 1, 10.0, holds=())
-    made.events = events
-    frozen.candidate.bound_pusd = more.get("bound_pusd", 0)
-    return made
 
 
 @pytest.mark.parametrize(
@@ -140,91 +62,6 @@ def test_an_own_engine_has_no_tiers():
     found = charge(attempt(), outcome, now_s=12.0)
     assert (found.tier, found.unknown_tier) == (None, False)
     assert found.cost_pusd == provisional_charge_pusd(found.engine_us, RATE, 1)
-
-
-GONE = AttemptOutcome("client_gone", 499)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_what_goes_on_unseen_is_booked_at_its_bound_and_marked(stream):
-    found = api(GONE, stream=stream, events=7, max_tokens=300, goes_on=True)
-    assert (found.tokens, found.basis) == (TokenCounts(input=2000, output=300), "bound")
-    assert found.unseen
-
-
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize(("named", "rates"), [(None, (40, 80)), ("flex", (10, 20))])
-def test_what_goes_on_unseen_costs_its_hold_in_the_tier_that_it_may_have(stream, named, rates):
-    bound = bound_pusd(PRICE, prompt_tokens=2000, output_tokens=300)
-    gone = msgspec.structs.replace(GONE, tier=named) if named else GONE
-    found = api(gone, stream=stream, max_tokens=300, goes_on=True, bound_pusd=bound)
-    assert found.cost_pusd == 2000 * rates[0] + 300 * rates[1]
-    assert (found.cost_pusd == bound) is (named is None)
-    assert (found.tier, found.unknown_tier) == (named or "priority", False)
-    assert (found.tokens, found.unseen) == (TokenCounts(input=2000, output=300), True)
-
-
-def test_what_goes_on_unseen_may_have_been_thoughts_that_cost_more_and_searches():
-    terms = PriceTerms(
-        rates_from({"input": 1, "output": 4, "reasoning": 6}), search_pusd=50, searches_limit=3
-    )
-    dear = Price(1, "p/m", "t", 0, terms)
-    bound = bound_pusd(dear, prompt_tokens=2000, output_tokens=300)
-    found = api(GONE, stream=True, max_tokens=300, goes_on=True, bound_pusd=bound, price=dear)
-    assert found.cost_pusd == bound == 2000 + 300 * 6 + 3 * 50
-    assert (found.tokens.reasoning, found.tokens.searches) == (300, 3)
-
-
-@pytest.mark.parametrize(("rate", "reasoning"), [(120, 40), (80, 0), (60, 0)])
-def test_what_was_thought_until_a_target_stopped_is_booked_at_what_thoughts_cost(rate, reasoning):
-    """At no less than at what is said, whose price counts where thoughts are cheaper."""
-    beside = TargetOutput()
-    beside.observe("p/m", EndedAnswer(20, 0, 0, None, 1.0), 1.0)
-    listed = rates_from({"input": 10, "output": 80, "reasoning": rate})
-    dear = Price(1, "p/m", "t", 0, PriceTerms(listed))
-    left = attempt(
-        own=False, price=dear, stream=True, events=10, max_tokens=300,
-        members={"reasoning_effort": b"1"},
-    )  # fmt: skip
-    found = charge(left, GONE, beside=beside, now_s=11.0)
-    assert (found.tokens.output, found.tokens.reasoning) == (50, reasoning)
-    assert found.cost_pusd == 500 * 10 + 50 * 80 + reasoning * (rate - 80)
-
-
-def test_a_figure_of_the_beginning_does_not_hide_what_goes_on_unseen():
-    usage = {"prompt_tokens": 100, "completion_tokens": 9, "total_tokens": 109}
-    outcome = AttemptOutcome("client_gone", 499, usage)
-    found = api(outcome, stream=True, events=7, max_tokens=300, goes_on=True)
-    assert (found.tokens.output, found.basis, found.unseen) == (300, "bound", True)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_what_was_read_to_its_end_is_booked_as_reported(stream):
-    outcome = AttemptOutcome("finished", 200, USAGE, usage_final=True).without_client()
-    found = api(outcome, stream=stream, max_tokens=300, goes_on=True)
-    assert (found.tokens.output, found.basis, found.unseen) == (10, "reported", False)
-
-
-def test_a_stream_that_was_read_to_its_end_without_usage_is_estimated():
-    outcome = AttemptOutcome("finished", 200, said_bytes=400).without_client()
-    found = api(outcome, stream=True, events=90, max_tokens=300, goes_on=True)
-    assert (found.tokens.output, found.basis, found.unseen) == (100, "estimated", False)
-
-
-@pytest.mark.parametrize(
-    ("members", "output", "basis"),
-    [({}, 10, "estimated"), ({"reasoning_effort": b"1"}, 10 + 40, "estimated")],
-)
-def test_who_stops_is_booked_at_what_was_said_and_may_have_been_thought(members, output, basis):
-    """20 tokens in its only second are known; 1 s passed until the client left."""
-    beside = TargetOutput()
-    beside.observe("p/m", EndedAnswer(20, 0, 0, None, 1.0), 0.0)
-    left = attempt(own=False, price=PRICE, stream=True, events=10, max_tokens=300, members=members)
-    found = charge(left, GONE, beside=beside, now_s=11.0)
-    assert (found.tokens.output, found.basis, found.unseen) == (output, basis, False)
-    late = charge(left, GONE, beside=beside, now_s=99.0)
-    most = (300, "bound", True) if members else (10, "estimated", False)
-    assert (late.tokens.output, late.basis, late.unseen) == most
 
 
 def test_an_answer_in_one_piece_that_is_given_up_pays_for_the_engines_time():

@@ -500,8 +500,7 @@ def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("requests_per_minute", "tokens_per_minute", "words"),
-    [(30, 1_000_000, 3), (10_000, 4000, 200)],
+    ("requests_per_minute", "tokens_per_minute", "words"), [(30, 1_000_000, 3), (10_000, 4000, 200)]
 )
 def test_a_providers_limit_is_never_overrun(
     stack, patiently, requests_per_minute, tokens_per_minute, words, stream
@@ -587,27 +586,3 @@ def test_only_an_engine_that_serves_by_priority_is_told_one(
     own, api = sent
     assert own.get("priority") == (-1 if by_priority else None)
     assert "priority" not in api
-
-
-def test_a_target_that_wrote_beyond_a_limit_is_told_it_by_both_names(
-    run_stack, monkeypatch
-) -> None:
-    """It does not know the newer name; what it billed beyond the hold is claimed, and once."""
-    sent = []
-    opened = OpenAIBackend.open
-
-    async def deaf(self, call):
-        members = msgspec.json.decode(call.body)
-        sent.append({name: members[name] for name in members if name.startswith("max_")})
-        members.pop("max_completion_tokens", None)
-        return await opened(self, msgspec.structs.replace(call, body=msgspec.json.encode(members)))
-
-    monkeypatch.setattr(OpenAIBackend, "open", deaf)
-    with run_stack() as stack:
-        (first,) = stack.settled(stack.chat("api", max_completion_tokens=2))
-        (second,) = stack.settled(stack.chat("api", max_completion_tokens=2))
-    assert sent == [
-        {"max_completion_tokens": 2}, {"max_completion_tokens": 2, "max_tokens": 2},
-    ]  # fmt: skip
-    assert first["claimed_pusd"] > first["cost_pusd"]
-    assert (second["claimed_pusd"], second["output_tokens"]) == (None, 2)

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from gateway.fleet.output_overruns import OVERRUN_LIMIT
+from backends.openai import OpenAIBackend
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.request.limit_overruns import LimitOverrun, names_newer_alone, overrun_of
 from ledger.journals.records import TokenCounts
 from router.request_kinds import RequestKind
+from router.target_output import OVERRUN_LIMIT
 
 
 def attempt(*, n: int = 1, limit: int = 100, allowance: int = 0, kind=RequestKind.CHAT):
@@ -60,3 +61,27 @@ def test_a_limit_by_its_newer_name_alone(members, newer_alone) -> None:
     assert names_newer_alone(asked) is newer_alone
     # In another dialect the limit has the name that its target knows.
     assert not names_newer_alone(msgspec.structs.replace(asked, translated={}))
+
+
+def test_a_target_that_wrote_beyond_a_limit_is_told_it_by_both_names(
+    run_stack, monkeypatch
+) -> None:
+    """It does not know the newer name; what it billed beyond the hold is claimed, and once."""
+    sent = []
+    opened = OpenAIBackend.open
+
+    async def deaf(self, call):
+        members = msgspec.json.decode(call.body)
+        sent.append({name: members[name] for name in members if name.startswith("max_")})
+        members.pop("max_completion_tokens", None)
+        return await opened(self, msgspec.structs.replace(call, body=msgspec.json.encode(members)))
+
+    monkeypatch.setattr(OpenAIBackend, "open", deaf)
+    with run_stack() as stack:
+        (first,) = stack.settled(stack.chat("api", max_completion_tokens=2))
+        (second,) = stack.settled(stack.chat("api", max_completion_tokens=2))
+    assert sent == [
+        {"max_completion_tokens": 2}, {"max_completion_tokens": 2, "max_tokens": 2},
+    ]  # fmt: skip
+    assert first["claimed_pusd"] > first["cost_pusd"]
+    assert (second["claimed_pusd"], second["output_tokens"]) == (None, 2)

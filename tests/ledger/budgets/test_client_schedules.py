@@ -143,7 +143,7 @@ class Schedule:
     def find(self) -> None:
         """A desk is there again, and is told what was lent in all."""
         if not self.client.connected:
-            self.client._writer = self.desk  # type: ignore[assignment]
+            self.client._writer = self.desk  # type: ignore[assignment]  # stands in for it
             pieces = self.client._slices
             self.desk.lent = Counter({key: pieces[key].granted_pusd for key in pieces})
 

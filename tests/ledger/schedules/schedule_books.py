@@ -49,7 +49,7 @@ class Books:
         self.positions = {}
 
     def lines(self):
-        line = self.code.broker.BudgetLine
+        line = self.code.budget_snapshot.BudgetLine
         return [line(*of, self.limits[of[0]]) for of in self.told]
 
     def standing(self, host, account):

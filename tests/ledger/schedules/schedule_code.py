@@ -11,7 +11,7 @@ from pathlib import Path
 
 MODULES = (
     "budgets.windows", "budgets.escrow", "budgets.loans", "writing.fold",
-    "budgets.client", "budgets.broker",
+    "budgets.client", "budgets.budget_snapshot", "budgets.broker",
 )  # fmt: skip
 OF_ASYNCIO = ("Event", "Future", "Lock", "Task", "create_task", "current_task", "gather",
               "get_running_loop", "sleep", "timeout", "to_thread")  # fmt: skip
@@ -42,10 +42,11 @@ class Code:
         server = self.broker
         server.grow = lambda books, host, needs: books.grow(host, needs)
         server.shrink = lambda books, *of: books.shrink(*of)
-        server.standings = lambda books, host, starts=None, **of: books.standings(host, **of)
+        for module in (server, self.budget_snapshot):
+            module.standings = lambda books, host, starts=None, **of: books.standings(host, **of)
         server.spent_by_journal = lambda books, journals: books.spent_by_journal(journals)
-        server.used_of_windows = lambda books, starts=None: books.used_of_windows()
-        server.budgets = lambda books: books.lines()
+        self.budget_snapshot.used_of_windows = lambda books, starts=None: books.used_of_windows()
+        self.budget_snapshot.budgets = lambda books: books.lines()
 
     def _load(self, real, name, changes):
         source = Path(real.__file__).read_text()
