@@ -2,7 +2,7 @@
 
 Names become `provider/model`: the map prefixes keys only sometimes, and a prefixed key wins over a
 bare one. Regional surcharges become rows of their own (`openai/gpt-5.5#eu`). Rows without a price
-per token are refused and listed. Price files (`pricefile`) come on top; `diff` says what an import
+per token are refused and listed. Price files (`files`) come on top; `diff` says what an import
 would store.
 """
 

@@ -1,7 +1,7 @@
 """What attempts add up to, as values: spend, tokens, spills and SLO in one cube; marks.
 
 `cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
-read once by `facts`. Whether sums or rows answer is `queries_rollups`' to say.
+read once by `facts`. Whether sums or rows answer is for `rollups` to say.
 """
 
 from dataclasses import dataclass
