@@ -90,7 +90,7 @@ class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
-    engines were sent; `beside`: what targets billed beyond their limits.
+    engines were sent; `target_output`: what targets billed beyond their limits.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -103,14 +103,14 @@ class CandidateBuilder:
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         prefixes: PrefixIndex | None = None,
-        beside: TargetOutput | None = None,
+        target_output: TargetOutput | None = None,
     ) -> None:
         seen = (
             LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
         self._prefixes = prefixes
-        self._beside = beside or TargetOutput()
+        self._target_output = target_output or TargetOutput()
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -159,7 +159,7 @@ class CandidateBuilder:
             clock.now_s(),
             self._media,
             0 if self._media is None else self._media.predicted,
-            self._beside if self._beside.has_overruns() else None,
+            self._target_output if self._target_output.has_overruns() else None,
         )
         frozen = tuple(
             [

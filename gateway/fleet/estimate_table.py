@@ -47,7 +47,7 @@ class KnownOutput(NamedTuple):
 
 
 class EstimateTable:
-    """The mapped file; `ratio` and `beside` learn in it. Close it after its last use."""
+    """The mapped file; `ratio` and `target_output` learn in it. Close it after its last use."""
 
     def __init__(self, path: Path, slots: int = SLOTS) -> None:
         head = HEAD_CELLS * 8
@@ -63,17 +63,17 @@ class EstimateTable:
             os.close(descriptor)
         self._head: memoryview[float] = memoryview(self._map)[:head].cast("d")
         cells: memoryview[float] = memoryview(self._map)[head:targets].cast("d")
-        beside: memoryview[float] = memoryview(self._map)[targets : self._names].cast("d")
+        output: memoryview[float] = memoryview(self._map)[targets : self._names].cast("d")
         stamp = float(MAGIC + slots)
         if self._head[_STAMP] != stamp:  # new, or of another version: what it holds means nothing
             self._map[:] = bytes(size)
             self._head[_STAMP] = stamp
         self.ratio = TokenRatio(cells, partial(self._name, self._names))
-        self.beside = TargetOutput(beside, partial(self._name, self._target_names))
+        self.target_output = TargetOutput(output, partial(self._name, self._target_names))
 
     def close(self) -> None:
         self.ratio.close()
-        self.beside.close()
+        self.target_output.close()
         self._head.release()
         self._map.close()
 
@@ -92,7 +92,7 @@ class EstimateTable:
             return False
         self._head[_SWEPT_S] = now_s
         self.ratio.age(now_s)
-        self.beside.age(now_s)
+        self.target_output.age(now_s)
         return True
 
     def known(self) -> list[KnownRatio]:
@@ -120,7 +120,7 @@ class EstimateTable:
                 row.observations,
                 row.seen_s,
             )
-            for row in self.beside.rows()
+            for row in self.target_output.rows()
         ]
         return sorted(found, key=lambda known: known.target or "")
 

@@ -102,13 +102,13 @@ def charge(
     attempt: Attempt,
     outcome: AttemptOutcome,
     ratio: TokenRatio,
-    beside: TargetOutput | None = None,
+    target_output: TargetOutput | None = None,
     *,
     now_s: float,
 ) -> AttemptCharge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is.
 
-    `beside`: what is known of output that targets do not show.
+    `target_output`: what is known of output that targets do not show.
     """
     request = attempt.plan.request
     spec = KINDS[request.kind]
@@ -119,7 +119,7 @@ def charge(
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
-        unseen = unseen_output(attempt, outcome, beside or TargetOutput(), now_s)
+        unseen = unseen_output(attempt, outcome, target_output or TargetOutput(), now_s)
         found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
         bill = _of_api(attempt, outcome, found)

@@ -65,7 +65,7 @@ class EstimateLearner:
         Who chose a name of the limit that the target does not know teaches it that, and no more:
         others' requests are not held for it.
         """
-        outputs, frozen = self._learned.beside, attempt.step.frozen
+        outputs, frozen = self._learned.target_output, attempt.step.frozen
         told_once = names_newer_alone(attempt.plan.asked) and not frozen.told_twice
         if told_once and overrun.is_text:
             outputs.observe_unknown_limit(frozen.target.name, now_s)
@@ -86,7 +86,7 @@ class EstimateLearner:
             record.duration_us / 1e6,
         )
         target, at_s = attempt.step.frozen.target.name, record.settled_us / 1e6
-        self._learned.beside.observe(target, answer, at_s)
+        self._learned.target_output.observe(target, answer, at_s)
         self._count(_UNSEEN, None)
 
 

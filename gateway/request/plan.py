@@ -178,12 +178,12 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
-    `beside`: output that targets make beside their limits, or do not show.
+    `target_output`: output that targets make beside their limits, or do not show.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
-    beside: TargetOutput = field(default_factory=TargetOutput)
+    target_output: TargetOutput = field(default_factory=TargetOutput)
 
 
 class PlannerProtocol(Protocol):

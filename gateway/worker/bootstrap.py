@@ -112,7 +112,7 @@ def build(
     estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
-    candidates = _candidates(settings, board, ledger, experience, prefixes, learned.beside)
+    candidates = _candidates(settings, board, ledger, experience, prefixes, learned.target_output)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
     dispatcher = Dispatcher(
@@ -268,7 +268,7 @@ def _candidates(
     ledger: LedgerReaders,
     experience: TargetStats,
     prefixes: PrefixIndex,
-    beside: TargetOutput,
+    target_output: TargetOutput,
 ) -> CandidateBuilder:
     stale_s = settings.telemetry.stale_s
     return CandidateBuilder(
@@ -277,7 +277,7 @@ def _candidates(
         stale_s=stale_s,
         limits=model_limits(),
         prefixes=prefixes,
-        beside=beside,
+        target_output=target_output,
     )
 
 

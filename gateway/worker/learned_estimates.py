@@ -34,7 +34,7 @@ class HostEstimates:
         self._reset = 0
         self._aged_s = wall_us() / 1e6
         lengths = known_lengths(past, self._aged_s)
-        self.learned = LearnedEstimates(self._table.ratio, lengths, self._table.beside)
+        self.learned = LearnedEstimates(self._table.ratio, lengths, self._table.target_output)
 
     def close(self) -> None:
         self._table.close()
@@ -49,7 +49,7 @@ class HostEstimates:
             if reset.of_texts:
                 self._table.ratio.forget(reset.model, reset.team)
             if reset.of_targets:
-                self._table.beside.forget(reset.target)
+                self._table.target_output.forget(reset.target)
             self._table.reset_to(reset.number)
         for reset in resets_of(overrides, self._reset):
             if reset.of_targets:
@@ -94,7 +94,7 @@ class HostEstimates:
         return found | self._of_targets()
 
     def _of_targets(self) -> dict[tuple[Estimator, str], float]:
-        rows = list(self._table.beside.rows())
+        rows = list(self._table.target_output.rows())
         overrun, unseen = Estimator.OUTPUT_OVERRUN, Estimator.UNSEEN_OUTPUT
         beyond = [row.allowance_tokens for row in rows if row.allowance_tokens]
         rates = [row.tokens_per_s for row in rows if row.tokens_per_s is not None]

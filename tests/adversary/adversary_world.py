@@ -232,7 +232,11 @@ class AdversaryWorld:
         limits = {} if schedule.limits is None else {MODEL: schedule.limits}
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
         candidates = CandidateBuilder(
-            self._board, PriceBook([price]), stale_s=10.0, limits=limits, beside=learned.beside
+            self._board,
+            PriceBook([price]),
+            stale_s=10.0,
+            limits=limits,
+            target_output=learned.target_output,
         )
         planner = RoutePlanner(
             "1", self._routes, candidates, learned, self._decider,

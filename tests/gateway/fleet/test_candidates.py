@@ -346,7 +346,7 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
     beside = TargetOutput()
 
     def bound() -> int:
-        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, beside=beside)
+        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, target_output=beside)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
         (api,) = found.build(
             [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
@@ -591,7 +591,7 @@ def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
     beside.observe_overrun("x/m", seen, NOW_S)
     limits = {"x/m": ModelLimits(16_384, 128_000)}
     book = PriceBook([listed])
-    builder = CandidateBuilder(board, book, stale_s=10.0, limits=limits, beside=beside)
+    builder = CandidateBuilder(board, book, stale_s=10.0, limits=limits, target_output=beside)
     api = api_with(builder, None, max_tokens)
     assert api.allowance_tokens == allowance
     output = (max_tokens or 16_384) + allowance

@@ -175,7 +175,7 @@ def test_each_attempt_is_counted_once_with_its_reason(learning) -> None:
 def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     """Text beyond it shows that its target does not know the name, and is told the other, too."""
     counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
-    learner, beside = EstimateLearner(learned, counts), learned.beside
+    learner, beside = EstimateLearner(learned, counts), learned.target_output
     text = LimitOverrun(40, is_text=True)
 
     def taught(asked, overrun, *, told_twice=False) -> tuple[bool, int]:
@@ -204,7 +204,7 @@ def test_what_targets_make_unseen_is_learned_and_counted() -> None:
     )  # fmt: skip
     outcome = AttemptOutcome("finished", 200)
     EstimateLearner(learned, counts).learn_unseen(SimpleNamespace(step=step), outcome, record)
-    beside = learned.beside
+    beside = learned.target_output
     assert beside.hides("p/m")
     assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
     assert counts.seen == [("unseen_output", None)]

@@ -73,7 +73,9 @@ def parts():
 def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
-    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths, beside=TargetOutput())
+    learned = SimpleNamespace(
+        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput()
+    )
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
     )

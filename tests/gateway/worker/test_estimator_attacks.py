@@ -46,9 +46,9 @@ class Host(NamedTuple):
             moments = learned.outputs.moments(key, 100)
             return moments.mean, moments.p95, moments.count
         if estimator is Estimator.OUTPUT_OVERRUN:
-            return (learned.beside.allowance(target),)
+            return (learned.target_output.allowance(target),)
         if estimator is Estimator.UNSEEN_OUTPUT:
-            return learned.beside.tokens_per_s(target), learned.beside.hides(target)
+            return learned.target_output.tokens_per_s(target), learned.target_output.hides(target)
         state = self.views[at].snapshot(0.0, 0)
         return state.ttft_median_ms, state.tpot_median_ms, state.observations
 
@@ -61,10 +61,10 @@ class Host(NamedTuple):
         elif estimator is Estimator.OUTPUT_TOKENS:
             learned.outputs.observe(key, 100, tokens)
         elif estimator is Estimator.OUTPUT_OVERRUN:
-            learned.beside.observe_overrun(target, tokens, 0.0)
+            learned.target_output.observe_overrun(target, tokens, 0.0)
         elif estimator is Estimator.UNSEEN_OUTPUT:
             answer = EndedAnswer(tokens, size, 0, first_s, last_s)
-            learned.beside.observe(target, answer, 0.0)
+            learned.target_output.observe(target, answer, 0.0)
         else:
             self.experience.api(at, ttft_s=first_s, tpot_s=last_s, ok=True)
 

@@ -148,8 +148,8 @@ def learn_all(estimates: HostEstimates, experience: TargetStats) -> None:
     for _ in range(60):
         learned.outputs.observe(KEY, 100, 5000)
         experience.api(0, ttft_s=9.0, tpot_s=0.5, ok=True)
-    learned.beside.observe_overrun(TARGET, 700, 1.0)
-    learned.beside.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
+    learned.target_output.observe_overrun(TARGET, 700, 1.0)
+    learned.target_output.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
 
 
 def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
@@ -191,8 +191,8 @@ def test_every_registered_estimator_forgets_with_time(start, experience) -> None
 
 
 def test_a_worker_that_starts_holds_for_what_another_saw(start) -> None:
-    start().learned.beside.observe_overrun(TARGET, 700, 1.0)
-    assert start().learned.beside.allowance(TARGET) == 1400
+    start().learned.target_output.observe_overrun(TARGET, 700, 1.0)
+    assert start().learned.target_output.allowance(TARGET) == 1400
 
 
 def test_old_answers_weigh_less_at_a_start() -> None:
