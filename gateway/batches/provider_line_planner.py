@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.fleet.candidates import CandidateSnapshot, api_bound_pusd, output_bound
+from gateway.fleet.attempt_bounds import api_bound_pusd, output_bound
+from gateway.fleet.candidates import CandidateSnapshot
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt

@@ -13,12 +13,8 @@ from backends.simulator.shape import SequenceEventKind
 from gateway.config.machines import MachineShare, machine_shares
 from gateway.config.settings import ModelSection, PoolSection, Settings
 from gateway.demo.demand import DemoArrival
-from gateway.fleet.candidates import (
-    API_CONTEXT_TOKENS,
-    api_bound_pusd,
-    expected_tokens,
-    output_bound,
-)
+from gateway.fleet.attempt_bounds import api_bound_pusd, expected_tokens, output_bound
+from gateway.fleet.candidates import API_CONTEXT_TOKENS
 from gateway.fleet.target_views import is_crowded
 from ledger.fleet.samples import PPM, FleetSample
 from ledger.money import usd_to_pusd

@@ -3,8 +3,7 @@
 The moving half of a candidate is in `sightings`, what money says of it in the price book.
 """
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -12,27 +11,41 @@ from functools import partial
 import msgspec
 
 from gateway.clock import Clock
+from gateway.fleet.attempt_bounds import (
+    OUTPUT_BOUND_TOKENS,
+    api_bound_pusd,
+    expected_tokens,
+    output_bound,
+    own_bound_pusd,
+)
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.output_overruns import allowed_overrun, stated_overrun
+from gateway.fleet.output_overruns import TargetOverruns, allowed_overrun, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
-from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens, media_of
+from gateway.fleet.prompt_bound import (
+    TargetPrompt,
+    at_engine,
+    bound_prompt,
+    likely_prompt_tokens,
+    measure_prompt,
+    media_of,
+)
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
 from gateway.kinds.prompt_media import PromptMedia
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceBook, bound_pusd, cost_pusd, lists_tier
+from ledger.prices.book import Price, PriceBook, cost_pusd, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
-from router.types import ApiState, Candidate, EngineState, RoutingRequest, TargetHealth
+from router.target_prompts import TargetPrompts
+from router.types import ApiState, Candidate, RoutingRequest, TargetHealth
 
-OUTPUT_BOUND_TOKENS = 4096  # the longest answer of a model whose limit nobody stated
 API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
 PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
 _HEALTHY = TargetHealth.HEALTHY
@@ -54,6 +67,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     limits: ModelLimits | None = None  # of the model, where they are stated
     told_twice: bool = False  # its target does not know the newer name of the limit
     prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
+    prompt: TargetPrompt | None = None  # what that is made of, where it is not the request's own
 
     def prompt_bound(self, request: RoutingRequest) -> int:
         """The most tokens that the target can count for the prompt."""
@@ -90,7 +104,7 @@ class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
-    engines were sent; `target_output`: what targets billed beyond their limits.
+    engines were sent; `overruns`: what targets billed beyond their bounds.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -103,14 +117,14 @@ class CandidateBuilder:
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         prefixes: PrefixIndex | None = None,
-        target_output: TargetOutput | None = None,
+        overruns: TargetOverruns | None = None,
     ) -> None:
         seen = (
             LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
         self._prefixes = prefixes
-        self._target_output = target_output or TargetOutput()
+        self._overruns = overruns or TargetOverruns(TargetOutput(), TargetPrompts())
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -159,7 +173,7 @@ class CandidateBuilder:
             clock.now_s(),
             self._media,
             0 if self._media is None else self._media.predicted,
-            self._target_output if self._target_output.has_overruns() else None,
+            self._overruns.output if self._overruns.output.has_overruns() else None,
         )
         frozen = tuple(
             [
@@ -260,7 +274,7 @@ class CandidateBuilder:
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
-        price = expected = bound = limits = None
+        price = expected = bound = limits = prompt = None
         allowance, told_twice = 0, False
         if asked.overruns is not None:
             allowance = asked.overruns.allowance(target.name)
@@ -271,7 +285,10 @@ class CandidateBuilder:
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0
-            request = at_api(request, asked.prompt_media, quote, target)
+            prompt = measure_prompt(request, asked.prompt_media, quote, target)
+            if prompt is not None:
+                seen = self._overruns.prompts.overrun(target.name)
+                request = bound_prompt(request, prompt, seen)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
@@ -302,7 +319,7 @@ class CandidateBuilder:
             None,
             target.features,
             target.kinds,
-            target.context_tokens or API_CONTEXT_TOKENS,
+            API_CONTEXT_TOKENS,
             False,  # internal
             expected,
             bound,
@@ -314,6 +331,7 @@ class CandidateBuilder:
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
             limits=limits, prompt_tokens_bound=request.prompt_tokens_bound, told_twice=told_twice,
+            prompt=prompt,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:
@@ -341,63 +359,3 @@ def _cap_candidate(candidate: Candidate, cap: OutputCap) -> Candidate:
     if expected is not None:
         expected = min(expected, cap.pusd)
     return replace(candidate, expected_pusd=expected, bound_pusd=cap.pusd, output_cap=cap.tokens)
-
-
-def expected_tokens(request: RoutingRequest) -> TokenCounts:
-    """The estimate, and the mean output of its like: never more than the client allows."""
-    mean = request.output.mean
-    if request.max_tokens is not None:
-        mean = min(mean, request.max_tokens)
-    units = KINDS[request.kind].units
-    if units is not None:
-        return units.estimate(request, round(mean))
-    return TokenCounts(input=request.prompt_tokens, output=round(mean * request.n))
-
-
-def output_bound(request: RoutingRequest) -> int:
-    """The most output tokens one choice may produce, where no target is looked at."""
-    return OUTPUT_BOUND_TOKENS if request.max_tokens is None else request.max_tokens
-
-
-def api_bound_pusd(
-    price: Price,
-    request: RoutingRequest,
-    output_tokens: int,
-    *,
-    allowance_tokens: int = 0,
-    tiers: Collection[str] | None = None,
-) -> int:
-    """The most an API can charge with this many output tokens in each choice.
-
-    `allowance_tokens`: of each choice, beside its limit; `tiers`: those that the request can run
-    in, None for any that is priced.
-    """
-    units = KINDS[request.kind].units
-    if units is not None:
-        return units.bound_pusd(price, request, output_tokens)
-    return bound_pusd(
-        price,
-        prompt_tokens=request.prompt_tokens_bound,
-        output_tokens=(output_tokens + allowance_tokens) * request.n,
-        tiers=tiers,
-        media=media_of(request),
-    )
-
-
-def own_bound_pusd(
-    target: Target, state: EngineState, request: RoutingRequest, output_tokens: int
-) -> int:
-    """The most an own request can be charged: its engine-seconds with this much output.
-
-    Alone in the engine each token costs a full step, so no share of a batch exceeds this.
-    """
-    step = state.step
-    if target.rate_pusd_per_hour is None or step is None:
-        return 0
-    prompt, output = request.prompt_tokens_bound, output_tokens * request.n
-    seconds = (
-        step.t0_s
-        + step.d_s * prompt
-        + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
-    )
-    return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)

@@ -124,6 +124,9 @@ class UsageMeter:
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun is not None:
             self._learner.learn_overrun(attempt, bill.overrun, self._clock.wall_us() / 1e6)
+        if bill.prompt_overrun is not None:
+            at_s = self._clock.wall_us() / 1e6
+            self._learner.learn_prompt_overrun(attempt, bill.prompt_overrun, at_s)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us

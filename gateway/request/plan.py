@@ -32,6 +32,7 @@ from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.reasons import Reason
 from router.target_output import TargetOutput
+from router.target_prompts import TargetPrompts
 from router.token_ratio import TokenRatio
 from router.types import Decision, Policy, RoutingRequest, Verdict
 
@@ -178,12 +179,14 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
-    `target_output`: output that targets make beside their limits, or do not show.
+    `target_output`: output that targets make beside their limits, or do not show;
+    `target_prompts`: prompts that they bill beyond their bounds.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
     target_output: TargetOutput = field(default_factory=TargetOutput)
+    target_prompts: TargetPrompts = field(default_factory=TargetPrompts)
 
 
 class PlannerProtocol(Protocol):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from backends.text_length import answer_content_bytes, has_pictures
-from gateway.fleet.candidates import output_bound
+from gateway.fleet.attempt_bounds import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.kinds.outcome import AttemptOutcome

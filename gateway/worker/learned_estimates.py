@@ -34,7 +34,9 @@ class HostEstimates:
         self._reset = 0
         self._aged_s = wall_us() / 1e6
         lengths = known_lengths(past, self._aged_s)
-        self.learned = LearnedEstimates(self._table.ratio, lengths, self._table.target_output)
+        self.learned = LearnedEstimates(
+            self._table.ratio, lengths, self._table.target_output, self._table.target_prompts
+        )
 
     def close(self) -> None:
         self._table.close()
@@ -50,6 +52,7 @@ class HostEstimates:
                 self._table.ratio.forget(reset.model, reset.team)
             if reset.of_targets:
                 self._table.target_output.forget(reset.target)
+                self._table.target_prompts.forget(reset.target)
             self._table.reset_to(reset.number)
         for reset in resets_of(overrides, self._reset):
             if reset.of_targets:
@@ -105,4 +108,14 @@ class HostEstimates:
         if rates:
             found |= {(unseen, "least"): min(rates), (unseen, "most"): max(rates)}
             found[unseen, "hiding"] = float(sum(row.hides for row in rows))
+        return found | self._of_prompts()
+
+    def _of_prompts(self) -> dict[tuple[Estimator, str], float]:
+        prompt = Estimator.PROMPT_OVERRUN
+        overruns = [row.overrun for row in self._table.target_prompts.rows() if any(row.overrun)]
+        found = {(prompt, "keys"): float(len(overruns))}
+        if overruns:
+            found[prompt, "most_pictures"] = max(overrun.pictures for overrun in overruns)
+            found[prompt, "most_sounds"] = max(overrun.sounds for overrun in overruns)
+            found[prompt, "longest_context"] = float(max(each.context for each in overruns))
         return found

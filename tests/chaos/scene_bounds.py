@@ -9,7 +9,7 @@ import random
 
 from scene import Found, Given, Scene
 
-from gateway.fleet.candidates import api_bound_pusd
+from gateway.fleet.attempt_bounds import api_bound_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import (
     Price,

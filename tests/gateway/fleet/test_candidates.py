@@ -9,13 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.clock import Clock
-from gateway.fleet.candidates import (
-    OUTPUT_BOUND_TOKENS,
-    CandidateBuilder,
-    CandidateSnapshot,
-    api_bound_pusd,
-    own_bound_pusd,
-)
+from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.partly_priced import bar_partly_priced
@@ -23,7 +18,6 @@ from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.prompt_bound import likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
-from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
@@ -32,13 +26,11 @@ from router.decide import decide
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
-from router.target_output import TargetOutput
 from router.types import (
     Feature,
     OutputMoments,
     Policy,
     RoutingRequest,
-    StepModel,
     TargetHealth,
 )
 
@@ -165,28 +157,6 @@ def test_the_context_of_an_engine_that_was_never_met_refuses_nothing(
     assert reason(context_tokens=4096) is Reason.CONTEXT  # the configuration knows
     board.publish(0, {EngineCell.HEALTH: float(HEALTHS.index("healthy"))})
     assert reason() is Reason.CONTEXT
-
-
-def test_the_bound_of_an_own_request_grows_with_its_output(board: SharedLoadTable) -> None:
-    engine = state(board)
-    small = own_bound_pusd(target(own=True), engine, request(), 10)
-    large = own_bound_pusd(target(own=True), engine, request(), 1000)
-    assert 0 < small < large
-    assert own_bound_pusd(target(own=True, rate=None), engine, request(), 10) == 0
-    choices = own_bound_pusd(target(own=True), engine, replace(request(), n=4), 25)
-    assert choices == own_bound_pusd(target(own=True), engine, request(), 100)
-
-
-def test_the_bound_of_an_own_request_is_its_prefill_and_a_full_step_for_each_token(
-    board: SharedLoadTable,
-) -> None:
-    engine = replace(
-        state(board), step=StepModel(t0_s=0.5, a_s=0.01, b_s=0.001, c_s=1e-6, d_s=1e-4),
-        step_feedback=2.0,
-    )  # fmt: skip
-    seconds = 0.5 + 300 * 1e-4 + 100 * (0.01 + 0.001 + 1e-6 * (300 + 100))
-    bound = own_bound_pusd(target(own=True, rate=7200 * 10**9), engine, request(), 100)
-    assert bound == pytest.approx(2 * seconds * 2 * 10**9, rel=1e-9)
 
 
 def test_what_a_ranking_avoids_is_its_searches(board: SharedLoadTable) -> None:
@@ -337,26 +307,6 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
     )
     worth = 200 * 150_000 + output * 600_000
     assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
-
-
-@pytest.mark.parametrize("max_tokens", [None, 50])
-def test_what_a_target_bills_beyond_its_limit_is_held_for(
-    board: SharedLoadTable, max_tokens
-) -> None:
-    beside = TargetOutput()
-
-    def bound() -> int:
-        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, target_output=beside)
-        clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-        (api,) = found.build(
-            [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
-            clock=clock,
-        )  # fmt: skip
-        return api.candidate.bound_pusd
-
-    before = bound()
-    beside.observe_overrun(target(own=False).name, 500, NOW_S)
-    assert bound() - before == 2 * 500 * 600_000
 
 
 def test_sound_is_held_for_at_its_own_price(board: SharedLoadTable) -> None:
@@ -578,58 +528,3 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
         "price of x/m partly known (no price of service tier `scale`): list the tier under "
         "`tiers` in a price file, or leave `service_tier` out"
     )
-
-
-@pytest.mark.parametrize("max_tokens", [100, None])
-@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (4_000, 8_000), (10_000, 16_384)])
-def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
-    board: SharedLoadTable, max_tokens, seen, allowance
-) -> None:
-    terms = msgspec.structs.replace(price().terms, reasoning_outside=True, reasoning_limit=5_000)
-    listed = msgspec.structs.replace(price(), terms=terms)
-    beside = TargetOutput()
-    beside.observe_overrun("x/m", seen, NOW_S)
-    limits = {"x/m": ModelLimits(16_384, 128_000)}
-    book = PriceBook([listed])
-    builder = CandidateBuilder(board, book, stale_s=10.0, limits=limits, target_output=beside)
-    api = api_with(builder, None, max_tokens)
-    assert api.allowance_tokens == allowance
-    output = (max_tokens or 16_384) + allowance
-    assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000
-
-
-def api_with(
-    builder: CandidateBuilder, media: PromptMedia | None, max_tokens: int | None = 10
-) -> CandidateSnapshot:
-    clock, asked = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15), request(max_tokens)
-    (api,) = builder.with_media(media).build(
-        [target(own=False)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
-    )
-    return api
-
-
-@pytest.mark.parametrize(
-    ("rule", "context", "media", "prompt"),
-    [
-        ("openai-tiles", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 805),
-        ("", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 300),
-        ("", 250, None, 250),
-        ("", 128_000, PromptMedia(40, (), 0, 5_000, 1), 128_000),
-    ],
-)
-def test_the_prompts_bound_is_the_targets_own(board, rule, context, media, prompt) -> None:
-    terms = msgspec.structs.replace(price().terms, image_rule=rule)
-    listed = msgspec.structs.replace(price(), terms=terms)
-    limits = {"x/m": ModelLimits(100, context)}
-    builder = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
-    api = api_with(builder, media)
-    assert api.prompt_bound(request(10)) == prompt
-    assert api.candidate.bound_pusd == prompt * 150_000 + 10 * 600_000
-
-
-FORECAST = PromptMedia(300, (), 0, 5_000, 0, predicted=90)
-
-
-def test_a_rejected_forecast_is_output_beside_the_limit(board: SharedLoadTable) -> None:
-    api = api_with(CandidateBuilder(board, PriceBook([price()]), stale_s=10.0), FORECAST)
-    assert api.candidate.bound_pusd == 300 * 150_000 + 100 * 600_000

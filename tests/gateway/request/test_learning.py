@@ -18,6 +18,7 @@ from gateway.request.plan import LearnedEstimates
 from ledger.journals.records import TokenCounts
 from router.estimates import OutputLengths
 from router.estimator_rules import Objection
+from router.target_prompts import PromptOverrun
 from router.token_ratio import TEMPLATE_LIMIT, TokenRatio
 
 TOKENS = TokenCounts(input=100, output=11)
@@ -193,6 +194,16 @@ def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     thoughts = LimitOverrun(60, is_text=False)
     assert taught(chat(max_completion_tokens=9), thoughts) == (True, 120)
     assert counts.seen == [("output_overrun", None)] * 4
+
+
+def test_a_prompt_beyond_its_bound_is_learned_of_its_target_and_counted() -> None:
+    counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
+    step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
+    learner = EstimateLearner(learned, counts)
+    learner.learn_prompt_overrun(SimpleNamespace(step=step), PromptOverrun(pictures=3.0), 5.0)
+    assert learned.target_prompts.overrun("p/m") == PromptOverrun(pictures=6.0)
+    assert learned.target_prompts.overrun("p/n") is None
+    assert counts.seen == [("prompt_overrun", None)]
 
 
 def test_what_targets_make_unseen_is_learned_and_counted() -> None:

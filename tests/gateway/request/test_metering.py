@@ -89,6 +89,7 @@ def attempt(price: Price) -> Attempt:
         features=frozenset(),
     )  # fmt: skip
     frozen = SimpleNamespace(
+        prompt=None,
         target=target, price=price, open_end=None, allowance_tokens=0, unread=(),
         unlisted_tier="", limits=None, prompt_bound=lambda request: request.prompt_tokens_bound,
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),

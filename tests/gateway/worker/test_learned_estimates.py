@@ -18,6 +18,7 @@ from ledger.overrides import DISABLED, Override
 from router.estimator_rules import ESTIMATORS, LENGTH_HALF_LIFE_S, UNUSED_S, Estimator
 from router.forecast import OUTPUTS_TRUSTED
 from router.target_output import EndedAnswer
+from router.target_prompts import PromptOverrun
 
 TARGET = "openai/chat"
 KEY, OTHER = ("chat", "search"), ("chat", "support")
@@ -138,6 +139,7 @@ def test_values_are_of_all_keys_together(start) -> None:
         (Estimator.API_LATENCY, "keys"): 0.0,
         (Estimator.OUTPUT_OVERRUN, "keys"): 0.0,
         (Estimator.UNSEEN_OUTPUT, "keys"): 0.0,
+        (Estimator.PROMPT_OVERRUN, "keys"): 0.0,
     }
 
 
@@ -150,6 +152,7 @@ def learn_all(estimates: HostEstimates, experience: TargetStats) -> None:
         experience.api(0, ttft_s=9.0, tpot_s=0.5, ok=True)
     learned.target_output.observe_overrun(TARGET, 700, 1.0)
     learned.target_output.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
+    learned.target_prompts.observe(TARGET, PromptOverrun(3.0, 1.5, 150_000), 1.0)
 
 
 def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
@@ -161,7 +164,8 @@ def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
     ("of", "left"),
     [
         (order(1), set()),
-        (order(1, model="chat"), {"api_latency", "output_overrun", "unseen_output"}),
+        (order(1, model="chat"),
+         {"api_latency", "output_overrun", "unseen_output", "prompt_overrun"}),
         (Override(1, TARGET_SUBJECT + TARGET, RESET, 50, 50, "ann"),
          {"bytes_per_token", "output_tokens"}),
         (Override(1, TARGET_SUBJECT + "other/m", RESET, 50, 50, "ann"), set(Estimator)),
@@ -193,6 +197,11 @@ def test_every_registered_estimator_forgets_with_time(start, experience) -> None
 def test_a_worker_that_starts_holds_for_what_another_saw(start) -> None:
     start().learned.target_output.observe_overrun(TARGET, 700, 1.0)
     assert start().learned.target_output.allowance(TARGET) == 1400
+    start().learned.target_prompts.observe(TARGET, PromptOverrun(pictures=3.0), 1.0)
+    estimates = start()
+    assert estimates.learned.target_prompts.overrun(TARGET) == PromptOverrun(pictures=6.0)
+    prompt, told = Estimator.PROMPT_OVERRUN, estimates.statistics()
+    assert (told[prompt, "most_pictures"], told[prompt, "most_sounds"]) == (6.0, 0.0)
 
 
 def test_old_answers_weigh_less_at_a_start() -> None:
