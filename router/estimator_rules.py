@@ -91,7 +91,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         half_life_s=LENGTH_HALF_LIFE_S,
         returns=20_000,
         limits="no hold is made of it: holds go by the limit of the request or the model",
-        shared="no; a worker that starts reads the last 4,000 attempts of the ledger",
+        shared="by the workers of a host within a second, of a busy one 64 a second; a worker that "
+        "starts reads the last 4,000 attempts of the ledger",
         scopes="the model's own, of the team that asked",
         shown="show",
         reset="reset --model M --team T",

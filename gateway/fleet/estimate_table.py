@@ -6,13 +6,12 @@ row (`EstimateRows` says why that is safe). Rows hold sums and names of models, 
 no prompts.
 """
 
-import mmap
-import os
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway.fleet.mapped_file import map_file
 from router.estimate_rows import Key, cells_of
 from router.target_output import OUTPUT_CELLS, OutputRow, TargetOutput
 from router.target_output import SLOTS as TARGETS
@@ -53,12 +52,7 @@ class EstimateTable:
         widths = ((ROW_CELLS, slots), (OUTPUT_CELLS, TARGETS), (PROMPT_CELLS, TARGETS))
         *starts, names = accumulate((8 * cells_of(*width) for width in widths), initial=head)
         *self._names, size = accumulate((NAME_BYTES * rows for _, rows in widths), initial=names)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(descriptor, size)
-            self._map = mmap.mmap(descriptor, size)
-        finally:
-            os.close(descriptor)
+        self._map = map_file(path, size)
         self._head: memoryview[float] = memoryview(self._map)[:head].cast("d")
         stamp = float(MAGIC + slots)
         if self._head[_STAMP] != stamp:  # new, or of another version: what it holds means nothing

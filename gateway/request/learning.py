@@ -58,6 +58,8 @@ class EstimateLearner:
         choice = round(tokens.output / plan.request.n)
         cut = outcome.finish_reason == "length"
         self._learned.outputs.observe(key, prompt, choice, cut=cut)
+        if self._learned.exchange is not None:
+            self._learned.exchange.tell(key, prompt, choice, cut=cut)
         self._count(_USAGE, objection)
         return prompt, choice
 

@@ -17,6 +17,7 @@ from gateway.fleet.candidates import (
     CandidateSnapshot,
 )
 from gateway.fleet.fleet import Target
+from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.inference_request import InferenceRequest
@@ -180,13 +181,15 @@ class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
     `target_output`: output that targets make beside their limits, or do not show;
-    `target_prompts`: prompts that they bill beyond their bounds.
+    `target_prompts`: prompts that they bill beyond their bounds; `exchange`: tells the other
+    workers of lengths.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
     target_output: TargetOutput = field(default_factory=TargetOutput)
     target_prompts: TargetPrompts = field(default_factory=TargetPrompts)
+    exchange: LengthExchange | None = None
 
 
 class PlannerProtocol(Protocol):

@@ -36,6 +36,7 @@ from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
+from gateway.fleet.length_exchange import LENGTHS_FILE, LengthExchange
 from gateway.fleet.output_overruns import TargetOverruns
 from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
@@ -109,7 +110,8 @@ def build(
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
-    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience)
+    exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, runtime.layout.workers)
+    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience, exchange)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)

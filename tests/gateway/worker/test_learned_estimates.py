@@ -2,6 +2,7 @@
 
 import asyncio
 from math import inf
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -9,10 +10,14 @@ import pytest
 from gateway.clock import Clock
 from gateway.control.answer_lengths import known_lengths
 from gateway.control.estimate_resets import RESET, SUBJECT, TARGET_SUBJECT
+from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import TargetStats
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.learning import EstimateLearner
 from gateway.table_layout import TableLayout
 from gateway.worker.learned_estimates import HostEstimates
+from ledger.journals.records import TokenCounts
 from ledger.lengths import AnswerLength
 from ledger.overrides import DISABLED, Override
 from router.estimator_rules import ESTIMATORS, LENGTH_HALF_LIFE_S, UNUSED_S, Estimator
@@ -35,8 +40,8 @@ def experience(tmp_path):
 def start(tmp_path, experience):
     started = []
 
-    def make(past=(), wall_us: int = 0) -> HostEstimates:
-        started.append(HostEstimates(tmp_path, past, lambda: wall_us, experience))
+    def make(past=(), wall_us: int = 0, exchange=None) -> HostEstimates:
+        started.append(HostEstimates(tmp_path, past, lambda: wall_us, experience, exchange))
         return started[-1]
 
     yield make
@@ -111,6 +116,31 @@ def test_lengths_are_those_of_answers_since_the_reset(start) -> None:
     estimates.learned.outputs.observe(KEY, 100, 5)
     estimates.reset([order(1, team="search", at_us=50)])
     assert count(KEY) == 2
+
+
+def test_lengths_that_one_worker_saw_are_those_of_the_others(start, tmp_path) -> None:
+    """Red before: each of N workers had to see an answer's like for itself."""
+    first, second = (
+        start(exchange=LengthExchange(tmp_path / "lengths", worker, 2)) for worker in range(2)
+    )
+    learner = EstimateLearner(first.learned, SimpleNamespace(count_observation=lambda *_: None))
+    plan = SimpleNamespace(
+        asked=SimpleNamespace(form=None, features=(), members={}, prompt_bytes=400),
+        learning_key=KEY, request=SimpleNamespace(n=1),
+    )  # fmt: skip
+    record = SimpleNamespace(
+        tokens=TokenCounts(input=100, output=900), basis="reported", disputed=False, settled_us=1
+    )
+    for _ in range(30):
+        learner.learn(SimpleNamespace(plan=plan), AttemptOutcome("finished", 200), record)
+    second.hear()
+    moments = first.learned.outputs.moments(KEY, 100)
+    assert second.learned.outputs.moments(KEY, 100) == moments
+    assert moments.count == 30
+    first.learned.exchange.tell(KEY, 100, 10**9, cut=False)
+    second.reset([order(1)])  # a lie of before it that nobody heard
+    second.hear()
+    assert second.learned.outputs.moments(KEY, 100).count == 0
 
 
 async def test_what_is_old_is_dropped_meanwhile(start) -> None:
