@@ -19,7 +19,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, Key
+from router.estimate_rows import EstimateRows, RowKey
 from router.estimator_rules import (
     AGING_S,
     OVERRUN_HALF_LIFE_S,
@@ -69,7 +69,7 @@ class TargetOutput:
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
-        placed: Callable[[int, Key], None] | None = None,
+        placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
         """`cells` and `placed` as `EstimateRows` has them."""
         slots = SLOTS if cells is None else len(cells) // OUTPUT_CELLS - 1
@@ -170,7 +170,7 @@ class TargetOutput:
 
 
 @lru_cache(maxsize=SLOTS)
-def target_key(target: str) -> Key:
+def target_key(target: str) -> RowKey:
     """Return the key of a target's rows: its provider owns it."""
     return target, target.partition("/")[0]
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from backends.chunks import printable_text
 from backends.errors import ServerError
-from gateway.fleet.prompt_bound import media_of
+from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN, LONGEST_TOKEN_BYTES
 from gateway.kinds.kind_usage import complete_counts, usage_of
@@ -277,7 +277,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, counted: _BookedUsage) ->
         return AttemptCharge(tokens, basis, 0, 0, tier, disputed=disputed)
     if _is_whole_bound(attempt, counted):
         # It may have been of any kind and tier: its hold is made of the dearest.
-        tokens = dearest_kinds(tokens, price, media_of(attempt.plan.request))
+        tokens = dearest_kinds(tokens, price, reachable_media(attempt.plan.request))
         tier = dearest_tier(tokens, price) if tier is None else tier
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if claim is None else tier_cost_pusd(claim, price, tier)[0]

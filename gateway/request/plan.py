@@ -25,7 +25,7 @@ from gateway.kinds.service_tiers import asked_tier
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
-from gateway.request.prompt_estimate import estimate_prompt, media_of
+from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
@@ -255,7 +255,7 @@ class RoutePlanner:
             )
         request = self._request(asked, route, tokens, terms, target)
         rule = terms.rule
-        media = media_of(asked, ratio, key, self._picture_tokens)
+        media = prompt_media(asked, ratio, key, self._picture_tokens)
         candidates = self._candidates.with_media(media)
         frozen = candidates.build(
             route.targets,
