@@ -431,7 +431,7 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-SERVE = "from gateway.cli.app import main; main()"
+SERVE = "from gateway.cli.main import main; main()"
 
 
 class Host:
