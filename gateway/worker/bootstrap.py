@@ -110,7 +110,9 @@ def build(
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
-    exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, runtime.layout.workers)
+    exchange = None
+    if runtime.layout.workers > 1:
+        exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, runtime.layout.workers)
     estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience, exchange)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
