@@ -38,7 +38,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LogFormat(Protocol):
-    """What is asked of `gateway.config.schema_reports.Logs`: not every process reads that."""
+    """What is asked of `schema_reports.LogsSection`: not every process reads that."""
 
     @property
     def format(self) -> str: ...

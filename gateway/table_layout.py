@@ -76,7 +76,7 @@ class ApiStatsCell(IntEnum):
 
 
 class BackoffCell(IntEnum):
-    """One model of a `provider/*` that the provider told one worker to hold off (`heldoff`)."""
+    """One model of a `provider/*` that a worker was told to hold off (`model_backoff`)."""
 
     MODEL = 0  # a number made of its name, 0: a free place
     UNTIL_S = 1  # monotonic

@@ -100,8 +100,9 @@ def market_of(
 
     `FILL` leaves a tenth for what the window could not know. The price is what the last second is
     worth when an engine is full; how much of it is asked while there is room is for
-    `price_curve.bend` to say, from the load and from two more figures of the same window: D98, and
-    D90/D10 by number of requests, which is wide where several comparators share the engines.
+    `price_curve.bend_price` to say, from the load and from two more figures of the same window:
+    D98, and D90/D10 by number of requests, which is wide where several comparators share the
+    engines.
     Within a bin demand counts as spread evenly over the logarithm, so that the price does not jump
     from edge to edge. In the reference simulation (2026-11-20) windows of 5 to 600 s and fills of
     0.6 to 1.3 lay within 4 %; updates every 10 s cost 1 %, every 60 s up to 9 %.

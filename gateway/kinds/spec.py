@@ -1,4 +1,4 @@
-"""`KindSpec`: one entry of the registry of request kinds."""
+"""`RequestKindSpec`: one entry of the registry of request kinds."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

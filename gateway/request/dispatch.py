@@ -74,7 +74,7 @@ CAP_NAMES = {"openai": "max_completion_tokens"}
 
 
 class SampleSink(Protocol):
-    """Takes answered requests to compare with a baseline; `drift.drawing.Drawing` is one."""
+    """Takes answered requests to compare with a baseline; `SampleSender` is one."""
 
     def offer(self, asked: InferenceRequest, identity: Identity, target: Target) -> None:
         """Take a request that `target` answered; must not wait."""

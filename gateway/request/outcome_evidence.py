@@ -46,7 +46,7 @@ def did_well(attempt: Attempt, outcome: AttemptOutcome) -> bool | None:
         return None  # whoever found it silent told the board; to be asked twice is no failure
     limited = outcome.error == UpstreamOverloaded.kind and outcome.http_status == LIMITED
     if limited and attempt.step.frozen.target.shares_row:
-        return None  # it is about its model, and says nothing of the others: `heldoff` was told
+        return None  # it is about its model alone: `model_backoff` was told
     if outcome.error is not None:
         return False
     return True if attempt.first_token_s is not None else None

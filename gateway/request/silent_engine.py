@@ -103,7 +103,7 @@ class SilentEngineDetector:
         clock: Clock,
         sent: Callable[[FirstTokenWait], None] | None = None,
     ) -> None:
-        """`sent` is told of every wait, where others than this host send there (`hindsight`)."""
+        """`sent` is told of every wait, where others than this host send there."""
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()

@@ -1,7 +1,7 @@
 """A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
 
 `RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
-targets (`Sights`), the clock, and that nothing is sent. Output lengths, API latencies and each
+targets (`TargetViews`), the clock, and that nothing is sent. Output lengths, API latencies and each
 pool's market are learned on the way, from nothing, as after a first start. Teams' hard budgets hold
 (`purses`); other budgets, rate limits and failures are not played.
 """

@@ -3,7 +3,7 @@
 The engine is the one that speaks HTTP elsewhere (`backends.simulator`). What is known of it is kept
 as live: sums of the gateway's own events (dispatch, first token, end), factors of `router.feedback`
 that telemetry folds every so often, the step model that was fitted, which need not be the true one.
-`Seat.state` freezes that into what a decision may see; other workers' events may come late.
+`ReplayEngine.state` freezes that into what a decision may see; other workers' events may come late.
 """
 
 from collections import Counter, deque

@@ -8,7 +8,7 @@
     ledger     opened_at,model,team_id,input_tokens,...           CSV of `breakeven ledger export`
 
 Which it is, the names of its columns say. A file that ends in `.gz` is read as it is. What a row
-says wrong is told by line and column, and no row is left out in silence: `Recorded.left_out`
+says wrong is told by line and column, and no row is left out in silence: `TraceTraffic.left_out`
 counts those without an answer, which are failures of the system that was traced.
 """
 

@@ -1,9 +1,9 @@
 """What a desk lent to whom: the host's grants, cut into its workers' slices. Pure bookkeeping.
 
-Every account is an `escrow.Pot` whose holders are journals: what a worker was lent counts as gone
-until it gives it back, or until its journal ended and the books say what it spent. After a restart
-the money of earlier grants is held by nobody known; it becomes free when every worker has said
-what it was lent, or is buried. So no order of crashes lends the same money twice.
+Every account is an `escrow.GrantPool` whose holders are journals: what a worker was lent counts as
+gone until it gives it back, or until its journal ended and the books say what it spent. After a
+restart the money of earlier grants is held by nobody known; it becomes free when every worker has
+said what it was lent, or is buried. So no order of crashes lends the same money twice.
 """
 
 from collections.abc import Iterable, Mapping

@@ -83,7 +83,7 @@ class AttemptRow(LedgerBase):
     kv_headroom_ppm: Stored[int | None]
     bid_price_pusd_per_s: Stored[int | None] = define_column(BigInteger)
     tags: Stored[dict[str, str] | None] = define_column(Json)
-    journal: Stored[str]  # whose promise this row is: `JournalPosition.journal`
+    journal: Stored[str]  # whose promise this row is: `JournalPositionRow.journal`
     settled_us: Stored[int | None] = define_column(BigInteger)
     status: Stored[str | None]  # records.Status, or `lost` while its outcome is unknown
     http_status: Stored[int | None]
@@ -268,7 +268,7 @@ class PriceVersionRow(LedgerBase):
     source: Stored[str]
     recorded_us: Stored[int] = define_column(BigInteger)
     recorded_by: Stored[str | None]
-    import_seq: Stored[int | None] = define_column(BigInteger)  # `PriceImport.seq`
+    import_seq: Stored[int | None] = define_column(BigInteger)  # `PriceImportRow.seq`
 
 
 class PriceImportRow(LedgerBase):

@@ -11,7 +11,7 @@ from ledger.orm.types import Json
 class GpuTypeRow(LedgerBase):
     """One kind of GPU; public prices are per hour, `None` where none was seen: never 0.
 
-    `serving`: what was measured on it (`market.Serving`), one document each.
+    `serving`: what was measured on it (`market.MeasuredThroughput`), one document each.
     """
 
     __tablename__ = "gpu_types"

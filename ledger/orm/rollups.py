@@ -2,9 +2,10 @@
 
 What an attempt was is a row of a small table (`rollup_cells`, `rollup_comparisons`,
 `rollup_loads`); the sums name it by its number, so that a month of them is read quickly. An attempt
-counts in them once it has settled and its number is at most `RollupPosition.seq`; those at or below
-it that have not, or are lost, wait in `rollup_waiting`. Money is two limbs of 10^12, each added up.
-Coarser sums (quarters of a day, weeks, days of minutes) are of days that are over: see `packing`.
+counts in them once it has settled and its number is at most `seq` of `RollupPositionRow`; those at
+or below it that have not, or are lost, wait in `rollup_waiting`. Money is two limbs of 10^12, each
+added up. Coarser sums (quarters of a day, weeks, days of minutes) are of days that are over: see
+`packing`.
 """
 
 from sqlalchemy import BigInteger, LargeBinary

@@ -1,6 +1,7 @@
 """The seals over the books: each covers what came since the one before, and all that was before.
 
-Written by `sealer` after the commit of what they cover, never with it; read by `verify_seals`.
+Written by `sealer` after the commit of what they cover, never with it; `ledger.verify.seals` reads
+them.
 """
 
 from sqlalchemy import BigInteger, Index, LargeBinary, text

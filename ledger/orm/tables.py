@@ -1,9 +1,7 @@
-"""Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
+"""Every table of the ledger in one namespace: `from ledger.orm import tables as orm`.
 
-The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
-`orm_invoices`, `orm_market`, `orm_policies`, `orm_rates`, `orm_registers`, `orm_seals`,
-`orm_rollups` and `orm_batches`; importing this module registers all of them on `Base.metadata`,
-which the migrations compare with.
+The definitions stand by subject in `ledger/orm/`. Importing this module registers all of them on
+`LedgerBase.metadata`, which the migrations are compared with.
 """
 
 from ledger.orm.base import LedgerBase

@@ -92,7 +92,7 @@ class PoolLoads:
 def loads(
     connection: Connection, scope: Scope, here: RollupProgress | None, *, basis: TokenBasis
 ) -> PoolLoads:
-    """Inside `settle_on`."""
+    """Read the load of pools inside of `read_consistently`."""
     start_us = scope.start_us - scope.start_us % MINUTE_US
     found = _LoadSums(PoolLoads(start_us, -(-(scope.end_us - start_us) // MINUTE_US), {}), basis)
     parts = parts_of(scope, here, HOUR_US)

@@ -1,8 +1,8 @@
 """Where a read finds attempts: sums of hours up to weeks, and rows for all that they leave out.
 
-Sums hold what was final when they passed it (`orm_rollups`). The rest is read from the rows: what
-lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that ends
-in the newest hour takes that hour's sums whole, less the few rows that came after its end. So
+Sums hold what was final when they passed it (`ledger.orm.rollups`). The rest is read from the rows:
+what lies beyond their position, what waits, and the ends of a span that cuts an hour. A span that
+ends in the newest hour takes that hour's sums whole, less the few rows that came after its end. So
 every attempt counts once, whenever the sums move on: `read_consistently` reads again when they did.
 """
 

@@ -24,7 +24,7 @@ from ledger.spans import HOUR_US, Scope, rows, total
 CELLS_LIMIT = 20_000
 HOURS = "hours"
 _WRITES = [kind for kind in PROMPT_KINDS if kind.field.startswith("cache_write")]
-BATCH_PREFIX = "batch_"  # of the request ids of lines: `batchlines.Claim`
+BATCH_PREFIX = "batch_"  # of the request ids of batch lines
 _COLUMNS: Mapping[str, Any] = {
     "team": AttemptRow.team_id,
     "key": AttemptRow.key_id,

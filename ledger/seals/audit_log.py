@@ -7,8 +7,8 @@ Contracts, versions of budgets, price imports, policy sets, overrides, what peop
 configurations, organisations, teams, users, keys and what is done with them, invoices, and what
 engines run and carry are rows that nobody edits; a key is revoked once, and an invoice posted once.
 Each is entered some seconds after its commit, with the hash of all its columns and of an invoice's
-lines, chained to all entries before; from then on any edit is found (`verify_registers`). It reads
-rows, whoever wrote them and by which version.
+lines, chained to all entries before; from then on any edit is found by
+`ledger.verify.registers`. It reads rows, whoever wrote them and by which version.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -210,7 +210,7 @@ def _condense_refusals(
 def _compaction_values(
     connection: Connection, since: SealRanges, links: Sequence[SealLink], draft: _Draft
 ) -> dict[str, Any]:
-    """The rest of a `PostingCompaction`; raises `NotAsSealed`."""
+    """The rest of a `PostingCompaction`; raises `SealMismatch`."""
     postings, refusals = set(draft.postings), set(draft.refusals)
     gone: list[bytes] = []
     left: list[bytes] = []

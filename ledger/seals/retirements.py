@@ -35,7 +35,7 @@ class RetiredTotals:
 
 @dataclass(frozen=True, slots=True)
 class RetirementPart:
-    """One part of a link's attempts that went; fields as `orm_seals.Retirement` has them."""
+    """One part of a link's attempts that went; fields as `orm.RetirementRow` has them."""
 
     number: int
     part: int

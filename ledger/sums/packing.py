@@ -32,7 +32,7 @@ Late = Mapping[tuple[int, int], Mapping[int, Load]]  # by number and day, by min
 
 @dataclass(frozen=True, slots=True)
 class PackedUntil:
-    """Days before `until_us` have their coarser sums; `calm` as `orm.RollupPacking` has it."""
+    """Days before `until_us` have their coarser sums; `calm` as `orm.RollupPackingRow` has it."""
 
     until_us: int
     calm: int

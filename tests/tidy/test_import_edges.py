@@ -18,13 +18,23 @@ SERVER = ("fastapi", "starlette", "uvicorn")
     ("modules", "never"),
     [
         ("gateway.cli.app", ("pydantic", "sqlalchemy", "msgspec", "asyncio", *CLIENTS, *SERVER)),
+        ("gateway.cli.main", ("typer", "backends", "importlib.metadata")),  # once more after that
         (
             "gateway.config.settings",
             ("sqlalchemy", "ledger.orm", "asyncio", "rich", *CLIENTS, *SERVER),
         ),
         (
             "gateway.cli.keys",
-            (*MAPPED, *CLIENTS, *SERVER, "gateway.kinds", "gateway.request", "ledger.orm.tables"),
+            (
+                *MAPPED,
+                *CLIENTS,
+                *SERVER,
+                "gateway.kinds",
+                "gateway.request",
+                "ledger.orm.tables",
+                "sqlalchemy.dialects.postgresql",
+                "rich.progress",
+            ),
         ),
         (
             "ledger.writer",

@@ -30,7 +30,7 @@ log = logging.getLogger("breakeven.keptanswers")
 
 
 class ResponseCipher(Protocol):
-    """Encrypts answers; `answercipher.AnswerCipher`, which only workers that need it import."""
+    """Encrypts answers; `aes_gcm_cipher.AesGcmCipher`, which only workers that need it import."""
 
     def seal(self, plain: bytes, owner: bytes) -> bytes: ...
 

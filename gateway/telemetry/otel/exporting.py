@@ -36,7 +36,7 @@ LAST_S = 1.0  # for what is left when a worker ends
 
 
 class OtelObserver:
-    """An `Observer`."""
+    """Observes requests, as a `TraceObserver` does, and exports what it saw."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class OtelObserver:
 
 
 class RequestTelemetry:
-    """A `Story`: of who is sampled a trace, and of everybody the histograms."""
+    """A `RequestTrace`: spans of sampled requests, and histograms of all."""
 
     __slots__ = ("_genai", "_sent", "_trace")
 

@@ -70,7 +70,7 @@ class TraceSampler:
 
 
 class SpanTrace:
-    """One request that is sampled; as a `Story` is told."""
+    """The spans of one request that is sampled, as a `RequestTrace`."""
 
     def __init__(self, tracer: Tracer, span: Span, clock: Clock) -> None:
         self._tracer = tracer

@@ -1,0 +1,112 @@
+"""What sentences name exists: files in documents, and in backquotes what the code calls its own."""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HISTORY = {"CHANGELOG.md", "DECISIONS.md"}  # they tell of what was
+LEFT_OUT = {".git", ".venv", "build", "node_modules", ".breakeven"}
+# Of formats and services, which no code here reads by these names.
+FOREIGN = {
+    "AWS_...", "AZURE_...", "DiscardPadding", "IEND", "RetryInfo", "acTL", "d83d", "evictions",
+    "jku", "kept_...", "max_dynamic_patch", "wanted_...", "web_search_preview", "x5c", "x5u",
+}  # fmt: skip
+QUOTED = re.compile(r"`([A-Za-z_][\w.]*(?:\(\))?)`")
+COMMENT = re.compile(r"#.*`.*")
+WORD = re.compile(r"[A-Za-z_]\w{2,}")
+FILE = re.compile(r"`([\w./-]+\.py)`")
+OTHER_TEXTS = {".yaml", ".yml", ".toml", ".json", ".html", ".js", ".mjs", ".c", ".sh", ".tpl"}
+
+
+def sentences(text: str, tree: ast.Module) -> Iterator[str]:
+    """Docstrings and comments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+    yield from COMMENT.findall(text)
+
+
+def code_words(tree: ast.Module) -> set[str]:
+    """Names and the words of texts, but not of docstrings."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    words: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in docstrings:
+                words.update(WORD.findall(node.value))
+            continue
+        for field in ("id", "attr", "name", "arg", "module", "asname"):
+            if isinstance(value := getattr(node, field, None), str):
+                words.update(WORD.findall(value))
+    return words
+
+
+def unknown(text: str, tree: ast.Module, known: set[str]) -> list[str]:
+    named = {name for sentence in sentences(text, tree) for name in QUOTED.findall(sentence)}
+    return sorted(name for name in named - FOREIGN if set(WORD.findall(name)) - known)
+
+
+def kept_files(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        yield from [Path(folder, name) for name in names]
+
+
+@pytest.fixture(scope="session")
+def known(root: Path, everything) -> set[str]:
+    words: set[str] = set()
+    for path in kept_files(root):
+        words.update(WORD.findall(path.as_posix()))
+        if path.suffix in OTHER_TEXTS:
+            words.update(WORD.findall(path.read_text(encoding="utf-8", errors="replace")))
+    return words.union(*[code_words(source.tree) for source in everything])
+
+
+def test_what_docstrings_and_comments_name_exists(product, known) -> None:
+    found = [
+        f"{source.name}: `{name}`"
+        for source in product
+        for name in unknown(source.text, source.tree, known)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_name_that_went_is_found() -> None:
+    text = '"""Read by `gone_name` and `kept`."""\nkept = 1  # see `Lost.kept`\n'
+    assert unknown(text, ast.parse(text), {"kept"}) == ["Lost.kept", "gone_name"]
+
+
+def missing_files(text: str, folder: str, names: set[str]) -> list[str]:
+    """Paths may be told from the document's folder or by their end."""
+    there = names | {name[len(folder) :] for name in names if name.startswith(folder)}
+    told = {name.replace("../", "").removeprefix("./") for name in FILE.findall(text)}
+    return sorted(
+        name for name in told if not any(f"/{path}".endswith(f"/{name}") for path in there)
+    )
+
+
+def test_the_files_that_documents_name_exist(root: Path) -> None:
+    paths = sorted(path.relative_to(root) for path in kept_files(root))
+    names = {path.as_posix() for path in paths}
+    found = [
+        f"{path}: {name}"
+        for path in paths
+        if path.suffix == ".md" and path.name not in HISTORY
+        for name in missing_files((root / path).read_text("utf-8"), f"{path.parent}/", names)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_file_that_went_is_found() -> None:
+    text = "See `a/b.py`, `c.py`, `../a/b.py` and `a/gone.py`."
+    assert missing_files(text, "docs/", {"a/b.py", "docs/c.py"}) == ["a/gone.py"]
