@@ -278,9 +278,8 @@ class Stack:
             )  # fmt: skip
             self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
-        once.put_started_ledger(
-            self.changes.get("ledger", {}).get("url") or self.state / "ledger.db"
-        )
+        ledger = self.changes.get("ledger", {}).get("url") or self.state / "ledger.db"
+        once.put_started_ledger(ledger)
         self.state.mkdir(parents=True, exist_ok=True)
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
