@@ -222,6 +222,7 @@ def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
         "amount_pusd": line.amount_pusd,
         "quantity": None if line.quantity is None else f"{line.quantity:f}",
         "unit": line.unit,
+        "charge": line.charge,
     }
 
 

@@ -5,7 +5,7 @@ Lines belong to one part of a retirement: they are added with it, its chain valu
 digest, and nobody changes them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 
 import msgspec
@@ -54,7 +54,8 @@ def sum_bookings(connection: Connection, groups: Iterable[Sequence[int]]) -> lis
             .group_by(*columns)
         )
         for provider, start_us, model, team, *counts in connection.execute(query):
-            total = sums.setdefault((provider, int(start_us), model, team), [0] * len(counts))
+            key = str(provider), int(start_us or 0), model, team
+            total = sums.setdefault(key, [0] * len(counts))
             for place, count in enumerate(counts):
                 total[place] += int(count)
     return [RetiredBooking(*key, *sums[key]) for key in sorted(sums)]
@@ -80,7 +81,7 @@ def add_bookings(
         connection.execute(insert(RetiredBookingRow), rows)
 
 
-def digests_by_part(connection: Connection) -> Mapping[tuple[int, int], bytes]:
+def digests_by_part(connection: Connection) -> dict[tuple[int, int], bytes]:
     """Return the digest of the stored lines, by link and part that have some."""
     table = RetiredBookingRow
     names = [field.name for field in fields(RetiredBooking)]

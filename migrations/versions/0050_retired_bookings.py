@@ -1,7 +1,6 @@
-"""What retired attempts were booked at, for invoices of their days; charges of an invoice's lines.
+"""What retired attempts were booked at, for invoices of their days.
 
-Attempts that were retired before have none: what they came to is read from their postings. Lines
-of invoices that were imported before name no charge.
+Attempts that were retired before have none: what they came to is read from their postings.
 """
 
 import sqlalchemy as sa
@@ -36,11 +35,7 @@ def upgrade() -> None:
         "retired_bookings",
         ["provider", "start_us"],
     )
-    op.add_column("retirements", sa.Column("bookings", sa.LargeBinary(), nullable=True))
-    op.add_column("invoice_items", sa.Column("charge", sa.BigInteger(), nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("invoice_items", "charge")
-    op.drop_column("retirements", "bookings")
     op.drop_table("retired_bookings")

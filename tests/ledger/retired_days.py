@@ -33,7 +33,5 @@ def post_lines(engine, provider, lines, manner, *, at_us, offset_min=0):
     """Import and post a bill of (day, amount) or (day, amount, item); return what was posted."""
     made = tuple(InvoiceLine(day, *(item or ("m",)), pusd) for day, pusd, *item in lines)
     file = InvoiceFile("csv", made, 12, f"digest {at_us}", offset_min)
-    number = store(
-        engine, file, party=f"provider:{provider}", name="x.csv", by="ann", at_us=at_us
-    )
+    number = store(engine, file, party=f"provider:{provider}", name="x.csv", by="ann", at_us=at_us)
     return post_invoice(engine, number, by="ann", at_us=at_us, manner=manner)
