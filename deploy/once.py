@@ -8,6 +8,8 @@ import functools
 import importlib
 import shutil
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
-from ledger.database import migrate, sqlite_url
+from ledger.database import make_engine, migrate, sqlite_url
+from ledger.prices.start_prices import read_sources, store_start_prices
+from ledger.seals.sealer import Sealer
 
 STATEMENTS = 3_000
+_Folder = tempfile.TemporaryDirectory[str]
 
 
 def put_ledger(place: str | Path) -> str:
@@ -26,12 +31,24 @@ def put_ledger(place: str | Path) -> str:
 
     Returns its address.
     """
+    return _put(_make_migrated, place)
+
+
+def put_started_ledger(place: str | Path) -> str:
+    """The ledger of a host that was started once: the bundled prices are stored and sealed.
+
+    Otherwise as `put_ledger`.
+    """
+    return _put(_make_started, place)
+
+
+def _put(make: Callable[[], _Folder], place: str | Path) -> str:
     url = place if isinstance(place, str) else sqlite_url(place)
     target = make_url(url)
     path = Path(target.database or "")
     if target.get_backend_name() == "sqlite" and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(_folder().name) / "ledger.db", path)
+        shutil.copyfile(Path(make().name) / "ledger.db", path)
     return url
 
 
@@ -42,10 +59,23 @@ def remember(module: str, name: str) -> None:
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _make_migrated() -> _Folder:
     """It goes with the process."""
     made = tempfile.TemporaryDirectory(prefix="breakeven-migrated-")
     migrate(sqlite_url(Path(made.name) / "ledger.db"))
+    return made
+
+
+@functools.cache
+def _make_started() -> _Folder:
+    """It goes with the process."""
+    made = tempfile.TemporaryDirectory(prefix="breakeven-started-")
+    engine = make_engine(put_ledger(Path(made.name) / "ledger.db"))
+    at_us = time.time_ns() // 1000
+    store_start_prices(engine, read_sources(()), actor="tests", at_us=at_us)
+    while Sealer(engine).seal(at_us=at_us):
+        pass
+    engine.dispose()
     return made
 
 

@@ -42,6 +42,10 @@ KEPT_CACHE_KIB = 4_096  # of a connection that stays open: what it ever held it 
 KEPT_STATEMENTS = 24  # prepared by a connection: lists of ids make many of them, large ones
 SQLITE_STEPS = 20_000  # instructions between two looks at the clock: well under a millisecond
 _IN_THE_WAY = frozenset({"40001", "40P01"})  # a serialization failure, a deadlock
+_CLOCK = {
+    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"),
+    "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"),
+}
 _READING = "breakeven_reading"
 KEPT: dict[str, Any] = {"poolclass": QueuePool, "pool_use_lifo": True}
 _HERE = Path(__file__).resolve().parent
@@ -176,6 +180,11 @@ def limit_time(connection: Connection, limit_s: float, ended: Callable[[], bool]
         driver.set_progress_handler(ended, SQLITE_STEPS)
     else:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(limit_s * 1000)}")
+
+
+def database_us(connection: Connection) -> int:
+    """Return the database's clock in microseconds, which all hosts share."""
+    return int(connection.execute(_CLOCK[connection.dialect.name]).scalar_one())
 
 
 def check_durable(engine: Engine) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
-from ledger.budgets.rate_shares import database_us
+from ledger.database import database_us
 from ledger.identity.secretfile import read_or_create_secret, read_secret
 from ledger.orm.books import HostNameRow
 

@@ -5,9 +5,9 @@ A rule narrows by logical model and by team; an empty list matches all. Model na
 ask (hours, a condition on the request) is asked of each request, by who can: `match_rule`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from router.types import Policy, Residency
 
@@ -107,22 +107,31 @@ def match_rule(
 
 
 def tighten_policy(policy: Policy, unknown: Sequence[RoutingRule]) -> Policy:
-    """Tightened by what rules would close that may have been meant: residency and the cap."""
-    caps = [
-        cap
-        for cap in (policy.max_cost_pusd, *(rule.policy.max_cost_pusd for rule in unknown))
-        if cap is not None
-    ]
+    """Return the policy as strict as the strictest of these rules, in each of `TIGHTENINGS`."""
+    policies = (policy, *(rule.policy for rule in unknown))
     return replace(
         policy,
-        residency=tighten(policy.residency, *(rule.policy.residency for rule in unknown)),
-        max_cost_pusd=min(caps, default=None),
+        **{
+            name: strictest([getattr(each, name) for each in policies])
+            for name, strictest in TIGHTENINGS.items()
+        },
     )
 
 
 def tighten(*residencies: Residency) -> Residency:
     """The strictest of what team, key, model, policy and request say: nobody can loosen it."""
     return Residency.INTERNAL_ONLY if Residency.INTERNAL_ONLY in residencies else Residency.ANY
+
+
+def _least_cap(caps: Iterable[int | None]) -> int | None:
+    return min((cap for cap in caps if cap is not None), default=None)
+
+
+# The strictest value of a field of `Policy` among several policies, for each that protects.
+TIGHTENINGS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "residency": lambda residencies: tighten(*residencies),
+    "max_cost_pusd": _least_cap,
+}
 
 
 def _names(pattern: str, model: str) -> bool:

@@ -1,11 +1,11 @@
 """The frozen inputs of a decision as plain values, exact, so that it can be made again.
 
 `encode` gives tuples of words, numbers and `None` (the gateway writes them as msgpack), `decode`
-the
-same request, policy and candidates. Numbers are whole or 64-bit floats, as they were. `packed` is
-the short form for people and queries; this one is for `decide`, whatever it reads.
+the same request, policy and candidates. Numbers are whole or 64-bit floats, as they were. `packed`
+is the short form for people and queries; this one is for `decide`, whatever it reads.
 
-Fields stand in the order of their classes: a class that gains, loses or moves one makes another
+Fields stand in the order of their classes. A class may gain fields at its end, with defaults:
+inputs that were frozen before are read with those. One that loses or moves a field makes another
 version of the form (a test compares the classes with those of this version).
 """
 
@@ -56,6 +56,8 @@ _BARRED, _BEGINNING = _REQUEST.index("barred"), _REQUEST.index("beginning")
 _SLO = _POLICY.index("slo")
 _FEATURES, _KINDS = _CANDIDATE.index("features"), _CANDIDATE.index("kinds")
 _OWN, _EXTERNAL = _CANDIDATE.index("engine"), _CANDIDATE.index("api")
+# How many fields the first inputs of this version have.
+_POLICY_LEAST, _CANDIDATE_LEAST, _ENGINE_LEAST, _API_LEAST = 7, 17, 23, 10
 
 
 class SnapshotParts:
@@ -145,8 +147,18 @@ def _decode_barred(frozen: Mapping[str, Sequence[str]]) -> dict[str, Rejection]:
     return {name: (Reason(word), detail) for name, (word, detail) in frozen.items()}
 
 
+def _named(names: tuple[str, ...], least: int, frozen: Sequence[Any]) -> dict[str, Any]:
+    """Return the values by name; those of fields that came later are left to their defaults.
+
+    Raises `ValueError` for fewer than `least` values and for more than there are fields.
+    """
+    if not least <= len(frozen) <= len(names):
+        raise ValueError(f"{len(frozen)} members of {least} to {len(names)} cannot be read")
+    return dict(zip(names, frozen, strict=False))
+
+
 def _policy(frozen: Sequence[Any]) -> Policy:
-    named = dict(zip(_POLICY, frozen, strict=True))
+    named = _named(_POLICY, _POLICY_LEAST, frozen)
     return Policy(
         **named
         | {
@@ -158,7 +170,7 @@ def _policy(frozen: Sequence[Any]) -> Policy:
 
 
 def _decode_candidate(frozen: Sequence[Any]) -> Candidate:
-    named = dict(zip(_CANDIDATE, frozen, strict=True))
+    named = _named(_CANDIDATE, _CANDIDATE_LEAST, frozen)
     engine, api = named["engine"], named["api"]
     return Candidate(
         **named
@@ -172,7 +184,7 @@ def _decode_candidate(frozen: Sequence[Any]) -> Candidate:
 
 
 def _state(frozen: Sequence[Any]) -> EngineState:
-    named = dict(zip(_ENGINE, frozen, strict=True))
+    named = _named(_ENGINE, _ENGINE_LEAST, frozen)
     step = named["step"]
     return EngineState(
         **named
@@ -185,5 +197,5 @@ def _state(frozen: Sequence[Any]) -> EngineState:
 
 
 def _external(frozen: Sequence[Any]) -> ApiState:
-    named = dict(zip(_API, frozen, strict=True))
+    named = _named(_API, _API_LEAST, frozen)
     return ApiState(**named | {"health": TargetHealth(named["health"])})

@@ -342,7 +342,7 @@ class Gateway:
         config = {"state_dir": str(self.state), "server": {"port": 0}, **config}
         self.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
         self.output = folder / "serve.out"
-        once.put_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
+        once.put_started_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [Path(sys.executable).with_name("breakeven"), "serve", "--config", self.config],

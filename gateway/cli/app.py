@@ -1,17 +1,17 @@
 """`breakeven`: the command line. One file per noun; `commands` lists what they hold."""
 
 import os
-import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gateway.cli.commands import COMMANDS
 from gateway.cli.lazy_commands import CommandGroupSpec, LateGroup, LazyCommand, group_of
+from gateway.cli.main import main
 from gateway.control.admin.gateway_address import API_KEY, GATEWAY, TOKEN, TOKEN_COMMAND
-from gateway.host.preload import preload
+
+__all__ = ["app", "main"]
 
 
 class RootCommand(LateGroup):
@@ -76,22 +76,3 @@ def _name_gateway(context: typer.Context, url: str) -> None:
         os.environ.update({} if before is None else {GATEWAY: before})
 
     context.call_on_close(restore)
-
-
-def keep_bytecode() -> None:
-    """Keep bytecode in the environment of `make install`, for who wants none beside the sources.
-
-    Without any, each command and each process of a host compiles a thousand modules anew, which
-    trebles its CPU time.
-    """
-    kept = Path(sys.prefix) / "bytecode"
-    if sys.dont_write_bytecode and sys.pycache_prefix is None and kept.is_dir():
-        sys.dont_write_bytecode, sys.pycache_prefix = False, str(kept)
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(kept)
-
-
-def main() -> None:
-    keep_bytecode()
-    preload()
-    app()

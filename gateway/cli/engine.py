@@ -10,7 +10,8 @@ from rich.console import Console
 from backends.engine import install as installation
 from backends.engine.catalog import GPUS, PriceRange
 from gateway.cli.enginepack import FlavourName
-from gateway.cli.output import AsJson, emit, fail, progress, table
+from gateway.cli.output import AsJson, emit, fail, table
+from gateway.cli.progress_bars import progress
 from gateway.config.settings import Settings
 
 ENVIRONMENT = Path(Settings().state_dir) / "engine"

@@ -13,7 +13,8 @@ from backends.engine.packing import unpack as unpacking
 from backends.engine.packing.pack import HERE, PackRequest, target_for
 from backends.engine.packing.pack import pack as make
 from backends.engine.packing.parts import part_size
-from gateway.cli.output import AsJson, emit, fail, progress
+from gateway.cli.output import AsJson, emit, fail
+from gateway.cli.progress_bars import progress
 
 FlavourName = Annotated[
     Literal["cpu", "cuda"] | None,

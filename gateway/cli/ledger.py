@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 
 from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
-from gateway.cli.output import AsJson, bars, console, emit, fail, moment, table
+from gateway.cli.output import AsJson, console, emit, fail, moment, table
+from gateway.cli.progress_bars import bars
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings

@@ -12,15 +12,6 @@ from typing import Annotated, Any, Literal, NoReturn, TextIO
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -41,26 +32,6 @@ def console(*, err: bool = False) -> Console:
 def _is_terminal(stream: TextIO | None) -> bool:
     """`None`: the shell closed it."""
     return stream is not None and stream.isatty()
-
-
-def bars() -> Progress:
-    """How far something long is; beside the output, not in it."""
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )  # fmt: skip
-
-
-def progress(*, quiet: bool = False) -> Progress:
-    """The one look of everything that takes long."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-    )
 
 
 def watching_console() -> "PipeSafeConsole":

@@ -16,7 +16,8 @@ from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli.admin_backend import AdminBackend, open_backend
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.ledger_access import ledger_if_any, prices_of
-from gateway.cli.output import AsJson, bars, emit, fail, read_or_fail, table
+from gateway.cli.output import AsJson, emit, fail, read_or_fail, table
+from gateway.cli.progress_bars import bars
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.admin import whatifs as verbs

@@ -6,6 +6,7 @@ from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.checks.policy_order import check_policy_order
 from gateway.config.conditions import Condition, ConditionError
 from gateway.config.faults import ConfigFault, Place, suggest, warning
+from gateway.config.rule_fields import object_to_target
 from gateway.config.schema import MatchSection, ModelSection, PolicyRuleSection, Settings
 from ledger.budgets.windows import WindowError, zone_named
 from router.policy import MatchInput, RoutingRule, is_match
@@ -112,10 +113,8 @@ def check_policy_targets(settings: Settings) -> Iterator[ConfigFault]:
             if target not in known and not (passing and _passed_through(settings, target)):
                 words = f"`{target}` is no target of a model of this policy{suggest(target, known)}"
                 yield ConfigFault(here, words)
-            elif rule.residency == "internal_only" and not target.startswith("pool:"):
-                yield ConfigFault(here, f"internal_only, but `{target}` is an external API")
-            elif rule.candidates and place[0] != "candidates" and target not in rule.candidates:
-                yield ConfigFault(here, f"`{target}` is not among this policy's `candidates`")
+            elif (objection := object_to_target(rule, target)) is not None:
+                yield ConfigFault(here, objection)
         if rule.canary is not None and rule.canary.target in rule.weights:
             words = "the canary has its percent: leave it out of the weights"
             yield ConfigFault(("policies", index, "weights", rule.canary.target), words)

@@ -5,10 +5,12 @@ for `gateway.config.config_facts`.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from backends.engine import tuned
@@ -24,8 +26,10 @@ from gateway.config.statedir import DIRECTORIES, LEDGER
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
 from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
-from ledger.prices.bundled import BOOK, bundled_seed, load_price_file
+from ledger.prices.bundled import BOOK, bundled_map, seed_of
 from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
+from ledger.prices.files import parse_price_file, read_price_file
+from ledger.prices.start_prices import PriceSources, settled_prices
 from ledger.prices.stored import stored_prices
 
 US_PER_S = 1_000_000
@@ -148,13 +152,15 @@ def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, f
 def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBook | None:
     """The book as a start would make it; the files that cannot be used go to `wrong`.
 
-    What people imported is known where the ledger is a file here.
+    What is stored, and what people imported, is known where the ledger is a file here.
     """
-    drafts: list[PriceDraft] = list(bundled_seed().drafts)
+    drafts: list[PriceDraft] = []
+    texts: list[tuple[str, str]] = []
     stated: dict[str, str] = {}
-    for index, name in enumerate(settings.prices):
+    for index, path in enumerate(map(Path, settings.prices)):
         try:
-            found = load_price_file(Path(name), rank=index + 1)
+            texts.append((path.name, read_price_file(path)))
+            found = parse_price_file(texts[-1][1], book=path.name, rank=index + 1)
             diff((), found.drafts, at_us=at_us)
         except (PriceError, UnicodeDecodeError) as error:
             wrong["prices", index] = " ".join(str(error).split())
@@ -163,8 +169,15 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
         stated |= found.aliases
     if any(place[0] == "prices" for place in wrong):
         return None
+    sources = PriceSources(bundled_map(), tuple(texts))
     try:
-        imported = _imported_prices(settings)
+        stored = _read_here(settings, partial(settled_prices, sources=sources, at_us=at_us))
+        if stored is not None:
+            return PriceBook(stored, stated)
+        imported = [price for price in _read_here(settings, stored_prices) or () if
+                    price.rank >= APPROVED_RANK
+                    or (price.rank == BUNDLED_RANK and price.book != BOOK)]  # fmt: skip
+        drafts = [*seed_of(sources.bundled).drafts, *drafts]
         first = max((price.version for price in imported), default=0) + 1
         return PriceBook([*imported, *diff((), drafts, at_us=at_us).prices(first)], stated)
     except PriceError as error:
@@ -172,17 +185,17 @@ def _prices(settings: Settings, at_us: int, wrong: dict[Place, str]) -> PriceBoo
         return None
 
 
-def _imported_prices(settings: Settings) -> list[Price]:
-    """Prices that neither the map nor a configured file states; none of a database elsewhere."""
+def _read_here(
+    settings: Settings, read: Callable[[Engine], list[Price] | None]
+) -> list[Price] | None:
+    """Read the ledger if it is a file here; nothing is known of a database elsewhere."""
     path = settings.state / LEDGER
     if settings.ledger.url or settings.ledger.url_env or not path.is_file():
-        return []
+        return None
     engine = open_readonly(sqlite_url(path))
     try:
-        found = stored_prices(engine)
+        return read(engine)
     except DBAPIError:  # of an older program, or not to be read: a start will tell
-        return []
+        return None
     finally:
         engine.dispose()
-    return [price for price in found if price.rank >= APPROVED_RANK
-            or (price.rank == BUNDLED_RANK and price.book != BOOK)]  # fmt: skip

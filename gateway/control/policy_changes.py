@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Engine
 
+from gateway.config.rule_fields import describe_rule
 from gateway.config.settings import ConfigReport, Settings, version
 from gateway.control.override_changes import OverrideAuthor
-from gateway.policies.sets import EffectivePolicies, describe_rule, examine_set, rules_of, written
+from gateway.policies.sets import EffectivePolicies, examine_set, rules_of, written
 from ledger.policies import (
     PoliciesMovedError,
     PolicySet,

@@ -78,7 +78,7 @@ def _prepare(
     engine = make_engine(url)
     check_durable(engine)
     at_us, text = Clock().wall_us(), config.read_text(encoding="utf-8")
-    changes = store_prices(settings, engine, at_us)
+    prices = store_prices(settings, engine, at_us)
     declare(
         engine,
         contracts=contracts(settings),
@@ -101,7 +101,7 @@ def _prepare(
         host=host,
     )
     kept = _write_private(runtime.run_dir / CONFIG_FILE, text)
-    return HostSetup(runtime, ports, runtime.save(), kept, changes.waiting, besides)
+    return HostSetup(runtime, ports, runtime.save(), kept, prices.waiting, besides)
 
 
 def _write_private(path: Path, text: str) -> Path:

@@ -54,7 +54,7 @@ class Reload:
     def _store(self, settings: Settings) -> int:
         engine = make_engine(self._ledger_url)
         try:
-            return len(store_prices(settings, engine, Clock().wall_us()).rows)
+            return store_prices(settings, engine, Clock().wall_us()).stored
         finally:
             engine.dispose()
 

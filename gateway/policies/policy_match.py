@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.config.conditions import ConditionInput, ConditionUndecided
+from gateway.config.rule_fields import bar_target
 from gateway.config.settings import ModelSection, PolicyRuleSection
 from gateway.fleet.fleet import Target
 from gateway.policies.rules import CompiledPolicy, CompiledRule
 from router.policy import RoutingRule, match_rule, tighten_policy
-from router.reasons import Reason, Rejection
+from router.reasons import Rejection
 from router.shares import NOBODY, Canary, SplitPart, TrafficSplit
 from router.types import Preference
 
@@ -130,23 +131,11 @@ def _link(
     barred = {
         candidate: reason
         for name, candidates in places.items()
-        if (reason := _bar(source, model, name)) is not None
+        if (reason := bar_target(source, model, name)) is not None
         for candidate in candidates
     }
     barred |= always
     return _Link(entry, barred or NOBODY, _split(source, places))
-
-
-def _bar(source: PolicyRuleSection, model: ModelSection, name: str) -> Rejection | None:
-    if source.candidates and name not in source.candidates:
-        return Reason.CANDIDATES, "the policy names others"
-    most = source.max_quality_loss
-    if most is None:
-        return None
-    loss = model.quality_loss.get(name)
-    if loss is None:
-        return Reason.QUALITY, "its loss of quality is not stated"
-    return (Reason.QUALITY, f"loses {loss:g}, at most {most:g}") if loss > most else None
 
 
 def _split(source: PolicyRuleSection, places: Mapping[str, frozenset[str]]) -> TrafficSplit | None:

@@ -5,22 +5,26 @@ at its dearest priced candidate, so that the default scales with the traffic.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import NamedTuple
 
 from gateway.config.conditions import Condition
+from gateway.config.rule_fields import POLICY_PARTS
 from gateway.config.schema_policies import TimesSection
 from gateway.config.settings import PolicyRuleSection, Settings
 from gateway.fleet.candidates import CandidateSnapshot
 from ledger.budgets.windows import zone_named
-from ledger.money import usd_to_pusd
 from router.hours import DAYS, RuleCalendar, WeeklyHours, minute_of
 from router.policy import MatchInput, RoutingRule, rules_for
-from router.types import InfeasibleAction, Policy, Residency, Slo
+from router.types import Policy
 
 PENALTY_FACTOR = 5
 PRIORITIES = {"high": -1, "normal": 0, "low": 1}
 DEFAULT_RULE = PolicyRuleSection(name="default")
+_POLICY_FIELDS = tuple(field.name for field in fields(Policy))
+_PENALTY = _POLICY_FIELDS.index("penalty_pusd")
+_values_of = attrgetter(*_POLICY_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +40,14 @@ class CompiledPolicy:
         """The policy with its penalty in pico-USD for this request."""
         if not self.penalty_is_default:
             return self.policy
-        known, offered = self.policy, [entry.candidate for entry in frozen]
+        offered = [entry.candidate for entry in frozen]
         dearest = max(
             [candidate.expected_pusd or candidate.avoided_pusd for candidate in offered], default=0
         )
-        return Policy(
-            known.name,
-            known.slo,
-            known.kv_headroom_floor,
-            PENALTY_FACTOR * dearest,
-            known.max_cost_pusd,
-            known.otherwise,
-            known.residency,
-        )
+        # Built for each request: this takes a third of the time of `replace`.
+        values = [*_values_of(self.policy)]
+        values[_PENALTY] = PENALTY_FACTOR * dearest
+        return Policy(*values)
 
 
 class CompiledRule(NamedTuple):
@@ -103,19 +102,4 @@ def _hours(times: TimesSection) -> WeeklyHours:
 
 
 def _policy(rule: PolicyRuleSection) -> Policy:
-    floor = rule.kv_headroom_floor
-    cap = rule.max_usd_per_request
-    return Policy(
-        name=rule.name,
-        slo=Slo(
-            ttft_ms=rule.slo.ttft_ms,
-            tpot_ms=rule.slo.tpot_ms,
-            attainment=rule.slo.attainment,
-            strict=rule.slo.strict,
-        ),
-        kv_headroom_floor=None if floor == "off" else floor,
-        penalty_pusd=0 if rule.penalty_usd is None else usd_to_pusd(rule.penalty_usd),
-        max_cost_pusd=None if cap is None else usd_to_pusd(cap),
-        otherwise=InfeasibleAction(rule.otherwise),
-        residency=Residency(rule.residency),
-    )
+    return Policy(**{part.name: part.value(rule) for part in POLICY_PARTS})

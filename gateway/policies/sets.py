@@ -12,10 +12,8 @@ import yaml
 from gateway.config.checks.known_names import Known
 from gateway.config.document import ConfigDocument, read_document
 from gateway.config.faults import ConfigFault
-from gateway.config.schema_policies import TimesSection
 from gateway.config.settings import (
     ConfigReport,
-    PolicyRuleSection,
     Settings,
     judge_document,
     version,
@@ -68,33 +66,3 @@ def written(settings: Settings) -> str:
     """The policies of a configuration as a set: what is not said is left to the defaults."""
     policies = [rule.model_dump(mode="json", exclude_defaults=True) for rule in settings.policies]
     return yaml.safe_dump({"policies": policies}, sort_keys=False, allow_unicode=True)
-
-
-def describe_rule(rule: PolicyRuleSection) -> str:
-    """Whom a rule is for and how it shares out requests: what a set's list of policies shows."""
-    asked = rule.match
-    parts = [
-        "shadow: decided and recorded only" if rule.shadow else "",
-        f"models {', '.join(asked.models)}" if asked.models else "",
-        f"teams {', '.join(asked.teams)}" if asked.teams else "",
-        f"when {asked.when}" if asked.when else "",
-        " or ".join(map(_hours, asked.times)),
-        f"only {', '.join(rule.candidates)}" if rule.candidates else "",
-        _weights(rule),
-        f"canary {rule.canary.percent:g} % to {rule.canary.target}" if rule.canary else "",
-        ""
-        if rule.max_quality_loss is None
-        else f"at most {rule.max_quality_loss:g} of quality lost",
-        "stays inside" if rule.residency == "internal_only" else "",
-    ]
-    return f"{rule.name}: {'; '.join(filter(None, parts)) or 'every request'}"
-
-
-def _weights(rule: PolicyRuleSection) -> str:
-    total = sum(rule.weights.values())
-    return ", ".join(f"{100 * part / total:.3g} % {name}" for name, part in rule.weights.items())
-
-
-def _hours(times: TimesSection) -> str:
-    days = f"{', '.join(times.days)} " if times.days else ""
-    return f"{days}{times.starts} to {times.ends} {times.timezone}"

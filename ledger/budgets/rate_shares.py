@@ -22,13 +22,13 @@ from sqlalchemy import (
     insert,
     or_,
     select,
-    text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
+from ledger.database import database_us
 from ledger.orm.base import Stored, aliased
 from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
+from ledger.upserts import insert_into
 
 LEASE_S = 5
 FORGOTTEN_S = 61  # all that was let in before it counts no more
@@ -72,11 +72,6 @@ def grown(limit: int, mine: int, others: int, target: int, hosts: int) -> int:
         return mine + (free if missing > 0 else 0)
     even = limit // hosts - mine
     return mine + max(missing, min(free, even) if even > 0 else free // 2)
-
-
-def database_us(connection: Connection) -> int:
-    """The database's clock, which all hosts share."""
-    return int(connection.execute(_CLOCK[connection.dialect.name]).scalar_one())
 
 
 class RateShares:
@@ -260,8 +255,8 @@ def _alive(connection: Connection, now_us: int) -> int:
 
 def _lock_account(connection: Connection, name: str) -> None:
     """Parts of this limit change by nobody else until the transaction ends."""
-    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(add(RateAccountRow).on_conflict_do_nothing(), [{"name": name}])
+    add = insert_into(connection, RateAccountRow).on_conflict_do_nothing()
+    connection.execute(add, [{"name": name}])
     query = select(RateAccountRow.name).where(RateAccountRow.name == name)
     connection.execute(query.with_for_update()).one()
 
@@ -275,7 +270,3 @@ def _columns(part: RateShare) -> dict[str, int | None]:
 _LIMITS = (RatePartRow.limit_requests, RatePartRow.limit_tokens)
 _HELD = (RatePartRow.requests, RatePartRow.tokens)
 _KEPT = (RatePartRow.kept_requests, RatePartRow.kept_tokens)
-_CLOCK = {
-    "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"),
-    "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"),
-}

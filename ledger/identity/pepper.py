@@ -10,12 +10,12 @@ import hmac
 from pathlib import Path
 
 from sqlalchemy import Connection, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
-from ledger.budgets.rate_shares import database_us
+from ledger.database import database_us
 from ledger.identity.keys import IdentityError, load_pepper
 from ledger.identity.tokens import PEPPER_FILE
 from ledger.orm.identity import KeyRow, MetaRow
+from ledger.upserts import insert_into
 
 FINGERPRINT = "pepper_fingerprint"
 
@@ -65,9 +65,8 @@ def _keys_in_force(connection: Connection) -> bool:
 
 def _store(connection: Connection, known: int | None, mine: int) -> int | None:
     """The first wins, of those that begin at once; returns whose it is."""
-    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"name": FINGERPRINT, "value": mine}
-    connection.execute(add(MetaRow).on_conflict_do_nothing(), [row])
+    connection.execute(insert_into(connection, MetaRow).on_conflict_do_nothing(), [row])
     same = MetaRow.value == known
     connection.execute(update(MetaRow).where(MetaRow.name == FINGERPRINT, same).values(value=mine))
     return _stored_fingerprint(connection)

@@ -68,11 +68,15 @@ class PriceFile:
 
 def load_price_file(path: Path, *, rank: int) -> PriceFile:
     """Read and check a file. `rank` is its place among the configured files, from 1."""
+    return parse_price_file(read_price_file(path), book=path.name, rank=rank)
+
+
+def read_price_file(path: Path) -> str:
+    """Return the file's text. Raises `PriceError` where it cannot be opened."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PriceError(f"{path}: {error.strerror}") from error
-    return parse_price_file(text, book=path.name, rank=rank)
 
 
 def parse_price_file(text: str, *, book: str, rank: int) -> PriceFile:

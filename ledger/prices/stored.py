@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, func, insert, select, text
+from sqlalchemy import Connection, Engine, Text, cast, func, insert, select, text
 
 from ledger.database import read_rows, reading
 from ledger.orm.books import PriceImportRow, PriceVersionRow
@@ -27,6 +27,9 @@ from ledger.prices.drafts import (
 
 UNSOURCED = ""
 NEWEST_PRICE_FILE = "prices.newest"  # in the run directory: the newest version, as key generations
+# As text: msgspec reads it in a tenth of the time that SQLAlchemy takes to make objects of it.
+_DOCUMENT = cast(PriceVersionRow.price, Text)
+_decoder = msgspec.json.Decoder(Price)
 _LOCK = text("LOCK TABLE price_versions IN SHARE ROW EXCLUSIVE MODE")
 
 
@@ -135,22 +138,34 @@ def import_drafts(
     say is no other price, and counts at once.
     """
     with engine.begin() as connection:
-        _lock_import(connection)
-        stored = [row for row in _read_stored(connection) if row.rank < APPROVED_RANK]
-        waiting = 0
-        if keep_market:
-            market = [row for row in stored if row.rank == BUNDLED_RANK]
-            named = list(_newly_unread(market, drafts, at_us))
-            waiting = _waiting_count(market, [item for item in drafts if item not in named], at_us)
-            known = {price.name for price in market}
-            drafts = [draft for draft in drafts if draft.rank or draft.name not in known]
-            stored = [row for row in stored if row.rank]
-            drafts += named
-            names = {(draft.book, draft.name) for draft in named}
-            stored += [row for row in market if (row.book, row.name) in names]
-        changes = replace(diff(stored, drafts, at_us=at_us), waiting=waiting)
-        _store(connection, changes.rows, stamp, at_us)
-        return changes
+        return import_into(connection, drafts, at_us=at_us, keep_market=keep_market, stamp=stamp)
+
+
+def import_into(
+    connection: Connection,
+    drafts: Sequence[PriceDraft],
+    *,
+    at_us: int,
+    keep_market: bool = False,
+    stamp: ImportStamp | None = None,
+) -> DraftChanges:
+    """Do what `import_drafts` does in a transaction that goes on."""
+    _lock_import(connection)
+    stored = [row for row in _read_stored(connection) if row.rank < APPROVED_RANK]
+    waiting = 0
+    if keep_market:
+        market = [row for row in stored if row.rank == BUNDLED_RANK]
+        named = list(_newly_unread(market, drafts, at_us))
+        waiting = _waiting_count(market, [item for item in drafts if item not in named], at_us)
+        known = {price.name for price in market}
+        drafts = [draft for draft in drafts if draft.rank or draft.name not in known]
+        stored = [row for row in stored if row.rank]
+        drafts += named
+        names = {(draft.book, draft.name) for draft in named}
+        stored += [row for row in market if (row.book, row.name) in names]
+    changes = replace(diff(stored, drafts, at_us=at_us), waiting=waiting)
+    _store(connection, changes.rows, stamp, at_us)
+    return changes
 
 
 def import_approved(
@@ -218,7 +233,7 @@ def _store(
     for row in rows:
         by_book.setdefault(row.draft.book, []).append(row)
     for name, own in by_book.items():
-        seq = None if stamp is None else _record_import(connection, name, stamp, at_us, len(own))
+        seq = None if stamp is None else record_import(connection, name, stamp, at_us, len(own))
         values = [
             {
                 "name": row.draft.name,
@@ -235,9 +250,10 @@ def _store(
             connection.execute(insert(PriceVersionRow), values)
 
 
-def _record_import(
+def record_import(
     connection: Connection, book: str, stamp: ImportStamp, at_us: int, stored: int
 ) -> int:
+    """Write down a reading of a book that stored so many versions; return its number."""
     values = {
         "at_us": at_us, "actor": stamp.actor, "origin": stamp.origin, "book": book,
         "digest": stamp.digest, "read_on": stamp.read_on, "stored": stored,
@@ -246,27 +262,38 @@ def _record_import(
     return seq.scalar_one()
 
 
-def _read_stored(connection: Connection, above: int = 0) -> list[Price]:
+def read_documents(connection: Connection, above: int = 0) -> Sequence[tuple[int, str]]:
+    """Return the versions after `above` as they are stored: number and JSON text, by number."""
     query = (
-        select(PriceVersionRow.version, PriceVersionRow.price)
+        select(PriceVersionRow.version, _DOCUMENT)
         .where(PriceVersionRow.version > above)
         .order_by(PriceVersionRow.version)
     )
+    return [(version, document) for version, document in connection.execute(query)]
+
+
+def decode_prices(documents: Iterable[tuple[int, str]]) -> list[Price]:
+    """Return the prices of what `read_documents` read."""
     alike: dict[object, Any] = {}  # thousands of names have some hundred terms and sources
     return [
-        _share_equal_parts(_price(version, item), alike)
-        for version, item in connection.execute(query)
+        _share_equal_parts(version, _decoder.decode(document), alike)
+        for version, document in documents
     ]
+
+
+def _read_stored(connection: Connection, above: int = 0) -> list[Price]:
+    return decode_prices(read_documents(connection, above))
 
 
 def _price(version: int, document: dict[str, object]) -> Price:
     return msgspec.convert({**document, "version": version}, Price)
 
 
-def _share_equal_parts(price: Price, alike: dict[object, Any]) -> Price:
-    """The same, holding what another one holds where that is equal: half of a book's memory."""
+def _share_equal_parts(version: int, price: Price, alike: dict[object, Any]) -> Price:
+    """The price by its number, with parts that others have, too: half of a book's memory."""
     return msgspec.structs.replace(
         price,
+        version=version,
         terms=alike.setdefault(price.terms, price.terms),
         book=alike.setdefault(price.book, price.book),
         source=alike.setdefault(price.source, price.source),

@@ -3,9 +3,8 @@
 Usage counts attempts as they were opened: tokens of every kind, and requests by their first try,
 so that a fallback makes no second request. Costs are what APIs charged (`charges`), who bears the
 closed GPU hours (`hourshares`) and what invoices differed by (`posted_adjustments`): together they
-are the
-books. GPU hours are borne by teams, so they carry no key and no user, and a filter by keys leaves
-them out; adjustments are nobody's.
+are the books. GPU hours are borne by teams, so they carry no key and no user, and a filter by keys
+leaves them out; adjustments are nobody's.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -186,7 +185,7 @@ def _counted(charge: ChargeLine) -> tuple[int | float, str | None]:
     """Return how much a charge is for, in the unit of the pages; requests have no unit."""
     if charge.unit is None:
         return int(charge.quantity), None
-    if charge.unit.per_page == 1:
+    if charge.unit.counts == charge.unit.per_page == 1:
         return int(charge.quantity), charge.unit.page_name
     return float(charge.quantity / charge.unit.per_page), charge.unit.page_name
 

@@ -23,7 +23,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from wire import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-c", "from gateway.cli.app import main; main()")
+COMMAND = (sys.executable, "-c", "from gateway.cli.main import main; main()")
 APIS, POLICIES, CANDIDATES = 4, 10, 8
 SETTLE_LIMIT_S = 300.0
 

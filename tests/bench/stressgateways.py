@@ -32,7 +32,7 @@ from ledger.database import make_engine
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-c", "from gateway.cli.app import main; main()")
+COMMAND = (sys.executable, "-c", "from gateway.cli.main import main; main()")
 BUDGET_USD = "0.05"
 AUTH = """
 from litellm.proxy._types import UserAPIKeyAuth

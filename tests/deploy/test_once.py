@@ -3,6 +3,7 @@
 import inspect
 import sqlite3
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -11,8 +12,11 @@ import sqlalchemy as sa
 
 from deploy import once
 from ledger import database
-from ledger.database import migrate, sqlite_url
+from ledger.database import make_engine, migrate, sqlite_url
 from ledger.prices import bundled
+from ledger.prices.start_prices import read_sources, store_start_prices
+from ledger.prices.stored import stored_prices
+from ledger.seals.sealer import Sealer
 
 
 def dump(path: Path) -> list[str]:
@@ -27,6 +31,22 @@ def test_the_ledger_is_one_that_was_migrated(tmp_path: Path) -> None:
     migrate(sqlite_url(tmp_path / "own.db"))
     assert dump(tmp_path / "state" / "ledger.db") == dump(tmp_path / "own.db")
     assert len(dump(tmp_path / "own.db")) > 100
+
+
+def test_a_started_ledger_is_one_of_a_start(tmp_path: Path) -> None:
+    """Its prices are those of a start, and the next start, and its seals, have nothing to do."""
+    engines = [make_engine(once.put_started_ledger(tmp_path / "started.db"))]
+    engines.append(make_engine(once.put_ledger(tmp_path / "own.db")))
+    sources, now_us = read_sources(()), time.time_ns() // 1000
+    started, own = (
+        store_start_prices(engine, sources, actor="me", at_us=now_us).stored for engine in engines
+    )
+    assert started == 0
+    assert own == len(stored_prices(engines[0]))
+    assert stored_prices(engines[0]) == stored_prices(engines[1])
+    assert Sealer(engines[0]).seal(at_us=now_us) == 0
+    for engine in engines:
+        engine.dispose()
 
 
 def test_a_ledger_that_is_there_stays(tmp_path: Path) -> None:

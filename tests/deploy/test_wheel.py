@@ -55,7 +55,7 @@ def test_packages_come_from_the_wheel_and_are_typed(unpacked: Path, name: str) -
 
 
 def test_the_command_starts(unpacked: Path) -> None:
-    script = "sys.argv = ['breakeven', '--help']\nfrom gateway.cli.app import main\nmain()"
+    script = "sys.argv = ['breakeven', '--help']\nfrom gateway.cli.main import main\nmain()"
     assert "serve" in run(unpacked, script)
 
 

@@ -275,7 +275,9 @@ class Stack:
             )  # fmt: skip
             self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
-        once.put_ledger(self.changes.get("ledger", {}).get("url") or self.state / "ledger.db")
+        once.put_started_ledger(
+            self.changes.get("ledger", {}).get("url") or self.state / "ledger.db"
+        )
         self.state.mkdir(parents=True, exist_ok=True)
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
@@ -431,7 +433,7 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-SERVE = "from gateway.cli.app import main; main()"
+SERVE = "from gateway.cli.main import main; main()"
 
 
 class Host:
@@ -471,7 +473,7 @@ class Host:
         self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
         self.workers = settings["server"].get("workers", 2)
         self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
-        once.put_ledger(self.ledger)
+        once.put_started_ledger(self.ledger)
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""

@@ -18,6 +18,7 @@ from ledger.database import (
     DatabaseError,
     NotDurable,
     check_durable,
+    database_us,
     is_momentary,
     is_unavailable,
     limit_time,
@@ -316,3 +317,11 @@ def test_what_takes_too_long_is_ended(database_url):
             connection.execute(slow)
     assert is_unavailable(ended.value)
     reader.dispose()
+
+
+def test_the_databases_own_clock_goes_forward(database_url: str) -> None:
+    engine = make_engine(database_url)
+    with engine.begin() as connection:
+        first, second = database_us(connection), database_us(connection)
+    engine.dispose()
+    assert 1_700_000_000_000_000 < first <= second

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from router import snapshot_codec
 from router.decide import decide
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
@@ -27,7 +28,8 @@ from router.types import (
     TargetHealth,
 )
 
-# Of version 1: whoever changes a class changes the version, or old records mean something else.
+# Of version 1. A new field is last and has a default, and is counted here: stored inputs are read
+# with the default. A field that leaves or moves makes another version.
 FIELDS = {RoutingRequest: 19, Policy: 7, Candidate: 17, EngineState: 23, ApiState: 10, Slo: 4,
           StepModel: 5, OutputMoments: 4, RequestUnits: 6}  # fmt: skip
 STEP = StepModel(4.79e-3, 28e-6, 46.8e-9, 27.8e-6, 13.8e-3)
@@ -87,6 +89,30 @@ def test_what_was_frozen_comes_back(changes) -> None:
 def test_what_was_frozen_before_a_request_had_another_member_is_read() -> None:
     version, request, *others = encode(asked(), POLICY, candidates())
     assert decode([version, request[:15], *others])[0] == decode([version, request, *others])[0]
+
+
+@pytest.mark.parametrize("kind", [Policy, Candidate, EngineState, ApiState])
+def test_what_was_frozen_before_a_class_had_another_member_is_read(kind, monkeypatch) -> None:
+    """The member is last and has a default, which it then has: `decode` leaves it to the class."""
+    given_values = asked(), POLICY, candidates()
+    frozen = encode(*given_values)
+    name = {Policy: "_POLICY", Candidate: "_CANDIDATE", EngineState: "_ENGINE", ApiState: "_API"}
+    monkeypatch.setattr(snapshot_codec, name[kind], (*names_of(kind), "new"))
+    assert decode(frozen) == given_values
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        lambda request, policy, both: (request, policy[:-1], both),
+        lambda request, policy, both: (request, policy, [both[0][:-1], both[1]]),
+        lambda request, policy, both: (request, [*policy, 1], both),
+    ],
+)
+def test_fewer_or_more_members_than_any_version_wrote_are_told(short) -> None:
+    version, *frozen = encode(asked(), POLICY, candidates())
+    with pytest.raises(ValueError, match="members of"):
+        decode((version, *short(*frozen)))
 
 
 def test_without_a_step_or_a_state_too() -> None:

@@ -25,7 +25,7 @@ from sites import CARELESS, SITE
 LEAST = 12
 ITS_OWN = {"pepper", "dashboard.key"}  # files that are secrets, beside what they open
 MODELS = ("quoted", "env/m", "file/m", "own", "told/m", "lite/m", "none")
-BREAKEVEN = "from gateway.cli.app import main; main()"
+BREAKEVEN = "from gateway.cli.main import main; main()"
 # What a host prints goes on to who started it, and into a file beside its state's.
 TEED = """
 import os, subprocess

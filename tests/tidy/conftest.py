@@ -2,10 +2,13 @@
 
 import ast
 import gc
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gateway", "backends", "router", "ledger", "dashboard")

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+from findings import assert_none
+
 
 def mirror(name: str) -> str:
     """gateway/x.py -> tests/gateway/test_x.py, sub-packages likewise."""
@@ -14,7 +16,7 @@ def test_every_source_file_has_its_test(product, everything) -> None:
     tests = {each.name for each in everything if each.name.startswith("tests/")}
     deploy = [each for each in everything if each.name.startswith("deploy/")]
     sources = [each.name for each in (*product, *deploy) if not each.name.endswith("__init__.py")]
-    assert [name for name in sources if mirror(name) not in tests] == []
+    assert_none(name for name in sources if mirror(name) not in tests)
 
 
 def test_mirrored_names() -> None:
@@ -23,7 +25,7 @@ def test_mirrored_names() -> None:
 
 
 def test_tests_are_no_packages_and_import_no_tests(root: Path, everything) -> None:
-    assert list((root / "tests").rglob("__init__.py")) == []
+    assert_none(list((root / "tests").rglob("__init__.py")))
     for each in everything:
         if each.name.startswith("tests/"):
             for node in ast.walk(each.tree):

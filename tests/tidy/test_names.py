@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 
 import pytest
+from findings import assert_none
 
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 # One-word nouns that end like a participle.
@@ -57,7 +58,7 @@ def test_class_names_are_nouns(product) -> None:
         for name in classes(source.tree)
         if not is_noun(name)
     ]
-    assert faults == []
+    assert_none(faults)
 
 
 def test_class_names_are_unique(product) -> None:
@@ -73,7 +74,7 @@ def test_class_names_are_unique(product) -> None:
         for name, where in shared.items()
         if len({place.partition("/")[0] for place in where}) < len(where)
     }
-    assert within == {}
+    assert_none(f"{name}: {where}" for name, where in within.items())
     total = sum(map(len, places.values()))
     assert sum(map(len, shared.values())) * 1000 <= total * SHARED_PER_MILLE, shared
 
@@ -84,7 +85,7 @@ def test_loop_variables_name_their_item(everything) -> None:
         for source in everything
         for name, line in placeholders(source.tree)
     ]
-    assert faults == []
+    assert_none(faults)
 
 
 @pytest.mark.parametrize(

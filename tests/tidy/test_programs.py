@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from textwrap import dedent
 
 import pytest
+from findings import assert_none
 
 OURS = ("gateway", "backends", "router", "ledger", "dashboard", "deploy")
 INSIDE = "backends.engine.inside"  # of the engine's own interpreter, which imports them by stem
@@ -117,7 +118,7 @@ def test_programs_in_texts_name_what_exists(everything, names) -> None:
         for fault in unknown_names(program, names)
         if fault not in OLDER
     ]
-    assert faults == []
+    assert_none(faults)
 
 
 @pytest.mark.parametrize(

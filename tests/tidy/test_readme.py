@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from findings import assert_none
 
 from gateway.cli import app as cli
 from gateway.config import settings_table
@@ -37,7 +38,7 @@ def targets(root: Path) -> set[str]:
 def test_the_settings_table_is_the_settings(root: Path) -> None:
     text = (root / "deploy" / "SETTINGS.md").read_text(encoding="utf-8")
     assert settings_table.replace(text) == text, "run `make settings`"
-    assert [row.path for row in settings_table.rows() if f"`{row.path}`" not in text] == []
+    assert_none(row.path for row in settings_table.rows() if f"`{row.path}`" not in text)
 
 
 def test_every_make_verb_exists(root: Path, guide: Path, targets: set[str]) -> None:
@@ -78,7 +79,7 @@ def test_no_command_is_missing_from_the_table(readme: str) -> None:
     told = {word for row in rows for word in re.findall(r"[a-z]+", row)}
     group = typer.main.get_command(cli.app)
     names = {name: getattr(command, "commands", {}) for name, command in group.commands.items()}
-    assert sorted({*names, *(sub for subs in names.values() for sub in subs)} - told) == []
+    assert_none(sorted({*names, *(sub for subs in names.values() for sub in subs)} - told))
 
 
 def test_the_first_screen_has_the_two_commands_and_a_priced_request(readme: str) -> None:
@@ -96,8 +97,8 @@ def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
         )
     }
     named |= {guide.parent / name for name in re.findall(r"\]\(([\w./-]+)\)", text)}
-    assert [path for path in sorted(named) if not path.exists()] == []
+    assert_none(path for path in sorted(named) if not path.exists())
 
 
 def test_every_guide_is_found_from_the_readme(readme: str) -> None:
-    assert [name for name in GUIDES[1:] if f"]({name})" not in readme] == []
+    assert_none(name for name in GUIDES[1:] if f"]({name})" not in readme)

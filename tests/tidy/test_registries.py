@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
+from findings import assert_none
 
 from backends.engines import ENGINE_KINDS
 from backends.providers import PROVIDER_KINDS
@@ -89,12 +90,12 @@ def _reason(node: ast.expr | None) -> str | None:
 
 def test_no_file_but_the_table_compares_kinds(product) -> None:
     asked = [each for each in product if each.name not in (*TABLES, *OTHER_KINDS)]
-    assert [line for each in asked for line in kind_faults(each.name, each.tree)] == []
+    assert_none(line for each in asked for line in kind_faults(each.name, each.tree))
 
 
 def test_no_file_but_the_table_lists_reasons(product) -> None:
     asked = [each for each in product if each.name not in TABLES]
-    assert [line for each in asked for line in reason_faults(each.name, each.tree)] == []
+    assert_none(line for each in asked for line in reason_faults(each.name, each.tree))
 
 
 def test_the_words_that_are_looked_for_are_reasons() -> None:
@@ -131,8 +132,8 @@ def test_a_planted_list_of_reasons_is_found(text: str) -> None:
     ['x = block.kind == "call"', "x = ENGINE_KINDS[pool.kind].simulated", "x = kind != LORA"],
 )
 def test_other_kinds_may_be_compared(text: str) -> None:
-    assert kind_faults("gateway/x.py", ast.parse(text)) == []
+    assert_none(kind_faults("gateway/x.py", ast.parse(text)))
 
 
 def test_a_pair_of_reasons_may_be_named() -> None:
-    assert reason_faults("gateway/x.py", ast.parse("x = (Reason.CONTEXT, Reason.BUDGET)")) == []
+    assert_none(reason_faults("gateway/x.py", ast.parse("x = (Reason.CONTEXT, Reason.BUDGET)")))

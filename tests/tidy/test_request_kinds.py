@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
+from findings import assert_none
 
 from router.request_kinds import RequestKind
 
@@ -81,7 +82,7 @@ def test_what_differs_by_kind_is_in_a_registry(product) -> None:
         if not each.name.startswith(REGISTRIES) and each.name not in OTHER_WORDS
         for line in kind_faults(each.name, each.tree)
     ]
-    assert found == []
+    assert_none(found)
 
 
 def test_what_has_other_words_still_has_them(product) -> None:
@@ -121,4 +122,4 @@ def test_a_planted_question_is_found(text: str) -> None:
     ],
 )
 def test_a_lookup_is_none(text: str) -> None:
-    assert kind_faults("x.py", ast.parse(text)) == []
+    assert_none(kind_faults("x.py", ast.parse(text)))

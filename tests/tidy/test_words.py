@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from findings import assert_none
 
 VAGUE_FILES = {"helper", "helpers", "manager", "util", "utils", "common", "misc", "base_utils"}
 VAGUE_CLASS = re.compile(r"(Manager|Helper|Helpers|Util|Utils)$")
@@ -82,21 +83,21 @@ def broad_faults(name: str, tree: ast.Module) -> list[str]:
 
 
 def test_nothing_is_unfinished_or_silenced_without_a_reason(everything) -> None:
-    assert [line for each in everything for line in word_faults(each.name, each.text)] == []
+    assert_none(line for each in everything for line in word_faults(each.name, each.text))
 
 
 def test_names_say_something(everything) -> None:
-    assert [line for each in everything for line in name_faults(each.name, each.tree)] == []
+    assert_none(line for each in everything for line in name_faults(each.name, each.tree))
 
 
 def test_clocks_and_chance_come_in_by_argument(product) -> None:
     pure = [each for each in product if each.name.startswith(("router/", "ledger/"))]
-    assert [line for each in pure for line in thin_air_faults(each.name, each.tree)] == []
+    assert_none(line for each in pure for line in thin_air_faults(each.name, each.tree))
 
 
 def test_no_globals_and_no_bare_except(product) -> None:
-    assert [line for each in product for line in global_faults(each.name, each.tree)] == []
-    assert [line for each in product for line in broad_faults(each.name, each.tree)] == []
+    assert_none(line for each in product for line in global_faults(each.name, each.tree))
+    assert_none(line for each in product for line in broad_faults(each.name, each.tree))
 
 
 def test_no_committed_file_names_a_path_of_a_machine(root: Path) -> None:
@@ -109,7 +110,7 @@ def test_no_committed_file_names_a_path_of_a_machine(root: Path) -> None:
         if path.exists() and path.suffix != ".lock":
             text = path.read_text(encoding="utf-8", errors="replace")
             found += [f"{name}: {match}" for match in MACHINE.findall(text)]
-    assert found == []
+    assert_none(found)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,8 @@ def test_a_word_is_found(check, text: str) -> None:
 
 
 def test_a_reason_is_enough() -> None:
-    assert word_faults("x.py", "x = 1  # no" + "qa: F401 - tests import it from here\n") == []
-    assert word_faults("x.py", "x = 1  # no" + "qa: F401  (kept for the reader)\n") == []
+    assert_none(word_faults("x.py", "x = 1  # no" + "qa: F401 - tests import it from here\n"))
+    assert_none(word_faults("x.py", "x = 1  # no" + "qa: F401  (kept for the reader)\n"))
 
 
 @pytest.mark.parametrize(
@@ -145,4 +146,4 @@ def test_a_habit_is_found(check, text: str) -> None:
 
 def test_handing_a_clock_on_is_allowed() -> None:
     for text in ("Writer(clock=time.time)", "Writer(now_us=lambda: time.time_ns() // 1000)"):
-        assert thin_air_faults("ledger/x.py", ast.parse(text)) == []
+        assert_none(thin_air_faults("ledger/x.py", ast.parse(text)))

@@ -5,19 +5,16 @@ restricts something that the rules above it leave open, such as `residency: inte
 author believes that prompts stay inside, and they do not.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TypeVar
 
 from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.faults import ConfigFault, Place
+from gateway.config.rule_fields import RESTRICTIONS, RuleRestriction
 from gateway.config.schema import MatchSection, PolicyRuleSection, Settings
 from gateway.config.schema_policies import TimesSection
 from router.policy import MatchInput, RoutingRule, is_covering, is_match
 from router.types import Policy
-
-Limit = TypeVar("Limit", float, Decimal)
 
 _NOBODY = Policy("")
 
@@ -145,71 +142,23 @@ def _lost_settings(
     if rule.source.shadow:
         return []
     return [
-        name
-        for name, keeps in RESTRICTIONS.items()
+        restriction.setting
+        for restriction in RESTRICTIONS
         if not all(
-            keeps(upper.source, rule.source)
-            or (name == "residency" and _stays_inside(settings, rule.source, model))
+            restriction.is_kept(upper.source, rule.source)
+            or _is_kept_by_models(settings, restriction, rule.source, model)
             for model, upper in covering.items()
         )
     ]
 
 
-def _stays_inside(settings: Settings, rule: PolicyRuleSection, model: str | None) -> bool:
-    """Whether the models themselves are internal-only, whatever a policy says."""
+def _is_kept_by_models(
+    settings: Settings, restriction: RuleRestriction, rule: PolicyRuleSection, model: str | None
+) -> bool:
+    """Whether the models themselves restrict as the rule does, whatever a policy says."""
+    is_kept = restriction.is_kept_by_model
+    if is_kept is None:
+        return False
     names = _models(settings, rule) if model is None else [model]
     found = [resolve_model(settings, name) for name in names]
-    return bool(found) and all(
-        each is not None and each[1].residency == "internal_only" for each in found
-    )
-
-
-def _is_residency_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    return lower.residency == "any" or upper.residency == "internal_only" or _is_own(upper)
-
-
-def _is_candidates_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    if not lower.candidates:
-        return True
-    if _is_own(lower) and upper.residency == "internal_only":
-        return True
-    return bool(upper.candidates) and set(upper.candidates) <= set(lower.candidates)
-
-
-def _is_own(rule: PolicyRuleSection) -> bool:
-    return bool(rule.candidates) and all(name.startswith("pool:") for name in rule.candidates)
-
-
-def _is_cap_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    return _no_looser(upper.max_usd_per_request, lower.max_usd_per_request)
-
-
-def _is_quality_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    return _no_looser(upper.max_quality_loss, lower.max_quality_loss)
-
-
-def _is_slo_preserved(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    """Only a strict promise leaves targets out; one that no time is stated for is none."""
-    ours, theirs = lower.slo, upper.slo
-    if not ours.strict or (ours.ttft_ms is None and ours.tpot_ms is None):
-        return True
-    return (
-        theirs.strict
-        and _no_looser(theirs.ttft_ms, ours.ttft_ms)
-        and _no_looser(theirs.tpot_ms, ours.tpot_ms)
-        and theirs.attainment >= ours.attainment
-    )
-
-
-def _no_looser(upper: Limit | None, lower: Limit | None) -> bool:
-    return lower is None or (upper is not None and upper <= lower)
-
-
-# What a policy can only tighten: a request that no longer falls under it loses that protection.
-RESTRICTIONS: Mapping[str, Callable[[PolicyRuleSection, PolicyRuleSection], bool]] = {
-    "residency": _is_residency_preserved,
-    "candidates": _is_candidates_preserved,
-    "max_usd_per_request": _is_cap_preserved,
-    "max_quality_loss": _is_quality_preserved,
-    "slo.strict": _is_slo_preserved,
-}
+    return bool(found) and all(resolved is not None and is_kept(resolved[1]) for resolved in found)

@@ -1,7 +1,8 @@
 """The verbs as routes below `/v1/organization`, described by what they are given."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, cast
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -22,10 +23,33 @@ def admin_router(desk: AdminExecutor) -> APIRouter:
             methods=[verb.method],
             summary=verb.summary,
             operation_id=verb.name,
-            openapi_extra=describe_input(verb),
+            openapi_extra=cast("dict[str, Any]", InputDescription(verb)),
             response_model=dict[str, Any],
         )
     return router
+
+
+class InputDescription(Mapping[str, Any]):
+    """What `describe_input` says, once somebody reads the API's description.
+
+    To describe all operations takes a worker a tenth of what it takes to start.
+    """
+
+    def __init__(self, verb: AdminOperation[Any]) -> None:
+        self._verb = verb
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        return describe_input(self._verb)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._described[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._described)
+
+    def __len__(self) -> int:
+        return len(self._described)
 
 
 def describe_input(verb: AdminOperation[Any]) -> dict[str, Any]:

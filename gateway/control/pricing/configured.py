@@ -10,23 +10,18 @@ from gateway.config.settings import Settings
 from gateway.control.os_user import os_user
 from gateway.errors import ConfigError
 from ledger.prices.book import PriceError
-from ledger.prices.bundled import bundled_seed, load_price_file
-from ledger.prices.drafts import DraftChanges
-from ledger.prices.files import PriceFile
-from ledger.prices.stored import ImportStamp, import_drafts
+from ledger.prices.files import load_price_file
+from ledger.prices.start_prices import StartPrices, read_sources, store_start_prices
 
 
-def store_prices(settings: Settings, engine: Engine, at_us: int) -> DraftChanges:
+def store_prices(settings: Settings, engine: Engine, at_us: int) -> StartPrices:
     """Bring the stored versions to what the files say, and add names that the map prices.
 
     Another price of the map for a name that has one waits for `breakeven prices import`.
     """
-    drafts = list(bundled_seed().drafts)
-    for file in _files(settings):
-        drafts += file.drafts
-    stamp = ImportStamp(actor=actor(), origin="start")
     try:
-        return import_drafts(engine, drafts, at_us=at_us, keep_market=True, stamp=stamp)
+        sources = read_sources(map(Path, settings.prices))
+        return store_start_prices(engine, sources, actor=actor(), at_us=at_us)
     except PriceError as error:
         raise ConfigError([f"prices: {error}"]) from error
 
@@ -51,16 +46,9 @@ def actor() -> str:
 def price_aliases(settings: Settings) -> dict[str, str]:
     """Names that the files declare to be other names; a later file wins."""
     aliases: dict[str, str] = {}
-    for file in _files(settings):
-        aliases |= file.aliases
+    for rank, name in enumerate(settings.prices, start=1):
+        try:
+            aliases |= load_price_file(Path(name), rank=rank).aliases
+        except PriceError as error:
+            raise ConfigError([f"prices: {error}"]) from error
     return aliases
-
-
-def _files(settings: Settings) -> list[PriceFile]:
-    try:
-        return [
-            load_price_file(Path(name), rank=rank)
-            for rank, name in enumerate(settings.prices, start=1)
-        ]
-    except PriceError as error:
-        raise ConfigError([f"prices: {error}"]) from error

@@ -1,8 +1,5 @@
 """The command line as a whole: every command explains itself, a mistake is one line."""
 
-import os
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -106,40 +103,3 @@ def good(tmp_path: Path) -> Path:
 def test_the_configuration_may_come_from_the_environment(good):
     answer = CliRunner().invoke(app, ["check"], env={"BREAKEVEN_CONFIG": str(good)})
     assert answer.exit_code == 0
-
-
-KEEPS = """
-import os, sys
-from pathlib import Path
-sys.prefix = sys.argv[1]
-from gateway.cli.app import keep_bytecode
-keep_bytecode()
-import gateway.followers
-print(sys.dont_write_bytecode, os.environ.get("PYTHONPYCACHEPREFIX"))
-"""
-
-
-@pytest.mark.parametrize(
-    ("installed", "environ", "kept"),
-    [
-        (True, {"PYTHONDONTWRITEBYTECODE": "1"}, True),
-        (False, {"PYTHONDONTWRITEBYTECODE": "1"}, False),  # a wheel in an image: compiled already
-        (True, {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/nowhere"}, False),
-        (True, {}, False),  # beside the sources, as ever
-    ],
-)
-def test_a_command_keeps_its_bytecode_where_the_installation_keeps_it(
-    tmp_path, installed, environ, kept
-):
-    """Each command compiled a thousand modules anew, for two seconds and more."""
-    folder = tmp_path / "bytecode"
-    if installed:
-        folder.mkdir()
-    names = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
-    clean = {name: value for name, value in os.environ.items() if name not in names}
-    done = subprocess.run(
-        [sys.executable, "-c", KEEPS, str(tmp_path)],
-        check=True, capture_output=True, text=True, env=clean | environ,
-    )  # fmt: skip
-    assert bool(list(folder.rglob("followers.*.pyc"))) is kept
-    assert (done.stdout.split()[1] == str(folder)) is kept

@@ -20,7 +20,7 @@ HEAVY = (
 TYPERS = {"pydantic"}  # Typer's own, once an option is read
 PROGRAM = """
 import json, sys
-from gateway.cli.app import main
+from gateway.cli.main import main
 sys.argv[0] = "breakeven"
 try:
     main()

@@ -16,7 +16,7 @@ from gateway.config.settings import Settings
 from gateway.config.statedir import hold
 from gateway.errors import ConfigError
 
-BREAKEVEN = "from gateway.cli.app import main; main()"
+BREAKEVEN = "from gateway.cli.main import main; main()"
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 SERVE, LIST, REPORT = ("serve",), ("keys", "list"), ("ledger", "report")
 CREATE = ("keys", "create", "--name", "x")

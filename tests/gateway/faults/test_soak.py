@@ -281,7 +281,13 @@ def summary(clients: list[Client], *proxies) -> dict:
 
 
 def verified(host) -> bool:
-    command = [sys.executable, "-c", "from gateway.cli.app import main; main()", "ledger", "verify"]
+    command = [
+        sys.executable,
+        "-c",
+        "from gateway.cli.main import main; main()",
+        "ledger",
+        "verify",
+    ]
     done = subprocess.run(
         [*command, "--config", str(host.config)], capture_output=True, text=True, check=False
     )

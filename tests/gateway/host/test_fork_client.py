@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +111,22 @@ def is_there(pid: int) -> bool:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path)
-    made.client.begin()
-    yield made
-    await made.close()
+async def make_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
+    """A bench ends with its test, also where that fails."""
+    async with AsyncExitStack() as made:
+
+        def make(fault: str = "", begun_with: tuple[int, ...] = ()) -> Bench:
+            bench = Bench(tmp_path, fault, begun_with)
+            made.push_async_callback(bench.close)
+            bench.client.begin()
+            return bench
+
+        yield make
+
+
+@pytest.fixture
+async def bench(make_bench: Callable[..., Bench]) -> Bench:
+    return make_bench()
 
 
 async def until(check, patience_s: float = 20.0):
@@ -188,19 +200,17 @@ async def test_without_the_fork_server_its_children_are_executed(bench: Bench) -
     await running
 
 
-async def test_where_the_machine_has_no_room_it_is_tried_again(tmp_path: Path) -> None:
+async def test_where_the_machine_has_no_room_it_is_tried_again(make_bench) -> None:
     fault = """
 def refuse(forks=[os.fork]):
     os.fork = forks[0]
     raise BlockingIOError(11, "Resource temporarily unavailable")
 os.fork = refuse
 """
-    bench = Bench(tmp_path, fault)
-    bench.client.begin()
+    bench = make_bench(fault)
     with pytest.raises(OSError, match="temporarily unavailable"):
         await bench.code("0")
     assert await bench.code("7") == 7
-    await bench.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1])
@@ -275,18 +285,20 @@ async def test_where_this_process_may_open_no_more_files_no_child_is_left(
     assert await bench.code("7") == 7
 
 
-@pytest.mark.parametrize("soft", [64, 1024])
+@pytest.mark.parametrize("more", [8, 1000])
+@pytest.mark.parametrize("open_here", [0, 100])
 async def test_it_may_open_few_files_and_has_none_of_those_it_began_with(
-    tmp_path: Path, soft: int
+    make_bench, more: int, open_here: int
 ) -> None:
+    """`more` files than the number of the last one that a child is given, whatever is open here."""
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(open_here)]
+    file = os.open(os.devnull, os.O_RDONLY)
+    reads, writes = os.pipe()
     fault = f"""
 import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))
+resource.setrlimit(resource.RLIMIT_NOFILE, ({writes + more}, {writes + more}))
 """
-    file = os.open(os.devnull, os.O_RDONLY)
-    bench = Bench(tmp_path, fault, begun_with=(file,))
-    bench.client.begin()
-    reads, writes = os.pipe()
+    bench = make_bench(fault, begun_with=(file,))
     command = bench.command("tell", str(writes), descriptors=(writes,))
     process = await bench.client.start(command, writes)
     assert await process.wait() == 0
@@ -294,8 +306,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))
     with os.fdopen(reads, "rb") as told:
         said = json.loads(told.read().removeprefix(b"told"))
     assert sorted(said["files"]) == [0, 1, 2, writes]
-    os.close(file)
-    await bench.close()
+    for descriptor in (file, *others):
+        os.close(descriptor)
 
 
 async def test_it_ends_with_who_orders(bench: Bench) -> None:

@@ -184,7 +184,7 @@ def test_parts_and_parent_are_killed_and_who_asks_twice_to_stop_does_not_wait(
 def second_refused(host) -> None:
     """On one state directory there is one parent."""
     answer = subprocess.run(
-        [sys.executable, "-c", "from gateway.cli.app import main; main()",
+        [sys.executable, "-c", "from gateway.cli.main import main; main()",
          "serve", "--config", str(host.config)],
         check=False, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
@@ -249,7 +249,7 @@ def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> 
         port = taken.getsockname()[1]
         host = make_host(dashboard={"enabled": True, "port": port})
         answer = subprocess.run(
-            [sys.executable, "-c", "from gateway.cli.app import main; main()",
+            [sys.executable, "-c", "from gateway.cli.main import main; main()",
              "serve", "--config", str(host.config)],
             check=False, capture_output=True, text=True, timeout=60,
         )  # fmt: skip

@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.kinds.prompt_parts import NO_PARTS, PromptParts, find_parts, is_continued, is_text
-from gateway.kinds.text_members import NO_FEATURES, media_of
+from gateway.kinds import prompt_parts
+from gateway.kinds.prompt_parts import (
+    LONG_BYTES,
+    NO_PARTS,
+    PromptParts,
+    cut_long_strings,
+    find_parts,
+    is_continued,
+    is_text,
+)
+from gateway.kinds.text_members import NO_FEATURES, media_features
 
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 FILES = (
@@ -95,7 +104,7 @@ def test_what_is_called_text_has_no_parts_and_no_media(messages) -> None:
     prompt = json.dumps(messages).encode()
     if is_text(prompt):
         assert find_parts(prompt) == NO_PARTS
-        assert media_of(prompt) == NO_FEATURES
+        assert media_features(prompt) == NO_FEATURES
 
 
 @pytest.mark.parametrize(
@@ -164,3 +173,25 @@ def test_an_empty_list_of_files_is_none(nothing) -> None:
 
 def test_a_list_of_pictures_is_as_long_as_the_context() -> None:
     assert find_parts(json.dumps([{"content": "a", "images": ["AAAA"]}]).encode()).files
+
+
+RUN = 2 * LONG_BYTES
+TOKENS = st.sampled_from([
+    '"', '"', '"', ":", " ", "{", "}", "[", "]", "null", "true", "\\", '\\"', "\\u0066ile", "type",
+    "file", "document", "url", "image", "audio", '"type": "image"', '"file"', '"image"',
+    "a" * RUN, " " * RUN, ":" + " " * RUN, "\n" * RUN + ":", "\\u0061" * RUN, "file" * RUN,
+])  # fmt: skip
+
+
+@given(st.lists(TOKENS, max_size=12).map("".join))
+def test_without_its_long_strings_a_text_has_the_same_parts(text: str) -> None:
+    data = text.encode()
+    cut = cut_long_strings(data)
+    assert prompt_parts._count_parts(cut) == prompt_parts._count_parts(data)
+
+
+def test_the_data_of_a_picture_are_cut_and_short_strings_stay() -> None:
+    url = {"url": "data:image/png;base64," + "A" * 100_000}
+    picture = encoded({"type": "image_url", "image_url": url})
+    assert len(cut_long_strings(picture)) < len(picture) - 100_000
+    assert cut_long_strings(encoded(*FILES)) == encoded(*FILES)

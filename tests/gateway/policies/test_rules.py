@@ -1,12 +1,14 @@
 """Policy rules: first match wins, a default always does, a miss has a price."""
 
+from dataclasses import fields, replace
+
 import pytest
 
 from gateway.config.settings import parse
 from gateway.fleet.candidates import CandidateSnapshot
-from gateway.policies.rules import PENALTY_FACTOR, RuleSet
+from gateway.policies.rules import PENALTY_FACTOR, CompiledPolicy, RuleSet
 from router.request_kinds import RequestKind
-from router.types import Candidate, InfeasibleAction, Residency
+from router.types import Candidate, InfeasibleAction, Policy, Residency, Slo
 
 RULES = """
 models:
@@ -73,3 +75,15 @@ def test_a_miss_without_a_price_costs_five_requests() -> None:
     assert matched.policy.max_cost_pusd == 5 * 10**10
     priced = matched.priced([candidate(0, 700), candidate(300, 0), candidate(None, 0)])
     assert priced.penalty_pusd == PENALTY_FACTOR * 700
+
+
+def test_a_price_of_a_miss_changes_no_other_field_of_the_policy() -> None:
+    said = Policy(
+        "a", Slo(ttft_ms=1.0, strict=True), 0.5, 7, 9, InfeasibleAction.QUEUE,
+        Residency.INTERNAL_ONLY,
+    )  # fmt: skip
+    plain = Policy("b")
+    for field in fields(Policy):
+        assert getattr(said, field.name) != getattr(plain, field.name), "say another value above"
+    policy = CompiledPolicy(said, 0.0, penalty_is_default=True).priced([candidate(300, 0)])
+    assert policy == replace(said, penalty_pusd=PENALTY_FACTOR * 300)

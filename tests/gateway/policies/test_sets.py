@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.config.schema_policies import POLICIES_MOST
-from gateway.config.settings import PolicyRuleSection, parse, version
-from gateway.policies.sets import LONGEST, describe_rule, examine_set, rules_of, written
+from gateway.config.settings import parse, version
+from gateway.policies.sets import LONGEST, examine_set, rules_of, written
 from ledger.policies import PolicySet
 
 CONFIG = parse(
@@ -70,28 +70,3 @@ def test_what_is_written_is_read_as_the_same() -> None:
     assert again.settings == CONFIG
     assert "ttft_ms: 900" in written(CONFIG)
     assert "attainment" not in written(CONFIG)
-
-
-def test_a_rule_is_told_in_words():
-    rule = PolicyRuleSection.model_validate(
-        {
-            "name": "night",
-            "match": {
-                "models": ["chat"], "teams": ["a", "b"], "when": "stream",
-                "times": [{"days": ["fri"], "starts": "22:00", "ends": "06:00"}, {}],
-            },
-            "candidates": ["pool:a", "x/b", "x/c"],
-            "weights": {"pool:a": 3, "x/b": 1},
-            "canary": {"target": "x/c", "percent": 0.5},
-            "max_quality_loss": 0.02,
-            "residency": "internal_only",
-            "shadow": True,
-        }
-    )  # fmt: skip
-    assert describe_rule(rule) == (
-        "night: shadow: decided and recorded only; models chat; teams a, b; when stream; "
-        "fri 22:00 to 06:00 UTC or 00:00 to 24:00 UTC; only pool:a, x/b, x/c; "
-        "75 % pool:a, 25 % x/b; "
-        "canary 0.5 % to x/c; at most 0.02 of quality lost; stays inside"
-    )
-    assert describe_rule(PolicyRuleSection(name="rest")) == "rest: every request"

@@ -12,7 +12,6 @@ from ledger.budgets.rate_shares import (
     RateShare,
     RateShareNeed,
     RateShares,
-    database_us,
     grown,
 )
 
@@ -136,9 +135,3 @@ def test_a_lease_is_renewed_before_it_ends_and_lapses_after(hosts, time) -> None
     with pytest.raises(LeaseLapsed):
         a.write_shares({})
     assert a.renew() == (1, True)
-
-
-def test_the_databases_own_clock_goes_forward(engine) -> None:
-    with engine.begin() as connection:
-        first, second = database_us(connection), database_us(connection)
-    assert 1_700_000_000 * US < first <= second

@@ -1,10 +1,14 @@
 """Usage and costs by bucket: nothing is counted twice, and costs are the books'."""
 
+from fractions import Fraction
+
 import pytest
 
 from ledger.database import snapshot
 from ledger.journals.records import TokenCounts
+from ledger.journals.token_kinds import SEARCH, SECOND, TOKEN, PriceUnit
 from ledger.reports import usage as queries_usage
+from ledger.reports.charges import ChargeLine
 from ledger.reports.usage import TooManyCells, UsageFilters, cost_cells, usage_cells
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import LedgerRepository
@@ -131,3 +135,23 @@ def test_an_answer_has_a_limit(random_sqlite, monkeypatch: pytest.MonkeyPatch) -
     scope = whole(random_sqlite)
     with snapshot(random_sqlite.reader) as connection, pytest.raises(TooManyCells):
         usage_cells(connection, scope, UsageFilters(), kinds=CHAT, by=["team"], bucket_us=HOUR_US)
+
+
+THOUSAND = PriceUnit("Thousand Characters", "1K characters", "1K characters", (), counts=1_000)
+
+
+@pytest.mark.parametrize(
+    ("unit", "quantity", "counted"),
+    [
+        (None, 2, (2, None)),
+        (TOKEN, 7, (7, "tokens")),
+        (SEARCH, 3, (3, None)),
+        (SECOND, 5_400, (1.5, "hours")),
+        (SECOND, Fraction(9, 2), (0.00125, "hours")),
+        (THOUSAND, Fraction(3, 2), (1.5, "1K characters")),
+        (THOUSAND, 2, (2, "1K characters")),
+    ],
+)
+def test_a_part_of_a_unit_is_counted(unit, quantity, counted) -> None:
+    line = ChargeLine("x", unit, quantity, Fraction(1), Fraction(1), 1, 1)
+    assert queries_usage._counted(line) == counted

@@ -12,7 +12,7 @@ def test_it_holds_what_an_installed_package_needs(tmp_path: Path):
         names = set(archive.namelist())
         info = wheel.name.removesuffix("-py3-none-any.whl") + ".dist-info"
         points = archive.read(f"{info}/entry_points.txt").decode()
-    assert "breakeven = gateway.cli.app:main" in points
+    assert "breakeven = gateway.cli.main:main" in points
     for name in (
         "gateway/cli/app.py", "ledger/migrations/env.py", "backends/engine/packing/unpack.py",
         "backends/engine/locks/engine-cpu/requirements.lock",

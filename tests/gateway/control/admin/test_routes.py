@@ -4,7 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from gateway.control.admin.routes import describe_input
+from gateway.control.admin import routes
+from gateway.control.admin.routes import InputDescription, describe_input
 from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 
@@ -28,6 +29,17 @@ def test_a_query_is_described_member_by_member() -> None:
 def test_a_body_has_no_other_members() -> None:
     body = describe_input(verb("POST"))["requestBody"]["content"]["application/json"]["schema"]
     assert (body["required"], body["additionalProperties"]) == (["name"], False)
+
+
+def test_a_description_is_made_when_it_is_read_and_once(monkeypatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(
+        routes, "describe_input", lambda verb: made.append(verb.name) or describe_input(verb)
+    )
+    description = InputDescription(verb("GET"))
+    assert made == []
+    assert (dict(description), len(description)) == (describe_input(verb("GET")), 1)
+    assert made == ["x"]
 
 
 def test_all_of_them_are_in_the_openapi_document(stack) -> None:

@@ -8,7 +8,7 @@ from gateway.config.settings import parse
 from gateway.control.pricing.configured import price_aliases, store_prices
 from gateway.errors import ConfigError
 from ledger.database import make_engine, migrate
-from ledger.prices.stored import load_price_book
+from ledger.prices.stored import load_price_book, stored_prices
 
 NOW_US = 1_790_000_000_000_000
 FILE = """
@@ -39,8 +39,10 @@ def settings_with(tmp_path: Path, *texts: str):
 
 def test_without_files_the_bundled_map_is_stored_once(engine) -> None:
     plain = parse("", name="t")
-    assert store_prices(plain, engine, NOW_US).rows
-    assert not store_prices(plain, engine, NOW_US + 1).rows
+    assert store_prices(plain, engine, NOW_US).stored > 3_000
+    stored = stored_prices(engine)
+    assert store_prices(plain, engine, NOW_US + 1) == (0, 0)
+    assert stored_prices(engine) == stored
     assert load_price_book(engine).find("openai/gpt-4o-mini", NOW_US) is not None
     assert price_aliases(plain) == {}
 
