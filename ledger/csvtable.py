@@ -37,53 +37,57 @@ class CsvTable:
 
 
 def read_table(data: bytes, name: str, faults: list[str]) -> CsvTable:
-    """The table; faults of its form go to `faults`. Raises `CsvTableError` for what is no table."""
-    text = _decode_table(data, name)
-    records = _records(text, name)
+    """Return the table; faults of its form go to `faults`, under the file's name if it has one.
+
+    Raises: `CsvTableError` for what is no table.
+    """
+    prefix = f"{name}: " if name else ""
+    text = _decode_table(data, prefix)
+    records = _records(text, prefix)
     if not records:
-        raise CsvTableError(f"{name}: the file is empty")
+        raise CsvTableError(f"{prefix}the file is empty")
     header, first = records[0]
     while first and not first[-1]:
         first.pop()
     columns = [cell.lower() for cell in first]
     for place, column in enumerate(columns, start=1):
         if not column:
-            faults.append(f"{name}: line {header}: column {place} has no name")
+            faults.append(f"{prefix}line {header}: column {place} has no name")
         elif columns.index(column) < place - 1:
-            faults.append(f"{name}: line {header}, column `{column}`: is named twice")
+            faults.append(f"{prefix}line {header}, column `{column}`: is named twice")
     lines = []
     for number, cells in records[1:]:
         for place, cell in enumerate(cells[len(columns) :], start=len(columns) + 1):
             if cell:
                 words = f"`{cell}` in column {place}, which has no name: a comma inside a number?"
-                faults.append(f"{name}: line {number}: {words}")
+                faults.append(f"{prefix}line {number}: {words}")
         lines.append(CsvLine(number, dict(zip(columns, cells, strict=False))))
     return CsvTable(header, tuple(columns), tuple(lines))
 
 
-def _decode_table(data: bytes, name: str) -> str:
+def _decode_table(data: bytes, prefix: str) -> str:
     if len(data) > SIZE_LIMIT:
-        raise CsvTableError(f"{name}: larger than {SIZE_LIMIT >> 20} MiB")
+        raise CsvTableError(f"{prefix}larger than {SIZE_LIMIT >> 20} MiB")
     if data.startswith(_MARKS_16):
-        raise CsvTableError(f"{name}: is UTF-16: save it as `CSV UTF-8`")
+        raise CsvTableError(f"{prefix}is UTF-16: save it as `CSV UTF-8`")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CsvTableError(f"{name}: line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
+        raise CsvTableError(f"{prefix}line {line}: is not UTF-8: save it as `CSV UTF-8`") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise CsvTableError(f"{name}: line {line}: has a NUL character: this is no CSV file")
+        raise CsvTableError(f"{prefix}line {line}: has a NUL character: this is no CSV file")
     return text
 
 
-def _records(text: str, name: str) -> list[tuple[int, list[str]]]:
+def _records(text: str, prefix: str) -> list[tuple[int, list[str]]]:
     """Every line that is not empty, with the number of its first physical line."""
     skipped = 0
     separator = ""
     if text[:4].lower() == "sep=" and len(text.splitlines()[0]) == 5:  # Excel's own first line
         separator, skipped = text[4], 1
-        text = text.partition("\n")[2]
+        text = text[5:].removeprefix("\r").removeprefix("\n")
     if not separator:
         first = next((line for line in text.splitlines() if line.strip()), "")
         separator = max(SEPARATORS, key=first.count)
@@ -97,5 +101,5 @@ def _records(text: str, name: str) -> list[tuple[int, list[str]]]:
                 records.append((before + 1 + skipped, stripped))
             before = reader.line_num
     except csv.Error as error:
-        raise CsvTableError(f"{name}: line {before + 1 + skipped}: {error}") from None
+        raise CsvTableError(f"{prefix}line {before + 1 + skipped}: {error}") from None
     return records

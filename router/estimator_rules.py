@@ -57,25 +57,16 @@ class EstimatorRule(NamedTuple):
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 86_400.0
-RATIO_STEP: Final = 1.25
-RATIO_HALF_LIFE_S: Final = 7 * DAY_S
-LENGTH_STEP: Final = 2.0
-LENGTH_HALF_LIFE_S: Final = 7 * DAY_S
-LATENCY_HALF_LIFE_S: Final = DAY_S
-OVERRUN_HALF_LIFE_S: Final = DAY_S
-PROMPT_HALF_LIFE_S: Final = OVERRUN_HALF_LIFE_S
-UNSEEN_HALF_LIFE_S: Final = 7 * DAY_S
 AGING_S: Final = HOUR_S  # ages are applied in steps of at least this
 UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
-LATENCY_STEP: Final = 1.7  # of the second observation; 1.06 once twenty were seen, all alike
 
 ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.BYTES_PER_TOKEN: EstimatorRule(
         learns_from="finished requests with reported, undisputed usage in tokens: text alone, "
         "no media, no files, no hosted tools, no member that is not known",
         key="model and team",
-        step=RATIO_STEP,
-        half_life_s=RATIO_HALF_LIFE_S,
+        step=1.25,
+        half_life_s=7 * DAY_S,
         returns=3000,
         limits="1/4 to 128 bytes a token; a prompt is at most its bytes and 64 tokens of template, "
         "2,048 where that many were seen",
@@ -87,8 +78,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.OUTPUT_TOKENS: EstimatorRule(
         learns_from="finished answers with reported, undisputed usage, of every kind",
         key="model, team and size of the prompt",
-        step=LENGTH_STEP,
-        half_life_s=LENGTH_HALF_LIFE_S,
+        step=2.0,
+        half_life_s=7 * DAY_S,
         returns=20_000,
         limits="no hold is made of it: holds go by the limit of the request or the model",
         shared="by the workers of a host within a second, of a busy one 64 a second; a worker that "
@@ -100,8 +91,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.API_LATENCY: EstimatorRule(
         learns_from="attempts at an API that brought a token",
         key="target",
-        step=LATENCY_STEP,
-        half_life_s=LENGTH_HALF_LIFE_S,
+        step=1.7,  # of the second observation; 1.06 once twenty were seen, all alike
+        half_life_s=DAY_S,
         returns=200,
         limits="an observation counts as at most three deviations from the median",
         shared="by the workers of a host; a worker's own part ends with it",
@@ -113,7 +104,7 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         learns_from="answers with usage that can be, and more output than they were held for",
         key="target",
         step=None,
-        half_life_s=OVERRUN_HALF_LIFE_S,
+        half_life_s=DAY_S,
         returns=None,
         limits="twice the most that was seen, at most the model's longest answer, and 200,000 "
         "tokens a choice",
@@ -126,7 +117,7 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         learns_from="finished answers of APIs with reported, undisputed usage",
         key="target",
         step=None,
-        half_life_s=UNSEEN_HALF_LIFE_S,
+        half_life_s=7 * DAY_S,
         returns=530,
         limits="20,000 tokens a second, and what the attempt is held for",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
@@ -139,7 +130,7 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         "pictures, sound or files than they were held for; no hosted tools",
         key="target",
         step=None,
-        half_life_s=PROMPT_HALF_LIFE_S,
+        half_life_s=DAY_S,
         returns=None,
         limits="twice the most that was seen, at most 50,000 tokens a picture, 4 times a sound's "
         "bound, and 2,000,000 tokens of a prompt with files or beyond its context",
@@ -150,6 +141,24 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         reset="reset --target P/M",
     ),
 }
+
+
+def _step_of(estimator: Estimator) -> float:
+    step = ESTIMATORS[estimator].step
+    assert step is not None, "no bound, which has none"
+    return step
+
+
+# What the estimators calculate with: the table's figures, so that the guide's are the code's.
+RATIO_STEP: Final = _step_of(Estimator.BYTES_PER_TOKEN)
+RATIO_HALF_LIFE_S: Final = ESTIMATORS[Estimator.BYTES_PER_TOKEN].half_life_s
+LENGTH_STEP: Final = _step_of(Estimator.OUTPUT_TOKENS)
+LENGTH_HALF_LIFE_S: Final = ESTIMATORS[Estimator.OUTPUT_TOKENS].half_life_s
+LATENCY_STEP: Final = _step_of(Estimator.API_LATENCY)
+LATENCY_HALF_LIFE_S: Final = ESTIMATORS[Estimator.API_LATENCY].half_life_s
+OVERRUN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.OUTPUT_OVERRUN].half_life_s
+PROMPT_HALF_LIFE_S: Final = ESTIMATORS[Estimator.PROMPT_OVERRUN].half_life_s
+UNSEEN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.UNSEEN_OUTPUT].half_life_s
 
 
 def share_left(age_s: float, half_life_s: float) -> float:

@@ -29,6 +29,7 @@ from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
+from ledger.invoices.bookings import PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
@@ -348,10 +349,10 @@ def bills(connection: Connection, _view: DashboardView) -> list[invoices.Importe
 @query(ViewerScope.BOOKS)
 def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
     found = invoices.find_invoice(connection, number)
-    provider = found.party.removeprefix(invoices.PROVIDER)
+    provider = found.party.removeprefix(PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    booked = invoices.booked_costs(
+    booked = booked_costs(
         connection, found.party, found.first_day, found.last_day, offset_min=found.offset_min
     )
     return InvoiceDetail(found, tuple(lines), tuple(booked))

@@ -19,7 +19,8 @@ from dashboard.data import reads
 from dashboard.data.reads import DashboardView, InvoiceDetail
 from dashboard.figures import dollars, money_columns, shown_amount, time_column
 from dashboard.sections import billing
-from ledger.invoices.books import GPU, ImportedInvoice
+from ledger.invoices.bookings import GPU
+from ledger.invoices.books import ImportedInvoice
 from ledger.invoices.files import InvoiceLine
 from ledger.invoices.reconcile import (
     BookedCost,

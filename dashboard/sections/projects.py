@@ -6,7 +6,7 @@ from dashboard import confirmation, formatting, theme
 from dashboard.data import entries, reads
 from dashboard.data.reads import DashboardView
 from dashboard.figures import time_column
-from ledger.invoices.books import PROVIDER
+from ledger.invoices.bookings import PROVIDER
 from ledger.manual_entries import entries_in_force, latest_us
 
 PROJECTS = "projects"  # the change's name

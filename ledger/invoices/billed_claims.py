@@ -4,12 +4,15 @@ A bill names days and models and no attempts (`billed_parts` says how they are m
 parts of all bills of a provider are matched anew with all of its claims each time. So the result
 follows from what is posted, and a bill that corrects another one corrects its claims, too.
 The billed part of a settled claim goes on narrowing budgets as far as it is plausible.
-A claim that a bill may still come for stays open. A claim that a person waived stays waived.
+A claim that a bill may still come for stays open. A claim that a person waived stays waived, and
+keeps its share of the bill. A settled claim stays as it is where attempts within `READ_DAYS` of it
+were retired by an earlier release, which kept no sums of them by model.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, case, func, or_, select
+from sqlalchemy import Connection
 
 from ledger.budgets.open_claims import (
     BILLED,
@@ -22,15 +25,11 @@ from ledger.budgets.open_claims import (
 )
 from ledger.invoices.billed_parts import ClaimDemand
 from ledger.invoices.billed_periods import BilledPeriod, billed_periods
-from ledger.invoices.billing_days import billing_day, day_column, day_start_us
-from ledger.invoices.claim_matching import ClaimMatch, match_claims, reached_places
+from ledger.invoices.billing_days import billing_day
+from ledger.invoices.bookings import provider_bookings
+from ledger.invoices.claim_matching import READ_DAYS, ClaimMatch, match_claims, reached_places
 from ledger.invoices.posted_bills import newest_offset, read_bills
 from ledger.invoices.reconcile import model_of
-from ledger.orm.books import AttemptRow, ClaimRow
-from ledger.orm.types import exact_sum
-from ledger.writing.rows import LOST
-
-UNCERTAIN = ("estimated", "bound", "continuous")  # bases of a cost that a bill may undercut
 
 
 def reconcile_claims(connection: Connection, provider: str, resolution: Resolution) -> None:
@@ -39,16 +38,16 @@ def reconcile_claims(connection: Connection, provider: str, resolution: Resoluti
     A claim that was settled by a bill and is not any more, as the bill was replaced, is open again.
     """
     serialize_claims(connection)
-    claims = [
-        claim for claim in provider_claims(connection, provider) if claim.resolution != WAIVED
-    ]
-    if not claims:
+    claims = provider_claims(connection, provider)
+    if all(claim.resolution == WAIVED for claim in claims):
         return
-    matches = _matches(connection, provider, claims)
+    matches = _match(connection, provider, claims)
     settled: dict[str, int] = {}
     reopened: dict[str, int] = {}
     for claim in claims:
-        match = matches[claim.attempt_id]
+        if claim.resolution == WAIVED or claim.attempt_id in matches.frozen:
+            continue
+        match = matches.by_attempt[claim.attempt_id]
         plausible = max(0, min(claim.plausible_pusd or 0, claim.surplus_pusd))
         if match.waits_for is not None:
             if claim.resolution is not None or claim.counted_pusd != plausible:
@@ -71,12 +70,8 @@ def wait_texts(connection: Connection, claims: Iterable[BudgetClaim]) -> dict[st
         if claim.provider is not None:
             by_provider.setdefault(claim.provider, []).append(claim.attempt_id)
     for provider, attempts in by_provider.items():
-        others = [
-            claim
-            for claim in provider_claims(connection, provider, locked=False)
-            if claim.resolution != WAIVED
-        ]
-        matches = _matches(connection, provider, others)
+        others = provider_claims(connection, provider, locked=False)
+        matches = _match(connection, provider, others).by_attempt
         for attempt_id in attempts:
             match = matches.get(attempt_id)
             waits = match.waits_for if match is not None else None
@@ -84,9 +79,19 @@ def wait_texts(connection: Connection, claims: Iterable[BudgetClaim]) -> dict[st
     return texts
 
 
-def _matches(
-    connection: Connection, provider: str, claims: Sequence[BudgetClaim]
-) -> dict[str, ClaimMatch]:
+class _Matches(NamedTuple):
+    """`frozen` are settled claims about which bookings are unknown: they stay as they are."""
+
+    by_attempt: dict[str, ClaimMatch]
+    frozen: frozenset[str]
+
+
+def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim]) -> _Matches:
+    """Match all claims of a provider with its bills, those that were waived, too.
+
+    A bill that has less than all claims is shared in proportion, whoever waives one of them, and
+    whichever of them leave the books with their attempts.
+    """
     offset_min = newest_offset(connection, provider)
     demands = [
         ClaimDemand(
@@ -100,8 +105,23 @@ def _matches(
     bills, unposted = read_bills(connection, provider)
     periods = billed_periods(bills)
     spans = _join([periods[place] for place in reached_places(periods, demands)])
-    sure, uncertain = booked_by_day(connection, provider, spans, offset_min)
-    return match_claims(periods, sure, demands, unposted, uncertain)
+    bookings = provider_bookings(connection, provider, spans, offset_min)
+    rivals = [
+        ClaimDemand(f"retired {day} {model}", day, model, pusd)
+        for (day, model), pusd in bookings.retired_claims.items()
+    ]
+    matches = match_claims(
+        periods, bookings.sure, demands, unposted, bookings.uncertain, rivals=rivals
+    )
+    unknown = {
+        day + ahead for day in bookings.unknown for ahead in range(-READ_DAYS, READ_DAYS + 1)
+    }
+    frozen = frozenset(
+        claim.attempt_id
+        for claim, demand in zip(claims, demands, strict=True)
+        if claim.resolution == BILLED and demand.day in unknown
+    )
+    return _Matches(matches, frozen)
 
 
 def _join(periods: Iterable[BilledPeriod]) -> list[tuple[int, int]]:
@@ -113,38 +133,3 @@ def _join(periods: Iterable[BilledPeriod]) -> list[tuple[int, int]]:
         else:
             spans.append((period.first, period.last))
     return spans
-
-
-def booked_by_day(
-    connection: Connection, provider: str, spans: Iterable[tuple[int, int]], offset_min: int
-) -> tuple[dict[tuple[int, str], int], dict[tuple[int, str], int]]:
-    """Return the booked costs that are sure and those that are not, by billing day and model.
-
-    A lost answer, and one that was booked at its bound or at an estimate, may be billed for less.
-    An attempt with a claim is booked at its cost: its bill has no less.
-    """
-    day = day_column(AttemptRow.settled_us, offset_min)
-    told = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(UNCERTAIN))
-    is_sure = case((or_(told, ClaimRow.attempt_id.is_not(None)), 1), else_=0)
-    sure: dict[tuple[int, str], int] = {}
-    uncertain: dict[tuple[int, str], int] = {}
-    for first, last in spans:
-        query = (
-            select(
-                day,
-                AttemptRow.upstream_model,
-                is_sure,
-                exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)),
-            )
-            .outerjoin(ClaimRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
-            .where(
-                AttemptRow.provider == provider,
-                AttemptRow.settled_us >= day_start_us(first, offset_min),
-                AttemptRow.settled_us < day_start_us(last + 1, offset_min),
-            )
-            .group_by(day, AttemptRow.upstream_model, is_sure)
-        )
-        for number, model, of_sure, pusd in connection.execute(query):
-            costs, key = sure if of_sure else uncertain, (int(number), model_of(model))
-            costs[key] = costs.get(key, 0) + int(pusd)
-    return sure, uncertain

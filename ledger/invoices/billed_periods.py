@@ -3,6 +3,7 @@
 Pure; days are numbers since 1970. A bill that says all that is owed replaces what earlier ones said
 of its days. A bill that was posted with `--adds` is added. Amounts stay on the day that their line
 names; a charge for several days, which its file spread over them, stays an amount of these days.
+Where some of them are replaced, each stretch of the others is an amount of its own.
 """
 
 from bisect import bisect_right
@@ -10,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ledger.invoices.reconcile import model_of
+
+_Amounts = dict[tuple[int, str, tuple[int, int] | None], int]  # by day, model and stretch
 
 
 class BilledAmount(NamedTuple):
@@ -68,20 +71,36 @@ def period_at(periods: Sequence[BilledPeriod], day: int) -> int | None:
     return place if place >= 0 and periods[place].has(day) else None
 
 
-def _amounts(
-    bills: Sequence[PostedBill],
-) -> dict[tuple[int, str, tuple[int, int] | None], int]:
+def _amounts(bills: Sequence[PostedBill]) -> _Amounts:
     """Return what is owed by day, model and stretch; a bill that replaces drops its days' rest."""
-    amounts: dict[tuple[int, str, tuple[int, int] | None], int] = {}
+    amounts: _Amounts = {}
     for bill in bills:
         if not bill.adds:
-            amounts = {
-                key: pusd for key, pusd in amounts.items() if not bill.first <= key[0] <= bill.last
-            }
+            amounts = _replace(amounts, bill)
         for amount in bill.amounts:
             key = amount.day, model_of(amount.item), amount.stretch
             amounts[key] = amounts.get(key, 0) + amount.pusd
     return amounts
+
+
+def _replace(amounts: _Amounts, bill: PostedBill) -> _Amounts:
+    """Return the amounts of days that the bill does not have."""
+    kept: _Amounts = {}
+    for (day, model, stretch), pusd in amounts.items():
+        if not bill.first <= day <= bill.last:
+            key = day, model, _cut(stretch, day, bill)
+            kept[key] = kept.get(key, 0) + pusd
+    return kept
+
+
+def _cut(stretch: tuple[int, int] | None, day: int, bill: PostedBill) -> tuple[int, int] | None:
+    """Return the part of a charge's stretch that has the day and none of the days of a bill."""
+    if stretch is None:
+        return None
+    first, last = stretch
+    if day < bill.first:
+        return first, min(last, bill.first - 1)
+    return max(first, bill.last + 1), last
 
 
 def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

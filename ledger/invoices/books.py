@@ -7,42 +7,26 @@ twice changes nothing: what was adjusted before counts as booked.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    and_,
-    case,
-    func,
-    insert,
-    literal_column,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Engine, insert, select, update
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.budgets.open_claims import BILLED, Resolution, serialize_claims
 from ledger.fleet.hours import GRACE_US
-from ledger.instants import date_of, day_number
-from ledger.invoices.billed_claims import UNCERTAIN, reconcile_claims
-from ledger.invoices.billing_days import day_column, day_start_us, offset_text
+from ledger.instants import day_number
+from ledger.invoices.billed_claims import reconcile_claims
+from ledger.invoices.billing_days import day_start_us, offset_text
+from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.invoice_entries import invoice_entry
-from ledger.invoices.reconcile import ADJUSTED, BookedCost
-from ledger.orm.books import AttemptRow, ClaimRow, PostingRow
-from ledger.orm.fleet import GpuHourRow
+from ledger.orm.books import PostingRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
-from ledger.orm.types import exact_sum
 from ledger.posting_rows import posting_rows
 from ledger.spans import DAY_US
-from ledger.writing.rows import LOST
-
-PROVIDER, GPU = "provider:", "gpu:"
 
 
 class InvoiceStateError(ValueError):
@@ -119,22 +103,6 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
         InvoiceLine(day, item, pusd, project, None if count is None else Decimal(count), unit)
         for day, item, pusd, project, count, unit in connection.execute(query)
     ]
-
-
-def booked_costs(
-    connection: Connection, party: str, first: date, last: date, *, offset_min: int = 0
-) -> list[BookedCost]:
-    """What the books have of a party from the first day to the last, both included.
-
-    `offset_min`: minutes by which a provider's days are ahead of UTC's.
-    """
-    span = _us(first), _us(last + timedelta(days=1))
-    if party.startswith(GPU):
-        found = _gpu_costs(connection, party.removeprefix(GPU), span)
-    else:
-        provider, days = party.removeprefix(PROVIDER), _BillingDays(first, last, offset_min)
-        found = _attempt_costs(connection, provider, days) + _claimed(connection, provider, days)
-    return found + _adjusted_costs(connection, party, span)
 
 
 class PostingMode(StrEnum):
@@ -245,91 +213,6 @@ def _account(party: str) -> str:
     return party.removeprefix(PROVIDER)
 
 
-class _BillingDays(NamedTuple):
-    first: date
-    last: date
-    offset_min: int
-
-    def number(self, instant: Any) -> ColumnElement[int]:
-        return day_column(instant, self.offset_min)
-
-    def have(self, instant: Any) -> ColumnElement[bool]:
-        start_us = day_start_us(day_number(self.first), self.offset_min)
-        end_us = day_start_us(day_number(self.last) + 1, self.offset_min)
-        return and_(instant >= start_us, instant < end_us)
-
-
-def _attempt_costs(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
-    day = days.number(AttemptRow.settled_us)
-    lost, sure = AttemptRow.status == LOST, AttemptRow.status != LOST
-    uncertain = sure & AttemptRow.basis.in_(UNCERTAIN)
-    failed = sure & (AttemptRow.status == "upstream_error") & (AttemptRow.cost_pusd == 0)
-    query = (
-        select(
-            day, AttemptRow.upstream_model, AttemptRow.team_id,
-            exact_sum(func.coalesce(AttemptRow.cost_pusd, 0)), func.count(),
-            exact_sum(case((uncertain, func.coalesce(AttemptRow.cost_pusd, 0)), else_=0)),
-            func.sum(case((uncertain, 1), else_=0)),
-            exact_sum(case((lost, func.coalesce(AttemptRow.cost_pusd, 0)), else_=0)),
-            func.sum(case((lost, 1), else_=0)),
-            func.sum(case((failed, 1), else_=0)),
-            func.sum(case((sure & AttemptRow.cost_pusd.is_(None), 1), else_=0)),
-        )
-        .where(AttemptRow.provider == provider, days.have(AttemptRow.settled_us))
-        .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
-    )  # fmt: skip
-    return [
-        BookedCost(date_of(int(at)), model, team, cost, *map(int, counts))
-        for at, model, team, cost, *counts in connection.execute(query)
-    ]
-
-
-def _claimed(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
-    """Return what the provider claims of attempts beyond their cost, which it may bill."""
-    day = days.number(ClaimRow.settled_us)
-    surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
-    query = (
-        select(day, AttemptRow.upstream_model, AttemptRow.team_id, surplus)
-        .join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)
-        .where(AttemptRow.provider == provider, days.have(ClaimRow.settled_us))
-        .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
-    )
-    return [
-        BookedCost(date_of(int(at)), model, team, pusd, uncertain_pusd=pusd)
-        for at, model, team, pusd in connection.execute(query)
-    ]
-
-
-def _gpu_costs(connection: Connection, pool: str, span: tuple[int, int]) -> list[BookedCost]:
-    day = GpuHourRow.hour_us.op("/")(literal_column(str(DAY_US)))
-    query = (
-        select(day, exact_sum(GpuHourRow.bill_pusd), func.count())
-        .where(GpuHourRow.pool == pool, GpuHourRow.hour_us >= span[0], GpuHourRow.hour_us < span[1])
-        .group_by(day)
-    )
-    return [
-        BookedCost(date_of(int(at)), pool, pool, bill, int(hours))
-        for at, bill, hours in connection.execute(query)
-    ]
-
-
-def _adjusted_costs(connection: Connection, party: str, span: tuple[int, int]) -> list[BookedCost]:
-    day = PostingRow.at_us.op("/")(literal_column(str(DAY_US)))
-    query = (
-        select(day, exact_sum(PostingRow.amount_pusd))
-        .where(
-            PostingRow.account == adjustments(_account(party)),
-            PostingRow.at_us >= span[0],
-            PostingRow.at_us < span[1],
-        )
-        .group_by(day)
-    )
-    return [
-        BookedCost(date_of(int(at)), ADJUSTED, ADJUSTED, pusd)
-        for at, pusd in connection.execute(query)
-    ]
-
-
 def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
     return {
         "invoice_id": number,
@@ -339,6 +222,7 @@ def _item(number: int, line: InvoiceLine) -> dict[str, Any]:
         "amount_pusd": line.amount_pusd,
         "quantity": None if line.quantity is None else f"{line.quantity:f}",
         "unit": line.unit,
+        "charge": line.charge,
     }
 
 

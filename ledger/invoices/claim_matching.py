@@ -57,15 +57,17 @@ def match_claims(
     claims: Sequence[ClaimDemand],
     unposted: Sequence[UnpostedBill] = (),
     uncertain: BookedByDay = _NOTHING,
+    rivals: Sequence[ClaimDemand] = (),
 ) -> dict[str, ClaimMatch]:
     """Return by attempt what bills have of its claim.
 
     `sure` and `uncertain` are the bookings of the days of `reached_places`. Bills have all of what
-    is sure, and something between nothing and all of what is uncertain.
+    is sure, and something between nothing and all of what is uncertain. `rivals` are claims of
+    retired attempts: bills are shared with them, and nobody asks for their parts.
     """
     places = reached_places(periods, claims)
     reached = [periods[place] for place in places]
-    parts, short = share_bills(reached, sure, uncertain, claims)
+    parts, short = share_bills(reached, sure, uncertain, [*claims, *rivals])
     posted = _PostedBills(
         periods,
         _said_places(periods, sure, uncertain, short),

@@ -1,7 +1,8 @@
 """Read a provider's invoices for matching: the posted ones as bills, the others as announced.
 
-How an invoice was posted follows from its own entries (`invoice_entries.is_added`). Which lines
-are shares of one charge follows from how `files` spreads a charge of a FOCUS file over its days.
+How an invoice was posted follows from its own entries (`invoice_entries.is_added`). Lines of a
+format whose charges may be for several days name their charge. For lines that an earlier release
+imported, it follows from how a charge is spread over its days.
 """
 
 from collections import defaultdict
@@ -66,32 +67,39 @@ def _amounts(connection: Connection, party: str) -> dict[int, list[BilledAmount]
     query = (
         select(
             item.invoice_id, InvoiceRow.format,
-            item.day, item.amount_pusd, item.item, item.project, item.quantity, item.unit,
+            item.charge, item.day, item.amount_pusd, item.item, item.project, item.quantity,
+            item.unit,
         )
         .join(InvoiceRow, InvoiceRow.id == item.invoice_id)
         .where(InvoiceRow.party == party, InvoiceRow.posted_us.is_not(None))
         .order_by(item.invoice_id, item.id)
     )  # fmt: skip
-    rows: dict[tuple[int, str], list[tuple[Any, ...]]] = {}
-    for number, format_, *row in connection.execute(query):
-        rows.setdefault((number, format_), []).append(tuple(row))
+    rows: dict[int, list[tuple[Any, ...]]] = {}
+    charges: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
+    unnamed: dict[int, list[tuple[Any, ...]]] = {}
+    for number, format_, charge, *row in connection.execute(query):
+        if charge is not None:
+            charges.setdefault((number, charge), []).append(tuple(row))
+        else:
+            (unnamed if format_ == SPREADS else rows).setdefault(number, []).append(tuple(row))
     amounts: dict[int, list[BilledAmount]] = defaultdict(list)
-    for (number, format_), lines in rows.items():
-        runs = _runs(lines) if format_ == SPREADS else [[line] for line in lines]
-        for run in runs:
-            stretch = (day_number(run[0][0]), day_number(run[-1][0])) if len(run) > 1 else None
-            amounts[number] += [
-                BilledAmount(day_number(day), name, int(pusd), stretch)
-                for day, pusd, name, *_ in run
-            ]
+    runs = [(number, [line]) for number, lines in rows.items() for line in lines]
+    runs += [(number, lines) for (number, _), lines in charges.items()]
+    runs += [(number, run) for number, lines in unnamed.items() for run in _runs(lines)]
+    for number, run in runs:
+        stretch = (day_number(run[0][0]), day_number(run[-1][0])) if len(run) > 1 else None
+        amounts[number] += [
+            BilledAmount(day_number(day), name, int(pusd), stretch) for day, pusd, name, *_ in run
+        ]
     return amounts
 
 
 def _runs(lines: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
     """Put lines together that are equal shares of one charge: day after day, in the file's order.
 
-    Lines of metered days differ in amount or quantity. The first and last day of a charge that
-    starts or ends within a day have smaller shares, and are lines of their own.
+    Equal charges of days that follow each other cannot be told from it. Lines of metered days
+    differ in amount or quantity. The first and last day of a charge that starts or ends within a
+    day have smaller shares, and are lines of their own.
     """
     runs: list[list[tuple[Any, ...]]] = []
     for line in lines:

@@ -16,6 +16,7 @@ from ledger.invoices.files import InvoiceLine
 from ledger.money import PUSD_PER_USD
 
 ADJUSTED = "adjusted before"  # in a model's place: what was posted for a day
+RETIRED = "retired before"  # in a model's place: attempts of which no sums by model were kept
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 
 

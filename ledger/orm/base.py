@@ -78,9 +78,16 @@ class LedgerBase:
     __table__: ClassVar[Table]
 
     def __init_subclass__(cls) -> None:
-        """Make the table of the class's columns; those of classes that it mixes in come first."""
+        """Make the table of the class's columns; those of classes that it mixes in come first.
+
+        Of two definitions of one column, that one counts that Python would find first.
+        """
         super().__init_subclass__()
-        columns = dict(pair for base in (*cls.__mro__[1:], cls) for pair in _columns_of(base))
+        columns: dict[str, Column[Any]] = {}
+        for owner in (*cls.__mro__[1:], cls):
+            for name, column in _columns_of(owner):
+                if name not in columns or owner is cls:
+                    columns[name] = column
         given = cls.__table_args__
         items, options = ((), given) if isinstance(given, dict) else (given, {})
         if items and isinstance(items[-1], dict):

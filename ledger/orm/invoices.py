@@ -43,3 +43,6 @@ class InvoiceItemRow(LedgerBase):
     amount_pusd: Stored[int] = define_column(BigInteger)
     quantity: Stored[str | None]  # decimal text
     unit: Stored[str | None]
+    # Which charge of the file it is a share of; null: its format has none for several days, or it
+    # was imported by an earlier release.
+    charge: Stored[int | None] = define_column(BigInteger)

@@ -55,6 +55,8 @@ class RetirementRow(LedgerBase):
 
     A link's attempts go in parts; the last part has `ends`. `gone` is the digest of the leaves of
     this part, `left` that of what is left under the link after it, of which there are `left_rows`.
+    `bookings` is the digest of its `RetiredBookingRow`s; null for a part that has none, as it was
+    retired by an earlier release.
     """
 
     __tablename__ = "retirements"
@@ -74,6 +76,31 @@ class RetirementRow(LedgerBase):
     left_rows: Stored[int] = define_column(BigInteger)
     left: Stored[bytes] = define_column(LargeBinary)
     chain: Stored[bytes] = define_column(LargeBinary)  # of this part, its link, all parts before
+    bookings: Stored[bytes | None] = define_column(LargeBinary)
+
+
+class RetiredBookingRow(LedgerBase):
+    """What retired attempts of a provider were booked at, by quarters of an hour of their settles.
+
+    Days of bills begin at a quarter of an hour of UTC in every time zone. `sure_pusd` and
+    `uncertain_pusd` are costs (`invoices.bookings.is_uncertain`), `claimed_pusd` is what was
+    claimed beyond them. Lines of a part are added once, with it.
+    """
+
+    __tablename__ = "retired_bookings"
+    __table_args__ = (Index(None, "provider", "start_us"),)
+
+    number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)
+    part: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    line: Stored[int] = define_column(primary_key=True, autoincrement=False)
+    provider: Stored[str]
+    start_us: Stored[int] = define_column(BigInteger)
+    upstream_model: Stored[str]
+    team_id: Stored[str]
+    attempts: Stored[int] = define_column(BigInteger)
+    sure_pusd: Stored[int] = define_column(WideInteger)
+    uncertain_pusd: Stored[int] = define_column(WideInteger)
+    claimed_pusd: Stored[int] = define_column(WideInteger)
 
 
 class RetiredUseRow(LedgerBase):

@@ -93,7 +93,14 @@ from ledger.orm.rollups import (
     RollupWaitingRow,
     RollupWeekRow,
 )
-from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow, VerificationRow
+from ledger.orm.seals import (
+    RetiredBookingRow,
+    RetiredUseRow,
+    RetirementRow,
+    SealMarkRow,
+    SealRow,
+    VerificationRow,
+)
 from ledger.orm.types import WideInteger, exact_sum
 
 __all__ = [
@@ -147,6 +154,7 @@ __all__ = [
     "RatePartRow",
     "RefusalRow",
     "RegisterEntryRow",
+    "RetiredBookingRow",
     "RetiredHoldsRow",
     "RetiredUseRow",
     "RetirementRow",

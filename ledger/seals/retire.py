@@ -4,13 +4,13 @@
     while retirer.step(before_us=..., at_us=...):
         pass
 
-Roll-ups, postings and seals outlive the rows; holds go with them, into sums by window. A link's
-attempts go once all of them were opened and settled before the limit, are added up, and no invoice
-that may still be posted needs them; a link that must wait makes all after it wait, so what is there
-is there without holes. What was ever lost stays for good: evidence may come, and seals name it
-singly. Before anything goes the link is proved to be what was sealed. A step is one short
-transaction that deletes rows nobody changes any more, so it stops no writer on PostgreSQL; on
-SQLite it is small, for there it does.
+Roll-ups, postings and seals outlive the rows; holds go with them, into sums by window, and what
+they were booked at into sums by day (`retired_bookings`). A link's attempts go once all of them
+were opened and settled before the limit, are added up, and no invoice that may still be posted
+needs them; a link that must wait makes all after it wait, so what is there is there without holes.
+What was ever lost stays for good: evidence may come, and seals name it singly. Before anything goes
+the link is proved to be what was sealed. A step is one short transaction that deletes rows nobody
+changes any more, so it stops no writer on PostgreSQL; on SQLite it is small, for there it does.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,6 +48,12 @@ from ledger.orm.rollups import RollupPositionRow, RollupWaitingRow
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow
 from ledger.orm.types import exact_sum
 from ledger.seals import sealed
+from ledger.seals.retired_bookings import (
+    RetiredBooking,
+    add_bookings,
+    digest_bookings,
+    sum_bookings,
+)
 from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
@@ -109,13 +115,14 @@ class AttemptRetirer:
             if found is None or waits:
                 return RetirementResult(number, 0, waits)
             since, link = found
-            part, gone = self._part(connection, since, link, part_number, at_us)
+            part, gone, bookings = self._part(connection, since, link, part_number, at_us)
         try:
             with self._engine.begin() as connection:
                 before = last(connection)[1]
                 chain = connection.execute(select(SealRow.chain).where(SealRow.number == number))
                 row = part.row() | {"chain": part.chain(before, bytes(chain.scalar_one()))}
                 connection.execute(insert(RetirementRow), [row])
+                add_bookings(connection, part.number, part.part, bookings)
                 _delete(connection, gone)
         except IntegrityError:
             return RetirementResult(number, 0)  # another host retired it meanwhile
@@ -123,24 +130,27 @@ class AttemptRetirer:
 
     def _part(
         self, connection: Connection, since: SealRanges, link: SealLink, number: int, at_us: int
-    ) -> tuple[RetirementPart, list[int]]:
+    ) -> tuple[RetirementPart, list[int], list[RetiredBooking]]:
         leaves, members = prove_link(connection, since, link)
         may = _droppable(connection, [member.seq for member in members])
         gone = [member for member in members if member.seq in may]
         ends, gone = len(gone) <= self._at_once, gone[: self._at_once]
         dropped = {member.seq for member in gone}
         left = [leaf for kind, seq, leaf in leaves if kind != ATTEMPTS or seq not in dropped]
+        seqs = [member.seq for member in gone]
+        bookings = sum_bookings(connection, _groups(seqs))
         part = RetirementPart(
             link.number,
             number,
             ends,
             at_us,
-            _sums(connection, [member.seq for member in gone]),
+            _sums(connection, seqs),
             digest(member.leaf for member in gone),
             len(left),
             digest(left),
+            digest_bookings(enumerate(bookings)),
         )
-        return part, [member.seq for member in gone]
+        return part, seqs, bookings
 
 
 def prospect(connection: Connection, *, before_us: int) -> RetirementPreview:

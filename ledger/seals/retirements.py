@@ -13,6 +13,7 @@ import msgspec
 from sqlalchemy import Connection, Row, func, select
 
 from ledger.orm.seals import RetirementRow, SealRow
+from ledger.seals.retired_bookings import digest_bookings, digests_by_part
 from ledger.seals.seal import GENESIS
 
 _SUMS = (
@@ -45,16 +46,18 @@ class RetirementPart:
     gone: bytes
     left_rows: int
     left: bytes
+    bookings: bytes | None = None
 
     def chain(self, before: bytes, link: bytes) -> bytes:
         """After the part before it (`GENESIS` before the first); `link` is its link's value."""
         # As text: sums may be beyond 64 bits.
         said = {name: item if isinstance(item, bytes) else str(int(item))  # type: ignore[call-overload]
-                for name, item in self.row().items()}  # fmt: skip
+                for name, item in self.row().items()
+                if item is not None}  # fmt: skip
         return sha256(before + link + msgspec.msgpack.encode(sorted(said.items()))).digest()
 
     def row(self) -> dict[str, object]:
-        plain = ("number", "part", "ends", "retired_us", "gone", "left_rows", "left")
+        plain = ("number", "part", "ends", "retired_us", "gone", "left_rows", "left", "bookings")
         found: dict[str, object] = {name: getattr(self, name) for name in plain}
         return found | {name: getattr(self.sums, name) for name in _SUMS}
 
@@ -90,6 +93,7 @@ def retired_until_us(connection: Connection) -> int:
 def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None, None]:
     """Of `verify`: parts follow one another without a gap, each bound to its link and the last."""
     before, follows = GENESIS, (1, 0)
+    bookings = digests_by_part(connection)
     links = {number: bytes(chain) for number, chain in connection.execute(_LINKS).all()}
     for part, chain in retirement_parts(connection):
         name = f"retirement {part.number}.{part.part}"
@@ -97,8 +101,13 @@ def retirements_hold(connection: Connection) -> Generator[tuple[str, str], None,
             yield name, f"{follows[0]}.{follows[1]} is missing before it"
         if part.chain(before, links.get(part.number, b"")) != chain:
             yield name, "the chain is broken here: a retirement or its seal was edited"
+        nothing = None if part.bookings is None else digest_bookings(())
+        if bookings.pop((part.number, part.part), nothing) != part.bookings:
+            yield name, "what its attempts were booked at was edited"
         before = chain
         follows = (part.number + 1, 0) if part.ends else (part.number, part.part + 1)
+    for number, place in bookings:
+        yield f"retirement {number}.{place}", "there are bookings of it, and it is missing"
 
 
 _LINKS = (
@@ -112,6 +121,6 @@ def _part(row: Row[Any]) -> tuple[RetirementPart, bytes]:
     sums = RetiredTotals(*(getattr(row, name) for name in _SUMS))
     part = RetirementPart(
         row.number, row.part, row.ends, row.retired_us, sums, bytes(row.gone), row.left_rows,
-        bytes(row.left),
+        bytes(row.left), None if row.bookings is None else bytes(row.bookings),
     )  # fmt: skip
     return part, bytes(row.chain)

@@ -171,6 +171,7 @@ MADE = (
     (MADE_BESIDE, "0039"),
     ("0040", "0041"),
     ("0042", "0044"),
+    ("0048", "0050"),
 )  # each between makes tables of its own
 
 

@@ -19,7 +19,8 @@ from gateway.control.admin.verb import (
 )
 from ledger.invoices import books as invoices
 from ledger.invoices.billing_days import offset_minutes
-from ledger.invoices.books import GPU, PROVIDER, ImportedInvoice, PostingMode
+from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
+from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
 from ledger.invoices.reconcile import (
     BookedCost,
@@ -123,7 +124,7 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
         lines = map_projects(
             invoices.lines_of(connection, given.invoice), {**known, **given.projects}
         )
-        booked = invoices.booked_costs(
+        booked = booked_costs(
             connection, invoice.party, invoice.first_day, invoice.last_day,
             offset_min=invoice.offset_min,
         )  # fmt: skip

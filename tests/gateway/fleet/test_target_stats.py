@@ -368,9 +368,10 @@ def test_latencies_fade_in_a_silence_and_are_unknown_in_the_end(
     after = state(board, time)
     assert after.ttft_median_ms == before.ttft_median_ms
     assert after.observations == pytest.approx(FULL, rel=0.01)
-    experience.age(5 * LATENCY_HALF_LIFE_S)
+    half_life_s = ESTIMATORS[Estimator.API_LATENCY].half_life_s  # as the guide tells it
+    experience.age(5 * half_life_s)
     assert state(board, time).observations == pytest.approx(FULL / 32, rel=0.05)
-    experience.age(6 * LATENCY_HALF_LIFE_S)
+    experience.age(6 * half_life_s)
     faded = state(board, time)
     assert (faded.observations, faded.ttft_median_ms, faded.tpot_median_ms) == (0, None, None)
 

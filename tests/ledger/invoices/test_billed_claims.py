@@ -13,7 +13,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from sqlalchemy import select
+from retired_days import post_lines, retire_before
+from sqlalchemy import delete, select, update
 
 from ledger.accounts import provider_payable
 from ledger.budgets.open_claims import (
@@ -209,7 +210,7 @@ def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
         resolve_claims(connection, {"r1.1": 0}, Resolution(WAIVED, 1, "ann"))
     assert bill(disputed, 100) == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 0)}
     found = bill(disputed, 200, PostingMode.REPLACES)
-    assert found == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 100)}
+    assert found == {"r1.1": (WAIVED, 0), "r2.1": (BILLED, 25)}  # as if both were open
     assert bill(disputed, 20, PostingMode.REPLACES) == {"r1.1": (WAIVED, 0), "r2.1": (None, 100)}
     assert bill(disputed, 200, PostingMode.REPLACES) == found
     with engine.begin() as connection:
@@ -218,6 +219,58 @@ def test_what_a_person_waived_stays_waived_and_a_correction_corrects(disputed):
     with engine.connect() as connection:
         claims = list_claims(connection, None, whole=True, limit=9)
     assert {claim.resolved_by for claim in claims} == {"ann"}  # nothing was settled again
+
+
+@pytest.fixture
+def retired(engine, opened, settled, write, seal_all):
+    """A claim of 300 at noon; the day before a booking of 1000 and two claims of 300."""
+    early = NOON - DAY_US
+    write(engine, opened(3, opened_us=early - 1), settled(3, settled_us=early, cost_pusd=1000))
+    for number in (4, 5):
+        claim = {"cost_pusd": 50, "claimed_pusd": 350, "plausible_pusd": 300}
+        end = settled(number, settled_us=early, **claim)
+        write(engine, opened(number, opened_us=early - 1), end)
+    seal_all(engine)
+    end = settled(1, settled_us=NOON, cost_pusd=50, claimed_pusd=350, plausible_pusd=200)
+    write(engine, opened(1, opened_us=NOON - 1), end)
+    write(engine, opened(6, opened_us=NOON - 1), settled(6, settled_us=NOON, cost_pusd=0))
+    seal_all(engine)
+    return engine
+
+
+def bill_again(engine, *, ahead, kept=True):
+    """Post the bill of three days, retire the first one, post another bill; return what changed."""
+    billed = [(DAY - timedelta(days=1), 1100 + ahead), (DAY, 50), (DAY + timedelta(days=1), 0)]
+    post_lines(engine, "openai", billed, PostingMode.WHOLE, at_us=LATER)
+    before = claims_in(engine)["r1.1"]
+    assert retire_before(engine, NOON - DAY_US // 2) == 3
+    if not kept:
+        with engine.begin() as connection:
+            connection.execute(delete(orm.RetiredBookingRow))
+            connection.execute(update(orm.RetirementRow).values(bookings=None))
+    other = [(DAY + timedelta(days=9), 7)]
+    post_lines(engine, "openai", other, PostingMode.WHOLE, at_us=LATER + 1)
+    return before, claims_in(engine)["r1.1"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("surplus", [0, 90, 600, 700])
+def test_a_settled_claim_stays_when_its_neighbours_are_retired(retired, surplus, kept) -> None:
+    """Red before: the bill of the retired booking paid the claim of the next day."""
+    before, after = bill_again(retired, ahead=surplus, kept=kept)
+    assert before == after == (BILLED, max(0, surplus - 600))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_who_waives_a_claim_first_moves_no_share_of_the_bill(disputed, number):
+    """Red before: what the waived one would have had went to the other one."""
+    engine, _ = disputed
+    shares = {"r1.1": (BILLED, 150), "r2.1": (BILLED, 50)}
+    with engine.begin() as connection:
+        resolve_claims(connection, {f"r{number}.1": 0}, Resolution(WAIVED, 1, "ann"))
+    found = bill(disputed, 300)
+    assert found == {**shares, f"r{number}.1": (WAIVED, 0)}
+    assert bill(disputed, 300, PostingMode.REPLACES) == found
 
 
 DAYS = 6

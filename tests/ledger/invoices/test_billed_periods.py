@@ -25,10 +25,39 @@ def test_a_correction_of_some_days_joins_their_period_and_drops_what_was_said_of
     assert period == (1, 31, True, {(3, 3, "m"): 11, (9, 9, "m"): 25})
 
 
-def test_a_charge_of_several_days_is_one_amount_without_days_that_were_replaced():
-    shares = [BilledAmount(day, "m", 5, (1, 3)) for day in (1, 2, 3)]
-    (period,) = billed_periods([PostedBill(1, 3, False, shares), bill(2, 2, False, (2, "m", 9))])
-    assert period.amounts == {(1, 3, "m"): 10, (2, 2, "m"): 9}
+def test_a_charge_of_several_days_is_an_amount_of_each_stretch_that_was_not_replaced():
+    """Red before: what is left of it stayed an amount of all its days, the replaced ones, too."""
+    shares = [BilledAmount(day, "m", 5, (1, 6)) for day in range(1, 7)]
+    charge = PostedBill(1, 6, False, shares)
+    (period,) = billed_periods([charge, bill(3, 3, False, (3, "m", 9))])
+    assert period.amounts == {(1, 2, "m"): 10, (4, 6, "m"): 15, (3, 3, "m"): 9}
+    (period,) = billed_periods([charge, bill(3, 3), bill(5, 9, False, (5, "m", 1))])
+    assert period.amounts == {(1, 2, "m"): 10, (4, 4, "m"): 5, (5, 5, "m"): 1}
+    (period,) = billed_periods([charge, charge._replace(adds=True), bill(1, 4)])
+    assert period.amounts == {(5, 6, "m"): 20}
+
+
+STRETCHES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=4)
+CORRECTIONS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 5)), max_size=4)
+
+
+@given(stretches=STRETCHES, corrections=CORRECTIONS)
+def test_no_amount_is_of_a_day_that_was_replaced_after_it(stretches, corrections):
+    charges = [
+        PostedBill(
+            first, first + more, True,
+            [BilledAmount(day, "m", 1, (first, first + more))
+             for day in range(first, first + more + 1)],
+        )
+        for first, more in stretches
+    ]  # fmt: skip
+    replaced = {day for first, more in corrections for day in range(first, first + more + 1)}
+    periods = billed_periods([*charges, *(bill(at, at + more) for at, more in corrections)])
+    pools = [key for period in periods for key in period.amounts]
+    assert all(replaced.isdisjoint(range(first, last + 1)) for first, last, _ in pools)
+    owed = sum(sum(period.amounts.values()) for period in periods)
+    days = [day for charge in charges for day in range(charge.first, charge.last + 1)]
+    assert owed == sum(day not in replaced for day in days)
 
 
 def test_days_of_parts_alone_are_not_whole():

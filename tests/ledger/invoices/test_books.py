@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import insert, select
 
 from ledger.fleet.hours import GRACE_US
+from ledger.invoices.bookings import booked_costs
 from ledger.invoices.books import (
     InvoiceStateError,
     PostingMode,
-    booked_costs,
     find_invoice,
     lines_of,
     list_invoices,

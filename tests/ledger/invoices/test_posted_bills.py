@@ -4,12 +4,14 @@ import itertools
 from datetime import date, timedelta
 
 import pytest
+from sqlalchemy import update
 
 from ledger.instants import DAY_US, day_number
 from ledger.invoices.books import PostingMode, post_invoice, store
 from ledger.invoices.claim_matching import UnpostedBill
 from ledger.invoices.files import InvoiceFile, InvoiceLine, parse
 from ledger.invoices.posted_bills import read_bills
+from ledger.orm.invoices import InvoiceItemRow
 
 DAY = date(2026, 5, 6)
 NUMBER = day_number(DAY)
@@ -67,17 +69,43 @@ FOCUS = """BilledCost,ChargePeriodStart,ChargePeriodEnd,ResourceId,ConsumedQuant
 0.000000000100,2026-05-06,2026-05-09,m,30,tokens
 0.000000000007,2026-05-06,2026-05-07,m,3,tokens
 0.000000000007,2026-05-07,2026-05-08,m,4,tokens
+0.000000000010,2026-05-06,2026-05-07,fee,,
+0.000000000010,2026-05-07,2026-05-08,fee,,
+0.000000000010,2026-05-08,2026-05-09,fee,,
+0.000000000004,2026-05-06T12:00:00Z,2026-05-08,part,,
 """
 
 
-def test_a_charge_of_several_days_stays_one_and_metered_days_stay_days(books):
+def focus_amounts(bill):
+    return [
+        (name, day - NUMBER, pusd, stretch and (stretch[0] - NUMBER, stretch[1] - NUMBER))
+        for day, name, pusd, stretch in bill.amounts
+    ]
+
+
+SPREAD = [("m", 0, 34, (0, 2)), ("m", 1, 33, (0, 2)), ("m", 2, 33, (0, 2))]
+METERED = [("m", 0, 7, None), ("m", 1, 7, None)]
+
+
+def test_a_charge_of_several_days_stays_one_and_charges_of_days_stay_days(books):
+    """Red before: equal daily fees were one charge, and a part of a day none of its charge."""
     post_invoice(books, imported(books, parse(FOCUS)), by="ann", at_us=LATER)
     (bill,), _ = bills_in(books)
-    assert [amount[2:] for amount in bill.amounts] == [
-        (34, (NUMBER, NUMBER + 2)), (33, (NUMBER, NUMBER + 2)), (33, (NUMBER, NUMBER + 2)),
-        (7, None), (7, None),
+    assert focus_amounts(bill) == [
+        *SPREAD, *METERED, *(("fee", ahead, 10, None) for ahead in range(3)),
+        ("part", 0, 1, (0, 1)), ("part", 1, 3, (0, 1)),
     ]  # fmt: skip
-    assert [amount.day - NUMBER for amount in bill.amounts] == [0, 1, 2, 0, 1]
+
+
+def test_charges_that_an_earlier_release_imported_follow_from_their_shares(books):
+    post_invoice(books, imported(books, parse(FOCUS)), by="ann", at_us=LATER)
+    with books.begin() as connection:
+        connection.execute(update(InvoiceItemRow).values(charge=None))
+    (bill,), _ = bills_in(books)
+    assert focus_amounts(bill) == [
+        *SPREAD, *METERED, *(("fee", ahead, 10, (0, 2)) for ahead in range(3)),
+        ("part", 0, 1, None), ("part", 1, 3, None),
+    ]  # fmt: skip
 
 
 def test_equal_lines_of_other_formats_are_days(books):

@@ -83,6 +83,38 @@ def test_columns_are_kept_as_their_annotations_say_those_mixed_in_first(things):
     assert {type(column.key) for column in columns} == {str}
 
 
+def test_of_two_definitions_the_one_counts_that_python_finds_first(things):
+    """Red before: the column of a mixin's base won over the mixin's own."""
+
+    class _Wide:
+        size: Stored[int] = define_column(BigInteger)
+        note: Stored[int]
+        base: Stored[int]
+
+    class _Noted(_Wide):
+        size: Stored[str | None]
+        note: Stored[bool]
+
+    class _Other:
+        note: Stored[bytes]
+        base: Stored[bytes]
+
+    class Made(_Noted, _Other, LedgerBase):
+        metadata = things[0].metadata
+        __tablename__ = "made"
+
+        id: Stored[int] = define_column(primary_key=True)
+        size: Stored[float]
+
+    columns = Made.__table__.columns
+    assert [(column.name, type(column.type), column.nullable) for column in columns] == [
+        ("size", Double, False),
+        ("note", Boolean, False),
+        ("base", Integer, False),
+        ("id", Integer, False),
+    ]
+
+
 def test_indexes_and_constraints_are_named_by_convention(things):
     table = things[1].__table__
     assert {index.name for index in table.indexes} == {"ix_things_name_kind", "ix_things_owner"}

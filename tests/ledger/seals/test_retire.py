@@ -139,6 +139,11 @@ def test_only_what_is_old_goes_and_the_rest_later(books) -> None:
         ),
         ("DELETE FROM postings WHERE entry_id LIKE 'r1_.1'", "entries_have_a_cause"),
         ("UPDATE retired_use SET engine_us = engine_us + 1", "hours_hold_every_settle"),
+        ("UPDATE retired_bookings SET team_id = 'other'", "retirements_hold"),
+        pytest.param("DELETE FROM retired_bookings", "retirements_hold", marks=pytest.mark.long),
+        pytest.param(
+            "UPDATE retirements SET bookings = NULL", "retirements_hold", marks=pytest.mark.long
+        ),
         pytest.param(
             "DELETE FROM attempts WHERE flag = 'lost'", "seals_hold", marks=pytest.mark.long
         ),

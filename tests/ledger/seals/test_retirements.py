@@ -6,7 +6,7 @@ from ledger.seals.retirements import RetiredTotals, RetirementPart
 from ledger.seals.seal import GENESIS
 
 SUMS = RetiredTotals(9, 8, 7, 6, 5, 4, 10**30)
-PART = RetirementPart(1, 0, True, 3, SUMS, b"g" * 32, 2, b"l" * 32)
+PART = RetirementPart(1, 0, True, 3, SUMS, b"g" * 32, 2, b"l" * 32, b"b" * 32)
 
 
 def test_every_field_is_chained() -> None:
@@ -22,3 +22,10 @@ def test_every_field_is_chained() -> None:
         more = replace(SUMS, **{field.name: getattr(SUMS, field.name) + 1})
         changed.append(replace(PART, sums=more).chain(GENESIS, b"link"))
     assert len({chain, *changed}) == 1 + len(changed)
+
+
+def test_a_part_that_an_earlier_release_retired_keeps_its_chain_value() -> None:
+    """It has no bookings, and its chain value has none."""
+    earlier = replace(PART, bookings=None).chain(GENESIS, b"link")
+    value = "1d2977273976d04b8e5c104d070fbf7028b8260f037a60be7e371016413ca236"
+    assert earlier.hex() == value

@@ -1,0 +1,124 @@
+"""Read single cells of an invoice: amounts, quantities, instants and texts, with their faults.
+
+Amounts are USD, read as decimals and never as floats. Digits are limited before anything is
+calculated, so that no figure of a few characters fills the memory.
+"""
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from ledger.instants import EXAMPLES, InstantError, day_of, instant_us
+from ledger.money import MoneyError, usd_to_pusd_rounded
+from ledger.prices.rates import BIGINT_LIMIT
+
+WHOLE_DIGITS, PLACES = 24, 60  # of a quantity; of money as many places
+SHOWN = 60  # characters of a cell in a fault
+LONGEST = 200  # characters of a number or a date
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_YEARS = range(2000, 2101)
+
+
+class CellReader:
+    """Gathers faults, and how fine amounts are (`places`, decimal), while cells are read."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.places = 0
+
+    def read_amount(self, value: Any, where: str, currencies: Iterable[Any] = ()) -> int | None:
+        """Return pico-USD; foreign figures may carry more digits than they mean.
+
+        `currencies` is what the file says of the amount's currency; empty cells say nothing.
+        """
+        for currency in currencies:
+            if currency is not None and _text_of(currency).strip().upper() not in ("", "USD"):
+                words = f"the currency is {show_cell(currency)}; amounts must be USD"
+                self.faults.append(f"{where}: {words}")
+                return None
+        usd = self._number(value, where, "amount (write 1234.56)")
+        if usd is None:
+            return None
+        try:
+            pusd = usd_to_pusd_rounded(usd)
+        except (InvalidOperation, MoneyError):
+            pusd = BIGINT_LIMIT
+        if abs(pusd) >= BIGINT_LIMIT:
+            self.faults.append(f"{where}: {show_cell(value)} is more than one line can hold")
+            return None
+        exponent = usd.normalize().as_tuple().exponent
+        self.places = max(self.places, -exponent if isinstance(exponent, int) else 0)
+        return pusd
+
+    def read_quantity(self, value: Any, where: str) -> Decimal | None:
+        """Return a quantity; None for an empty cell and for a fault."""
+        return None if value in (None, "") else self._number(value, where, "quantity")
+
+    def read_instant(self, value: str, where: str, column: str) -> int | None:
+        """Return microseconds since the epoch."""
+        place = f"{where}: column `{column}`"
+        try:
+            at_us = instant_us(value if len(value) <= LONGEST else f"{value[:SHOWN]}...")
+        except InstantError as error:
+            self.faults.append(f"{place}: {error}")
+            return None
+        if day_of(at_us).year not in _YEARS:
+            self.faults.append(f"{place}: {value!r} is a date of another century; {EXAMPLES}")
+            return None
+        return at_us
+
+    def read_text(self, value: Any, where: str) -> str | None:
+        """Return a text that a database can store; None for what is no text."""
+        if not isinstance(value, str):
+            return None
+        if "\0" in value or not _is_unicode(value):
+            self.faults.append(f"{where}: {show_cell(value)} has a character that is no text")
+            return None
+        return value
+
+    def _number(self, value: Any, where: str, what: str) -> Decimal | None:
+        said = _text_of(value).strip()
+        if not _NUMBER.fullmatch(said[: LONGEST + 1]):
+            self.faults.append(f"{where}: {show_cell(value)} is no {what}")
+            return None
+        number = _decimal(said)
+        if number is None:
+            self.faults.append(f"{where}: {show_cell(value)} is more than one line can hold")
+        return number
+
+
+def _decimal(said: str) -> Decimal | None:
+    """Return a number; None for one with more digits than are kept."""
+    if len(said) > LONGEST:
+        return None
+    try:
+        number = Decimal(said)
+    except InvalidOperation:  # its exponent is beyond all limits
+        return None
+    exponent = number.as_tuple().exponent
+    if not isinstance(exponent, int) or not -PLACES <= exponent <= WHOLE_DIGITS:
+        return None
+    return number if number.adjusted() < WHOLE_DIGITS else None
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether a text has no half of a surrogate pair, as JSON may."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def show_cell(value: Any) -> str:
+    """Return a cell for a fault, cut where it is long."""
+    said = repr(_text_of(value)[: SHOWN + 1])
+    return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."
+
+
+def _text_of(value: Any) -> str:
+    """Return the text of a text or a number; of anything else its type, as it may be nested."""
+    if isinstance(value, str | int | float | Decimal):
+        return str(value)
+    return "null" if value is None else type(value).__name__
