@@ -35,7 +35,6 @@ from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_
 from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage
 
 __all__ = ["ByteRelay", "EventRelay", "parse_answer"]
-
 WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
 PLAIN_CHUNK_BYTES = 2048  # a longer one is looked through for words in members without a name
 
@@ -220,9 +219,8 @@ class ByteRelay:
 
     def _check_errors(self, chunk: Chunk, event: bytes, payload: bytes) -> None:
         """Raise the error that an event tells, once its words and its usage are counted."""
-        if chunk.error_bytes() is not None:
-            raise self._reported_error(payload)
-        if self._failed and len(self._failed) >= self._choices:
+        failed = bool(self._failed) and len(self._failed) >= self._choices
+        if failed or chunk.error_bytes() is not None:
             raise self._reported_error(payload)
         if chunk.choices is None and tells_error(event, payload):
             raise self._reported_error(payload)
@@ -292,9 +290,8 @@ class ByteRelay:
         value = decode_object(payload)
         if value is None:
             return
-        text, (least, most) = unnamed_words(value)
-        if said:
-            least = 0  # thoughts have several names
+        text, (certain, most) = unnamed_words(value)
+        least = 0 if said else certain  # thoughts have several names
         self.said_bytes += least
         self._beside_bytes += most - least
         if text and not said:
