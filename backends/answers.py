@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from backends.charged_errors import charged_error
 from backends.errors import InvalidResponse
 from backends.reported import error_in, read_error
 from backends.text_length import text_bytes
@@ -60,7 +61,7 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise error_in(body) or InvalidResponse("the answer is not a JSON object") from error
     if bytes(members.get("error", b"null")) not in _NOTHING:
-        raise read_error(body)
+        raise charged_error(read_error(body), {name: _value(raw) for name, raw in members.items()})
     return members
 
 

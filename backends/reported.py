@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from backends.charged_errors import charged_error
 from backends.errors import (
     BackendError,
     RequestDeclined,
@@ -92,16 +93,19 @@ def is_error(value: Any) -> bool:
 
 
 def error_in(body: bytes) -> BackendError | None:
-    """Return the error that a whole body is, or that all of its choices are."""
+    """Return the error that a whole body is, or that all of its choices are.
+
+    It is `UpstreamBroken`, with its usage, where the body counts output or has any.
+    """
     value = _decoded(body)
     if is_error(value):
-        return read_error(body)
+        return charged_error(read_error(body), value)
     choices = value.get("choices") if isinstance(value, dict) else None
     if not isinstance(choices, list) or not choices:
         return None
     if not all(isinstance(choice, dict) and _is_failed(choice) for choice in choices):
         return None
-    return read_error(msgspec.json.encode(choices[0]))
+    return charged_error(read_error(msgspec.json.encode(choices[0])), value)
 
 
 def error_in_events(tail: bytes) -> BackendError | None:

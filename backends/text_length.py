@@ -1,26 +1,50 @@
-"""How much an answer says, in bytes of text: what its tokens are estimated from.
+"""How much an answer says, in bytes of text, by two measures: what its tokens are judged by.
 
-Asked only where no usable usage was reported. Every string that the model may have written counts
-(text, reasoning, refusals, arguments of tools); names of roles and kinds, ids, encoded sound and
-pictures do not. The walk keeps its own stack: an answer's nesting is the target's to choose.
+`least` is text that the model certainly wrote: words, thoughts, refusals, names and arguments of
+tools, a transcript of its voice. Fewer tokens than it needs cannot be meant, and an answer without
+usage is estimated from it. `most` is every text that the model may have written, also in members
+that are not known here; quoted pages, signatures and files are in it. More tokens than it has bytes
+cannot be meant. Encoded pictures are in neither. Walks keep a stack of their own: an answer's
+nesting is the target's to choose.
 """
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
+
+from backends.half_characters import whole_characters
 
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
 )
-_PICTURES = (b'"images"', b'"image_url"', b";base64,")  # within a text, quotes are escaped
-_ENCODED = re.compile(r";base64,[A-Za-z0-9+/=_-]+")
+_ENCODED = re.compile(r"(data:[^,\s]{1,99}?);base64,[A-Za-z0-9+/=_-]+")
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
 _decode = msgspec.json.Decoder().decode
 
+# Of a message or a delta. Thoughts are one text under several names.
+_WORDS = frozenset(("content", "text", "refusal", "audio_transcript", "transcript"))
+_THOUGHTS = frozenset((
+    "reasoning", "reasoning_content", "reasoning_details", "reasoning_summary", "reasoning_text",
+    "thinking", "thinking_blocks", "thought", "thoughts",
+))  # fmt: skip
+_CALLS = frozenset(("tool_calls", "function_call"))
+# Of a part of a content, of a part of thoughts, and of a voice.
+_PART_WORDS = frozenset(("text", "content", "thinking", "summary", "refusal", "transcript"))
+_CALLED = frozenset(("function", "custom"))
+_ARGUMENTS = frozenset(("arguments", "input"))
+
+
+class SaidBytes(NamedTuple):
+    """UTF-8 bytes of what was said for certain, and of all that may have been said."""
+
+    least: int
+    most: int
+
 
 def content_bytes(value: Any) -> int:
-    """UTF-8 bytes of all that is said in a decoded value."""
+    """UTF-8 bytes of all that may be said in a decoded value."""
     total, left = 0, [value]
     while left:
         item = left.pop()
@@ -33,34 +57,114 @@ def content_bytes(value: Any) -> int:
     return total
 
 
+def certain_bytes(message: Mapping[str, Any]) -> int:
+    """UTF-8 bytes of what a decoded message or delta says for certain."""
+    said = thought = 0
+    for name, value in message.items():
+        if name in _WORDS:
+            said += part_bytes(value)
+        elif name in _CALLS:
+            said += call_bytes(value)
+        elif name == "audio":
+            said += part_bytes(value)
+        elif name in _THOUGHTS:
+            thought = max(thought, part_bytes(value))
+    return said + thought
+
+
+def part_bytes(value: Any) -> int:
+    """UTF-8 bytes of a text, or of texts in a list of parts: not of what is quoted among them."""
+    total, left = 0, [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            total += text_bytes(item)
+        elif isinstance(item, list):
+            left += item
+        elif isinstance(item, dict) and _is_text(item.get("type")):
+            left += [inner for name, inner in item.items() if name in _PART_WORDS]
+    return total
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a part of such a type has the model's own words; parts without one do."""
+    if not isinstance(kind, str):
+        return kind is None
+    return kind.endswith("text") or kind in _PART_WORDS or kind.startswith("reasoning")
+
+
+def call_bytes(calls: Any) -> int:
+    """UTF-8 bytes of the names and arguments of calls of tools; results may stand beside them."""
+    total, left = 0, [calls]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left += item
+        elif isinstance(item, dict):
+            for name, inner in item.items():
+                if name in _ARGUMENTS:
+                    total += content_bytes(inner)
+                elif name == "name":
+                    total += text_bytes(inner) if isinstance(inner, str) else 0
+                elif name in _CALLED:
+                    left.append(inner)
+    return total
+
+
 def text_bytes(text: str) -> int:
     """Without what stands in it as `data:` addresses: some write pictures so, as Markdown."""
-    if len(text) > ENCODED_FROM and has_base64(text):
-        text = _ENCODED.sub("", text)
+    if len(text) > ENCODED_FROM and ";base64," in text:
+        text = _ENCODED.sub(r"\1", text)
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-def has_base64(text: str) -> bool:
-    return ";base64," in text
+def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
+    """Both measures of encoded JSON, the lower one by `measure`, a function of this module.
 
-
-def has_pictures(answer: bytes) -> bool:
-    """Whether pictures are in a whole answer, by the names that vendors give them."""
-    return any(mark in answer for mark in _PICTURES)
-
-
-def encoded_content_bytes(raw: bytes) -> int:
-    """The same of encoded JSON; what cannot be read may be said from end to end."""
+    What cannot be read may be said from end to end.
+    """
     try:
-        return content_bytes(_decode(raw))
+        value = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return len(raw)
+        return SaidBytes(0, len(raw))
+    least = measure(value)
+    return SaidBytes(least, max(least, content_bytes(value)))
+
+
+def answer_said_bytes(body: bytes) -> SaidBytes:
+    """What the choices of a whole answer say; zeros where it has none, as embeddings.
+
+    What cannot be read is said from end to end.
+    """
+    answer = decode_answer(body)
+    if not isinstance(answer, dict):
+        return SaidBytes(len(body), len(body))
+    choices = answer.get("choices")
+    least = sum(map(choice_bytes, choices)) if isinstance(choices, list) else 0
+    return SaidBytes(least, max(least, content_bytes(choices)))
 
 
 def answer_content_bytes(body: bytes) -> int:
-    """What the choices of a whole answer say; 0 where it has none, as embeddings."""
+    """What the choices of a whole answer say for certain."""
+    return answer_said_bytes(body).least
+
+
+def choice_bytes(choice: Any) -> int:
+    """UTF-8 bytes of what a decoded choice says for certain, whole or in a chunk."""
+    if not isinstance(choice, dict):
+        return 0
+    said = part_bytes(choice.get("text"))
+    for name in ("message", "delta"):
+        words = choice.get(name)
+        if isinstance(words, dict):
+            said += certain_bytes(words)
+    return said
+
+
+def decode_answer(body: bytes) -> Any:
+    """The JSON of a whole answer, `None` for what is none; halves of characters are no fault."""
     try:
-        answer = _decode(body)
+        return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return len(body)
-    return content_bytes(answer.get("choices")) if isinstance(answer, dict) else len(body)
+        mended = whole_characters(body)
+        return None if mended is None else decode_answer(mended)

@@ -21,12 +21,6 @@ def usage_bytes(raw: msgspec.Raw) -> bytes | None:
     return None if value in _NONE else value
 
 
-def groq_usage_bytes(raw: msgspec.Raw) -> bytes | None:
-    """The encoded usage inside Groq's own member; `None` without one."""
-    inside = (decode_object(bytes(raw)) or {}).get("usage")
-    return msgspec.json.encode(inside) if isinstance(inside, dict) and inside else None
-
-
 def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
     """The usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
     if raw is None:

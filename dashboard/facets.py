@@ -26,7 +26,7 @@ def offered_values(cells: Iterable[AttemptCell], chosen: Mapping[str, str]) -> d
         has = {name: of(cell) for name, of in FACETS.items()}
         missed = [name for name, value in chosen.items() if has[name] != value]
         for name, value in has.items():
-            if value and all(each_name == name for each_name in missed):
+            if value and all(missed_name == name for missed_name in missed):
                 found[name].add(value)
     return {name: sorted(values) for name, values in found.items()}
 

@@ -94,7 +94,7 @@ def records_over_time(
 def spent_over_time(survey: Survey, spent: Iterable[SpendPoint]) -> list[dict[str, Any]]:
     """One record per bucket and group, in dollars."""
     return _records(
-        survey, {(amount.start_us, amount.name): dollars(amount.cost_pusd) for amount in spent}
+        survey, {(point.start_us, point.name): dollars(point.cost_pusd) for point in spent}
     )
 
 

@@ -68,17 +68,15 @@ def current_quotes(found: Sequence[ManualEntry], at_us: int) -> dict[str, Manual
     """
     newest: dict[str, tuple[str, ManualEntry]] = {}
     taken_back: set[str] = set()
-    for finding in found:
-        if finding.from_us > at_us or finding.name in taken_back:
+    for entry in found:
+        if entry.from_us > at_us or entry.name in taken_back:
             continue
-        if finding.says is None:
-            taken_back.add(finding.name)
+        if entry.says is None:
+            taken_back.add(entry.name)
             continue
-        day = msgspec.convert(
-            finding.says, ExchangeRate
-        ).day  # ISO: as text they are in their order
-        if finding.name not in newest or day > newest[finding.name][0]:
-            newest[finding.name] = day, finding
+        day = msgspec.convert(entry.says, ExchangeRate).day  # ISO: as text they are in their order
+        if entry.name not in newest or day > newest[entry.name][0]:
+            newest[entry.name] = day, entry
     return {code: entry for code, (_, entry) in sorted(newest.items())}
 
 

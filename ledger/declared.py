@@ -186,7 +186,7 @@ def _default(
         line = BudgetLine(
             default_id, spec.scope, spec.period, spec.timezone, spec.hard, spec.limit_pusd
         )
-        own = {wanted_value for wanted_value in wanted if default_of(wanted_value) == default_id}
+        own = {budget_id for budget_id in wanted if default_of(budget_id) == default_id}
         moved = any(
             row.timezone != spec.timezone
             for name, row in stored.items()

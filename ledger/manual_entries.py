@@ -80,11 +80,11 @@ def upcoming_entries(found: Sequence[ManualEntry], at_us: int) -> list[ManualEnt
     """Those that begin later and that no later entry makes void, the first to begin first."""
     waiting: dict[tuple[str, int], ManualEntry] = {}
     taken_back: set[str] = set()
-    for finding in found:
-        if finding.from_us > at_us and finding.name not in taken_back:
-            waiting.setdefault((finding.name, finding.from_us), finding)
-        if finding.says is None:
-            taken_back.add(finding.name)
+    for entry in found:
+        if entry.from_us > at_us and entry.name not in taken_back:
+            waiting.setdefault((entry.name, entry.from_us), entry)
+        if entry.says is None:
+            taken_back.add(entry.name)
     return sorted(waiting.values(), key=lambda entry: (entry.from_us, entry.number))
 
 

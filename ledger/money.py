@@ -2,7 +2,7 @@
 
 A price in micro-USD per million tokens is the same number as pico-USD per token, so a cost is
 `tokens x price` without rounding. Amounts leave this unit only to be shown to people.
-Conversions are exact or refused; the two places that round say so and round half-even.
+Conversions are exact or refused. Functions that round say so: half-even, or up for bounds.
 """
 
 from collections.abc import Sequence
@@ -90,6 +90,13 @@ def divide_half_even(numerator: int, denominator: int) -> int:
     if twice > denominator or (twice == denominator and quotient % 2):
         return quotient + 1
     return quotient
+
+
+def ceil_div(numerator: int | Fraction, denominator: int | Fraction) -> int:
+    """`numerator / denominator` rounded up to an integer, exactly, as bounds need it."""
+    if denominator <= 0:
+        raise MoneyError("the denominator must be positive")
+    return -(-numerator // denominator)
 
 
 def split_largest_remainder(total: int, weights: Sequence[int]) -> list[int]:

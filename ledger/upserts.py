@@ -9,7 +9,7 @@ from ledger.orm.base import LedgerBase
 
 
 def insert_into(connection: Connection, table: type[LedgerBase]) -> Any:
-    """Return an INSERT of the connection's dialect, which has `on_conflict_...`.
+    """Return an INSERT of the connection's dialect, which knows ON CONFLICT.
 
     The other database's dialect stays unread: to import it takes a twentieth of a command's time.
     """

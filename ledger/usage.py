@@ -26,7 +26,9 @@ from ledger.usage_members import (
     BY_MODALITY,
     MEMBERS,
     OBJECTS,
+    SOUND_SECONDS,
     UsageCount,
+    is_counted,
     is_known,
     leaves,
     unread,
@@ -97,6 +99,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             audio_output=audio_output,
             searches=_searches(counts.get(UsageCount.SEARCHES, 0)),
             image_output=image_output,
+            audio_ms=_sound_ms(usage) or 0,
         )
     )
 
@@ -110,7 +113,7 @@ def has_unread(usage: Mapping[str, object]) -> bool:
         return bool(unread(usage))
     for outer, name in _unknown_places(shape):
         fields: Any = usage if outer is None else usage[outer]
-        if type(fields[name]) in (int, float) and fields[name]:
+        if is_counted(fields[name]):
             return True
     return False
 
@@ -275,9 +278,9 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
 
 
 def _sound_ms(usage: Mapping[str, object]) -> int | None:
-    for name in ("seconds", "prompt_audio_seconds"):
+    for name in SOUND_SECONDS:
         value = usage.get(name)
-        if value is None:
+        if value is None or value == {}:  # as Mistral writes none
             continue
         if type(value) not in (int, float):
             raise UsageError(f"`{name}` is {value!r}: not a number")

@@ -5,6 +5,7 @@ there gives a count, except where several must agree (`AGREED`). What no path na
 `unread` tells it: a count that nobody knows may be one that somebody bills.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
@@ -98,6 +99,16 @@ MEMBERS: dict[str, UsageCount] = {
     "cacheReadInputTokenCount": UsageCount.CACHED,
     "cacheWriteInputTokens": UsageCount.WRITTEN,
     "cacheWriteInputTokenCount": UsageCount.WRITTEN,
+    # What Bedrock tells of a call, llama.cpp of its times, Ollama of its work.
+    "inputTokenCount": UsageCount.PROMPT,
+    "outputTokenCount": UsageCount.COMPLETION,
+    "prompt_n": UsageCount.PROMPT,
+    "cache_n": UsageCount.PROMPT_BESIDE,
+    "predicted_n": UsageCount.COMPLETION,
+    "draft_n": UsageCount.INCLUDED,
+    "draft_n_accepted": UsageCount.INCLUDED,
+    "prompt_eval_count": UsageCount.PROMPT,
+    "eval_count": UsageCount.COMPLETION,
     # Cohere bills what it says that it bills; the rest is its own template.
     "billed_units.input_tokens": UsageCount.PROMPT,
     "billed_units.output_tokens": UsageCount.COMPLETION,
@@ -117,10 +128,23 @@ BY_MODALITY: dict[tuple[str, str], UsageCount] = {
     ("candidatesTokensDetails", "IMAGE"): UsageCount.IMAGE_OUT,
 }
 OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
-# Times, money and rates, which providers tell beside counts.
-_NO_COUNTS = ("time", "_s", "_ms", "_us", "seconds", "latency", "cost", "_usd", "_ticks",
-              "per_second", "_rate")  # fmt: skip
+# Seconds of sound, which `ledger.usage` reads apart: they are no whole number.
+SOUND_SECONDS = ("seconds", "prompt_audio_seconds")
+# Times, money and rates, which providers tell beside counts: the last word of a name says so.
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_NO_COUNTS = frozenset((
+    "cost", "costs", "discount", "duration", "latency", "ms", "ns", "price", "rate", "ticks",
+    "time", "us", "usd",
+))  # fmt: skip
+_SECONDS = frozenset(("s", "sec", "second", "seconds"))
+_TIMES = frozenset((
+    "decode", "duration", "elapsed", "generation", "inference", "latency", "per", "prefill",
+    "processing", "queue", "time", "total", "ttft", "wait",
+))  # fmt: skip
+_COUNTED = frozenset(("count", "images", "pages", "requests", "tokens", "units"))
+_COSTS = frozenset(("cost", "costs", "cost_details"))
 _DEEPEST = 6
+_DIGITS = 18  # of a count
 
 
 def leaves(
@@ -147,15 +171,28 @@ def _within(here: str, value: object, depth: int) -> Iterator[tuple[str, object]
 def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
     """Paths of numbers above zero that are neither read nor known to be part of another count."""
     found = {
-        path: None
-        for path, value in leaves(usage)
-        if type(value) in (int, float) and value and not is_known(path)
+        path: None for path, value in leaves(usage) if is_counted(value) and not is_known(path)
     }
     return tuple(found)
 
 
+def is_counted(value: object) -> bool:
+    """Whether a member's value is a number above zero, also one that is written as a text."""
+    if type(value) is str:
+        return len(value) <= _DIGITS and value.isascii() and value.isdigit() and int(value) > 0
+    return type(value) in (int, float) and bool(value)
+
+
 def is_known(path: str) -> bool:
     """Whether the member is read, part of another, or by its name a time, money or a rate."""
-    if path in MEMBERS:
+    if path in MEMBERS or path in SOUND_SECONDS:
         return True
-    return any(part.endswith(_NO_COUNTS) or part.startswith("cost") for part in path.split("."))
+    outer, _, leaf = path.replace("[]", "").rpartition(".")
+    words = [word.lower() for word in _WORD.findall(leaf)]
+    if not words or words[-1] == "id":
+        return bool(words)
+    if words[-1] in _SECONDS:
+        return not _TIMES.isdisjoint(words)
+    if words[0] == "time" or ("per" in words and not _SECONDS.isdisjoint(words)):
+        return words[-1] not in _COUNTED
+    return words[-1] in _NO_COUNTS or (outer in _COSTS and words[-1] not in _COUNTED)

@@ -160,7 +160,7 @@ def _findings(findings: Sequence[Finding]) -> None:
 def _bills(view: DashboardView) -> None:
     known = reads.bills(view)
     survey = reads.spending(view)
-    senders = {cell.target.partition("/")[0] for cell in survey.cells if cell.backend == "api"}
+    senders = {cell.provider for cell in survey.cells if cell.provider is not None}
     billing.show_import_form(
         view, sorted(senders), [contract.pool for contract in survey.contracts]
     )

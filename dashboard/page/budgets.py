@@ -55,12 +55,12 @@ def show_glance(view: DashboardView) -> None:
     tone = "be-loss" if over or ahead else ""
     rows = [
         (
-            f"{amount.scope}, this {amount.line.period}",
-            f"{formatting.percent(_share(amount.used_pusd, amount))} of "
-            + formatting.money(amount.line.limit_pusd),
-            theme.LOSS if amount in over else theme.API if amount in ahead else theme.OWN,
+            f"{state.scope}, this {state.line.period}",
+            f"{formatting.percent(_share(state.used_pusd, state))} of "
+            + formatting.money(state.line.limit_pusd),
+            theme.LOSS if state in over else theme.API if state in ahead else theme.OWN,
         )
-        for amount in spent[:GLANCED]
+        for state in spent[:GLANCED]
     ]
     told = [f"**{formatting.plural(len(over), 'budget')}** with nothing left."] if over else []
     if ahead:
@@ -126,7 +126,7 @@ def _summary(spent: Sequence[BudgetState], at_us: int) -> None:
                 theme.small(*(names or ["none"])), about="budget",
             )  # fmt: skip
     with columns[2]:
-        told = sum(len(amount.alerts) for amount in spent)
+        told = sum(len(state.alerts) for state in spent)
         theme.card(
             "Within their limits",
             theme.big(formatting.plural(len(calm), "budget"), size="mid"),
@@ -140,15 +140,15 @@ def _group_budgets(
 ) -> tuple[list[BudgetState], list[BudgetState], list[BudgetState]]:
     """With nothing left, forecast over their limits, and the others."""
     groups: tuple[list[BudgetState], ...] = ([], [], [])
-    for amount in spent:
-        ahead = (amount.forecast_pusd(at_us) or 0) > amount.line.limit_pusd
-        groups[0 if amount.remaining_pusd <= 0 else 1 if ahead else 2].append(amount)
+    for state in spent:
+        ahead = (state.forecast_pusd(at_us) or 0) > state.line.limit_pusd
+        groups[0 if state.remaining_pusd <= 0 else 1 if ahead else 2].append(state)
     over, coming, calm = groups
     return over, coming, calm
 
 
 def _table(spent: Sequence[BudgetState], at_us: int) -> None:
-    rows = [row(amount, at_us) for amount in spent]
+    rows = [row(state, at_us) for state in spent]
     columns = {formatting.zoned("window ends"): time_column()}
     amounts = ("limit", "spent", "held", "claimed", "left", "forecast")
     for name in amounts:  # a limit has no need of pico

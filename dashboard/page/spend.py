@@ -66,7 +66,7 @@ def show(view: DashboardView) -> None:
     )
     _over_time(view, survey, by)
     st.subheader("By team, key, model and backend", anchor=False)
-    for tab, name in zip(st.tabs([f"By {each_name}" for each_name in BY]), BY, strict=True):
+    for tab, name in zip(st.tabs([f"By {column}" for column in BY]), BY, strict=True):
         with tab:
             _table(survey, name, _by_key(view) if name == "key" else _by(survey, name))
     st.subheader("What a token cost", anchor=False)
@@ -95,16 +95,16 @@ def _totals(survey: Survey) -> None:
     bills = survey.standing.bills
     used = sum(bill.used_pusd for bill in bills)
     idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
-    own, each_name = own_hardware(survey), survey.scope.team
-    if each_name is not None:  # idle time is nobody's
+    own, team_name = own_hardware(survey), survey.scope.team
+    if team_name is not None:  # idle time is nobody's
         used, idle = team.own_pusd(survey), 0
     figures = [
         ("Total", formatting.money(used + idle + survey.api_pusd)),
         ("APIs", formatting.money(survey.api_pusd)),
-        (f"Own {own}, used by {each_name or 'teams'}", formatting.money(used)),
+        (f"Own {own}, used by {team_name or 'teams'}", formatting.money(used)),
         ("Answers without a price", formatting.count(survey.unpriced)),
     ]
-    if each_name is None:
+    if team_name is None:
         figures.insert(3, (f"Own {own}, idle or unavailable", formatting.money(idle)))
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
@@ -194,8 +194,7 @@ def _table(survey: Survey, name: str, sums: Sums) -> None:
     _drawn(sums, own)
     money = money_columns(table, ("spend", "APIs", own))
     counts = {
-        each_name: NUMBER(format="localized")
-        for each_name in (counted, "input tokens", "output tokens")
+        column: NUMBER(format="localized") for column in (counted, "input tokens", "output tokens")
     }
     theme.table(table, about="spend", column_config={**money, **counts})
     st.caption(f"O{own[1:]}: {_charge_basis(survey, name)}. Input tokens include cached ones.")

@@ -83,8 +83,8 @@ def _earlier(view: DashboardView) -> DashboardView:
 
 def _sums(view: DashboardView, by: str) -> dict[str, int]:
     sums = Counter[str]()
-    for amount in spent(view, by, DAY_US):
-        sums[amount.name] += amount.cost_pusd
+    for point in spent(view, by, DAY_US):
+        sums[point.name] += point.cost_pusd
     return sums
 
 
@@ -95,7 +95,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
     if scope.end_us - scope.start_us < LEAST_BUCKETS * width:
         st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
         return
-    rows = [(amount.start_us, amount.name, amount.cost_pusd) for amount in spent(view, by, width)]
+    rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
     found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")

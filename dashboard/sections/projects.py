@@ -17,19 +17,23 @@ def show(view: DashboardView) -> None:
     confirmation.show_outcome(PROJECTS)
     entered = entries.projects(view)
     found = entries_in_force(entered, latest_us(entered, view.now_us))
-    standing = [entry for _, entry in sorted(found.items()) if entry.says is not None]
+    standing = [
+        (entry.name.partition("/"), entry)
+        for _, entry in sorted(found.items())
+        if entry.says is not None
+    ]
     if standing:
         theme.table(
             [
                 {
-                    "provider": entry.name.partition("/")[0],
-                    "project": entry.name.partition("/")[2],
+                    "provider": provider,
+                    "project": project,
                     "team": (entry.says or {})["team"],
                     "entered by": entry.actor,
                     formatting.zoned("on"): formatting.instant(entry.recorded_us),
                     "why": entry.note or "",
                 }
-                for entry in standing
+                for (provider, _, project), entry in standing
             ],
             about="project",
             column_config={formatting.zoned("on"): time_column("D MMM YYYY HH:mm")},

@@ -49,7 +49,7 @@ def show_scenario(view: DashboardView, survey: Survey, pool: str, steps: VolumeS
     price = next((find for it in verdict.comparators if (find := book.find(it, view.now_us))), None)
     base = base_case(survey, pool, steps, verdict, price)
     case = _edited_case(base.case)
-    scenarios(view, "breakeven", lambda each_name: each_name.startswith("x-") or each_name in WHOSE)
+    scenarios(view, "breakeven", lambda name: name.startswith("x-") or name in WHOSE)
     _answers(base, case, name)
     records, marks, capacity = lines(case)
     colours = {"own GPUs, overflow bought": theme.OWN, "API": theme.API}

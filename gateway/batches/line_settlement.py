@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from backends.answer_media import has_pictures
 from backends.chunks import parse_answer
 from backends.errors import BackendError, RequestDeclined, UpstreamRejected
 from backends.refusal import openai_refusal
 from backends.secret import Secret
-from backends.text_length import answer_content_bytes, has_pictures
+from backends.text_length import answer_content_bytes
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line

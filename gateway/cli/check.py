@@ -62,6 +62,6 @@ def _summary(name: str, settings: Settings) -> str:
         (len(settings.policies), "policy", "policies"),
     )
     parts = ", ".join(
-        f"{number} {each_name if number == 1 else many}" for number, each_name, many in counts
+        f"{number} {single if number == 1 else many}" for number, single, many in counts
     )
     return f"{name} is valid (version {version(settings)}): {parts}."

@@ -21,18 +21,18 @@ def claims_(
     found = [claim for claim in claims() if not (wrong and claim.is_confirmed)]
     told: list[dict[str, Any]] = [
         {
-            "id": finding.id,
-            "claim": finding.claim,
-            "formula": finding.formula,
-            "inputs": finding.inputs,
-            "basis": finding.basis,
-            "claimed": finding.claimed,
-            "unit": finding.unit,
-            "verdict": finding.verdict,
-            "recomputed": [f"{float(value):.10g}" for value in compute(finding)],
-            "agrees": is_recomputed_equal(finding),
+            "id": entry.id,
+            "claim": entry.claim,
+            "formula": entry.formula,
+            "inputs": entry.inputs,
+            "basis": entry.basis,
+            "claimed": entry.claimed,
+            "unit": entry.unit,
+            "verdict": entry.verdict,
+            "recomputed": [f"{float(value):.10g}" for value in compute(entry)],
+            "agrees": is_recomputed_equal(entry),
         }
-        for finding in found
+        for entry in found
     ]
     cells = [
         [

@@ -46,9 +46,9 @@ def found_elsewhere(path: Path) -> list[str]:
         path.stat()
     except FileNotFoundError:
         return [
-            f"there is one of an earlier start: --config {made_value}"
-            for made_value in made
-            if made_value.exists()
+            f"there is one of an earlier start: --config {earlier}"
+            for earlier in made
+            if earlier.exists()
         ]
     except OSError:  # in a folder that may not be read
         return []

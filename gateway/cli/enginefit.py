@@ -111,7 +111,7 @@ def _show(
     out: Console, document: dict[str, Any], found: list[ValidationFigure], shape: EngineShape
 ) -> None:
     columns = (">run", "figure", ">observed", ">simulated", ">error", ">bar", "")
-    out.print(table("Runs by offered requests/s", columns, [_row(finding) for finding in found]))
+    out.print(table("Runs by offered requests/s", columns, [_row(figure) for figure in found]))
     out.print()
     out.print(table("Worst of what is judged", columns, [_row(figure) for figure in worst(found)]))
     pace = shape.step_timing

@@ -120,7 +120,7 @@ def drain(
     with open_writing_backend(config, by) as desk:
         limit_s = span_us(timeout) / 1e6
         found = desk.do(verbs.engines_drain, verbs.EngineNameInput(name, note))["data"]
-        _empty(desk, [finding["engine"] for finding in found], limit_s)
+        _empty(desk, [engine["engine"] for engine in found], limit_s)
     words = f"{name} is drained and stays so until `breakeven engine resume {name}`."
     print_result({"engine": name, "drained": True}, words, as_json=as_json)
 
@@ -158,19 +158,19 @@ def restart(
         if not found:
             known = ", ".join(item["engine"] for item in every)
             raise OperationRefused(f"there is no engine {name}; there are {known}")
-        for finding in found:
-            if not finding["managed"]:
+        for engine in found:
+            if not engine["managed"]:
                 words = (
-                    f"{finding['engine']} was not started by this gateway: restart it where it runs"
+                    f"{engine['engine']} was not started by this gateway: restart it where it runs"
                 )
                 raise OperationRefused(words)
-        for finding in found:
-            with _drain_engine(desk, finding["engine"], note or "restart", timeout):
-                _next_life(desk, finding["engine"], time.monotonic() + limit_s)
+        for engine in found:
+            with _drain_engine(desk, engine["engine"], note or "restart", timeout):
+                _next_life(desk, engine["engine"], time.monotonic() + limit_s)
             if not as_json:
-                typer.echo(f"{finding['engine']} serves again.")
+                typer.echo(f"{engine['engine']} serves again.")
     emit(
-        {"restarted": [finding["engine"] for finding in found]},
+        {"restarted": [engine["engine"] for engine in found]},
         as_json=as_json,
         show=lambda _: None,
     )
@@ -263,7 +263,7 @@ def _next_life(desk: AdminBackend, engine: str, deadline_s: float) -> None:
 
 def _engine_entries(desk: AdminBackend, names: Sequence[str]) -> list[dict[str, Any]]:
     found = desk.do(verbs.engines_status, NoInput())["data"]
-    return [finding for finding in found if finding["engine"] in names]
+    return [entry for entry in found if entry["engine"] in names]
 
 
 def _wait_until_done(missing: Callable[[], str], limit_s: float) -> None:
@@ -280,17 +280,17 @@ def _wait_until_done(missing: Callable[[], str], limit_s: float) -> None:
 def _table(found: Sequence[dict[str, Any]]) -> Any:
     rows = [
         [
-            finding["engine"],
-            finding["state"],
-            str(finding["in_flight"]),
-            str(finding["running"]),
-            "-" if finding["kv_usage"] is None else f"{finding['kv_usage']:.0%}",
-            _way(finding),
-            str(finding["life"] or "-"),
-            finding["override"] or "",
-            _upkeep(finding["upkeep"]),
+            entry["engine"],
+            entry["state"],
+            str(entry["in_flight"]),
+            str(entry["running"]),
+            "-" if entry["kv_usage"] is None else f"{entry['kv_usage']:.0%}",
+            _way(entry),
+            str(entry["life"] or "-"),
+            entry["override"] or "",
+            _upkeep(entry["upkeep"]),
         ]
-        for finding in found
+        for entry in found
     ]
     columns = (
         "=engine",

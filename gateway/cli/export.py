@@ -4,9 +4,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, BinaryIO, NoReturn
 
@@ -16,18 +15,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from sqlalchemy import Connection
 
 from gateway.cli.config import Config, ledger_reader, load_or_fail
+from gateway.cli.export_formats import (
+    EXPORT_FORMATS,
+    ExportFormat,
+    FormatTraits,
+    describe_formats,
+)
 from gateway.cli.output import AsJson, emit, fail
 from gateway.clock import Clock
 from gateway.newfile import new_file
 from ledger.database import snapshot
-from ledger.exports import attempts as exports_attempts
-from ledger.exports import focus_columns as exports_focus_columns
-from ledger.exports.attempts import attempt_rows
-from ledger.exports.delimited import csv_lines
-from ledger.exports.focus import focus_rows
-from ledger.exports.parquet import write_parquet
-from ledger.exports.table import ExportColumn, ExportError, Reached, Row, moment
-from ledger.fleet.hourshares import closed_until_us
+from ledger.exports.table import ExportError, Reached, Row, moment
 from ledger.instants import InstantError, instant_us
 from ledger.money import format_usd, usd_exact
 from ledger.reports.charges import unpriced
@@ -35,12 +33,6 @@ from ledger.seals.retirements import retired_until_us
 from ledger.spans import DAY_US, HOUR_US, Scope, held_scope
 
 STDOUT = Path("-")
-
-
-class ExportFormat(StrEnum):
-    CSV = "csv"
-    PARQUET = "parquet"
-    FOCUS = "focus"
 
 
 class ExportPeriod(StrEnum):
@@ -64,34 +56,13 @@ class ExportCounts:
             yield row
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    format: ExportFormat
-    period_us: int
-    scope: Scope
-
-    @property
-    def columns(self) -> tuple[ExportColumn, ...]:
-        focus = self.format is ExportFormat.FOCUS
-        return exports_focus_columns.COLUMNS if focus else exports_attempts.COLUMNS
-
-    @property
-    def money(self) -> str:
-        return "BilledCost" if self.format is ExportFormat.FOCUS else "cost_usd"
-
-    def rows(self, connection: Connection, reached: Reached) -> Iterator[Row]:
-        if self.format is ExportFormat.FOCUS:
-            return focus_rows(connection, self.scope, reached, period_us=self.period_us)
-        return attempt_rows(connection, self.scope, reached)
-
-
 def export(
     since: Annotated[
         str, typer.Option("--from", help="First moment, in UTC: 2026-11-01 or 2026-11-01T06:00.")
     ],
     format_: Annotated[
         ExportFormat,
-        typer.Option("--format", help="csv, parquet: every attempt; focus: FOCUS 1.2."),
+        typer.Option("--format", help=describe_formats()),
     ] = ExportFormat.CSV,
     until: Annotated[
         str | None, typer.Option("--to", help="End, not included; default: the last full hour.")
@@ -109,35 +80,39 @@ def export(
 
     Money is decimal text in USD, exact; texts that a spreadsheet would run are defused.
     """
-    scope = _scope(since, until, team, full_hours=format_ is ExportFormat.FOCUS)
-    wanted = ExportOptions(format_, HOUR_US if per is ExportPeriod.HOUR else DAY_US, scope)
-    if out == STDOUT and format_ is ExportFormat.PARQUET and sys.stdout.isatty():
-        fail("--out: Parquet is no text; name a file")
+    traits = EXPORT_FORMATS[format_]
+    scope = _scope(since, until, team)
+    if traits.needs_full_hours:
+        _check_full_hours(scope, format_)
+    period_us = HOUR_US if per is ExportPeriod.HOUR else DAY_US
+    if out == STDOUT and not traits.is_text and sys.stdout.isatty():
+        fail(f"--out: {format_.value.capitalize()} is no text; name a file")
     if out == STDOUT and as_json:
         fail("--json: needs --out FILE, because the rows go to the standard output")
-    tally = ExportCounts([column.name for column in wanted.columns].index(wanted.money))
+    tally = ExportCounts(traits.money_place)
     settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, snapshot(ledger) as connection:
-        wanted = replace(wanted, scope=held_scope(connection, scope))
-        if wanted.scope.start_us < (gone_us := retired_until_us(connection)):
+        scope = held_scope(connection, scope)
+        if scope.start_us < (gone_us := retired_until_us(connection)):
             fail(f"--from: attempts before {moment(gone_us)} were retired; begin there")
         try:
-            with _target(out, replace=force) as file, _progress(wanted.scope, tally) as reached:
-                _write(file, wanted, tally.count(wanted.rows(connection, reached)))
+            with _target(out, replace=force) as file, _progress(scope, tally) as reached:
+                rows = traits.rows(connection, scope, period_us, reached)
+                traits.write(file, traits.columns, tally.count(rows))
         except FileExistsError:
             fail(f"--out: {out} exists; --force replaces it")
         except BrokenPipeError:
             _hang_up()
         except (ExportError, OSError) as error:
             fail(f"--out: {error}")
-        notes = list(_notes(connection, wanted))
+        notes = list(_notes(connection, scope, traits))
     said = Console(stderr=True, highlight=False, soft_wrap=True)
     for note in notes:
         said.print(f"breakeven: {note}", markup=False)
     if out == STDOUT:
         return
     result = {"file": str(out), "rows": tally.rows, "usd": usd_exact(tally.pusd), "notes": notes}
-    line = f"{out}: {tally.rows:,} rows, {format_usd(tally.pusd)} in {wanted.money}"
+    line = f"{out}: {tally.rows:,} rows, {format_usd(tally.pusd)} in {traits.money}"
     emit(result, as_json=as_json, show=lambda told: told.print(line, markup=False))
 
 
@@ -145,15 +120,6 @@ def _hang_up() -> NoReturn:
     """Who read the standard output has gone, as `head` does: nothing to say, and nobody to hear."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered goes nowhere
     raise typer.Exit(1)
-
-
-def _write(file: BinaryIO, wanted: ExportOptions, rows: Iterator[Row]) -> None:
-    if wanted.format is ExportFormat.PARQUET:
-        write_parquet(file, wanted.columns, rows)
-        return
-    text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
-    text.writelines(csv_lines(wanted.columns, rows))
-    text.detach()  # flushes, and leaves the file to its owner
 
 
 @contextmanager
@@ -189,16 +155,20 @@ def _progress(scope: Scope, tally: ExportCounts) -> Iterator[Reached]:
         yield reached
 
 
-def _scope(since: str, until: str | None, team: str | None, *, full_hours: bool) -> Scope:
+def _scope(since: str, until: str | None, team: str | None) -> Scope:
     now_us = Clock().wall_us()
     start_us = _moment("--from", since)
     end_us = now_us - now_us % HOUR_US if until is None else _moment("--to", until)
     if end_us <= start_us:
         fail(f"--to: {moment(end_us, digits=False)} is not after --from")
-    for name, at_us in (("--from", start_us), ("--to", end_us)):
-        if full_hours and at_us % HOUR_US:
-            fail(f"{name}: GPUs are billed by the hour, so a FOCUS file needs a full one")
     return Scope(start_us, end_us, team)
+
+
+def _check_full_hours(scope: Scope, format_: ExportFormat) -> None:
+    for name, at_us in (("--from", scope.start_us), ("--to", scope.end_us)):
+        if at_us % HOUR_US:
+            file = f"{format_.value.upper()} file"
+            fail(f"{name}: GPUs are billed by the hour, so a {file} needs a full one")
 
 
 def _moment(option: str, text: str) -> int:
@@ -208,16 +178,8 @@ def _moment(option: str, text: str) -> int:
         fail(f"{option}: {error}")
 
 
-def _notes(connection: Connection, wanted: ExportOptions) -> Iterator[str]:
+def _notes(connection: Connection, scope: Scope, traits: FormatTraits) -> Iterator[str]:
     """What a reader of the file must know and cannot see in it."""
-    scope, focus = wanted.scope, wanted.format is ExportFormat.FOCUS
     if count := unpriced(connection, scope):
-        where = "are not in this file" if focus else "have an empty cost"
-        yield f"{count:,} attempts have no price and {where}"
-    if not focus:
-        return
-    for pool, until_us in closed_until_us(connection).items():
-        if until_us is None:
-            yield f"pool {pool}: no hour is closed, so none is in this file"
-        elif until_us < scope.end_us:
-            yield f"pool {pool}: hours from {moment(until_us, digits=False)} on are not closed"
+        yield f"{count:,} attempts have no price and {traits.unpriced}"
+    yield from traits.notes(connection, scope)

@@ -155,11 +155,11 @@ def changes_(
     found = run_query(config, books.changes_list, books.LedgerChangesInput(limit))["data"]
     rows = [
         [
-            str(finding["number"]), moment(finding["at_us"]), finding["actor"] or "-",
-            f"{finding['register']} {finding['row']}", finding["event"],
-            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in finding["fields"]),
+            str(change["number"]), moment(change["at_us"]), change["actor"] or "-",
+            f"{change['register']} {change['row']}", change["event"],
+            "; ".join(f"{n}: {_short(old)} -> {_short(new)}" for n, old, new in change["fields"]),
         ]
-        for finding in found
+        for change in found
     ]  # fmt: skip
     columns = (">entry", "=entered", "by", "=what", "event", "from -> to")
     emit(found, as_json=as_json, show=lambda out: out.print(table("Changes", columns, rows)))

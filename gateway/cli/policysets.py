@@ -104,8 +104,8 @@ def history(
     found = run_query(config, verbs.policies_history, verbs.PolicyHistoryInput(most))["data"]
     columns = (">set", "=since", "version", "by", "note")
     rows = [
-        [str(finding[key] or "") for key in ("set", "since", "version", "by", "note")]
-        for finding in found
+        [str(entry[key] or "") for key in ("set", "since", "version", "by", "note")]
+        for entry in found
     ]
     emit(
         found,

@@ -26,7 +26,7 @@ def with_adapters(document: Any) -> Any:
         if name in made:
             made[name]["targets"].append(target)
             continue
-        base = next((each_name for each_name in known.values() if _serves(each_name, target)), None)
+        base = next((model for model in known.values() if _serves(model, target)), None)
         inherited = {key: _member(base, key) for key in INHERITED}
         made[name] = {"targets": [target], "adapter": name} | {
             key: value for key, value in inherited.items() if value is not None

@@ -21,11 +21,16 @@ def choice_schema(words: Iterable[str]) -> GetPydanticSchema:
     return GetPydanticSchema(lambda _type, _handler: schema)
 
 
-EngineKindName = Annotated[str, choice_schema(STARTED), Field(description="what serves the model")]
+EngineKindName = Annotated[
+    str, choice_schema(STARTED), Field(description="program that serves the model")
+]
 MetricsPageName = Annotated[
     str,
     choice_schema(("auto", *METERED)),
-    Field(description="whose metrics page `endpoints` have; `auto`: found by its names"),
+    Field(
+        description="kind of engine whose metrics page `endpoints` have; `auto` finds it by its "
+        "names"
+    ),
 ]
 ProviderKindName = Annotated[
     str,

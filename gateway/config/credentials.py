@@ -164,7 +164,7 @@ def known_secrets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Se
         if section.sampling is not None
     ]
     found = (environ.get(name or "", "") for name in named)
-    yield from (Secret(form) for finding in found for form in {finding, finding.strip()} if form)
+    yield from (Secret(form) for secret in found for form in {secret, secret.strip()} if form)
     variables = (settings.ledger.url_env, settings.dashboard.reader_url_env, URL_VARIABLE)
     for url in (settings.ledger.url, *(environ.get(name or "") for name in variables)):
         yield from _passwords(url)

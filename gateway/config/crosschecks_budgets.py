@@ -27,7 +27,7 @@ def check_scopes(settings: Settings) -> Iterator[ConfigFault]:
         place, (kind, _, name) = ("budgets", index, "scope"), budget.scope.partition(":")
         named = kind in BY_PREFIX and kind not in NAMELESS
         if name == EACH and named and kind not in EACH_KINDS:
-            kinds = ", ".join(f"`{each_name}:{EACH}`" for each_name in EACH_KINDS)
+            kinds = ", ".join(f"`{prefix}:{EACH}`" for prefix in EACH_KINDS)
             words = f"`{budget.scope}` would limit nobody: there is a budget for each on {kinds}"
             yield ConfigFault(place, words)
         elif name != EACH or kind not in EACH_KINDS:

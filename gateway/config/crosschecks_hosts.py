@@ -121,7 +121,7 @@ def check_providers(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(
                 (*here, "base_url"), "`start` chooses the address: leave out one of them"
             )
-        named = [each_name for each_name in _KEYS if getattr(provider, each_name)]
+        named = [key for key in _KEYS if getattr(provider, key)]
         for other in named[1:]:
             yield ConfigFault((*here, other), f"set either `{named[0]}` or `{other}`")
         if provider.batch and not PROVIDER_KINDS[provider.kind].takes_batches:

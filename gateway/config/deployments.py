@@ -69,8 +69,8 @@ def credentials_of(given: object) -> dict[str, Mapping[str, Any]]:
         [value for value in given if isinstance(value, Mapping)] if isinstance(given, list) else []
     )
     return {
-        str(finding.get("credential_name")): section_of(finding.get("credential_values"))
-        for finding in found
+        str(credential.get("credential_name")): section_of(credential.get("credential_values"))
+        for credential in found
     }
 
 

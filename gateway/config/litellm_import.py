@@ -317,7 +317,7 @@ def _model_name_of(value: object) -> str:
 
 def _entries(value: object) -> list[Mapping[str, Any]]:
     found = value if isinstance(value, list) else []
-    return [finding for finding in found if isinstance(finding, Mapping)]
+    return [entry for entry in found if isinstance(entry, Mapping)]
 
 
 def _decimal(value: object) -> Decimal | None:

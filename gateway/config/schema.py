@@ -28,6 +28,7 @@ from gateway.config.schema_policies import (
     PolicySloSection,
 )
 from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_server import ServerSection
 from gateway.config.schema_upkeep import SamplingSection, UpkeepSection
 from gateway.config.sections import (
     NAME,
@@ -36,7 +37,6 @@ from gateway.config.sections import (
     KvEvents,
     Lowered,
     Named,
-    Origin,
     Positive,
     Ratio,
     Usd,
@@ -64,95 +64,29 @@ def _section_tag(value: object) -> str:
     return "word" if isinstance(value, str) else "section"
 
 
-class TimeoutsSection(ConfigSection):
-    connect_s: Positive = Field(5.0, description="TCP and TLS to an upstream")
-    head_s: Positive = Field(
-        120.0, description="request sent to the answer's head, and to its first token"
-    )
-    whole_s: Positive = Field(
-        600.0, description="instead, of an answer in one piece: its head comes at its end"
-    )
-    idle_s: Positive = Field(60.0, description="silence between two chunks of an answer")
-    total_s: Positive = Field(900.0, description="one request, all attempts together")
-    client_stall_s: Positive = Field(60.0, description="a client that stops reading its answer")
-    receive_s: Positive = Field(
-        8.0, description="for a request's head, and for its body: each 16 KiB of it add a second"
-    )
-    keep_alive_s: Positive = Field(75.0, description="an idle client; balancers keep theirs for 60")
-    drain_s: Positive = Field(30.0, description="open streams may finish after SIGTERM")
-    unready_s: Annotated[float, Field(ge=0.0)] = Field(
-        0.0, description="after SIGTERM, unready and still serving: a balancer's time to notice"
-    )
-
-
-class ReplaySection(ConfigSection):
-    enabled: bool = Field(False, description="answers are kept, encrypted, and sent once more")
-    key_env: Variable | None = Field(
-        None, description="environment variable with the secret that encrypts them"
-    )
-    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
-        24.0, description="how long an answer is kept, at most as long as its key stands"
-    )
-    max_bytes: int = Field(
-        1024 * 1024, ge=1024, description="a longer answer is not kept: the same again gets 409"
-    )
-    total_bytes: int = Field(
-        1024**3, ge=1024, description="about what all kept answers may take in the database"
-    )
-
-
-class IdempotencySection(ConfigSection):
-    hours: Annotated[float, Field(gt=0.0, le=744.0)] = Field(
-        24.0, description="how long an `Idempotency-Key` stands for the request that brought it"
-    )
-    replay: ReplaySection = ReplaySection()
-
-
-class ServerSection(ConfigSection):
-    host: str = Field("127.0.0.1", description="address the gateway listens on")
-    port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
-    workers: int = Field(1, ge=1, le=64, description="gateway worker processes on this host")
-    body_limit_bytes: int = Field(
-        10 * 1024 * 1024, ge=1024, description="largest accepted request body"
-    )
-    max_in_flight: int = Field(
-        4096, ge=1, description="requests one worker works on at once; more get 503"
-    )
-    max_connections: int = Field(
-        16_384, ge=1, description="clients of one worker, at most half of its open files; then 503"
-    )
-    max_n: int = Field(8, ge=1, le=128, description="most answers of one request: `n` x prompts")
-    picture_tokens: int = Field(
-        5_000, ge=0, description="tokens that budgets hold for each picture or sound, beside bytes"
-    )
-    cors_origins: tuple[Origin, ...] = Field(
-        (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
-    )
-    idempotency: IdempotencySection = IdempotencySection()
-    timeouts: TimeoutsSection = TimeoutsSection()
-
-
 class LedgerSection(ConfigSection):
     url: str | None = Field(
         None, description="SQLAlchemy URL; default: SQLite `ledger.db` in the state directory"
     )
     url_env: Variable | None = Field(None, description="environment variable that holds the URL")
     journal_segment_bytes: int = Field(
-        64 * 1024 * 1024, ge=65536, description="a journal file is rotated at this size"
+        64 * 1024 * 1024, ge=65536, description="size at which a journal file is rotated"
     )
     journal_limit_bytes: int = Field(
-        4 * 1024**3, ge=1024 * 1024, description="unapplied journal at which requests get 503"
+        4 * 1024**3,
+        ge=1024 * 1024,
+        description="size of the unapplied journal at which requests get 503",
     )
     retain_days: int | None = Field(
         None,
         ge=35,
-        description="single attempts older than this are deleted; their sums and proof stay",
+        description="days after which single attempts are deleted; their sums and proof stay",
     )
     retain_entries_days: int | None = Field(
         None,
         ge=35,
-        description="once their attempts are deleted, postings and refusals older than this "
-        "become balances by account and day, and counts by hour",
+        description="days after which postings and refusals become balances by account and day, "
+        "and counts by hour, once their attempts are deleted",
     )
 
 
@@ -162,31 +96,34 @@ class QueueSection(ConfigSection):
     )
     weights: dict[str, Annotated[float, Field(gt=0.0, le=1_000_000.0)]] = Field(
         default_factory=dict,
-        description="team to weight: shares of engine tokens while several wait; 1 for others",
+        description="weight of each team's share of engine tokens while several wait; others "
+        "have 1",
     )
 
 
 class BatchesSection(ConfigSection):
-    enabled: bool = Field(True, description="files and batches are served")
+    enabled: bool = Field(True, description="whether files and batches are served")
     file_limit_bytes: int = Field(
-        200 * 1024 * 1024, ge=1024, description="largest file; it lies in the ledger's database"
+        200 * 1024 * 1024, ge=1024, description="largest file; the ledger's database holds it"
     )
     team_limit_bytes: int = Field(
-        10 * 1024**3, ge=1024, description="what one team may keep in files before it deletes some"
+        10 * 1024**3, ge=1024, description="size of all files that one team may keep"
     )
-    team_batches: int = Field(50, ge=1, description="unfinished batches of one team, at most")
-    lines_limit: int = Field(50_000, ge=1, description="requests of one batch")
-    keep_days: int = Field(30, ge=1, le=3650, description="files are deleted after so many days")
+    team_batches: int = Field(50, ge=1, description="unfinished batches that one team may have")
+    lines_limit: int = Field(50_000, ge=1, description="requests that one batch may have")
+    keep_days: int = Field(30, ge=1, le=3650, description="days after which files are deleted")
     in_flight: int = Field(
         64, ge=1, le=4096, description="lines of batches that one host sends at once, at most"
     )
     spill_s: Positive = Field(
-        7200.0, description="before a batch's end: what no idle engine has run may go to APIs"
+        7200.0,
+        description="time before a batch's end from which lines that no idle engine ran may go "
+        "to APIs",
     )
     hand_on_s: Positive = Field(
         43_200.0,
-        description="before a batch's end: what own engines will not have run goes to a provider's "
-        "batch",
+        description="time before a batch's end from which lines that own engines will not have "
+        "run go to a provider's batch",
     )
 
 
@@ -196,16 +133,18 @@ class GpuSection(ConfigSection):
     type: str = Field(description="GPU name from `breakeven engine list`, or CPU")
     count: int = Field(1, ge=1, description="GPUs under one replica")
     billing: Literal["reserved", "on_demand", "owned"] = Field(
-        "reserved", description="which hours are billed"
+        "reserved", description="hours that are billed"
     )
     usd_per_hour: Usd | None = Field(
         None, description="rate of one GPU; without it the dashboard asks for it, never $0"
     )
-    source: str | None = Field(None, description="where the rate comes from")
+    source: str | None = Field(None, description="source of the rate")
     since: date | None = Field(None, description="first day of the contract")
     until: date | None = Field(None, description="last day of the contract")
     machine: str | None = Field(
-        None, min_length=1, description="pools that name the same one share its GPUs and its rate"
+        None,
+        min_length=1,
+        description="name of a machine; pools that name the same one share its GPUs and its rate",
     )
     share: Annotated[Decimal, Field(gt=0, le=1_000_000, decimal_places=6)] = Field(
         Decimal(1),
@@ -217,7 +156,7 @@ class OpsSection(ConfigSection):
     hours_per_week: Annotated[Decimal, Field(ge=0)] = Field(
         Decimal(0), description="people's time spent on this pool"
     )
-    usd_per_hour: Usd = Field(Decimal(0), description="what an hour of it costs")
+    usd_per_hour: Usd = Field(Decimal(0), description="cost of one hour of that time")
 
 
 class EngineSection(ConfigSection):
@@ -248,9 +187,10 @@ class EngineSection(ConfigSection):
     api_key_env: Variable | None = Field(None, description="environment variable with its key")
     metrics: MetricsPageName = "auto"
     measure: Literal["off", "idle", "always"] = Field(
-        "idle", description="requests of ours that time `endpoints`: few and only while nothing"
-        " runs there; `always`: more, at once; `off`: none, speed is assumed by the GPU's type",
-    )  # fmt: skip
+        "idle",
+        description="requests of the gateway that time `endpoints`: few and only while nothing "
+        "runs there; `always`: more, at once; `off`: none, speed is assumed by the GPU's type",
+    )
     context_tokens: int | None = Field(
         None, ge=1, description="context limit; default: what the engine reports"
     )
@@ -265,12 +205,15 @@ class EngineSection(ConfigSection):
         None, ge=1, description="tokens in one step, told to engines that `serve` starts; 2048"
     )
     features: tuple[Lowered, ...] = Field(
-        ("tools", "json_schema", "logprobs", "n"), description="what requests may use"
+        ("tools", "json_schema", "logprobs", "n"), description="features that requests may use"
     )
     kinds: tuple[ServedKind, ...] = Field(
-        ENGINE_DEFAULT, description=f"which endpoints: also {list_other_kinds(ENGINE_DEFAULT)}"
+        ENGINE_DEFAULT,
+        description=f"kinds of requests that are served: also {list_other_kinds(ENGINE_DEFAULT)}",
     )
-    accepts_salt: bool = Field(True, description="isolates prefix caches by `cache_salt`")
+    accepts_salt: bool = Field(
+        True, description="whether the engine isolates prefix caches by `cache_salt`"
+    )
 
 
 class PoolSection(ConfigSection):
@@ -286,13 +229,16 @@ class PoolSection(ConfigSection):
 
 class ProviderSection(ConfigSection):
     kind: ProviderKindName = DEFAULT_KIND
-    base_url: str | None = Field(None, description="default: the provider's public address")
+    base_url: str | None = Field(
+        None, description="address of the API; default: the provider's public address"
+    )
     api_key_env: Variable | None = Field(None, description="environment variable with the key")
     api_key_file: str | None = Field(None, description="file with the key")
     api_key_exec: KeyCommandSection | None = None
     networks: tuple[str, ...] = Field(
         (),
-        description="private networks that its name may lead to, as 10.0.0.0/8; others are refused",
+        description="private networks that the API's name may lead to, as 10.0.0.0/8; others are "
+        "refused",
     )
     prices_as: str | None = Field(
         None, description="price this provider's models as `provider/model` of the price book"
@@ -300,17 +246,22 @@ class ProviderSection(ConfigSection):
     litellm_prefix: str | None = Field(
         None, description="LiteLLM's name of the provider, when it differs from ours"
     )
-    simulated: bool = Field(False, description="a stand-in: labelled wherever it shows")
-    start: bool = Field(False, description="`serve` starts this simulated provider itself")
+    simulated: bool = Field(
+        False, description="whether the provider is a stand-in, which is labelled wherever it shows"
+    )
+    start: bool = Field(False, description="whether `serve` starts this simulated provider itself")
     batch: bool = Field(
-        False, description="it takes OpenAI's batches: what own engines will not have done in time"
+        False,
+        description="whether the provider takes OpenAI's batches: it gets what own engines will "
+        "not have done in time",
     )
     features: tuple[Lowered, ...] = Field(
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
-        description="what requests may use",
+        description="features that requests may use",
     )
     kinds: tuple[ServedKind, ...] = Field(
-        PROVIDER_DEFAULT, description=f"which endpoints: also {list_other_kinds(PROVIDER_DEFAULT)}"
+        PROVIDER_DEFAULT,
+        description=f"kinds of requests that are served: also {list_other_kinds(PROVIDER_DEFAULT)}",
     )
     on_disconnect: OnDisconnect | None = Field(
         None,
@@ -348,8 +299,8 @@ class ModelSection(ConfigSection):
     )
     quality_loss: dict[str, Ratio] = Field(
         default_factory=dict,
-        description="by target: the share of quality that it loses against the best, as "
-        "`breakeven engine eval` measures it; 0: none",
+        description="share of quality that each target loses against the best, as `breakeven "
+        "engine eval` measures it; 0: none",
     )
 
 
@@ -371,12 +322,14 @@ class Settings(ConfigSection):
     dashboard: DashboardSection = DashboardSection()
     oidc: OidcSection = OidcSection()
     peers: PeersSection = PeersSection()
-    models: dict[Named, ModelEntry] = Field(default_factory=dict, description="what apps ask for")
+    models: dict[Named, ModelEntry] = Field(
+        default_factory=dict, description="logical models, by the name that apps ask for"
+    )
     pools: dict[Named, PoolSection] = Field(default_factory=dict, description="own engines")
     providers: dict[Named, ProviderSection] = Field(
         default_factory=dict, description="external APIs"
     )
-    policies: Policies = Field((), description="first match wins")
+    policies: Policies = Field((), description="rules in order: the first one that matches acts")
     budgets: tuple[BudgetSection, ...] = Field((), description="limits on spend")
     limits: tuple[RateLimitSection, ...] = Field(
         (), description="limits on requests and tokens, a host"

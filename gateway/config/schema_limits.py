@@ -18,7 +18,11 @@ class BudgetSection(ConfigSection):
     )
     usd: TotalUsd = Field(description="limit of one period")
     period: Literal["day", "month"] = Field("month", description="calendar-aligned window")
-    hard: bool = Field(True, description="refuse before the limit; soft: alert only")
+    hard: bool = Field(
+        True,
+        description="whether requests are refused before the limit is passed; else alerts are "
+        "sent only",
+    )
     timezone: Zone = Field("UTC", description="IANA time zone of the window")
     alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
         (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
@@ -34,8 +38,8 @@ class RateLimitSection(ConfigSection):
         "`tag:app=web`, `org:acme`, `global`; a name goes before `*`",
     )
     requests_per_minute: Annotated[int, Field(gt=0, le=10**9)] | None = Field(
-        None, description="that are let in within any 60 s"
+        None, description="requests that are let in within any 60 s"
     )
     tokens_per_minute: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
-        None, description="of prompts and answers, counted ahead and corrected at the end"
+        None, description="tokens of prompts and answers, counted ahead and corrected at the end"
     )

@@ -18,14 +18,14 @@ class OidcSection(ConfigSection):
 
     issuer: Issuer | None = Field(
         None,
-        description="address of the identity provider, as its tokens name it (`iss`): people may"
-        " ask the admin API with a token of its, as keys do (deploy/DASHBOARD.md)",
+        description="address of the identity provider, as its tokens name it (`iss`); its tokens "
+        "open the admin API as keys do (deploy/DASHBOARD.md)",
     )
     audiences: tuple[Annotated[str, Field(min_length=1, max_length=300)], ...] = Field(
-        (), description="`aud` of the tokens that are meant for this gateway: one of these"
+        (), description="values of `aud` in tokens that are meant for this gateway"
     )
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = Field(
-        ("RS256", "PS256", "ES256"), description="signatures that count"
+        ("RS256", "PS256", "ES256"), description="algorithms of signatures that are accepted"
     )
     networks: tuple[str, ...] = Field(
         (), description="private networks that the issuer's name may lead to: 10.0.0.0/8"

@@ -17,17 +17,23 @@ class OpenTelemetrySection(ConfigSection):
         description="a collector's OTLP/HTTP address, to which `/v1/traces` and `/v1/metrics` are"
         " added: http://collector:4318; nothing is sent without it",
     )
-    traces: bool = Field(True, description="spans of requests, decisions, attempts and engines")
-    metrics: bool = Field(True, description="the GenAI conventions' histograms")
+    traces: bool = Field(
+        True, description="whether spans of requests, decisions, attempts and engines are sent"
+    )
+    metrics: bool = Field(True, description="whether the GenAI conventions' histograms are sent")
     sample: Ratio = Field(
-        1.0, description="of requests whose client decided nothing by a `traceparent` of its own"
+        1.0,
+        description="share of requests that is traced where the client decided nothing by a "
+        "`traceparent`",
     )
     headers_env: Variable | None = Field(
         None,
         description="environment variable with headers for the collector: `name=value,name=value`",
     )
     environment: str | None = Field(
-        None, max_length=100, description="`deployment.environment.name` of all that is sent"
+        None,
+        max_length=100,
+        description="value of `deployment.environment.name` in all that is sent",
     )
 
     @property

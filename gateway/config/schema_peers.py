@@ -18,12 +18,12 @@ class PeersSection(ConfigSection):
     """Hosts tell each other twenty times a second what they have in flight (deploy/SCALE.md)."""
 
     listen: Address | None = Field(
-        None, description="where other hosts reach this one: 0.0.0.0:9444, for them alone"
+        None, description="address where other hosts, and they alone, reach this one: 0.0.0.0:9444"
     )
     hosts: Annotated[tuple[Address, ...], Field(max_length=MOST_HOSTS)] = Field(
         (),
-        description="others that send requests to the same engines: gateway-1.gateway:9444; a name"
-        " of several addresses means all of them, and this host itself may be among them",
+        description="hosts that send requests to the same engines: gateway-1.gateway:9444; a "
+        "name of several addresses means all of them, and this host itself may be among them",
     )
     secret_env: Variable | None = Field(
         None, description="environment variable with the secret that all of them share"

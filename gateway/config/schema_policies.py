@@ -32,10 +32,12 @@ class TimesSection(ConfigSection):
     """A window belongs to the days on which it begins."""
 
     days: tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...] = Field(
-        (), description="on which the window begins; empty: every day"
+        (), description="days on which the window begins; empty: every day"
     )
-    starts: Clock = Field("00:00", description="by the zone's own clock")
-    ends: Clock = Field("24:00", description="before `starts`: on the next day")
+    starts: Clock = Field("00:00", description="start of the window by the zone's own clock")
+    ends: Clock = Field(
+        "24:00", description="end of the window; an end before `starts` is on the next day"
+    )
     timezone: Zone = Field("UTC", description="IANA time zone, e.g. Europe/Berlin")
 
     @field_validator("starts", "ends", mode="before")
@@ -48,33 +50,40 @@ class TimesSection(ConfigSection):
 
 
 class MatchSection(ConfigSection):
-    models: tuple[str, ...] = Field((), description="logical models; empty matches all")
-    teams: tuple[str, ...] = Field((), description="team ids; empty matches all")
+    models: tuple[str, ...] = Field(
+        (), description="logical models that the rule matches; empty: all"
+    )
+    teams: tuple[str, ...] = Field((), description="ids of teams that the rule matches; empty: all")
     when: str | None = Field(
         None,
         min_length=1,
         max_length=1000,
         description="condition in CEL on the request, e.g. `prompt_tokens > 8000 && stream`",
     )
-    times: tuple[TimesSection, ...] = Field((), description="hours of the week; empty: always")
+    times: tuple[TimesSection, ...] = Field(
+        (), description="hours of the week in which the rule matches; empty: always"
+    )
 
 
 class CanaryShareSection(ConfigSection):
     target: str = Field(description="`pool:NAME` or `PROVIDER/MODEL`, one of the model's")
     percent: Percent = Field(
-        description="of the requests go there first; the others never: a session stays on its side"
+        description="share of the requests that try the target first; the others never do, and a "
+        "session stays on its side"
     )
 
 
 class PolicySloSection(ConfigSection):
     ttft_ms: Positive | None = Field(None, description="time to first token")
     tpot_ms: Positive | None = Field(None, description="time per output token after the first")
-    attainment: Ratio = Field(0.95, description="share of requests that must meet it")
-    strict: bool = Field(False, description="filter APIs too on a likely miss")
+    attainment: Ratio = Field(0.95, description="share of requests that must meet the promise")
+    strict: bool = Field(
+        False, description="whether APIs that are likely to miss are left out, too"
+    )
 
 
 class PolicyRuleSection(ConfigSection):
-    name: Named = Field(description="shown in headers, metrics and the ledger")
+    name: Named = Field(description="name of the rule in headers, metrics and the ledger")
     match: MatchSection = MatchSection()
     slo: PolicySloSection = PolicySloSection()
     kv_headroom_floor: Floor = Field(
@@ -86,29 +95,37 @@ class PolicyRuleSection(ConfigSection):
     )
     max_usd_per_request: Usd | None = Field(None, description="cap on one request's cost bound")
     otherwise: Literal["queue", "best_effort", "reject"] = Field(
-        "reject", description="when nothing is feasible"
+        "reject", description="treatment of a request that no target can serve as promised"
     )
-    queue_ms: Positive = Field(2000.0, description="longest wait when `otherwise: queue`")
+    queue_ms: Positive = Field(2000.0, description="longest wait with `otherwise: queue`")
     priority: Literal["high", "normal", "low"] = Field(
         "normal",
-        description="told to own engines that run with `--scheduling-policy priority`, no others",
+        description="priority that is sent to own engines that run with `--scheduling-policy "
+        "priority`",
     )
     residency: Literal["any", "internal_only"] = Field(
-        "any", description="may only tighten the model's"
+        "any",
+        description="`internal_only` keeps requests inside; a rule can only tighten what the "
+        "model says",
     )
     candidates: tuple[str, ...] = Field(
-        (), description="of the model's targets only these; empty: all"
+        (), description="targets of the model that may serve the rule's requests; empty: all"
     )
     weights: dict[str, Weight] = Field(
         default_factory=dict,
-        description="target to weight: which one goes first, by a hash of session or request",
+        description="weight of each target that is tried first, chosen by a hash of session or "
+        "request",
     )
     canary: CanaryShareSection | None = Field(None, description="a small share for one target")
     shadow: bool = Field(
-        False, description="decided by and recorded, never acted upon: the next match acts"
+        False,
+        description="whether the rule is decided by and recorded only; the next rule that "
+        "matches acts",
     )
     max_quality_loss: Ratio | None = Field(
-        None, description="targets whose `quality_loss` is greater, or not stated, are left out"
+        None,
+        description="greatest `quality_loss` of a target; others, and those that state none, are "
+        "left out",
     )
 
 

@@ -9,18 +9,21 @@ from gateway.config.sections import ConfigSection, Positive, Variable
 
 class LogsSection(ConfigSection):
     format: Literal["text", "json"] = Field(
-        "text", description="`json`: an object a line, with the request's id where there is one"
+        "text",
+        description="form of a line; `json`: an object with the request's id where there is one",
     )
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "warning", description="what is less is not written"
+        "warning", description="lowest level that is written"
     )
     to: Literal["files", "stdout"] = Field(
         "files",
-        description="`files` in `state_dir`, one a process; `stdout` of `serve`, for containers",
+        description="place of the logs: `files` in `state_dir`, one a process; `stdout` of "
+        "`serve`, for containers",
     )
     access: bool = Field(
         default=False,
-        description="a line a request: method, path, status, time, target; no query, no prompt",
+        description="whether each request has a line: method, path, status, time, target; no "
+        "query, no prompt",
     )
 
 
@@ -36,5 +39,5 @@ class AlertsSection(ConfigSection):
 class TelemetrySection(ConfigSection):
     scrape_s: Positive = Field(0.5, description="seconds between two reads of an engine's metrics")
     stale_s: Positive = Field(
-        10.0, description="an engine whose metrics are older than this is `unknown`"
+        10.0, description="age of its metrics from which on an engine is `unknown`"
     )

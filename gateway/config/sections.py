@@ -37,8 +37,9 @@ Lowered = Annotated[
 KvEvents = Annotated[
     bool | tuple[str, ...],
     Field(
-        description="vLLM tells what its prefix cache loses: `true` for `replicas`; of `endpoints`"
-        " their addresses, in order: tcp://10.0.0.5:5557, tcp://*:5557 where they connect to us"
+        description="where vLLM tells what its prefix cache loses: `true` for `replicas`; for "
+        "`endpoints` their addresses, in order: tcp://10.0.0.5:5557, tcp://*:5557 where they "
+        "connect to us"
     ),
 ]
 
@@ -65,13 +66,14 @@ class ConfigSection(BaseModel):
 
 class KeyCommandSection(ConfigSection):
     argv: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="program and words, no shell: it prints the secret and ends with 0"
+        description="program and its words, no shell; the program prints the secret and ends with 0"
     )
     env: tuple[Variable, ...] = Field(
-        (), description="variables that it may see beside PATH, HOME and the like: VAULT_ADDR"
+        (),
+        description="variables that the program may see beside PATH, HOME and the like: VAULT_ADDR",
     )
     timeout_s: Annotated[float, Field(gt=0.0, le=60.0)] = Field(
-        10.0, description="it is ended after that, and the start fails"
+        10.0, description="time after which the program is ended, and the start fails"
     )
 
 

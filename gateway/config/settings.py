@@ -23,11 +23,10 @@ from gateway.config.schema import (
     PolicyRuleSection,
     PoolSection,
     ProviderSection,
-    ServerSection,
     Settings,
-    TimeoutsSection,
 )
 from gateway.config.schema_limits import BudgetSection
+from gateway.config.schema_server import ServerSection, TimeoutsSection
 from gateway.errors import ConfigError
 
 __all__ = [

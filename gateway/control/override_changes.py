@@ -84,7 +84,7 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
     ]
     if not found:
         raise OverrideError(f"{name} is not disabled; `breakeven target list` shows what is")
-    return [_store(engine, finding.subject, NOTHING, author) for finding in found]
+    return [_store(engine, override.subject, NOTHING, author) for override in found]
 
 
 def force(

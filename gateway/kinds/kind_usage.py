@@ -14,8 +14,8 @@ from gateway.kinds.billable_units import (
     BYTES_PER_TOKEN,
     LONGEST_TOKEN_BYTES,
 )
+from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.kinds.prompt_bytes import least_prompt_bytes
 from gateway.kinds.spec import KindUnits, RequestKindSpec
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
@@ -49,7 +49,7 @@ def usage_of(
         elif (
             _is_too_short(counted, units, request)
             or _is_too_low(counted, units, request, outcome.said_bytes)
-            or LONGEST_TOKEN_BYTES * counted.prompt < _least_bytes(counted, sent)
+            or _reads_too_little(counted, sent)
         ):
             counted, disputed = None, True
     if counted is not None:
@@ -84,14 +84,14 @@ def _is_too_low(
     return said_bytes > LONGEST_TOKEN_BYTES * counted.output
 
 
-def _least_bytes(counted: TokenCounts, sent: Members) -> int:
-    """Bytes that a target read at least, which counts tokens of texts; 0 where it may read less.
+def _reads_too_little(counted: TokenCounts, sent: Members) -> bool:
+    """Whether a target that counts tokens of texts counts fewer than texts.
 
-    Of a document that is an object it may read one member alone.
+    It may cut each text to a context that nobody states.
     """
-    if counted.searches or any(b"{" in memoryview(value).tobytes() for value in sent.values()):
-        return 0
-    return least_prompt_bytes(sent)
+    if counted.searches or counted.audio_ms:
+        return False
+    return counted.prompt < least_prompt_tokens(sent, None)
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
-from backends.errors import HeadTimeout, IdleTimeout
+from backends.errors import BackendError, HeadTimeout, IdleTimeout
 from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
@@ -20,7 +20,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     `billable`: whether the target may charge for it although it reported nothing; `said_bytes`:
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
     measured only if need be. `earlier_usage`: what a stream reported before and took back;
-    `read_on`: its client left, and the answer was read to its end.
+    `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
+    may be text, where that is more than `said_bytes`; `spoken`: sound was in it.
     """
 
     status: Status
@@ -36,6 +37,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     answer: bytes | None = None
     earlier_usage: tuple[Mapping[str, Any], ...] = ()
     read_on: bool = False
+    most_said_bytes: int = 0
+    spoken: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -89,4 +92,16 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
             said_bytes=0 if relay is None else relay.said_bytes,
             shown=relay is not None and relay.shown,
             earlier_usage=() if relay is None else relay.earlier_usage,
+            most_said_bytes=0 if relay is None else relay.most_said_bytes,
+            spoken=relay is not None and relay.spoken,
         )
+
+    @classmethod
+    def failed(
+        cls, relay: ByteRelay | None, error: BackendError, status: Status, http_status: int
+    ) -> Self:
+        """An attempt that its target broke off, with what the error itself says of its use."""
+        cut = cls.cut(relay, status, http_status, error=error.kind, billable=error.billable)
+        if error.usage is None:
+            return cut
+        return replace(cut, usage=error.usage, usage_final=True)

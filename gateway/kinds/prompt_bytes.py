@@ -25,13 +25,6 @@ TEXT_MEMBERS = _NEVER_READ | frozenset((
     "reasoning", "thinking", "tools", "top_n",
 ))  # fmt: skip
 
-_SURELY_READ = ("documents", "input", "messages", "prompt", "query")
-
-
-def least_prompt_bytes(members: Members) -> int:
-    """Return the bytes of the members that every target reads as its prompt."""
-    return sum(len(memoryview(members[name])) for name in _SURELY_READ if name in members)
-
 
 def prompt_bytes(members: Members) -> int:
     """Of the conversation, and of all that may stand beside it."""

@@ -17,15 +17,8 @@ from typing import Any
 
 import msgspec
 
-from backends.chunks import (
-    Chunk,
-    ChunkChoice,
-    parse_answer,
-    printable_text,
-    read_chunk,
-    tells_error,
-    unknown_bytes,
-)
+from backends.chunk_choices import ChunkChoice, unnamed_words
+from backends.chunks import Chunk, parse_answer, printable_text, read_chunk, tells_error
 from backends.errors import BackendError, InvalidResponse, UpstreamBroken
 from backends.reported import error_in, error_in_events, read_error
 from backends.sse import (
@@ -36,14 +29,14 @@ from backends.sse import (
     is_simple,
     join_data,
 )
-from backends.usage_bytes import decode_usage, read_counts, sum_running
+from backends.usage_bytes import decode_object, read_counts, sum_running
+from backends.usage_places import counts_output, find_usage
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
+from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage
 
-__all__ = ["ByteRelay", "EventRelay", "error_event", "parse_answer"]
-
-EARLIER_LIMIT = 3  # figures of usage that are kept beside the last
+__all__ = ["ByteRelay", "EventRelay", "parse_answer"]
 WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
-USAGE_LIMIT_BYTES = 64 * 1024
+PLAIN_CHUNK_BYTES = 2048  # a longer one is looked through for words in members without a name
 
 _Spans = list[tuple[int, int]]
 
@@ -57,8 +50,8 @@ class ByteRelay:
     """
 
     __slots__ = (
+        "_beside_bytes",
         "_choices",
-        "_earlier",
         "_ending_bytes",
         "_failed",
         "_finished",
@@ -66,7 +59,7 @@ class ByteRelay:
         "_splitter",
         "_spoke",
         "_started",
-        "_usage_raw",
+        "_told",
         "_withheld",
         "_withholding",
         "complete",
@@ -76,8 +69,8 @@ class ByteRelay:
         "first_content",
         "said_bytes",
         "shown",
+        "spoken",
         "tier",
-        "usage_final",
     )
 
     last_word = b"data: [DONE]\n\n"
@@ -89,12 +82,12 @@ class ByteRelay:
         self.error: BackendError | None = None  # what broke it, behind what was good
         self.finish_reason: str | None = None
         self.first_content = False
-        self.said_bytes = 0  # of text in what came: tokens are estimated from it
+        self.said_bytes = 0  # of certain text in what came: tokens are estimated from it
         self.shown = False  # a picture came, whose tokens no text tells
+        self.spoken = False  # so did sound
         self.tier: str | None = None
-        self.usage_final = False
+        self._beside_bytes = 0  # of what may be text, beside what certainly is
         self._choices = choices
-        self._earlier: tuple[bytes, ...] = ()  # usage that a later one took the place of
         self._ending_bytes = 0  # of the event that ends it
         self._failed: set[int] = set()  # choices that ended in an error
         self._finished: set[int] = set()
@@ -102,20 +95,29 @@ class ByteRelay:
         self._splitter = EventSplitter()
         self._spoke = False  # a choice was there, with words or without
         self._started = False
-        self._usage_raw: bytes | None = None
+        self._told = StreamUsage(choices)
         self._withheld = bytearray()
         self._withholding = False
 
     @property
     def usage(self) -> dict[str, Any] | None:
         """The usage known so far: the final chunk's, else the last reported."""
-        return decode_usage(self._usage_raw)
+        return self._told.last
+
+    @property
+    def usage_final(self) -> bool:
+        """Return whether no words came behind the usage."""
+        return self._told.final
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
         """Return the last three figures that `usage` took the place of, oldest first."""
-        decoded = (decode_usage(raw) for raw in self._earlier)
-        return tuple(usage for usage in decoded if usage is not None)
+        return self._told.replaced
+
+    @property
+    def most_said_bytes(self) -> int:
+        """Return `said_bytes` with all else that may be text."""
+        return self.said_bytes + self._beside_bytes
 
     @property
     def counts(self) -> tuple[int, int] | None:
@@ -152,10 +154,11 @@ class ByteRelay:
                     self._started = True
                 if self.complete:
                     break
-        except BackendError as error:
-            self.error = error
+        except (BackendError, UsageTooLong) as error:
+            broken = error if isinstance(error, BackendError) else self._broken_error(str(error))
+            self.error = broken
             if not out:
-                raise
+                raise broken from None
         return out[0] if len(out) == 1 else b"".join(out)
 
     def check_end(self) -> None:
@@ -191,19 +194,20 @@ class ByteRelay:
         chunk = self._chunk(payload)
         if chunk.service_tier:
             self.tier = printable_text(chunk.service_tier)
-        usage = chunk.usage_bytes()
-        if chunk.choices:
+        usage, choices, passed = chunk.usage_bytes(), chunk.choices, event
+        if choices:
             self._spoke = True
-            if not self._observe(chunk.choices, payload):
-                self._observe_unknown(payload)
-            self._take_inside(chunk.choices)
-        if usage is None and (told := chunk.vendor_usage_bytes()) is not None:
-            self._take_usage(told, final=self._withholding or not chunk.choices)
+            said = self._observe(choices)
+            told = usage is not None or self._take_inside(choices)
+            ends = not told and choices[-1].finish_reason is not None
+            if not said or ends or len(payload) > PLAIN_CHUNK_BYTES:
+                self._observe_others(payload, said=said, told=told)
+        elif usage is None:
+            self._observe_others(payload, said=False, told=False)
         if usage is not None:
-            return self._usage(event, chunk.choices, usage)
-        if chunk.choices is None and tells_error(event, payload):
-            raise self._reported_error(payload)
-        return event
+            passed = self._usage(event, choices, usage)
+        self._check_errors(chunk, event, payload)
+        return passed
 
     def _chunk(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
@@ -211,9 +215,15 @@ class ByteRelay:
             if error_in(payload) is not None:  # Google sends a list of one
                 raise self._reported_error(payload)
             raise self._broken_error("an event is not a JSON object")
-        if chunk.error_bytes() is not None:
-            raise self._reported_error(payload)
         return chunk
+
+    def _check_errors(self, chunk: Chunk, event: bytes, payload: bytes) -> None:
+        """Raise the error that an event tells, once its words and its usage are counted."""
+        failed = bool(self._failed) and len(self._failed) >= self._choices
+        if failed or chunk.error_bytes() is not None:
+            raise self._reported_error(payload)
+        if chunk.choices is None and tells_error(event, payload):
+            raise self._reported_error(payload)
 
     def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:
         """What is relayed of an event that ends the answer, or says nothing; `None` of others."""
@@ -232,32 +242,34 @@ class ByteRelay:
 
         A chunk of its own has the last figure, wherever it stands, until words come behind it.
         """
-        self._take_usage(raw, final=self._withholding or not choices)
+        self._told.take(raw, final=self._withholding or not choices)
         if choices:
             return cut_usage(event, raw) if self._hide_usage else event
         return b"" if self._hide_usage else event
 
-    def _take_inside(self, choices: list[ChunkChoice]) -> None:
-        """Usage inside a choice, which is left where it stands: it is no member of the chunk."""
+    def _take_inside(self, choices: list[ChunkChoice]) -> bool:
+        """Usage inside a choice, which is left where it stands; whether there was any."""
+        told = False
         for choice in choices:
             raw = choice.usage_bytes()
             if raw is not None:
-                self._take_usage(raw, final=self._withholding)
+                self._told.take_choice(choice.index, raw, final=self._withholding)
+                told = True
+        return told
 
-    def _take_usage(self, raw: bytes, *, final: bool) -> None:
-        counted = self._counted(raw)
-        if self._usage_raw not in (None, counted):
-            self._earlier = (*self._earlier[1 - EARLIER_LIMIT :], self._usage_raw)
-        self._usage_raw, self.usage_final = counted, final
-
-    def _observe(self, choices: list[ChunkChoice], payload: bytes) -> bool:
+    def _observe(self, choices: list[ChunkChoice]) -> bool:
         """Count what the choices say and which of them end; whether there was a word."""
         content = False
         for choice in choices:
             if choice.has_content():
                 content = True
-                self.said_bytes += choice.content_bytes()
+                least, most = choice.said()
+                self.said_bytes += least
+                self._beside_bytes += most - least
                 self.shown = self.shown or choice.shows()
+                self.spoken = self.spoken or choice.speaks()
+            elif choice.beside:
+                self._beside_bytes += choice.beside
             if choice.is_failed():
                 self._failed.add(choice.index)
             if choice.finish_reason:
@@ -267,31 +279,32 @@ class ByteRelay:
                     self._withholding = True
         if content:
             self._add_content()
-        if self._failed and len(self._failed) >= self._choices:
-            raise self._reported_error(payload)
         return content
 
-    def _observe_unknown(self, payload: bytes) -> None:
-        """Words in members that have no name here, as an answer's thoughts had before they had one.
+    def _observe_others(self, payload: bytes, *, said: bool, told: bool) -> None:
+        """What has no name here: words, as thoughts had before they had one, and usage.
 
-        Only chunks without any known word are looked through.
+        Chunks of plain words are not looked through. `said`: the chunk has words that are known;
+        `told`: it has usage of its own.
         """
-        said = unknown_bytes(payload)
-        if said:
-            self.said_bytes += said
+        value = decode_object(payload)
+        if value is None:
+            return
+        text, (certain, most) = unnamed_words(value)
+        least = 0 if said else certain  # thoughts have several names
+        self.said_bytes += least
+        self._beside_bytes += most - least
+        if text and not said:
             self._add_content()
+        if not told and (usage := find_usage(value)) is not None:
+            raw = msgspec.json.encode(usage)
+            self._told.take(raw, final=self._withholding or not value.get("choices"))
 
     def _add_content(self) -> None:
         self.content_events += 1
         self.first_content = True
         if not self._withholding:
-            self.usage_final = False  # a figure that came before is of less than came
-
-    def _counted(self, usage: bytes) -> bytes:
-        """Itself: it is kept for as long as the stream lasts, for each choice."""
-        if len(usage) > USAGE_LIMIT_BYTES:
-            raise self._broken_error(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
-        return usage
+            self._told.final = False  # a figure that came before is of less than came
 
     def _withhold(self, event: bytes) -> None:
         if not self._withheld:
@@ -310,10 +323,12 @@ class ByteRelay:
         It is judged by what it says as long as the model had said nothing, nor counted any output.
         """
         reported = error_in_events(payload) or read_error(payload)
-        output = (self.usage or {}).get("completion_tokens")
-        if self.content_events or (isinstance(output, int) and output > 0):
+        if reported.usage is not None and reported.usage != self.usage:
+            self._told.take(msgspec.json.encode(reported.usage), final=True)
+        counted = self.usage
+        if self.content_events or (counted is not None and counts_output(counted)):
             return UpstreamBroken(str(reported))
-        self._usage_raw, self._earlier = None, ()  # of a prompt that was not worked on
+        self._told.forget()
         return reported
 
 
@@ -345,8 +360,8 @@ class EventRelay(ByteRelay):
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        if self.usage_final or not self._running:
-            return decode_usage(self._usage_raw)
+        if self._told.final or not self._running:
+            return self._told.last
         return sum_running(self._running, self._n)
 
     @property
@@ -375,16 +390,10 @@ class EventRelay(ByteRelay):
         if not choices:
             return super()._usage(event, choices, raw)
         if 0 <= (index := choices[0].index) < self._choices:
-            self._running[index] = self._counted(raw)
+            self._running[index] = check_usage(raw)
         if self._keep_running:
             return event
         shown = cut_usage(event, raw)
         if self._choices == 1 == len(choices) and not index and not choices[0].finish_reason:
-            self._like = likeness_of(event, TemplateMatch(choices[0].content_bytes(), raw, shown))
+            self._like = likeness_of(event, TemplateMatch(choices[0].said()[0], raw, shown))
         return shown
-
-
-def error_event(message: str, type_: str, code: str | None) -> bytes:
-    """The one event that tells a client, mid-stream, that its answer ends here."""
-    error = {"message": message, "type": type_, "param": None, "code": code}
-    return b"data: " + msgspec.json.encode({"error": error}) + b"\n\n"

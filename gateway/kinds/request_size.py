@@ -79,7 +79,7 @@ def check(members: Members, prompt: bytes) -> None:
 
 def media_parts(prompt: bytes) -> int:
     """How many pictures, films and sounds a conversation has, or more: texts may look like them."""
-    return _parts(_spell_out(prompt))
+    return _parts(spell_out(prompt))
 
 
 def _parts(prompt: bytes) -> int:
@@ -90,7 +90,7 @@ def _check_shape(name: str, text: bytes, levels: int = WITHIN) -> None:
     """`levels`: how many texts within texts are looked into for schemas."""
     if len(text) > SCHEMA_BYTES:
         raise _much(name, f"is longer than {SCHEMA_BYTES} bytes")
-    text = _spell_out(text)
+    text = spell_out(text)
     if text.count(b"{") + text.count(b"[") > SCHEMA_LEVELS and _levels(text) > SCHEMA_LEVELS:
         raise _much(name, f"is nested more than {SCHEMA_LEVELS} deep")
     if name in _GRAMMARS:
@@ -121,7 +121,7 @@ def _check_groups(name: str, pattern: str, left: int) -> int:
     return left
 
 
-def _spell_out(text: bytes) -> bytes:
+def spell_out(text: bytes) -> bytes:
     """With letters as themselves: a name may be written in escapes, and means the same."""
     if _ESCAPED in text:
         with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -149,7 +149,7 @@ def _check_alternatives(name: str, count: int) -> None:
 
 def refuse_inside(prompt: bytes, param: str) -> None:
     """Raises for parts that are no pictures of their own; `param` is the member they came in."""
-    prompt = _spell_out(prompt)
+    prompt = spell_out(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt, param)
 
@@ -157,7 +157,7 @@ def refuse_inside(prompt: bytes, param: str) -> None:
 def _check_media(prompt: bytes) -> None:
     if prompt.find(b"[", 1) < 0 and prompt.count(b"{") <= MEDIA_PARTS:
         return  # parts are objects in a list of their own, of which a long text has none
-    prompt = _spell_out(prompt)
+    prompt = spell_out(prompt)
     _refuse_spellings(prompt)
     if _NAMED.search(prompt) is not None:
         _refuse_inside(prompt, "messages")

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from backends.chunk_choices import NULL
 from backends.sse import data_spans, join_data
 from backends.text_length import text_bytes
+from backends.usage_bytes import usage_bytes
 from gateway.kinds.relay import ByteRelay
 
 _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
@@ -18,7 +20,7 @@ _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
 class _Event(msgspec.Struct, gc=False):
     type: str | None = None
     delta: Any = None
-    usage: dict[str, Any] | None = None
+    usage: msgspec.Raw = NULL
     error: Any = None
 
 
@@ -28,23 +30,21 @@ _decode = msgspec.json.Decoder(_Event).decode
 class TranscriptRelay(ByteRelay):
     """One answer; its client is shown what the target says of usage, asked for or not."""
 
-    __slots__ = ("_told",)
+    __slots__ = ()
 
     last_word = b""  # the event that says the whole text
 
     def __init__(self) -> None:
         super().__init__(hide_usage=False)
-        self._told: dict[str, Any] | None = None
-
-    @property
-    def usage(self) -> dict[str, Any] | None:
-        return self._told if self._told is not None else super().usage
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
         spans = spans or data_spans(event)
         found = _read(event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
+        told = usage_bytes(found.usage)
+        if told is not None:
+            self._told.take(told, final=found.type == _DONE)
         if found.error or found.type == "error":
             raise self._reported_error(join_data(event, spans or []))
         if found.type == _DELTA and isinstance(found.delta, str) and found.delta:
@@ -52,8 +52,7 @@ class TranscriptRelay(ByteRelay):
             self.first_content = True
             self.said_bytes += text_bytes(found.delta)
         elif found.type == _DONE:
-            self._told = found.usage
-            self.usage_final = self._withholding = True
+            self._told.final = self._withholding = True
             self._finished.add(0)
         return event
 

@@ -29,9 +29,9 @@ from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
 from gateway.kinds import KINDS
+from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.kinds.relay import error_event
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
@@ -381,11 +381,7 @@ class Dispatcher:
             elif error.retry_after_s:
                 self.experience.record_retry_after(target.row, error.retry_after_s)
         status, http_status = status_of(error)
-        outcome = AttemptOutcome.cut(
-            attempt.relay, status, http_status, error=error.kind, billable=error.billable
-        )
-        if error.usage is not None:  # of an answer that failed after it was made
-            outcome = msgspec.structs.replace(outcome, usage=error.usage, usage_final=True)
+        outcome = AttemptOutcome.failed(attempt.relay, error, status, http_status)
         if target.goes_on and reply.ended_by is not None:  # nobody waits for another target
             if isinstance(error, HeadTimeout | IdleTimeout):  # we stop reading: it is no failure
                 outcome = cancelled(attempt, CLIENT_GONE)

@@ -23,8 +23,8 @@ from gateway.http.connection import Header, RequestConnection, connection_of
 from gateway.http.fields import RequestHead, read_fields
 from gateway.kinds import KIND_PATHS, KINDS
 from gateway.kinds.chat import CHAT_PATH
+from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.kinds.relay import error_event
 from gateway.logs import REQUEST
 from gateway.request.client_response import CLIENT_GONE, JSON, ClientResponse
 from gateway.request.dialects.translated_paths import SPOKEN

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from backends.text_length import answer_content_bytes, has_pictures
+from backends.answer_media import has_pictures, has_sound
+from backends.text_length import answer_content_bytes, answer_said_bytes
 from gateway.fleet.attempt_bounds import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
+from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.kinds.prompt_bytes import least_prompt_bytes
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.usage_checks import (
@@ -78,20 +79,20 @@ def _reading(
         tokens = KINDS[attempt.plan.request.kind].usage(usage)
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
+    if tokens.audio_output and not _has_sound(attempt, outcome):
+        tokens = replace(tokens, audio_output=0)  # nobody asked for it, and none came
     bounds, asked = bounds_of(attempt), attempt.plan.asked
     basis: Basis = "reported" if outcome.usage_final else "continuous"
     elsewhere = reads_elsewhere(attempt, tokens)
     prompt = tokens.prompt
     # The second look is for few: most prompts are not even near it with all that stands beside.
-    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and (
-        least_prompt_bytes(asked.members) > LONGEST_TOKEN_BYTES * prompt
-    )
-    if too_low and not (attempt.own or elsewhere or _holds_data(asked.members)):
+    too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and not attempt.own
+    if too_low and prompt < least_prompt_tokens(asked.members, context_of(attempt)):
         tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
         return UsageReading(tokens, "estimated", True, usage)
     if tokens.output <= bounds.output and prompt <= bounds.prompt:
         return UsageReading(tokens, basis, False, usage)
-    said = said_bytes_of(attempt, outcome)
+    said = most_said_bytes_of(attempt, outcome)
     sent = None if elsewhere else sum(len(bytes(value)) for value in asked.members.values())
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     return UsageReading(tokens, basis, disputed, usage)
@@ -102,9 +103,10 @@ def reads_elsewhere(attempt: Attempt, tokens: TokenCounts) -> bool:
     return bool(tokens.searches or _READ_ELSEWHERE & attempt.plan.asked.features)
 
 
-def _holds_data(members: Mapping[str, Any]) -> bool:
-    """Whether a member has media as data, by whatever name: its bytes are no text."""
-    return any(b";base64," in bytes(value) for value in members.values())
+def context_of(attempt: Attempt) -> int | None:
+    """Return the stated context of the attempt's model in tokens, None without any."""
+    limits = attempt.step.frozen.limits
+    return None if limits is None else limits.stated_context or None
 
 
 def find_contradiction(
@@ -114,14 +116,19 @@ def find_contradiction(
     choices = attempt.plan.request.n
     if not outcome.usage_final or found.tokens.output == 0:
         return None
-    said, shown = outcome.said_bytes, outcome.shown
+    said, most = outcome.said_bytes, max(outcome.said_bytes, outcome.most_said_bytes)
+    shown = outcome.shown
     if outcome.answer is not None:
         if not is_worth_reading(found.tokens, choices, len(outcome.answer)):
             return None
-        said, shown = answer_content_bytes(outcome.answer), has_pictures(outcome.answer)
+        (said, most), shown = answer_said_bytes(outcome.answer), has_pictures(outcome.answer)
     if is_too_low(found.tokens, said) and is_too_low(found.tokens, said - _repeated_bytes(attempt)):
         return Contradiction.TOO_LOW
-    if not shown and is_too_high(found.tokens, found.usage, choices, said):
+    # Without a forecast in the request nothing of one can have been rejected.
+    usage = found.usage if "prediction" in attempt.plan.asked.members else {}
+    # A provider that ends in an error may keep all that it made to itself.
+    shown = shown or (outcome.error is not None and most == 0)
+    if not shown and is_too_high(found.tokens, usage, choices, most):
         return Contradiction.TOO_HIGH
     return None
 
@@ -157,3 +164,19 @@ def said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     if not KINDS[attempt.plan.request.kind].answer_has_text:
         return 0
     return answer_content_bytes(outcome.answer)
+
+
+def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
+    """Return the bytes of all that may be text in what came."""
+    if outcome.answer is None:
+        return max(outcome.said_bytes, outcome.most_said_bytes)
+    if not KINDS[attempt.plan.request.kind].answer_has_text:
+        return 0
+    return answer_said_bytes(outcome.answer).most
+
+
+def _has_sound(attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    """Whether sound was asked for, or came."""
+    if attempt.plan.request.has_sound or outcome.spoken:
+        return True
+    return outcome.answer is not None and has_sound(outcome.answer)

@@ -99,6 +99,8 @@ class ResponseWriter:
             said_bytes=relay.said_bytes,
             shown=relay.shown,
             earlier_usage=relay.earlier_usage,
+            most_said_bytes=relay.most_said_bytes,
+            spoken=relay.spoken,
         )
         if reply.ended_by is not None:
             await self._metering.settle(attempt, outcome.without_client())

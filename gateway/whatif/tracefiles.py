@@ -178,7 +178,7 @@ def _form(path: Path, row: Mapping[str, Any]) -> TraceFormat:
     )
     missing = [name for name in (nearest.at, nearest.prompt, nearest.output) if name not in row]
     if len(missing) < 3:
-        name = ", ".join(f"`{each_name}`" for each_name in missing)
+        name = ", ".join(f"`{column}`" for column in missing)
         raise TraceError(f"{path}: a trace as {nearest.name} has also {name}; its columns: {there}")
     raise TraceError(
         f"{path}: no known trace; give it the columns `{ours.at}`, `{ours.prompt}` and"

@@ -67,8 +67,8 @@ def arrange_traffic(
     settings: Settings, traffic: TrafficSelection, named: Sequence[str], times: float
 ) -> TrafficSelection:
     """With logical models that exist, at the speed asked for. Raises `WhatIfInputError`."""
-    renamed = dict(each_name.split("=", 1) for each_name in named if "=" in each_name)
-    plain = [each_name for each_name in named if "=" not in each_name]
+    renamed = dict(option.split("=", 1) for option in named if "=" in option)
+    plain = [option for option in named if "=" not in option]
     if len(plain) > 1:
         raise WhatIfInputError(f"--model {plain[1]}: one model without FROM= is enough")
     known = [name for name, model in settings.models.items() if model != "passthrough"]
@@ -80,7 +80,7 @@ def arrange_traffic(
             words = f"the trace names no model: say --model with one of {', '.join(known)}"
             raise WhatIfInputError(words)
         found.append(arrival._replace(at_s=arrival.at_s / times, model=name))
-    for name in sorted({finding.model for finding in found}):
+    for name in sorted({arrival.model for arrival in found}):
         if resolve_model(settings, name) is None:
             raise WhatIfInputError(
                 f"there is no model `{name}` in the configuration: say --model {name}=NAME, or"

@@ -11,6 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ledger.economics.cost import Exact, FixedCost, UnitPrice, Volume, gpu_cost, same_basis
+from ledger.money import ceil_div
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def gpus_to_break_even(
     if surplus <= 0:
         return None
     shared = configuration.ops_pusd + configuration.overhead_pusd + configuration.spares * each
-    return max(1, -(-Fraction(shared) // surplus))
+    return max(1, ceil_div(Fraction(shared), surplus))
 
 
 def _saved_per_token(avoided: UnitPrice, variable: UnitPrice | None) -> Fraction:

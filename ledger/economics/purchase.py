@@ -24,6 +24,7 @@ from itertools import accumulate
 
 from ledger.economics.cost import Exact, UnitPrice, Volume
 from ledger.economics.step_cost import LoadCurve, StepCost
+from ledger.money import ceil_div
 
 HOURS_OF_A_MONTH = Fraction(8760, 12)
 MONTHS_OF_A_YEAR = 12
@@ -166,7 +167,7 @@ def reserve(
     """`gpus` `None`: the number whose NPV is least."""
     rate = Fraction(engine.pusd_per_hour) * (1 - term.discount)
     costs = _Costs(demand, replace(engine, pusd_per_hour=rate))
-    owed_months = -(-months // term.months) * term.months - months
+    owed_months = ceil_div(months, term.months) * term.months - months
 
     def option(count: int) -> PurchaseOption:
         flows = [Fraction(0), *(costs.of(count, number) for number in range(1, months + 1))]

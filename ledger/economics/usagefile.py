@@ -275,7 +275,7 @@ def _of_json(data: bytes, faults: list[str]) -> tuple[str, list[UsageBucket]]:
                     )
                 else:
                     found.append(_bucket({**result, **_times_of(bucket)}, where, faults))
-    return shape, [finding for finding in found if finding is not None]
+    return shape, [record for record in found if record is not None]
 
 
 def _times_of(bucket: Mapping[str, Any]) -> dict[str, Any]:

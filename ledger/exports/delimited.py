@@ -8,7 +8,8 @@ Numbers are never touched: a negative amount stays a number.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from io import TextIOWrapper
+from typing import Any, BinaryIO
 
 from ledger.exports.table import ColumnKind, ExportColumn, Row, moment
 from ledger.money import divide_half_even, usd_exact
@@ -33,6 +34,13 @@ def csv_lines(columns: Sequence[ExportColumn], rows: Iterable[Row]) -> Iterator[
             )
             + "\r\n"
         )
+
+
+def write_csv(file: BinaryIO, columns: Sequence[ExportColumn], rows: Iterable[Row]) -> None:
+    """Write the header and all rows; the file stays open."""
+    text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+    text.writelines(csv_lines(columns, rows))
+    text.detach()  # flushes, and leaves the file to its owner
 
 
 def text_cell(value: str) -> str:

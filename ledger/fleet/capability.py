@@ -150,8 +150,8 @@ def combine_pools(
     if not scales:
         return None
     order = list(CapabilitySource)
-    known = max((finding.known for finding in found), key=order.index)
-    requests = sum(finding.capability.spilled_requests for finding in found)
+    known = max((pool.known for pool in found), key=order.index)
+    requests = sum(pool.capability.spilled_requests for pool in found)
     return FleetCapability(Volume(whole * min(scales), basis), known, requests)
 
 

@@ -74,8 +74,8 @@ def record_market(engine: Engine, found: Iterable[GpuOffer], *, at_us: int) -> b
         if market(connection) == wanted:
             return False
         connection.execute(delete(GpuTypeRow))
-        rows = [{**asdict(wanted_value), "place": place, "recorded_us": at_us}
-                for place, wanted_value in enumerate(wanted)]  # fmt: skip
+        rows = [{**asdict(offer), "place": place, "recorded_us": at_us}
+                for place, offer in enumerate(wanted)]  # fmt: skip
         if rows:
             connection.execute(insert(GpuTypeRow), rows)
     return True

@@ -95,11 +95,7 @@ def planned(
     Raises `PriceError` for drafts that cannot be used or have ended.
     """
     wanted = [draft for draft in drafts if only(draft.name)]
-    ended = [
-        wanted_value.name
-        for wanted_value in wanted
-        if (wanted_value.effective_until_us or at_us + 1) <= at_us
-    ]
+    ended = [draft.name for draft in wanted if (draft.effective_until_us or at_us + 1) <= at_us]
     if ended:
         raise PriceError("\n".join(f"{book}: {name}: the price has ended" for name in ended))
     mine = [row for row in stored if row.book == book and only(row.name)]
@@ -114,7 +110,7 @@ def planned(
     ]
     entries.sort(key=lambda entry: (entry.name, entry.since_us))
     bands = PriceBands(now, at_us)
-    doubts = [(made_value.name, words) for made_value in made if (words := bands.doubt(made_value))]
+    doubts = [(price.name, words) for price in made if (words := bands.doubt(price))]
     return PriceImportPlan(book, at_us, changes, tuple(entries), tuple(dict.fromkeys(doubts)))
 
 

@@ -4,8 +4,7 @@ Every kind of token has a rate in pico-USD, so a cost is exact. Rates that a pro
 list are the ones it charges instead: cached reads and cache writes as input, reasoning as output,
 audio and pictures as text. A request whose prompt passes a threshold pays that schedule's rates
 for all its tokens. A service tier without rates is refused, never zero. Values are stored as they
-are.
-Sound and searches have rates of their own: a transcription is charged by its tokens where the
+are. Sound and searches have rates of their own: a transcription is charged by its tokens where the
 answer counts them and the price lists them, else by its seconds.
 """
 

@@ -1,10 +1,12 @@
 """What attempts add up to, as values: spend, tokens, spills and SLO in one cube; marks.
 
 `cells` covers every attempt of a span by bucket; what a first page asks of a span as a whole is
-read once by `facts`. Whether sums or rows answer is for `rollups` to say.
+read once by `facts`. `rollups` decides whether sums or rows answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -39,6 +41,11 @@ class AttemptCell:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+    @property
+    def provider(self) -> str | None:
+        """The provider of an API, by its target `PROVIDER/MODEL`; own engines have none."""
+        return self.target.partition("/")[0] if self.backend == "api" else None
 
     @property
     def is_answered(self) -> bool:
@@ -101,22 +108,51 @@ _CELL = (
     "team_id", "model", "backend", "target", "pool", "spill_reason", "status", "slo_met",
     "simulated", "kind",
 )  # fmt: skip
+_FIGURES = (
+    "attempts", "input_tokens", "cached_tokens", "output_tokens", "engine_us", "cost_high",
+    "cost_low", "unpriced",
+)  # fmt: skip
 
 
 def cells(connection: Connection, scope: Scope, *, bucket_us: int) -> list[AttemptCell]:
     """Everything that was attempted in the scope, added up by bucket and dimension."""
-    found = sums(connection, ATTEMPTS, scope, SumQuery(_CELL, bucket_us))
-    return [
-        AttemptCell(*(*key[:-1], *finding[:5], finding[5] * LIMB + finding[6], finding[7], key[-1]))
-        for key, finding in found.items()
-    ]
+    found = sums(connection, ATTEMPTS, scope, SumQuery(_CELL, bucket_us, measures=_FIGURES))
+    return [_cell(key, figures) for key, figures in found.items()]
+
+
+def _cell(key: tuple[Any, ...], figures: Sequence[int]) -> AttemptCell:
+    start_us, team, model, backend, target, pool, spill, status, slo_met, simulated, kind = key
+    attempts, inputs, cached, outputs, engine_us, cost_high, cost_low, unpriced = figures
+    return AttemptCell(
+        start_us=start_us,
+        team=team,
+        model=model,
+        backend=backend,
+        target=target,
+        pool=pool,
+        spill_reason=spill,
+        status=status,
+        slo_met=slo_met,
+        simulated=simulated,
+        attempts=attempts,
+        input_tokens=inputs,
+        cached_tokens=cached,
+        output_tokens=outputs,
+        engine_us=engine_us,
+        cost_pusd=cost_high * LIMB + cost_low,
+        unpriced=unpriced,
+        kind=kind,
+    )
 
 
 def spent(connection: Connection, scope: Scope, *, by: str, bucket_us: int) -> list[SpendPoint]:
     """By bucket and `team`, `model` or `backend`, in time order."""
     ask = SumQuery((_GROUPS[by],), bucket_us, measures=("attempts", "cost_high", "cost_low"))
     found = sums(connection, ATTEMPTS, scope, ask)
-    return [SpendPoint(*(*key, high * LIMB + low)) for key, (_, high, low) in sorted(found.items())]
+    return [
+        SpendPoint(start_us=start_us, name=name, cost_pusd=high * LIMB + low)
+        for (start_us, name), (_, high, low) in sorted(found.items())
+    ]
 
 
 def teams(connection: Connection, scope: Scope) -> list[str]:

@@ -261,7 +261,7 @@ def _of_rows(
     query = cube.join_compared(select(*columns).where(which, *ask.where(_Columns(cube))))
     grouped = [*starts, *named]
     if grouped:
-        query = query.group_by(*(each_named.name for each_named in grouped))
+        query = query.group_by(*(column.name for column in grouped))
     listed = rows(connection, scope.narrow(query))
     return _collect_sums(listed, len(ask.by), bucketed=ask.bucket_us is not None)
 

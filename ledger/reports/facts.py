@@ -184,7 +184,7 @@ def facts(
     found = sums_at(connection, ATTEMPTS, whole, SumQuery(_ATTEMPT), here)
     return SpanFacts(
         scope.team,
-        tuple(AttemptGroup(*key[1:], *_money(finding, _COST)) for key, finding in found.items()),
+        tuple(AttemptGroup(*key[1:], *_money(sums, _COST)) for key, sums in found.items()),
         _compared_groups(connection, scope, here),
     )
 
@@ -194,7 +194,7 @@ def _compared_groups(
 ) -> tuple[ComparedGroup, ...]:
     found = sums_at(connection, COMPARED, scope, SumQuery(_COMPARED), here)
     return tuple(
-        ComparedGroup(*key[1:], *_money(finding, _COMPARED_COST)) for key, finding in found.items()
+        ComparedGroup(*key[1:], *_money(sums, _COMPARED_COST)) for key, sums in found.items()
     )
 
 

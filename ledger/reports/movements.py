@@ -43,7 +43,7 @@ def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChang
     found = [
         SpendChange(name, before.get(name, 0), now.get(name, 0)) for name in sorted({*before, *now})
     ]
-    moved = [finding for finding in found if finding.change_pusd]
+    moved = [change for change in found if change.change_pusd]
     return sorted(moved, key=lambda change: -abs(change.change_pusd))
 
 

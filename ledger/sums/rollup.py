@@ -200,7 +200,7 @@ def loads_of_rows() -> Select[Any]:
             func.count(),
         )
         .where(AttemptRow.status.in_(ANSWERED), AttemptRow.pool.is_not(None) | _lacked)
-        .group_by(*(each_named.name for each_named in named))
+        .group_by(*(column.name for column in named))
     )
 
 

@@ -11,6 +11,13 @@ from ledger.journals.records import TokenCounts
 CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
 WORD = "word "
 EVENTS = "text/event-stream"
+# What providers quote, sign and ran beside an answer: no token of it was made.
+QUOTED: dict[str, Any] = {
+    "annotations": [{"type": "url_citation", "url_citation": {"content": "page " * 9_000}}],
+    "context": {"citations": [{"content": "page " * 9_000}]},
+    "executed_tools": [{"output": "page " * 9_000}],
+    "thinking_blocks": [{"type": "thinking", "thinking": "", "signature": "A" * 9_000}],
+}
 
 
 def answered(
@@ -40,8 +47,12 @@ def whole(
     choices = [choice(path, index, "message", before + WORD * said, "stop") for index in range(n)]
     if at == "inside":
         choices[-1]["usage"] = usage
+    if at in ("message", "quoted"):
+        words = choices[-1].get("message", choices[-1])
+        words |= {"usage": usage} if at == "message" else QUOTED
     groq = {"x_groq": {"id": "r", "usage": usage}} if at == "groq" else {}
-    told = usage if at not in ("inside", "groq") else None
+    told = usage if at not in ("inside", "groq", "message", "metadata") else None
+    groq |= {"usageMetadata": usage} if at == "metadata" else {}
     return json.dumps({"id": "c", "choices": choices, "usage": told, **groq}).encode()
 
 
@@ -53,6 +64,8 @@ def stream(
     if at == "first":
         begun = {"completion_tokens": 1, "completion_tokens_details": None, "total_tokens": None}
         events.append(event(usage={**(usage or {}), **begun}))
+    if at == "quoted":
+        events.append(event({"index": 0, "delta": QUOTED, "finish_reason": None}))
     running = {"usage": usage} if at == "running" else {}
     for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
         said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]
@@ -61,10 +74,13 @@ def stream(
         last = index == n - 1
         end = choice(path, index, "delta", "", "stop")
         end |= {"usage": usage} if at == "inside" and last else {}
+        end |= {"delta": {"usage": usage}} if at == "message" and last else {}
         events.append(event(end, **({"usage": usage} if at == "beside" and last else {})))
     if at == "groq":
         events.append(event(x_groq={"id": "r", "usage": usage}))
-    if usage is not None and at in ("last", "running", "first", "twice"):
+    if at == "metadata":
+        events.append(event(usageMetadata=usage))
+    if usage is not None and at in ("last", "running", "first", "twice", "quoted"):
         events.append(event(usage=usage))
     if at == "twice":
         events.append(event(usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}))

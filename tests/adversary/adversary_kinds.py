@@ -331,6 +331,20 @@ def failed(answer: bytes, media: str = "application/json") -> Any:
     return texts().map(call)
 
 
+def failed_counted(media: str = "application/json") -> Any:
+    """An error in the place of an answer that was made and counted."""
+
+    def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
+        body, counted = {**made[0], "stream": media == EVENTS}, made[1]
+        told = {"error": {"code": "content_filter"}, "usage": openai(counted)}
+        piece = json.dumps(told).encode()
+        if media == EVENTS:
+            piece = b"data: " + piece + b"\n\n"
+        return replace(answered(body, counted, None), pieces=(piece,), media_type=media)
+
+    return texts(frozenset({"reasoning"})).map(call)
+
+
 def lie(name: str, members: dict[str, Any] | None = None, **fixed: Any) -> Any:
     def call(made: tuple[dict, TokenCounts], limit: int) -> AdversaryCall:
         body = {key: made[0][key] for key in ("model", "messages", "stream", "n") if key in made[0]}
@@ -398,9 +412,12 @@ CALLS = {
     **{f"usage-{name}": honest(name) for name in CONVENTIONS},
     **{
         f"usage-{at}": honest("openai", at, stream=True)
-        for at in ("beside", "inside", "running", "first", "groq")
+        for at in ("beside", "inside", "running", "first", "groq", "message", "metadata", "quoted")
     },
-    **{f"usage-{at}-whole": honest("openai", at, stream=False) for at in ("inside", "groq")},
+    **{
+        f"usage-{at}-whole": honest("openai", at, stream=False)
+        for at in ("inside", "groq", "message", "metadata", "quoted")
+    },
     "echo": repeated(echo=True),
     "prefix": repeated(echo=False),
     **{f"file-{name}": with_file(part) for name, part in FILES.items()},
@@ -419,6 +436,8 @@ CALLS = {
     "failed-first": failed(b"data: " + ERROR + b"\n\n", EVENTS),
     "failed-choice": failed(IN_CHOICE),
     "failed-empty": failed(NO_CHOICES),
+    "failed-counted": failed_counted(),
+    "failed-counted-first": failed_counted(EVENTS),
     "left-said": left(),
     "left-thinking": left(frozenset({"reasoning"})),
     "left-first": left(at="first"),

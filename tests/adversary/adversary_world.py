@@ -311,10 +311,8 @@ class AdversaryWorld:
             await writer.answer(attempt, exchange, reply)
         except BackendError as error:
             status, http_status = status_of(error)
-            cut = AttemptOutcome.cut(
-                attempt.relay, status, http_status, error=error.kind, billable=error.billable
-            )
-            meter.settle_later(attempt, cut)
+            failed = AttemptOutcome.failed(attempt.relay, error, status, http_status)
+            meter.settle_later(attempt, failed)
         except asyncio.CancelledError:
             meter.settle_later(attempt, AttemptOutcome.cut(attempt.relay, "client_gone", 499))
         result.opened, result.settled = journal.records

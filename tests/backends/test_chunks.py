@@ -19,48 +19,6 @@ from backends.usage_bytes import UNREADABLE_USAGE
 
 
 @pytest.mark.parametrize(
-    ("choice", "content"),
-    [
-        (b'"delta":{"role":"assistant","content":""}', False),
-        (b'"delta":{"role":"assistant","content":null}', False),
-        (b'"delta":{"content":"a"}', True),
-        (b'"delta":{"content":" "}', True),
-        (b'"delta":{"reasoning_content":"a"}', True),
-        (b'"delta":{"reasoning":"a"}', True),
-        (b'"delta":{"refusal":"no"}', True),
-        (b'"delta":{"tool_calls":[{"index":0}]}', True),
-        (b'"delta":{"tool_calls":[]}', False),
-        (b'"delta":{"tool_calls":null}', False),
-        (b'"delta":{"function_call":{"name":"f"}}', True),
-        (b'"delta":{"audio":{"data":"x"}}', True),
-        (b'"delta":{}', False),
-        (b'"delta":null', False),
-        (b'"text":"a"', True),
-        (b'"text":""', False),
-        (b'"delta":{"content":[{"type":"thinking"}]}', True),
-        (b'"delta":{"role":"assistant","content":[]}', False),
-    ],
-)
-def test_what_counts_as_content(choice, content):
-    chunk = read_chunk(b'{"choices":[{"index":0,' + choice + b"}]}")
-    assert chunk.choices[0].has_content() is content
-
-
-@pytest.mark.parametrize(
-    ("choice", "size"),
-    [
-        ('{"text":"","finish_reason":null}', 0),
-        ('{"delta":{},"finish_reason":"stop"}', 0),
-        ('{"text":"abc"}', 3),
-        ('{"text":"abc","delta":{"content":"de"}}', 5),
-    ],
-)
-def test_a_choice_has_said_the_bytes_of_its_texts(choice, size):
-    chunk = read_chunk(b'{"choices":[%b]}' % choice.encode())
-    assert chunk.choices[0].content_bytes() == size
-
-
-@pytest.mark.parametrize(
     "payload",
     [b"", b"1", b"[]", b"null", b'"x"', b"{", b'{"choices":[{"delta":{"content":"\xff"}}]}',
      b'{"choices":' + b"[" * 250_000 + b"]" * 250_000 + b"}"],
@@ -80,21 +38,6 @@ def test_usage_is_what_stands_there_or_nothing(usage, raw):
 
 
 RAW_USAGE = b'{"prompt_tokens":1}'
-
-
-@pytest.mark.parametrize(
-    ("payload", "raw"),
-    [
-        (b'{"choices":[],"x_groq":{"id":"r","usage":' + RAW_USAGE + b"}}", RAW_USAGE),
-        (b'{"choices":5,"x_groq":{"usage":' + RAW_USAGE + b"}}", RAW_USAGE),
-        (b'{"choices":[],"x_groq":{"id":"r"}}', None),
-        (b'{"choices":[],"x_groq":"r"}', None),
-        (b'{"choices":[],"x_groq":{"usage":[]}}', None),
-        (b'{"choices":[]}', None),
-    ],
-)
-def test_usage_that_groq_tells_beside(payload, raw):
-    assert read_chunk(payload).vendor_usage_bytes() == raw
 
 
 def test_usage_of_a_whole_answer_stands_in_its_choice_or_beside():

@@ -8,7 +8,6 @@ from backends.usage_bytes import (
     count_of,
     decode_object,
     decode_usage,
-    groq_usage_bytes,
     read_counts,
     sum_running,
     usage_bytes,
@@ -23,15 +22,6 @@ def test_a_place_without_usage(raw) -> None:
 @pytest.mark.parametrize("raw", [b"1", b'"many"', b"[1]", b'{"a":1}'])
 def test_what_stands_there_is_kept(raw) -> None:
     assert usage_bytes(msgspec.Raw(raw)) == raw
-
-
-@pytest.mark.parametrize(
-    ("raw", "inside"),
-    [(b'{"usage":{"a":1}}', b'{"a":1}'), (b'{"usage":{}}', None), (b'{"usage":5}', None),
-     (b"5", None), (b"{", None)],
-)  # fmt: skip
-def test_groqs_own_member(raw, inside) -> None:
-    assert groq_usage_bytes(msgspec.Raw(raw)) == inside
 
 
 @pytest.mark.parametrize("value", [b"-5", b"1e30", b'"12"', b"null", b"99999999999999999999999"])

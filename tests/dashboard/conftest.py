@@ -236,7 +236,7 @@ def fill(
     repository = LedgerRepository(engine, host="here")
     records = sorted(
         [*books.opened, *books.settled, *_refusals(now_us)],
-        key=lambda opening: (getattr(opening, "opened_us", None) or now_us, type(opening).__name__),
+        key=lambda record: (getattr(record, "opened_us", None) or now_us, type(record).__name__),
     )
     repository.import_records(records, journal="history", at_us=now_us)
     with engine.begin() as connection:

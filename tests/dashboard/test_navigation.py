@@ -6,6 +6,8 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from dashboard import navigation
+from dashboard.viewer import Viewer
+from ledger.identity.people import DashboardRole
 
 APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 
@@ -13,6 +15,16 @@ APP = Path(__file__).resolve().parents[2] / "dashboard" / "app.py"
 def test_every_module_of_a_page_has_its_place() -> None:
     modules = {path.stem for path in (APP.parent / "page").glob("[!_]*.py")}
     assert {place.module.__name__.rpartition(".")[2] for place in navigation.PLACES} == modules
+
+
+def test_the_guide_lists_the_pages_of_a_viewer_with_teams() -> None:
+    viewer = Viewer("bob", DashboardRole.VIEWER, ("search",))
+    titles = [f"*{spec.title}*" for spec in navigation.PLACES
+              if viewer.can_see(spec.reach, "search")]  # fmt: skip
+    listed = f"{', '.join(titles[:-1])} and {titles[-1]}"
+    guide = (APP.parents[1] / "deploy" / "DASHBOARD.md").read_text(encoding="utf-8")
+    wanted = f"A viewer with `teams` gets the pages {listed}, of these teams alone."
+    assert wanted in " ".join(guide.split()), f"write in deploy/DASHBOARD.md: {wanted}"
 
 
 def test_without_a_named_ledger_it_says_how_to_name_one(monkeypatch) -> None:

@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -98,7 +99,7 @@ def document(state: Path, ports: dict[str, int], changes: dict[str, Any]) -> dic
     found: dict[str, Any] = {
         "state_dir": str(state),
         "server": {"timeouts": {"drain_s": 1}},
-        "telemetry": {"scrape_s": 0.1, "stale_s": 60},
+        "telemetry": {"scrape_s": 0.2, "stale_s": 60},  # to scrape is most of what it does idle
         "models": {
             "chat": {"targets": ["pool:main", "alpha/m"], "compare_with": compared},
             "gpt-4o": {"same_as": "chat"},
@@ -221,8 +222,11 @@ class Stack:
         """The rows of a request once all `count` of them are settled."""
         name = answer if isinstance(answer, str) else answer.headers["x-request-id"]
 
+        until_s = time.monotonic() + 1.0  # others may keep adding to what the writer has to read
+
         def look() -> list[dict[str, Any]]:
-            rows = self.rows("request_id = :name", name=name)
+            waits = self.books.lag().backlog_bytes and time.monotonic() < until_s
+            rows = [] if waits else self.rows("request_id = :name", name=name)  # 100 times as dear
             done = len(rows) >= count and all(row["settled_us"] for row in rows)
             return rows if done else []
 
@@ -244,9 +248,8 @@ class Stack:
 
     def promises(self) -> list[float]:
         """What is in flight on the first engine, by the board."""
-        loads = self.board.loads(0)
         first = (LoadCell.SEQUENCES, LoadCell.CONTEXT_TOKENS, LoadCell.QUEUED_PREFILL_TOKENS)
-        return [loads[cell] for cell in (*first, LoadCell.PROMISED_TOKENS)]
+        return [self.board.loads(0)[cell] for cell in (*first, LoadCell.PROMISED_TOKENS)]
 
     def fault(self, provider: str, **fault: Any) -> None:
         url = f"http://127.0.0.1:{self.ports[provider]}/_faults"
@@ -275,9 +278,8 @@ class Stack:
             )  # fmt: skip
             self.providers[name] = provider
             self._serve(Quiet(config(provider)), sockets[name])
-        once.put_started_ledger(
-            self.changes.get("ledger", {}).get("url") or self.state / "ledger.db"
-        )
+        ledger = self.changes.get("ledger", {}).get("url") or self.state / "ledger.db"
+        once.put_started_ledger(ledger)
         self.state.mkdir(parents=True, exist_ok=True)
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
@@ -348,10 +350,8 @@ class Stack:
 
 
 def config(application: Any) -> uvicorn.Config:
-    return uvicorn.Config(
-        application, lifespan="on", access_log=False, log_level="critical",
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
+    how = {"access_log": False, "log_level": "critical", "timeout_graceful_shutdown": 1}
+    return uvicorn.Config(application, lifespan="on", **how)
 
 
 @pytest.fixture(scope="session")
@@ -478,9 +478,8 @@ class Host:
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
         command = [*self.within, sys.executable, "-c", self.serve, "serve", "--config", self.config]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=self.environ, cwd=self.root
-        )
+        how = {"stdout": subprocess.PIPE, "text": True, "env": self.environ, "cwd": self.root}
+        self.process = subprocess.Popen(command, **how)
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "http://" in line:
@@ -526,14 +525,13 @@ class Host:
         return rows
 
     def upstream(self) -> list[dict[str, Any]]:
-        text_ = (self.state / "upstream.jsonl").read_text()
-        return [json.loads(line) for line in text_.splitlines() if line.endswith("}")]
+        lines = (self.state / "upstream.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
-        lines = self.get("/metrics").text.splitlines()
-        samples = [line for line in lines if line.partition("{")[0].partition(" ")[0] == name]
-        return sum(float(sample.rpartition(" ")[2]) for sample in samples)
+        samples = re.findall(rf"^{name}(?:{{.*}})? (\S+)$", self.get("/metrics").text, re.MULTILINE)
+        return sum(map(float, samples))
 
     def terminate(self) -> int:
         assert self.process is not None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ledger.money import (
     PUSD_PER_USD,
     MoneyError,
+    ceil_div,
     divide_half_even,
     format_usd,
     pusd_to_usd,
@@ -128,6 +129,20 @@ def test_division_is_within_half_a_unit_and_ties_are_even(numerator, denominator
     assert error <= denominator
     if error == denominator:
         assert quotient % 2 == 0
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**12), st.integers(1, 1000))
+def test_division_upwards_is_the_least_integer_that_is_enough(numerator, denominator, part):
+    for value in (numerator, Fraction(numerator, part)):
+        least = ceil_div(value, denominator)
+        assert isinstance(least, int)
+        assert (least - 1) * denominator < value <= least * denominator
+
+
+@pytest.mark.parametrize("denominator", [0, -1])
+def test_division_upwards_needs_a_positive_denominator(denominator):
+    with pytest.raises(MoneyError):
+        ceil_div(1, denominator)
 
 
 def test_division_needs_a_positive_denominator():

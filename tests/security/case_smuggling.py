@@ -13,7 +13,7 @@ from typing import Any
 import strict
 from case import Case, Given, Measured
 
-from gateway.config.schema import TimeoutsSection
+from gateway.config.schema_server import TimeoutsSection
 from gateway.http import protocol
 from gateway.worker.__main__ import server
 

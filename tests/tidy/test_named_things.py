@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from findings import assert_none
 
 HISTORY = {"CHANGELOG.md", "DECISIONS.md"}  # they tell of what was
 LEFT_OUT = {".git", ".venv", "build", "node_modules", ".breakeven"}
@@ -78,7 +79,7 @@ def test_what_docstrings_and_comments_name_exists(product, known) -> None:
         for source in product
         for name in unknown(source.text, source.tree, known)
     ]
-    assert not found, "\n".join(found)
+    assert_none(found)
 
 
 def test_a_name_that_went_is_found() -> None:
@@ -104,7 +105,7 @@ def test_the_files_that_documents_name_exist(root: Path) -> None:
         if path.suffix == ".md" and path.name not in HISTORY
         for name in missing_files((root / path).read_text("utf-8"), f"{path.parent}/", names)
     ]
-    assert not found, "\n".join(found)
+    assert_none(found)
 
 
 def test_a_file_that_went_is_found() -> None:

@@ -102,3 +102,15 @@ def test_files_that_it_names_exist(root: Path, guide: Path) -> None:
 
 def test_every_guide_is_found_from_the_readme(readme: str) -> None:
     assert_none(name for name in GUIDES[1:] if f"]({name})" not in readme)
+
+
+def test_every_registry_that_it_names_is_there(root: Path) -> None:
+    text = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("## Registries")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w/.]+)` `(\w+)` \|", table, re.MULTILINE)
+    assert len(rows) >= 15
+    assert_none(
+        f"{path} has no {name}"
+        for path, name in rows
+        if not re.search(rf"^{name}\b.* = ", (root / path).read_text("utf-8"), re.MULTILINE)
+    )

@@ -33,15 +33,15 @@ def scaling(
     load = question.load or USUAL
     asked = replace(question, load=load, tpot_ms=None, draft=None)
     found = [_scale_layout(model, gpu, asked, layout, planned) for layout in _layouts(model)]
-    first = next((finding for finding in found if finding.tokens_s), None)
+    first = next((layout for layout in found if layout.tokens_s), None)
     if first is None or first.tokens_s is None:
         return tuple(found)
     base = first.tokens_s / first.gpus
     return tuple(
-        finding
-        if finding.tokens_s is None
-        else replace(finding, efficiency=finding.tokens_s / finding.gpus / base)
-        for finding in found
+        layout
+        if layout.tokens_s is None
+        else replace(layout, efficiency=layout.tokens_s / layout.gpus / base)
+        for layout in found
     )
 
 

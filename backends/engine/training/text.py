@@ -38,24 +38,18 @@ class TrainingText:
 def read(corpus: Path, vocabulary: int) -> TrainingText:
     with lzma.open(corpus, "rt", encoding="utf-8") as file:
         found = [json.loads(line) for line in file]
-    tokenizer = _tokenizer(
-        (_plain(finding) for finding in found if not finding["held_out"]), vocabulary
-    )
+    tokenizer = _tokenizer((_plain(line) for line in found if not line["held_out"]), vocabulary)
     learned: dict[str, TokenStream] = {}
     kept: dict[str, TokenStream] = {}
     ratio: dict[str, float] = {}
     for kind in KINDS:
         for held_out, streams in ((False, learned), (True, kept)):
-            of = [
-                finding
-                for finding in found
-                if finding["kind"] == kind and finding["held_out"] == held_out
-            ]
+            of = [line for line in found if line["kind"] == kind and line["held_out"] == held_out]
             streams[kind] = _stream(tokenizer, [as_text(item) for item in of])
         size = sum(
-            len(as_text(finding).encode())
-            for finding in found
-            if finding["held_out"] and finding["kind"] == kind
+            len(as_text(line).encode())
+            for line in found
+            if line["held_out"] and line["kind"] == kind
         )
         ratio[kind] = size / max(len(kept[kind].tokens), 1)
     return TrainingText(tokenizer, learned, kept, ratio)

@@ -139,9 +139,9 @@ def engines_restart(place: OperationContext, given: RestartEngineInput) -> dict[
                     "wait for them"
                 )
                 raise OperationRefused(words, param="engine")
-        for finding in found:
-            host.order(finding.row)
-        return list_document([_engine_entry(finding, stands) for finding in found])
+        for engine in found:
+            host.order(engine.row)
+        return list_document([_engine_entry(engine, stands) for engine in found])
 
 
 def _engine_entry(engine_snapshot: EngineSnapshot, stands: Sequence[Override]) -> dict[str, Any]:

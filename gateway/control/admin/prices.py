@@ -78,15 +78,15 @@ def prices_show(place: OperationContext, given: ShowPricesInput) -> dict[str, An
     single = name is not None and "*" not in name
     names = [name] if name is not None and single else _names(settings, book, given.everything)
     if name is not None and not single:
-        names = [each_name for each_name in book.names() if _like(each_name, [name])]
+        names = [known_name for known_name in book.names() if _like(known_name, [name])]
     doubts: dict[str, list[PriceFlag]] = {}
     for flag in _doubts(place, book, names):
         doubts.setdefault(flag.name, []).append(flag)
     shown = []
-    for each_name in names:
-        price = book.find(each_name, place.now_us)
+    for shown_name in names:
+        price = book.find(shown_name, place.now_us)
         unread = () if price is None else book.unread_terms(price, place.now_us)
-        shown.append(price_json(each_name, price, doubts.get(each_name, ()), unread))
+        shown.append(price_json(shown_name, price, doubts.get(shown_name, ()), unread))
     if not single:
         return list_document(shown)
     history = [

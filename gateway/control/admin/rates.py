@@ -75,7 +75,7 @@ def rates_list(place: OperationContext, _: NoInput) -> dict[str, Any]:
                 "to_come": [_entry(each) for each in later if each.name == name],
             }
         )  # fmt: skip
-    return {"object": "list", "data": pools, "entries": [_entry(finding) for finding in found]}
+    return {"object": "list", "data": pools, "entries": [_entry(entry) for entry in found]}
 
 
 @verb(

@@ -65,7 +65,7 @@ class PeerSender:
         wanted = list(dict.fromkeys(addresses))[: 2 * MOST_HOSTS]
         for gone in [link for link in self._links if link not in wanted]:
             self._links.pop(gone).cancel()
-        for new in [wanted_value for wanted_value in wanted if wanted_value not in self._links]:
+        for new in [link for link in wanted if link not in self._links]:
             self._links[new] = asyncio.create_task(self._keep(new))
 
     async def _resolve(self, host: Address) -> None:

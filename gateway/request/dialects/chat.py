@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from backends.chunks import whole_characters
+from backends.half_characters import whole_characters
 from ledger.journals.records import TokenCounts
 from ledger.usage import Convention, UsageError, tokens_from_usage
 

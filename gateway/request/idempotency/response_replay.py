@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 from sqlalchemy import Engine
 
-from gateway.config.schema import ReplaySection
+from gateway.config.schema_server import ReplaySection
 from gateway.http.connection import Header
 from ledger.idempotency import IdempotencyRecord
 from ledger.stored_responses import find_response, store_response, stored_bytes

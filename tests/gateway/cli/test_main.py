@@ -41,3 +41,27 @@ def test_a_command_keeps_its_bytecode_where_the_installation_keeps_it(
     )  # fmt: skip
     assert bool(list(folder.rglob("followers.*.pyc"))) is kept
     assert (done.stdout.split()[1] == str(folder)) is kept
+
+
+VERSION = """
+import os, sys
+from gateway.cli.main import main
+sys.argv = ["breakeven", "--version"]
+try:
+    main()
+finally:
+    print(os.environ["PYDANTIC_DISABLE_PLUGINS"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("environ", "disabled"), [({}, "__all__"), ({"PYDANTIC_DISABLE_PLUGINS": "logfire"}, "logfire")]
+)
+def test_plugins_of_pydantic_are_looked_for_where_somebody_asks(environ, disabled) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYDANTIC")}
+    done = subprocess.run(
+        [sys.executable, "-c", VERSION],
+        check=True, capture_output=True, text=True, env=clean | environ,
+    )  # fmt: skip
+    told = done.stdout.split()
+    assert (told[0], told[-1]) == ("breakeven", disabled)

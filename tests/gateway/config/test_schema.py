@@ -9,7 +9,6 @@ from gateway.config.schema import (
     GpuSection,
     PolicyRuleSection,
     ProviderSection,
-    ServerSection,
     Settings,
 )
 from gateway.config.schema_limits import BudgetSection
@@ -18,9 +17,6 @@ from gateway.config.schema_limits import BudgetSection
 @pytest.mark.parametrize(
     ("section", "given"),
     [
-        (ServerSection, {"workers": True}),  # a bare `yes`
-        (ServerSection, {"host": True}),  # a bare `on`
-        (ServerSection, {"timeouts": {"connect_s": float("inf")}}),
         (PolicyRuleSection, {"name": "x", "kv_headroom_floor": False}),  # a bare `off`
         (PolicyRuleSection, {"name": "x", "kv_headroom_floor": "of"}),
         (PolicyRuleSection, {"name": "x", "kv_headroom_floor": 2}),
@@ -47,7 +43,6 @@ def test_a_name_that_no_header_can_carry_is_refused(name):
 
 
 def test_what_it_can_mean_is_read():
-    assert ServerSection.model_validate({"workers": 2, "host": "0.0.0.0"}).workers == 2
     assert PolicyRuleSection.model_validate(
         {"name": "x", "kv_headroom_floor": "off"}
     ).kv_headroom_floor

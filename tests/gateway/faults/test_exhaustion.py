@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.config.schema import TimeoutsSection
+from gateway.config.schema_server import TimeoutsSection
 
 FULL = os.environ.get("SOAK_FULL", "0") == "1"
 TRICKLING = 2_000 if FULL else 200

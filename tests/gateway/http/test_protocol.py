@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.config.schema import TimeoutsSection
+from gateway.config.schema_server import TimeoutsSection
 from gateway.errors import TABLE
 from gateway.http.protocol import (
     HEAD_LIMIT_BYTES,

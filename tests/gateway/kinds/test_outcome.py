@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from backends.errors import StreamError, UpstreamBroken
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay
 
@@ -17,11 +18,14 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
         said_bytes=7,
         shown=True,
         earlier_usage=({"prompt_tokens": 2},),
+        most_said_bytes=9,
+        spoken=True,
     )
     cut = AttemptOutcome.cut(relay, "upstream_error", 502, error="broken")
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.earlier_usage == ({"prompt_tokens": 2},)
+    assert (cut.most_said_bytes, cut.spoken) == (9, True)
     assert cut.billable
 
 
@@ -68,3 +72,13 @@ def test_an_answer_without_its_client_keeps_all_but_its_status() -> None:
     found = AttemptOutcome("finished", 200, {"prompt_tokens": 1}, said_bytes=7).without_client()
     assert (found.status, found.http_status, found.read_on) == ("client_gone", 499, True)
     assert (found.usage, found.said_bytes) == ({"prompt_tokens": 1}, 7)
+
+
+def test_what_an_error_says_of_its_use_is_the_attempts() -> None:
+    error = UpstreamBroken("half")
+    failed = AttemptOutcome.failed(None, error, "upstream_error", 502)
+    assert (failed.usage, failed.error, failed.billable) == (None, "upstream_broken", True)
+    error.usage = {"completion_tokens": 5}
+    failed = AttemptOutcome.failed(ByteRelay(True), error, "upstream_error", 502)
+    assert (failed.usage, failed.usage_final) == ({"completion_tokens": 5}, True)
+    assert not AttemptOutcome.failed(None, StreamError("no"), "rejected", 503).billable

@@ -16,7 +16,7 @@ from backends.errors import (
 )
 from backends.sse import EVENT_LIMIT_BYTES
 from gateway.kinds import relay as relay_module
-from gateway.kinds.relay import ByteRelay, EventRelay, error_event, parse_answer
+from gateway.kinds.relay import ByteRelay, EventRelay, parse_answer
 
 DONE = b"data: [DONE]\n\n"
 PREFIX = '{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"m","choices":['
@@ -371,18 +371,6 @@ def test_an_ending_that_never_ends_is_bounded():
     relay.feed(event(said("a"), finish="stop"))
     with pytest.raises(UpstreamBroken):
         relay.feed(event(said("x" * 60_000)) * 100)
-
-
-def test_the_error_event_is_one_event_with_all_members():
-    raw = error_event('it "broke"\n', "server_error", "upstream_error")
-    assert raw.startswith(b"data: {")
-    assert raw.endswith(b"}\n\n")
-    assert json.loads(raw[6:]) == {
-        "error": {
-            "message": 'it "broke"\n', "type": "server_error",
-            "param": None, "code": "upstream_error",
-        }
-    }  # fmt: skip
 
 
 def test_the_last_tier_that_a_stream_names_is_kept():

@@ -6,8 +6,8 @@ import pytest
 
 from backends.errors import InvalidResponse, UpstreamBroken
 from backends.sse import EVENT_LIMIT_BYTES
-from gateway.kinds import relay as relays
 from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.stream_usage import USAGE_LIMIT_BYTES
 
 MIB = 1024 * 1024
 SEGMENT = 16 * 1024  # what is read at once
@@ -103,7 +103,7 @@ def test_an_event_without_an_end_is_given_up_at_the_limit(kind) -> None:
 
 @pytest.mark.parametrize("running", [False, True])
 def test_usage_that_no_counter_can_have_written_is_not_kept(running) -> None:
-    usage = f'"usage":{{"note":"{"x" * relays.USAGE_LIMIT_BYTES}","prompt_tokens":7}}'
+    usage = f'"usage":{{"note":"{"x" * USAGE_LIMIT_BYTES}","prompt_tokens":7}}'
     last = f'data: {{"choices":[],{usage}}}\n\n'.encode()
     raw = event('{"content":"a"}', tail="," + usage) if running else last
     with pytest.raises(InvalidResponse):

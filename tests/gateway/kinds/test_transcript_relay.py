@@ -81,3 +81,10 @@ def test_an_error_event_is_the_targets_failure(broken: bytes, kind: type[Backend
 def test_what_is_no_event_stream_is_no_answer() -> None:
     with pytest.raises(BackendError):
         TranscriptRelay().feed(b"data: nonsense\n\n")
+
+
+def test_usage_beside_an_error_is_charged() -> None:
+    relay = TranscriptRelay()
+    with pytest.raises(UpstreamBroken):
+        relay.feed(event(type="error", error={"code": 500}, usage={"seconds": 9}))
+    assert relay.usage == {"seconds": 9}

@@ -103,6 +103,24 @@ def test_usage_of_a_whole_answer_alone_counts(status, basis, disputed, objection
     assert unreported(AttemptOutcome(status, 200), record) is objection
 
 
+@pytest.mark.parametrize(
+    ("part", "objection"),
+    [
+        (b'{"type":"imag\\u0065_url","image_url":{"url":"data:image/png;base64,AAAA"}}',
+         Objection.MEDIA),
+        (b'{"\\u0074ype":"video","video":["https://e/1.png"]}', Objection.MEDIA),
+        (b'{"type":"vid\\/eo","video":"x"}', Objection.MEDIA),
+        (b'{"type":"t\\u0065xt","text":"\\u00e9"}', None),
+        (b'{"type":"text","text":"\\"type\\":\\"video\\""}', None),
+    ],
+)  # fmt: skip
+def test_a_parts_kind_in_any_spelling_is_its_kind(part: bytes, objection) -> None:
+    asked = chat()
+    said = b'[{"role":"user","content":[' + part + b"]}]"
+    asked.members["messages"] = msgspec.Raw(said)
+    assert not_text(asked, TOKENS) is objection
+
+
 class Counts:
     def __init__(self) -> None:
         self.seen: list[tuple[str, Objection | None]] = []

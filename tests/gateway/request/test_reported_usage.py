@@ -11,24 +11,30 @@ from gateway.request.reported_usage import (
     bounds_of,
     find_contradiction,
     most_output_of,
+    most_said_bytes_of,
     read_usage,
     said_bytes_of,
 )
+from ledger.prices.modellimits import LIMIT_TOKENS, ModelLimits
 from router.request_kinds import RequestKind
 from router.types import Feature
 
 
-def attempt(*, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400, said=b""):
+def attempt(
+    *, max_tokens=100, n=1, allowance=0, features=frozenset(), prompt_bytes=400, said="",
+    limits=None, has_sound=False,
+):  # fmt: skip
     candidate = SimpleNamespace(output_cap=None)
     frozen = SimpleNamespace(
-        candidate=candidate, open_end=None, allowance_tokens=allowance,
+        candidate=candidate, open_end=None, allowance_tokens=allowance, limits=limits,
         prompt_bound=lambda request: request.prompt_tokens_bound,
     )  # fmt: skip
     request = SimpleNamespace(
         kind=RequestKind.CHAT, max_tokens=max_tokens, n=n, prompt_tokens=100,
-        prompt_tokens_bound=464,
+        prompt_tokens_bound=464, has_sound=has_sound,
     )  # fmt: skip
-    members = {"messages": said + b"x" * prompt_bytes}
+    message = {"role": "user", "content": said + "x" * prompt_bytes}
+    members = {"messages": json.dumps([message]).encode()}
     asked = SimpleNamespace(
         stream=True, features=features, members=members, prompt_bytes=prompt_bytes, n=n
     )
@@ -101,10 +107,84 @@ def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:
     found = read_usage(attempt(prompt_bytes=4000), streamed(90, prompt=0))
     assert found is not None
     assert (found.tokens.input, found.basis, found.disputed) == (100, "estimated", True)
-    seen = attempt(prompt_bytes=4000, features=frozenset({Feature.IMAGES}))
-    assert not read_usage(seen, streamed(90, prompt=1)).disputed
-    data = attempt(prompt_bytes=4000, said=b"data:image/png;base64,")
-    assert not read_usage(data, streamed(90, prompt=1)).disputed, "a picture without a name"
+
+
+@pytest.mark.parametrize("features", [frozenset({Feature.IMAGES}), frozenset({Feature.N})])
+@pytest.mark.parametrize("said", [";base64,", "data:image/png;base64,AAAA "])
+def test_nothing_beside_a_text_makes_its_tokens_fewer(features, said) -> None:
+    """A picture, and a word of its data's form, made one token of any prompt true."""
+    asking = attempt(prompt_bytes=4000, said=said, features=features)
+    found = read_usage(asking, streamed(9, prompt=1))
+    assert (found.tokens.input, found.disputed) == (100, True)
+
+
+def test_a_stated_context_bounds_what_a_model_read() -> None:
+    asking = attempt(prompt_bytes=400_000, limits=ModelLimits(100, 2000))
+    assert not read_usage(asking, streamed(9, prompt=2000)).disputed
+    assert read_usage(asking, streamed(9, prompt=1999)).disputed
+    unstated = attempt(prompt_bytes=400_000, limits=ModelLimits(100, LIMIT_TOKENS))
+    assert read_usage(unstated, streamed(9, prompt=2000)).disputed
+
+
+def told(output, said, **more):
+    return AttemptOutcome("finished", 200, usage(output), usage_final=True, said_bytes=said, **more)
+
+
+@pytest.mark.parametrize(
+    ("output", "against"), [(8, None), (900, None), (9_000, Contradiction.TOO_HIGH)]
+)
+def test_quoted_pages_are_no_words_and_may_be_some(output, against) -> None:
+    """They make no figure too low, and hide none that is too high for all that came."""
+    asking = attempt(max_tokens=10_000)
+    outcome = told(output, 400, most_said_bytes=4_000)
+    assert find_contradiction(read_usage(asking, outcome), asking, outcome) is against
+    quoted = {"content": "x" * 400, "annotations": ["x" * 3600]}
+    body = json.dumps({"choices": [{"message": quoted}]}).encode()
+    whole = told(output, 0, answer=body)
+    assert find_contradiction(read_usage(asking, whole), asking, whole) is against
+    assert (said_bytes_of(asking, whole), most_said_bytes_of(asking, whole)) == (400, 4000)
+
+
+def test_a_word_of_a_pictures_form_hides_no_figure() -> None:
+    asking = attempt(max_tokens=10_000)
+    for text, against in (
+        ("ok;base64,", Contradiction.TOO_HIGH),
+        ("data:image/png;base64," + "A" * 900, None),
+    ):
+        body = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+        outcome = told(4000, 0, answer=body)
+        assert find_contradiction(read_usage(asking, outcome), asking, outcome) is against
+
+
+DETAILS = "completion_tokens_details"
+
+
+@pytest.mark.parametrize(
+    ("details", "member", "outcome", "against"),
+    [
+        ({"rejected_prediction_tokens": 8000}, None, {}, Contradiction.TOO_HIGH),
+        ({"rejected_prediction_tokens": 8000}, "prediction", {}, None),
+        ({"audio_tokens": 7990}, None, {}, Contradiction.TOO_HIGH),
+        ({"audio_tokens": 7990}, None, {"spoken": True}, None),
+        ({"audio_tokens": 7990}, "sound", {}, None),
+    ],
+)
+def test_what_nobody_asked_for_hides_no_figure(details, member, outcome, against) -> None:
+    asking = attempt(max_tokens=10_000, has_sound=member == "sound")
+    if member == "prediction":
+        asking.plan.asked.members["prediction"] = b"{}"
+    counted = usage(8000, **{DETAILS: details})
+    whole = AttemptOutcome("finished", 200, counted, usage_final=True, said_bytes=40, **outcome)
+    assert find_contradiction(read_usage(asking, whole), asking, whole) is against
+
+
+def test_output_that_an_error_took_the_place_of_is_believed() -> None:
+    asking = attempt(max_tokens=10_000)
+    for said, against in ((0, None), (40, Contradiction.TOO_HIGH)):
+        failed = AttemptOutcome(
+            "upstream_error", 502, usage(5000), usage_final=True, error="x", said_bytes=said
+        )
+        assert find_contradiction(read_usage(asking, failed), asking, failed) is against
 
 
 def test_what_no_model_has_to_read_is_not_missing_in_a_prompts_figure() -> None:

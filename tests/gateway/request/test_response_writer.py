@@ -512,7 +512,7 @@ def test_comments_do_not_prolong_the_wait_for_the_first_token(stream) -> None:
 def test_a_client_that_pauses_gets_every_byte_in_its_order(stack) -> None:
     """Its buffers fill, the flow stops and goes on: the text is that of a client that reads on."""
     body = {**BODY, "model": "own", "stream": True, "ignore_eos": True, "logprobs": True}
-    body |= {"max_tokens": 3000, "n": 4}
+    body |= {"max_tokens": 1200, "n": 4}
 
     def read(*, paused_s: float) -> tuple[list[str], int]:
         connection = socket.socket()

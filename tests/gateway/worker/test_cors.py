@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from gateway.config.schema import ServerSection
+from gateway.config.schema_server import ServerSection
 
 PAGE = "https://app.example.com"
 CHAT = "/v1/chat/completions"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.exports.delimited import csv_lines, decimal_text, text_cell
+from ledger.exports.delimited import csv_lines, decimal_text, text_cell, write_csv
 from ledger.exports.table import ColumnKind, ExportColumn
 
 DANGEROUS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1", "=cmd|' /C calc'!A0")
@@ -86,3 +86,11 @@ def test_decimals_round_half_even_beyond_their_places() -> None:
 def test_a_row_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         list(csv_lines((ExportColumn("a"),), [("x", "y")]))
+
+
+def test_a_file_has_all_lines_and_stays_open() -> None:
+    columns, rows = (ExportColumn("name"), ExportColumn("n", ColumnKind.INTEGER)), [("\u00fc", 1)]
+    file = io.BytesIO()
+    write_csv(file, columns, iter(rows))
+    assert file.getvalue().decode("utf-8") == "".join(csv_lines(columns, rows))
+    assert not file.closed

@@ -33,6 +33,15 @@ def test_cells_add_up_to_the_same_as_sql(engine, traffic) -> None:
         )
 
 
+def test_a_cell_has_the_provider_of_its_target(engine, traffic) -> None:
+    with engine.connect() as connection:
+        found = queries.cells(connection, SCOPE, bucket_us=DAY_US)
+    assert {cell.provider for cell in found if cell.backend == "own"} == {None}
+    apis = [cell for cell in found if cell.backend == "api"]
+    assert apis
+    assert all(cell.target.startswith(f"{cell.provider}/") for cell in apis)
+
+
 def test_cells_hold_money_beyond_64_bits_exactly(engine, traffic) -> None:
     with engine.connect() as connection:
         found = queries.cells(connection, SCOPE, bucket_us=DAY_US)

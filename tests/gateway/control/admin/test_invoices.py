@@ -41,14 +41,14 @@ def invoice(stack, finance) -> dict:
 )
 def test_an_invoice_keeps_the_offset_that_its_provider_has(monkeypatch, content, offset_min):
     kept = []
-    monkeypatch.setattr(books, "store", lambda _, found, **__: kept.append(found) or 7)
+    monkeypatch.setattr(books, "store", lambda _, file, **__: kept.append(file) or 7)
     provider = SimpleNamespace(billing_utc_offset="-08:00")
     place = SimpleNamespace(
         settings=SimpleNamespace(providers={"a": provider}), ledger=None, by="ann", now_us=1
     )
     given = ImportInvoiceInput(content=content, name="x", provider="a")
     assert invoices_import.work(place, given)["invoice"] == 7
-    assert [found.offset_min for found in kept] == [offset_min]
+    assert [file.offset_min for file in kept] == [offset_min]
 
 
 def test_from_the_file_to_books_that_agree(stack, finance, invoice) -> None:

@@ -278,7 +278,7 @@ def asked_twice(stack, patiently, keys: int) -> list[str]:
 
 
 def test_fifty_at_once_and_over_a_restart_are_one_call_and_one_row(each, patiently) -> None:
-    assert asked_twice(each, patiently, 20 if each.database.dialect.name == "sqlite" else 5) == []
+    assert asked_twice(each, patiently, 5) == []
 
 
 def test_without_the_row_all_of_them_would_be_calls(stack, patiently, monkeypatch) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 import gateway
-from gateway.config.schema import ReplaySection
+from gateway.config.schema_server import ReplaySection
 from gateway.request.idempotency.aes_gcm_cipher import AesGcmCipher
 from gateway.request.idempotency.response_replay import (
     HEARD_LIMIT_BYTES,

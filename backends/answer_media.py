@@ -1,0 +1,88 @@
+"""Whether an answer has pictures or sound that its model made: no text tells their tokens.
+
+Pictures are parts of their own (`images`, parts of a content whose type says so), or `data:`
+addresses in a text, as Markdown has them. A text that only mentions either is none.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from backends.text_length import ENCODED_FROM, decode_answer
+
+# Whatever model made it, the data of a picture are longer than this.
+_INLINE = re.compile(
+    rf"data:image/[^,\s]{{1,99}}?;base64,[A-Za-z0-9+/=_-]{{{ENCODED_FROM}}}", re.IGNORECASE
+)
+
+
+def has_pictures(answer: bytes) -> bool:
+    """Whether a whole answer has pictures, as parts or in its text."""
+    if not _may_have(answer):
+        return False
+    return any(has_part(words) or has_inline(words) for words in _words_of(answer))
+
+
+def has_picture_part(answer: bytes) -> bool:
+    """Whether a whole answer has a picture as a part of its own.
+
+    Parts stand in a list inside of the list of choices: to look for one byte takes a hundredth of
+    the time.
+    """
+    if answer.find(b"[", answer.find(b"[") + 1) < 0 or not _may_have(answer):
+        return False
+    return any(map(has_part, _words_of(answer)))
+
+
+def has_sound(answer: bytes) -> bool:
+    """Whether a whole answer has sound that its model made."""
+    if b"audio" not in answer and b"\\u00" not in answer:
+        return False
+    return any(bool(words.get("audio")) for words in _words_of(answer))
+
+
+def has_part(words: dict[str, Any]) -> bool:
+    """Whether a decoded message or delta has a picture as a part."""
+    if words.get("images"):
+        return True
+    content = words.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and _is_picture(part) for part in content
+    )
+
+
+def has_inline(words: dict[str, Any]) -> bool:
+    """Whether the text of a decoded message or delta has a picture as an address."""
+    content = words.get("content")
+    parts = content if isinstance(content, list) else [content]
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    return any(isinstance(text, str) and is_inline(text) for text in texts)
+
+
+def is_inline(text: str) -> bool:
+    """Whether a text has a picture as an address."""
+    return len(text) > ENCODED_FROM and ";base64," in text and _INLINE.search(text) is not None
+
+
+def _may_have(answer: bytes) -> bool:
+    """Whether a name of pictures is in it, in any of JSON's spellings."""
+    return b"image" in answer or b"\\u00" in answer
+
+
+def _is_picture(part: dict[str, Any]) -> bool:
+    kind = part.get("type")
+    if isinstance(kind, str):
+        return "image" in kind
+    return bool(part.get("image_url") or part.get("image"))
+
+
+def _words_of(answer: bytes) -> Iterator[dict[str, Any]]:
+    """The messages of a whole answer."""
+    value = decode_answer(answer)
+    choices = value.get("choices") if isinstance(value, dict) else None
+    for choice in choices if isinstance(choices, list) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if isinstance(message, dict):
+            yield message
+        if isinstance(choice, dict) and isinstance(text := choice.get("text"), str):
+            yield {"content": text}

@@ -1,0 +1,173 @@
+"""Choices of a chunk: what each says, how it ends, and what it tells of usage."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from backends.answer_media import has_part, is_inline
+from backends.text_length import (
+    SaidBytes,
+    call_bytes,
+    certain_bytes,
+    choice_bytes,
+    content_bytes,
+    part_bytes,
+    said_of_encoded,
+    text_bytes,
+)
+from backends.usage_bytes import usage_bytes
+
+NULL = msgspec.Raw(b"null")
+EMPTY = frozenset((b"null", b"[]", b"{}", b'""'))
+_SHOWN = msgspec.Raw(b"[{}]")
+
+
+def is_given(raw: msgspec.Raw) -> bool:
+    """Whether a member has a value that is not empty."""
+    return raw is not NULL and bytes(raw) not in EMPTY
+
+
+class Delta(msgspec.Struct, gc=False):
+    """Words of a choice. What has a type of its own stays encoded."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: msgspec.Raw = NULL
+    function_call: msgspec.Raw = NULL
+    audio: msgspec.Raw = NULL
+    images: msgspec.Raw = NULL
+
+
+_WORDS = (
+    "content",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "audio",
+    "images",
+)
+# Texts of a delta that are read, or are no words of the model.
+_KNOWN = frozenset(
+    (*Delta.__struct_fields__, "role", "name", "id", "type", "index", "signature", "object")
+)
+
+
+class ChunkChoice(msgspec.Struct, gc=False):
+    """`beside`: bytes that may have been said beside what stands in the other members."""
+
+    index: int = 0
+    finish_reason: str | None = None
+    text: str | None = None
+    delta: Delta | None = None
+    usage: msgspec.Raw = NULL  # where Kimi tells it
+    error: msgspec.Raw = NULL
+    beside: int = 0
+
+    def is_failed(self) -> bool:
+        """Whether it ends in an error instead of an answer."""
+        return self.finish_reason == "error" or is_given(self.error)
+
+    def has_content(self) -> bool:
+        """Whether the model said something here: text, reasoning, a tool call, a picture, ..."""
+        if self.text:
+            return True
+        delta = self.delta
+        if delta is None:
+            return False
+        if delta.content or delta.reasoning_content or delta.reasoning or delta.refusal:
+            return True
+        others = (delta.tool_calls, delta.function_call, delta.audio, delta.images)
+        return any(raw is not NULL and bytes(raw) not in EMPTY for raw in others)
+
+    def usage_bytes(self) -> bytes | None:
+        """The encoded usage object that stands inside, as Kimi writes it; `None` without one."""
+        return None if self.usage is NULL else usage_bytes(self.usage)
+
+    def shows(self) -> bool:
+        """Whether a picture is in it, whose tokens no text tells."""
+        delta = self.delta
+        if delta is None:
+            return False
+        if delta.content is not None and is_inline(delta.content):
+            return True
+        return is_given(delta.images)
+
+    def speaks(self) -> bool:
+        """Whether sound is in it, whose tokens no text tells."""
+        return self.delta is not None and is_given(self.delta.audio)
+
+    def said(self) -> tuple[int, int]:
+        """Bytes of text that it said for certain, and that it may have said at most."""
+        said = text_bytes(self.text) if self.text else 0
+        delta = self.delta
+        if delta is None:
+            return said, said + self.beside
+        thought = delta.reasoning_content or delta.reasoning  # one text under two names
+        for text in (delta.content, thought, delta.refusal):
+            if text:
+                said += text_bytes(text)
+        most = said + self.beside
+        for raw, measure in (
+            (delta.tool_calls, call_bytes),
+            (delta.function_call, call_bytes),
+            (delta.audio, part_bytes),
+        ):
+            if raw is not NULL:
+                least, all_said = said_of_encoded(bytes(raw), measure)
+                said, most = said + least, most + all_said
+        return said, most
+
+
+class UnnamedWords(NamedTuple):
+    """What deltas say in members that have no name here.
+
+    `text`: whether a plain text is among it, as thoughts came before they had a name.
+    """
+
+    text: bool
+    said: SaidBytes
+
+
+def unnamed_words(chunk: Mapping[str, Any]) -> UnnamedWords:
+    """Return what stands in members of a decoded chunk's deltas that have no name here."""
+    choices = chunk.get("choices")
+    text, least, most = False, 0, 0
+    for choice in choices if isinstance(choices, list) else ():
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if not isinstance(delta, dict):
+            continue
+        others = {name: words for name, words in delta.items() if name not in _KNOWN}
+        certain = certain_bytes(others)
+        text = (
+            text
+            or certain > 0
+            or any(isinstance(words, str) and words for words in others.values())
+        )
+        least, most = least + certain, most + max(certain, content_bytes(list(others.values())))
+    return UnnamedWords(text, SaidBytes(least, most))
+
+
+def odd_choice(choice: dict[str, Any]) -> ChunkChoice:
+    """A choice whose members have types of their own (content as a list of parts, ...)."""
+    delta = choice.get("delta")
+    words = delta if isinstance(delta, dict) else {}
+    least = choice_bytes(choice)
+    said = [value for name, value in words.items() if name != "role"]
+    most = max(least, content_bytes([said, choice.get("text")]))
+    named = any(words.get(name) for name in _WORDS) or bool(choice.get("text"))
+    shown = max(1, least) if named else least
+    index, finish = choice.get("index"), choice.get("finish_reason")
+    return ChunkChoice(
+        index=index if isinstance(index, int) else 0,
+        finish_reason=str(finish) if finish else None,
+        text="?" * shown if shown else None,
+        delta=Delta(images=_SHOWN) if has_part(words) else None,
+        usage=msgspec.Raw(msgspec.json.encode(choice.get("usage"))),
+        error=msgspec.Raw(msgspec.json.encode(choice.get("error"))),
+        beside=max(0, most - shown),
+    )

@@ -1,0 +1,120 @@
+"""Formats of `breakeven ledger export`: one entry each, which the command and its help read.
+
+No attribute has a default, so that a new format decides all of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO
+
+from sqlalchemy import Connection
+
+from ledger.exports import attempts, focus_columns
+from ledger.exports.attempts import attempt_rows
+from ledger.exports.delimited import write_csv
+from ledger.exports.focus import focus_rows
+from ledger.exports.parquet import write_parquet
+from ledger.exports.table import ExportColumn, Reached, Row, moment
+from ledger.fleet.hourshares import closed_until_us
+from ledger.spans import Scope
+
+FileWriter = Callable[[BinaryIO, Sequence[ExportColumn], Iterator[Row]], None]
+
+
+class ExportFormat(StrEnum):
+    CSV = "csv"
+    PARQUET = "parquet"
+    FOCUS = "focus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatTraits:
+    """What one format writes.
+
+    `holds`: its content in the words of the help. `money`: the column whose sum the command prints.
+    `rows`: of a connection, a scope and a charge period in microseconds, which most formats ignore.
+    `is_text`: whether a terminal can show it. `needs_full_hours`: whether its period begins and
+    ends with an hour. `unpriced`: where attempts without a price are. `notes`: what a reader of
+    the file must know beside those and cannot see in it.
+    """
+
+    holds: str
+    columns: tuple[ExportColumn, ...]
+    money: str
+    rows: Callable[[Connection, Scope, int, Reached], Iterator[Row]]
+    write: FileWriter
+    is_text: bool
+    needs_full_hours: bool
+    unpriced: str
+    notes: Callable[[Connection, Scope], Iterator[str]]
+
+    @property
+    def money_place(self) -> int:
+        return [column.name for column in self.columns].index(self.money)
+
+
+def _attempts(connection: Connection, scope: Scope, _us: int, reached: Reached) -> Iterator[Row]:
+    return attempt_rows(connection, scope, reached)
+
+
+def _focus(connection: Connection, scope: Scope, us: int, reached: Reached) -> Iterator[Row]:
+    return focus_rows(connection, scope, reached, period_us=us)
+
+
+def _no_notes(_connection: Connection, _scope: Scope) -> Iterator[str]:
+    return iter(())
+
+
+def _open_hours(connection: Connection, scope: Scope) -> Iterator[str]:
+    for pool, until_us in closed_until_us(connection).items():
+        if until_us is None:
+            yield f"pool {pool}: no hour is closed, so none is in this file"
+        elif until_us < scope.end_us:
+            yield f"pool {pool}: hours from {moment(until_us, digits=False)} on are not closed"
+
+
+EXPORT_FORMATS: Mapping[ExportFormat, FormatTraits] = {
+    ExportFormat.CSV: FormatTraits(
+        holds="every attempt",
+        columns=attempts.COLUMNS,
+        money="cost_usd",
+        rows=_attempts,
+        write=write_csv,
+        is_text=True,
+        needs_full_hours=False,
+        unpriced="have an empty cost",
+        notes=_no_notes,
+    ),
+    ExportFormat.PARQUET: FormatTraits(
+        holds="every attempt",
+        columns=attempts.COLUMNS,
+        money="cost_usd",
+        rows=_attempts,
+        write=write_parquet,
+        is_text=False,
+        needs_full_hours=False,
+        unpriced="have an empty cost",
+        notes=_no_notes,
+    ),
+    ExportFormat.FOCUS: FormatTraits(
+        holds="FOCUS 1.2",
+        columns=focus_columns.COLUMNS,
+        money="BilledCost",
+        rows=_focus,
+        write=write_csv,
+        is_text=True,
+        needs_full_hours=True,
+        unpriced="are not in this file",
+        notes=_open_hours,
+    ),
+}
+
+
+def describe_formats() -> str:
+    """Return the help of `--format`; formats with the same content stand together."""
+    names: dict[str, list[str]] = {}
+    for format_, traits in EXPORT_FORMATS.items():
+        names.setdefault(traits.holds, []).append(format_.value)
+    parts = [f"{', '.join(formats)}: {holds}" for holds, formats in names.items()]
+    return "; ".join(parts) + "."

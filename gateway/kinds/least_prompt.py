@@ -1,0 +1,103 @@
+"""How few tokens a target can count for a prompt: what a figure that is too low is known by.
+
+Only what every target reads counts: the decoded text of messages, prompts and inputs. Thoughts of
+earlier turns, media, files, white space and escapes of the JSON do not, whatever stands beside
+them. A model that is sent more than its context may read the context alone; of a list it may cut
+each text. Asked only of figures that the bytes of the request already make doubtful.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from backends.text_length import text_bytes
+from gateway.http.body import Members
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
+
+_LISTS: Final = ("input", "documents", "query")
+_READ: Final = frozenset(("messages", "prompt", *_LISTS, "tools", "functions"))
+# How vendors name that a prompt may be cut to a context: OpenRouter's `transforms` and plugins,
+# Cohere's, vLLM's and TEI's truncation, Anthropic's edits of a context.
+_SHORTENS: Final = re.compile(
+    rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
+    re.IGNORECASE,
+)
+_decode = msgspec.json.Decoder().decode
+
+
+def least_prompt_tokens(members: Members, context: int | None) -> int:
+    """Return the tokens that every target counts at least.
+
+    `context`: of the target, in tokens, None where nobody states one. Models of embeddings and
+    rankings cut what is longer than theirs; without a stated context each text has one token.
+    """
+    shortens = _may_shorten(members)
+    found = 0
+    for name in ("messages", "prompt"):
+        if name in members:
+            counts = [_least_tokens(size) for size in _prompt_sizes(name, bytes(members[name]))]
+            found += sum(_cut(count, context, shortens=shortens) for count in counts)
+    for name in _LISTS:
+        if name in members:
+            counts = [_least_tokens(size) for size in _text_sizes(bytes(members[name]))]
+            cut = shortens or context is None
+            found += sum(_cut(count, context, shortens=cut) for count in counts)
+    return found
+
+
+def _cut(count: int, context: int | None, *, shortens: bool) -> int:
+    if shortens:
+        return min(count, 1)
+    return count if context is None else min(count, context)
+
+
+def _least_tokens(size: int) -> int:
+    return -(-size // LONGEST_TOKEN_BYTES)
+
+
+def _may_shorten(members: Members) -> bool:
+    """Whether a member may ask for a prompt to be cut."""
+    return any(
+        name not in _READ
+        and (_SHORTENS.search(name.encode()) or _SHORTENS.search(bytes(value))) is not None
+        for name, value in members.items()
+    )
+
+
+def _prompt_sizes(name: str, raw: bytes) -> list[int]:
+    """Bytes of text of each prompt: a conversation is one."""
+    if name == "prompt":
+        return _text_sizes(raw)
+    try:
+        messages = _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [len(raw)]
+    return [sum(map(text_bytes, _said(messages)))]
+
+
+def _said(messages: Any) -> Iterator[str]:
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for part in content if isinstance(content, list) else [content]:
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, dict) and _is_text(part.get("type")):
+                text = part.get("text")
+                if isinstance(text, str):
+                    yield text
+
+
+def _is_text(kind: Any) -> bool:
+    return kind is None or (isinstance(kind, str) and kind.endswith("text"))
+
+
+def _text_sizes(raw: bytes) -> list[int]:
+    """Bytes of each text of a member that is a text or a list; of objects one text may be read."""
+    try:
+        value = _decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [len(raw)]
+    texts = value if isinstance(value, list) else [value]
+    return [text_bytes(text) for text in texts if isinstance(text, str)]

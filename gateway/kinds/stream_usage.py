@@ -1,0 +1,75 @@
+"""Usage that a stream tells, of several figures in several places."""
+
+from typing import Any
+
+import msgspec
+
+from backends.usage_bytes import decode_usage
+from backends.usage_places import sum_choices
+
+EARLIER_LIMIT = 3  # figures that are kept beside the last
+USAGE_LIMIT_BYTES = 64 * 1024
+
+
+class UsageTooLong(ValueError):
+    """Usage of more than `USAGE_LIMIT_BYTES`, which no counter can have written."""
+
+
+class StreamUsage:
+    """The last figure, whether it is `final`, and those that it took the place of.
+
+    Encoded figures are kept for as long as their stream lasts, for each choice.
+    """
+
+    __slots__ = ("_choices", "_inside", "earlier", "final", "raw")
+
+    def __init__(self, choices: int) -> None:
+        """`choices`: how many the answer will have."""
+        self.earlier: tuple[bytes, ...] = ()
+        self.final = False
+        self.raw: bytes | None = None
+        self._choices = choices
+        self._inside: dict[int, bytes] = {}  # what choices tell of themselves
+
+    @property
+    def last(self) -> dict[str, Any] | None:
+        """Return the last figure decoded, `None` without any."""
+        return decode_usage(self.raw)
+
+    @property
+    def replaced(self) -> tuple[dict[str, Any], ...]:
+        """Return the last three figures that `last` took the place of, oldest first."""
+        decoded = (decode_usage(raw) for raw in self.earlier)
+        return tuple(usage for usage in decoded if usage is not None)
+
+    def take(self, raw: bytes, *, final: bool) -> None:
+        """Take a figure of the whole answer. Raises `UsageTooLong`."""
+        checked = check_usage(raw)
+        if self.raw not in (None, checked):
+            self.earlier = (*self.earlier[1 - EARLIER_LIMIT :], self.raw)
+        self.raw, self.final = checked, final
+
+    def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
+        """Take a figure that stands in a choice. Raises `UsageTooLong`.
+
+        Told in one choice it is of all choices; told in several, each is of its own.
+        """
+        if self._choices > 1 and 0 <= index < self._choices:
+            self._inside[index] = check_usage(raw)
+            told = [decode_usage(inside) or {} for inside in self._inside.values()]
+            if len(told) > 1:
+                self.take(msgspec.json.encode(sum_choices(told)), final=final)
+                self.final = final and len(told) == self._choices
+                return
+        self.take(raw, final=final)
+
+    def forget(self) -> None:
+        """Drop all figures: they are of a prompt that was not worked on."""
+        self.raw, self.earlier = None, ()
+
+
+def check_usage(raw: bytes) -> bytes:
+    """Return the usage itself. Raises `UsageTooLong`."""
+    if len(raw) > USAGE_LIMIT_BYTES:
+        raise UsageTooLong(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
+    return raw

@@ -1,0 +1,92 @@
+"""Usage is found where providers put it, and added up where each choice tells its own."""
+
+import pytest
+
+from backends.usage_bytes import UNREADABLE_USAGE
+from backends.usage_places import counts_output, find_usage, sum_choices, usage_in
+from ledger.usage_members import MEMBERS, UsageCount
+
+RAW = {"prompt_tokens": 1, "completion_tokens": 2}
+GEMINI = {"promptTokenCount": 10, "candidatesTokenCount": 2, "totalTokenCount": 12}
+BEDROCK = {"inputTokenCount": 10, "outputTokenCount": 5, "invocationLatency": 900}
+LLAMA = {"prompt_n": 10, "prompt_ms": 4.5, "predicted_n": 5, "predicted_per_second": 40.0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "usage"),
+    [
+        ({"usage": RAW, "usageMetadata": GEMINI}, RAW),
+        ({"choices": [{"message": {"usage": RAW}}]}, RAW),
+        ({"choices": [{"delta": {"usage": RAW}}]}, RAW),
+        ({"choices": [{"usage": None}, {"usage": RAW}]}, RAW),
+        ({"choices": 5, "x_groq": {"id": "r", "usage": RAW}}, RAW),
+        ({"usageMetadata": GEMINI}, GEMINI),
+        ({"choices": [{"index": 0}], "usage_metadata": GEMINI}, GEMINI),
+        ({"timings": LLAMA}, LLAMA),
+        ({"amazon-bedrock-invocationMetrics": BEDROCK}, BEDROCK),
+        ({"metrics": {"tokens": {"input_tokens": 1}}}, {"input_tokens": 1}),
+        ({"meta": {"billed_units": {"input_tokens": 1, "output_tokens": 2}}},
+         {"input_tokens": 1, "output_tokens": 2}),
+        ({"usage": "lots"}, UNREADABLE_USAGE),
+    ],
+)  # fmt: skip
+def test_usage_is_read_wherever_it_stands(answer: dict, usage: dict) -> None:
+    assert usage_in(answer) == usage
+
+
+def test_ollama_tells_its_counts_beside_the_message() -> None:
+    told = {"message": {"content": "a"}, "prompt_eval_count": 3, "eval_count": 4}
+    assert find_usage(told) == told
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"usage": None, "choices": [{"usage": {}}]},
+        {"metadata": RAW},  # the request's own may come back
+        {"choices": [{"message": {"content": RAW, "tool_calls": [RAW], "annotations": RAW}}]},
+        {"x_groq": {"id": "r"}},
+        {"x_groq": "r"},
+        {"usage_policy": {"url": "https://e"}},
+        {"choices": [{"logprobs": {"content": [{"token": "a"}]}}]},
+    ],
+)
+def test_what_is_no_usage(answer: dict) -> None:
+    assert usage_in(answer) is None
+
+
+def test_choices_add_up_their_outputs_and_share_their_prompt() -> None:
+    told = [
+        {"prompt_tokens": 10, "completion_tokens": 100, "total_tokens": 110, "cached_tokens": 8,
+         "completion_tokens_details": {"reasoning_tokens": 30}},
+        {"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60, "cached_tokens": 8,
+         "completion_tokens_details": {"reasoning_tokens": 5}},
+    ]  # fmt: skip
+    assert sum_choices(told) == {
+        "prompt_tokens": 10, "completion_tokens": 150, "total_tokens": 160, "cached_tokens": 8,
+        "completion_tokens_details": {"reasoning_tokens": 35},
+    }  # fmt: skip
+    assert usage_in({"choices": [{"usage": usage} for usage in told]}) == sum_choices(told)
+    assert sum_choices(told[:1]) == told[0]
+
+
+MADE = (UsageCount.COMPLETION, UsageCount.THOUGHT, UsageCount.THOUGHT_ANYWHERE,
+        UsageCount.THOUGHT_BESIDE, UsageCount.AUDIO_OUT, UsageCount.IMAGE_OUT)  # fmt: skip
+
+
+def nested(path: str) -> dict:
+    first, _, rest = path.partition(".")
+    return {first: nested(rest) if rest else 7}
+
+
+@pytest.mark.parametrize("path", [path for path, meaning in MEMBERS.items() if meaning in MADE])
+def test_every_count_of_output_that_the_ledger_reads_is_known_as_such(path: str) -> None:
+    assert counts_output(nested(path))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, meaning in MEMBERS.items() if meaning is UsageCount.PROMPT]
+)
+def test_a_count_of_a_prompt_is_no_output(path: str) -> None:
+    assert not counts_output(nested(path))

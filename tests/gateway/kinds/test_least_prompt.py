@@ -1,0 +1,104 @@
+"""The least tokens of a prompt are those of its text, whatever else the request carries."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.http.body import decode_members
+from gateway.kinds.least_prompt import least_prompt_tokens
+
+TEXT = "word " * 2560  # 12,800 bytes, 100 tokens at least
+DATA = "data:image/png;base64," + "A" * 40_000
+
+
+def least(context: int | None = None, **members: Any) -> int:
+    return least_prompt_tokens(decode_members(json.dumps(members).encode()), context)
+
+
+def chat(*messages: dict, context: int | None = None, **more: Any) -> int:
+    return least(context, messages=list(messages), **more)
+
+
+USER = {"role": "user", "content": TEXT}
+
+
+def test_the_text_of_all_messages_counts() -> None:
+    assert chat(USER) == 100
+    assert chat(USER, {"role": "assistant", "content": TEXT}) == 200
+    assert chat({"role": "user", "content": [{"type": "text", "text": TEXT}]}) == 100
+    assert chat({"role": "user", "content": [{"type": "input_text", "text": TEXT}, TEXT]}) == 200
+    assert chat({"role": "user", "content": "hi"}) == 1
+    assert chat({"role": "user", "content": ""}) == 0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reasoning_content": TEXT},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": TEXT}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": TEXT}]},
+        {"content": [{"type": "thinking", "thinking": TEXT, "text": TEXT}]},
+        {"content": [{"type": "image_url", "image_url": {"url": DATA}}]},
+        {"content": [{"type": "photo", "photo": DATA}]},
+        {"content": [{"type": "file", "file": {"file_data": DATA}}]},
+        {"audio": {"id": "a"}, "tool_calls": [], "name": TEXT},
+        {"content": {"a": TEXT}},
+        {"content": None},
+    ],
+)
+def test_what_a_target_may_leave_out_does_not(message: dict) -> None:
+    assert chat({"role": "assistant", **message}) == 0
+
+
+def test_only_the_data_of_a_picture_leave_a_text() -> None:
+    """A word of the data's own form made any figure true."""
+    assert chat({"role": "user", "content": TEXT + ";base64,"}) == 101
+    assert chat({"role": "user", "content": f"{TEXT}![a]({DATA})"}) == 101
+
+
+@pytest.mark.parametrize(
+    ("raw", "tokens"),
+    [
+        (b"[" + b" " * 50_000 + b'{"role":"user",\n\t"content":"hi"}]', 1),
+        (b'[{"role":"user","content":"' + b"\\u0020" * 12_800 + b'"}]', 100),
+        (b'[{"role":"user","content":"' + b"\\n" * 12_800 + b'"}]', 100),
+        (b'[{"role":"user","\\u0063ontent":"' + b"a" * 12_800 + b'"}]', 100),
+    ],
+)
+def test_the_form_of_the_json_does_not(raw: bytes, tokens: int) -> None:
+    assert least_prompt_tokens({"messages": msgspec.Raw(raw)}, None) == tokens
+
+
+def test_a_context_bounds_what_is_read() -> None:
+    assert chat(USER, context=30) == 30
+    assert least(prompt=[TEXT, TEXT]) == 200
+    assert least(30, prompt=[TEXT, TEXT]) == 60
+    assert least(prompt=TEXT) == 100
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"transforms": ["middle-out"]}, {"truncation": "auto"}, {"truncate_prompt_tokens": 20},
+        {"plugins": [{"id": "context-compression"}]}, {"context_management": {"edits": []}},
+        {"prompt_truncation": "AUTO"}, {"extra": {"num_ctx": 100}},
+    ],
+)  # fmt: skip
+def test_a_prompt_that_may_be_cut_has_one_token(member: dict) -> None:
+    assert chat(USER, **member) == 1
+
+
+@pytest.mark.parametrize("member", [{"metadata": {"a": "b"}}, {"user": "u"}, {"tools": [TEXT]}])
+def test_other_members_change_nothing(member: dict) -> None:
+    assert chat(USER, **member) == 100
+
+
+def test_embeddings_and_rankings_are_cut_where_no_context_is_stated() -> None:
+    assert least(input=TEXT) == 1
+    assert least(input=[TEXT, TEXT]) == 2
+    assert least(512, input=[TEXT, TEXT]) == 200
+    assert least(30, input=[TEXT, TEXT]) == 60
+    assert least(512, query="q", documents=[TEXT, {"text": TEXT}]) == 101
+    assert least(input=[[1, 2, 3]]) == 0
