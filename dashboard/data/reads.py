@@ -352,8 +352,8 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
     provider = found.party.removeprefix(PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    days, offset_min = (found.first_day, found.last_day), found.offset_min
-    booked = booked_costs(connection, found.party, *days, offset_min=offset_min)
+    days = found.first_day, found.last_day
+    booked = booked_costs(connection, found.party, *days, offset_min=found.offset_min)
     return InvoiceDetail(found, tuple(lines), tuple(booked))
 
 

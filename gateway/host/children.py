@@ -37,9 +37,15 @@ class ChildCommand:
     descriptors: tuple[int, ...] = ()
 
     @property
-    def is_module(self) -> bool:
-        """Whether it is `python -m MODULE`: all that are started so are ours, with a `main`."""
-        return tuple(self.argv[:2]) == (sys.executable, "-m")
+    def module(self) -> str | None:
+        """Return MODULE of `python -m MODULE WORDS...`, which has a `main`; None for a program."""
+        is_module = len(self.argv) > 2 and tuple(self.argv[:2]) == (sys.executable, "-m")
+        return self.argv[2] if is_module else None
+
+    @property
+    def words(self) -> Sequence[str]:
+        """Return the arguments of the module, or of the program."""
+        return self.argv[1 if self.module is None else 3 :]
 
 
 class RunningChild(Protocol):
@@ -56,7 +62,7 @@ class RunningChild(Protocol):
 
 
 class Forks(Protocol):
-    """Who starts a module without a program of its own, while `works`."""
+    """Starts a module by a fork, without a program of its own, while `works`."""
 
     @property
     def works(self) -> bool: ...
@@ -169,7 +175,7 @@ class ChildProcess:
     async def _start(self) -> RunningChild:
         forks = self._forks
         with _open_log(self.command.log) as output:
-            if forks is not None and forks.works and self.command.is_module:
+            if forks is not None and forks.works and self.command.module is not None:
                 return await forks.start(self.command, output)
             return await asyncio.create_subprocess_exec(
                 *self.command.argv,

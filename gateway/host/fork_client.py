@@ -1,4 +1,4 @@
-"""The end of the fork server's channel that `serve` holds: it orders children and hears of ends."""
+"""Order children from the fork server and receive their exit codes, in `serve`."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from gateway.host.memory_file import memory_file
 from gateway.host.preload import CHANNEL
 
 STREAMS = (1, 2)  # a child's output and errors; its input is the fork server's, which has none
-ANSWER_S = 10.0  # a fork server that says nothing for so long is stopped, or the machine stands
+ANSWER_S = 10.0  # a fork server without an answer for so long is stopped, or the machine is
 GONE = "the fork server is gone"
 
 log = logging.getLogger("breakeven.children")
@@ -27,11 +27,13 @@ log = logging.getLogger("breakeven.children")
 class ForkedProcess:
     """One child, as `asyncio.subprocess.Process` shows one. Signals go by its pidfd, not by id."""
 
-    def __init__(self, pid: int, life: int, late: Callable[["ForkedProcess"], None]) -> None:
-        """`life` is its pidfd; `late` is called where it has ended and nobody says how."""
+    def __init__(
+        self, pid: int, pidfd: int, on_unreported_end: Callable[["ForkedProcess"], None]
+    ) -> None:
+        """Take over `pidfd`. `on_unreported_end`: called if the child ends without an exit code."""
         self.pid = pid
-        self._life = life
-        self._late = late
+        self._pidfd = pidfd
+        self._on_unreported_end = on_unreported_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self.await_code(ANSWER_S)
@@ -46,7 +48,7 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         if not self._ended.done():
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._life, number)
+                signal.pidfd_send_signal(self._pidfd, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -55,29 +57,29 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
     def end(self, code: int) -> None:
-        """Take note of how it ended."""
+        """Set the exit code and close the pidfd."""
         if not self._ended.done():
             self._ended.set_result(code)
-            self._loop.remove_reader(self._life)
-            os.close(self._life)
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
 
     def await_code(self, patience_s: float) -> None:
-        """Once it has ended the fork server says how, within so many seconds or never."""
+        """Wait for the exit code for `patience_s` seconds after the child's end."""
         if not self._ended.done():
             self._patience_s = patience_s
-            self._loop.add_reader(self._life, self._see_end)
+            self._loop.add_reader(self._pidfd, self._see_end)
 
     def _see_end(self) -> None:
-        self._loop.remove_reader(self._life)
+        self._loop.remove_reader(self._pidfd)
         self._loop.call_later(self._patience_s, self._give_up)
 
     def _give_up(self) -> None:
         if not self._ended.done():
-            self._late(self)
+            self._on_unreported_end(self)
 
 
 class ForkClient:
-    """Orders children. A fork server that died is not started again: programs are executed then."""
+    """Order children from a fork server. If that dies, children are started as programs."""
 
     def __init__(self, channel: socket.socket, server_pid: int) -> None:
         self._channel: socket.socket | None = channel
@@ -88,7 +90,7 @@ class ForkClient:
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> Self | None:
-        """Take what this process was given, if it was started with a fork server."""
+        """Return the client of this process's fork server, `None` if it was started without one."""
         given = environ.pop(CHANNEL, None)
         if given is None:
             return None
@@ -96,13 +98,13 @@ class ForkClient:
         return cls(socket.socket(fileno=int(descriptor)), int(pid))
 
     def begin(self) -> None:
-        """Listen in the running loop."""
+        """Receive messages in the running loop."""
         assert self._channel is not None, "begun once"
         self._channel.setblocking(False)
-        asyncio.get_running_loop().add_reader(self._channel, self._hear)
+        asyncio.get_running_loop().add_reader(self._channel, self._receive)
 
     async def end(self) -> None:
-        """End the fork server, and with it what still runs of its children."""
+        """Kill the fork server; the kernel ends its children then."""
         self._lose_server()
         if self._reaping is not None:
             await self._reaping
@@ -112,12 +114,13 @@ class ForkClient:
         return self._channel is not None
 
     async def start(self, command: ChildCommand, output: int) -> ForkedProcess:
-        """Fork a child that is this command. Raises `OSError` where that is not possible."""
+        """Fork a child that runs the command's module. Raises `OSError` if no child is started."""
         if self._channel is None:
             raise OSError(GONE)
-        _, _, module, *words = command.argv
+        if command.module is None:
+            raise ValueError(f"{command.name} is no Python module")
         numbers = (*STREAMS, *command.descriptors)
-        order = ForkOrder(module, words, dict(command.environ), numbers)
+        order = ForkOrder(command.module, command.words, dict(command.environ), numbers)
         with memory_file(order.encode()) as file:
             given = (file.fileno(), *(output for _ in STREAMS), *command.descriptors)
             socket.send_fds(self._channel, [b"fork"], given)
@@ -127,14 +130,14 @@ class ForkClient:
             async with asyncio.timeout(ANSWER_S):
                 return await asyncio.shield(started)
         except TimeoutError:
-            log.warning("the fork server does not answer: it is ended, with what it started")
+            log.warning("no answer within %g s: the fork server is killed", ANSWER_S)
             self._lose_server()
             raise OSError(GONE) from None
         except asyncio.CancelledError:
             started.add_done_callback(_end_unwanted)
             raise
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         assert self._channel is not None
         try:
             message, given, _, _ = socket.recv_fds(self._channel, MESSAGE_BYTES, 1)
@@ -143,7 +146,7 @@ class ForkClient:
         except OSError:
             message = b""
         if not message:
-            log.warning("the fork server is gone: what it started is started again without it")
+            log.warning("the channel is closed: children are started again as programs")
             self._lose_server()
             return
         news = msgspec.json.decode(message, type=ForkNews)
@@ -153,20 +156,21 @@ class ForkClient:
             process.end(news.code)
 
     def _answer(self, news: ForkNews, given: Sequence[int]) -> None:
-        """Tell who asked first of their child, or why there is none."""
+        """Resolve the oldest order with its child, or with the reason why there is none."""
         asked = self._asked.popleft()
         if news.fault or not given:
             if news.pid:  # it runs, but this process may open no more files: nobody could end it
-                os.kill(news.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended, and was reaped
+                    os.kill(news.pid, signal.SIGKILL)
             _refuse(asked, news.fault or "Too many open files")
             return
         process = self._running[news.pid] = ForkedProcess(news.pid, given[0], self._miss_end)
         asked.set_result(process)
 
     def _miss_end(self, process: ForkedProcess) -> None:
-        """A child has ended, which the fork server does not say: it is stopped, or worse."""
+        """Kill the fork server, which reported no exit code of a child that has ended."""
         if self._channel is not None:
-            log.warning("the fork server tells of no end: it is ended, with what it started")
+            log.warning("no exit code within %g s: the fork server is killed", ANSWER_S)
             self._lose_server()
         self._running.pop(process.pid, None)
         process.end(-signal.SIGTERM)  # sent by the kernel to what a fork server leaves
@@ -188,11 +192,11 @@ class ForkClient:
 
 def _refuse(asked: "asyncio.Future[ForkedProcess]", why: str) -> None:
     asked.set_exception(OSError(why))
-    asked.exception()  # whoever asked may be gone
+    asked.exception()  # the order may have been cancelled
 
 
 def _end_unwanted(started: "asyncio.Future[ForkedProcess]") -> None:
-    """Nobody waits for it any more."""
+    """Kill the child of an order that was cancelled."""
     if not started.cancelled() and started.exception() is None:
         started.result().kill()
 
@@ -204,7 +208,7 @@ def _reap(pid: int) -> None:
 
 @contextlib.asynccontextmanager
 async def listening(environ: MutableMapping[str, str]) -> AsyncIterator[ForkClient | None]:
-    """Yield what forks the children of a command; `None`: each is a program of its own."""
+    """Yield the client of this process's fork server; `None`: children are started as programs."""
     forks = ForkClient.take(environ)
     if forks is None:
         yield None

@@ -1,9 +1,9 @@
-"""A process without secrets or threads that has imported what a host's processes share, and forks.
+"""The fork server: a process without secrets or threads that imports for all, and forks children.
 
-To import all that a worker needs takes more than a second of CPU; to fork a process that has done
-it takes milliseconds, and what was imported is in memory once. `serve` sends an order (`ForkOrder`)
-as a file that the child alone reads: no secret is ever in the memory that the next child is a copy
-of. With the order come the descriptors that the child is to have; it has no others.
+Importing all that a worker needs takes more than a second of CPU. Forking a process that has
+imported it takes milliseconds, and shares the memory. `serve` sends an order (`ForkOrder`) as a
+file that the child alone reads, so that no secret is in the memory that the next child is a copy
+of. The order brings the descriptors of the child, which has no others.
 """
 
 import contextlib
@@ -28,16 +28,16 @@ from gateway.host.run_module import run_module
 MESSAGE_BYTES = 4096  # no message is longer
 MOST_DESCRIPTORS = 64  # of one order
 STANDARD = (0, 1, 2)
-# Signals for the whole of a host (a group's, a control group's) are its parent's and its children's
-# to obey. This process ends when its channel is closed.
+# A signal for the whole of a host (a process group, a control group) reaches parent and children,
+# too. This process ends when its channel is closed.
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
             signal.SIGUSR2)  # fmt: skip
 
 
 class ForkOrder(NamedTuple):
-    """What a child is to be: `python -m MODULE WORDS...`, with this environment and nothing else.
+    """An order for a child: `python -m MODULE WORDS...` with this environment and nothing else.
 
-    `descriptors` are the numbers that those behind the order's own file have in the child.
+    `descriptors` are the numbers in the child of the descriptors that follow the order's own file.
     """
 
     module: str
@@ -46,12 +46,12 @@ class ForkOrder(NamedTuple):
     descriptors: Sequence[int]
 
     def encode(self) -> bytes:
-        """As JSON, in which bytes that are no UTF-8 (half a pair in Python) stay what they are."""
+        """Return JSON, which keeps bytes that are no UTF-8 (lone surrogates in Python)."""
         return json.dumps(self).encode()
 
 
 class ForkNews(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A child runs (its pidfd comes along), or has ended with `code`, or could not be forked."""
+    """A message about a child: it started (with its pidfd), ended with `code`, or has a `fault`."""
 
     pid: int = 0
     code: int | None = None
@@ -59,14 +59,14 @@ class ForkNews(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def has_threads() -> bool:
-    """Return whether a fork of this process would lose some of it."""
+    """Return whether this process has more than one thread; a fork has only one."""
     return len(os.listdir("/proc/self/task")) > 1  # noqa: PTH208  (names alone)
 
 
 def run(channel: socket.socket, host: int) -> None:
-    """Serve forks in a process that `host` forked for this; return when it is over.
+    """Serve orders of the process `host`; return when the channel is closed.
 
-    It returns in each child, too, when that has done what was ordered.
+    Returns in each child, too, after the ordered module has run.
     """
     _belong_to(host, signal.SIGKILL)  # which also ends a process that is stopped
     _close_all_but(channel.fileno())
@@ -76,18 +76,18 @@ def run(channel: socket.socket, host: int) -> None:
 
 
 def serve_forks(channel: socket.socket) -> ForkOrder | None:
-    """Fork for each order. Return the order in the child; `None` where nobody orders any more."""
+    """Fork for each order. Return the order in the child, `None` when the channel is closed."""
     gc.freeze()  # the collector of a child would copy each page that it looks at
-    with _own_signals() as woken:
+    with _own_signals() as wake_pipe:
         ready = select.poll()
-        for descriptor in (channel.fileno(), woken):
+        for descriptor in (channel.fileno(), wake_pipe):
             ready.register(descriptor, select.POLLIN)
         while True:
             for descriptor, _ in ready.poll():
-                if descriptor == woken:
+                if descriptor == wake_pipe:
                     with contextlib.suppress(BlockingIOError):
-                        os.read(woken, MESSAGE_BYTES)
-                    _tell_ends(channel)
+                        os.read(wake_pipe, MESSAGE_BYTES)
+                    _send_exit_codes(channel)
                     continue
                 message, given, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, MOST_DESCRIPTORS)
                 if not message:
@@ -99,50 +99,58 @@ def serve_forks(channel: socket.socket) -> ForkOrder | None:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[int]:
-    """Yield what can be read when a child has ended; afterwards, in a child, all is as it was."""
-    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    """Yield a pipe that is readable when a child has ended; restore all signal handlers at the end.
+
+    The end is in the child, too.
+    """
+    wake_pipe, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before: dict[int, Any] = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
     before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     try:
-        yield woken
+        yield wake_pipe
     finally:
         signal.set_wakeup_fd(-1)
         for number, handler in before.items():
             signal.signal(number, handler)
-        for descriptor in (woken, wake):
+        for descriptor in (wake_pipe, wake):
             os.close(descriptor)
 
 
 def _is_child(channel: socket.socket, given: Sequence[int]) -> bool:
-    """Fork; return whether this is the child. Its parent tells of it and keeps nothing of it."""
+    """Fork and return whether this is the child; the parent sends the result and closes `given`."""
     server = os.getpid()
     try:
         pid = os.fork()
-        if pid == 0:
-            _belong_to(server, signal.SIGTERM)
-            return True
-        _tell_start(channel, pid)
+        if pid > 0:
+            _send_start(channel, pid)
     except OSError as error:
         channel.send(msgspec.json.encode(ForkNews(fault=str(error))))
+    else:
+        if pid == 0:  # outside of the `try`: a child that cannot begin ends, and serves nobody
+            _belong_to(server, signal.SIGTERM)
+            return True
     for descriptor in given:
         os.close(descriptor)
     return False
 
 
-def _tell_start(channel: socket.socket, pid: int) -> None:
-    """Raises `OSError` where nobody could end the child; it has ended then."""
+def _send_start(channel: socket.socket, pid: int) -> None:
+    """Send the child's pidfd. Raises `OSError` where that fails; the child has ended then."""
+    pidfd = None
     try:
-        life = os.pidfd_open(pid)
-    except OSError:
+        pidfd = os.pidfd_open(pid)
+        socket.send_fds(channel, [msgspec.json.encode(ForkNews(pid))], [pidfd])
+    except OSError:  # nobody could end the child, and it would be started once more
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
-    socket.send_fds(channel, [msgspec.json.encode(ForkNews(pid))], [life])
-    os.close(life)
+    finally:
+        if pidfd is not None:
+            os.close(pidfd)
 
 
-def _tell_ends(channel: socket.socket) -> None:
+def _send_exit_codes(channel: socket.socket) -> None:
     with contextlib.suppress(ChildProcessError):  # there is none
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             pid, status = ended
@@ -151,7 +159,7 @@ def _tell_ends(channel: socket.socket) -> None:
 
 
 def _belong_to(parent: int, end: int) -> None:
-    """Begin a session, and end by this signal when the process that forked this one does."""
+    """Begin a session, and let the kernel send the signal `end` when the process `parent` ends."""
     os.setsid()
     die_with_parent(end)
     if os.getppid() != parent:  # it died before the kernel was asked
@@ -159,7 +167,7 @@ def _belong_to(parent: int, end: int) -> None:
 
 
 def _close_all_but(kept: int) -> None:
-    """What `serve` was started with (locks, pipes of passwords) is no child's to have."""
+    """Close what `serve` was started with (locks, pipes of passwords), so that no child has it."""
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  (names alone)
         if (number := int(name)) not in (*STANDARD, kept):
             with contextlib.suppress(OSError):  # of the list itself
@@ -167,7 +175,7 @@ def _close_all_but(kept: int) -> None:
 
 
 def _take_order(given: Sequence[int]) -> ForkOrder:
-    """Read the order from the first, and give the others their numbers."""
+    """Read the order from the first descriptor, and move the others to their numbers."""
     with open(given[0], "rb") as file:  # noqa: PTH123  (a descriptor)
         order = ForkOrder(*json.loads(file.read()))
     beyond = max((*STANDARD, *order.descriptors)) + 1  # where none of the numbers is
@@ -181,7 +189,7 @@ def _take_order(given: Sequence[int]) -> ForkOrder:
 
 
 def run_order(order: ForkOrder) -> None:
-    """Be what was ordered; returns, or raises `SystemExit`, as the module's `main` does."""
+    """Run the ordered module; return, or raise `SystemExit`, as its `main` does."""
     os.environ.clear()
     os.environ.update(order.environ)
     for stream in (sys.stdout, sys.stderr):

@@ -244,3 +244,19 @@ def test_without_a_file_a_child_says_all_on_the_output_of_its_parent():
     done = subprocess.run([sys.executable, "-c", SHARED], check=True, capture_output=True)
     assert sorted(done.stdout.split()) == [b"said", b"told"]
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("argv", "module", "words"),
+    [
+        ([sys.executable, "-m", "a.b", "x", "-m"], "a.b", ["x", "-m"]),
+        ([sys.executable, "-m", "a"], "a", []),
+        ([sys.executable, "-m"], None, ["-m"]),
+        ([sys.executable, "-c", "pass"], None, ["-c", "pass"]),
+        (["/bin/true", "-m", "a"], None, ["-m", "a"]),
+        (["/bin/true"], None, []),
+    ],
+)
+def test_a_command_says_which_module_it_runs(argv, module, words) -> None:
+    command = ChildCommand("c", argv, None)
+    assert (command.module, [*command.words]) == (module, words)

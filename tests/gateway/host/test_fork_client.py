@@ -13,12 +13,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateway.clock import Clock
 from gateway.host import fork_client
 from gateway.host.children import ChildCommand, ChildProcess
 from gateway.host.fork_client import ForkClient, listening
+from gateway.host.fork_server import ForkNews
 from gateway.host.preload import CHANNEL
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -333,3 +335,66 @@ async def test_a_command_without_one_has_none(tmp_path: Path) -> None:
         assert await (await forks.start(bench.command("3"), 2)).wait() == 3
     assert not is_there(bench.server.pid)
     bench.server.wait()
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("call", ["os.pidfd_open", "socket.send_fds"])
+async def test_a_child_whose_start_cannot_be_sent_is_ended(make_bench, call: str) -> None:
+    """Red before: it went on beside the next one, and nobody could end it."""
+    module, _, name = call.partition(".")
+    fault = f"""
+def refuse(*how, real={call}):
+    {call} = real
+    raise OSError(109, "Too many references: cannot splice")
+{module}.{name} = refuse
+"""
+    bench = make_bench(fault)
+    with pytest.raises(OSError, match="cannot splice"):
+        await bench.client.start(bench.command("wait"), 2)
+    assert children_of(bench.server.pid) == []
+    assert await bench.code("7") == 7
+
+
+async def test_a_child_that_cannot_begin_ends_and_serves_nobody(make_bench) -> None:
+    """Red before: it sent a fault in its parent's name, and took the next orders."""
+    fault = """
+def refuse(real=os.setsid, calls=[]):
+    calls.append(1)
+    if len(calls) == 2:  # the first one is the fork server's
+        raise PermissionError(1, "Operation not permitted")
+    return real()
+os.setsid = refuse
+"""
+    bench = make_bench(fault)
+    async with asyncio.timeout(20):
+        assert await bench.code("0") == 1
+    assert children_of(bench.server.pid) == []
+
+
+async def test_a_child_that_was_reaped_before_it_can_be_ended_is_refused(
+    bench: Bench, monkeypatch
+) -> None:
+    """Red before: no answer came, and after 10 s the fork server ended with all workers."""
+    process = await bench.client.start(bench.command("wait"), 2)
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    news = msgspec.json.encode(ForkNews(ended.pid))
+
+    def receive(*_: Any) -> Any:
+        return news, [], 0, None
+
+    with monkeypatch.context() as late:
+        late.setattr(socket, "recv_fds", receive)
+        with pytest.raises(OSError, match="open files"):
+            await bench.client.start(bench.command("0"), 2)
+    assert bench.client.works
+    assert process.returncode is None
+
+
+async def test_a_program_is_no_order(bench: Bench) -> None:
+    command = dataclasses.replace(bench.command("0"), argv=["/bin/true", "-m", "x"])
+    with pytest.raises(ValueError, match="child is no Python module"):
+        await bench.client.start(command, 2)
