@@ -48,6 +48,10 @@ from backends.reported import error_in, error_in_events
 
 # Nothing tells what leaves for these: they open connections past LiteLLM's own clients.
 _UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
+# Google charges for a cache by its hours, which no answer's usage tells; LiteLLM makes one
+# of what is marked. Claude there has Anthropic's, whose writes are counted.
+_CACHES_BY_THE_HOUR = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
+_MARKED = ("messages", "tools")
 # Pydantic builds each at its first use, which once failed within a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -76,6 +80,19 @@ def load() -> Any:
     for name in _ANSWERS:
         getattr(types, name)()
     return litellm
+
+
+def without_marks(value: Any) -> Any:
+    """Return messages or tools without their marks of what to cache."""
+    if isinstance(value, list):
+        return [without_marks(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_marks(item) for name, item in value.items() if name != "cache_control"}
+
+
+def _is_claude(model: Any) -> bool:
+    return isinstance(model, str) and "claude" in model.lower()
 
 
 def _routed(*_: Any, **__: Any) -> TapRouter:
@@ -214,6 +231,10 @@ class LiteLLMBackend:
         if self._credentials.headers:
             arguments["extra_headers"] = {
                 name: value.reveal() for name, value in self._credentials.headers.items()
+            }
+        if self._prefix in _CACHES_BY_THE_HOUR and not _is_claude(body["model"]):
+            arguments |= {
+                name: without_marks(arguments[name]) for name in _MARKED if name in arguments
             }
         if call.path == "/chat/completions":
             # Otherwise tools make it load, and talk to, servers of tools.

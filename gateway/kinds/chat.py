@@ -5,6 +5,7 @@ from typing import Any, Final
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, decode_members
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.chat_media import NO_MEDIA, count_media
 from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.chat_sound import measure_sounds
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
@@ -19,7 +20,7 @@ from gateway.kinds.openapi_schemas import (
     list_schema,
     null_members,
 )
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.prompt_parts import NO_PARTS, find_parts, is_text
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
@@ -48,6 +49,9 @@ MODALITIES: Final = frozenset(
 CHAT_PATH: Final = "/v1/chat/completions"
 _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member costs ten times as much
 _IMAGES = Feature.IMAGES
+# Where marks of what to cache may stand, beside messages.
+_MARKED = frozenset(("cache_control", "tools", "functions", "system"))
+_FETCHED = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
 def read_chat(members: Members, *, max_n: int, session: str | None) -> InferenceRequest:
@@ -63,11 +67,19 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     request_size.check(members, b"" if is_plain else prompt)
     request_checks.check(members)
     request_checks.refuse_nested(members)
+    if not is_plain:
+        request_checks.refuse_long_caches(prompt, "messages")
+    for name in _MARKED.intersection(members):
+        request_checks.refuse_long_caches(bytes(members[name]), name)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     media = NO_FEATURES if is_plain else media_features(prompt)
-    features = _features(members, media, n)
     parts = NO_PARTS if is_plain else find_parts(prompt)
+    judged = count_media(prompt) if media or parts.sound or parts.pictures else NO_MEDIA
+    if judged.by_address:
+        media |= _FETCHED
+    features = _features(members, media, n)
+    has_sound = parts.sound or judged.files > 0  # a file may be a film
     options = options_of(members, stream=stream)
     modalities = _modalities(members) if "modalities" in members else None
     return InferenceRequest(
@@ -81,15 +93,16 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         n=n,
         max_tokens=max_tokens_of(members),
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=seldom_read_bytes(members),
         features=features,
         session=session_of(members, session),
         members=members,
         # A part of each kind of words may be read by one target: they add up.
         media_parts=(request_size.media_parts(prompt) if _IMAGES in features else 0)
         + parts.pictures,
-        has_sound=parts.sound or _asks_for_sound(members, modalities),
-        text_prompt=not parts.sound,
-        files=parts.files,
+        has_sound=has_sound or _asks_for_sound(members, modalities),
+        text_prompt=not has_sound,
+        files=parts.files + judged.files + judged.sounds,  # until each sound is decoded
         without_pictures=modalities is not None
         and "image" not in modalities
         and MODALITIES.isdisjoint(members),

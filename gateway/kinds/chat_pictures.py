@@ -33,7 +33,7 @@ _PLAIN: Final = TEXT_MEMBERS | {"response_format", "audio"}
 # `mm_processor_kwargs`, `max_dynamic_patch`, `size`, ...); a name may be written in escapes.
 _CUTS: Final = re.compile(
     rb"imag|pict|pixel|resolution|visi|visual|media|multimodal|mm_|detail|tile|crop|patch|slice"
-    rb"|resi[zs]e|size|edge|scale|processor|preproc|vl_|_res|quality|frame|\\\\u00",
+    rb"|resi[zs]e|size|edge|scale|processor|preproc|vl_|_res|quality|frame|\\u00",
     re.IGNORECASE,
 )
 

@@ -1,26 +1,27 @@
 """Sounds inside a conversation: held at the length that a decoder hears.
 
 A sound's text is many times longer than its tokens. `measure_sounds` counts each `input_audio`
-part that can be decoded by its length; any other stays counted by its bytes.
+part that can be decoded by its length; any other stays a file, which may fill a context.
 """
 
 import asyncio
 import binascii
-from collections.abc import Iterator
+import re
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from gateway.kinds.audio_duration import duration_of
+from gateway.kinds.audio_duration import decode_length
 from gateway.kinds.billable_units import sound_tokens
+from gateway.kinds.chat_media import sounds_of
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.sound.sound_decoder import SoundLengths
 from router.prompts import RequestUnits
 
 SOUNDS_LIMIT: Final = 8  # that are decoded of one request: each takes a process of its own
-WAIT_S: Final = 60.0  # for all of them, with what else waits for the decoder
+WAIT_S: Final = 90.0  # for all of them, with what else waits for the decoder
+_BLANKS: Final = re.compile(r"\s+")  # lines of Base64, as mail has them
 
 
 class _SoundPart(NamedTuple):
@@ -34,10 +35,10 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
     if not request.media_parts or messages is None:
         return request
     text_bytes = known = tokens = tokens_bound = 0
-    with suppress(TimeoutError):  # what is not heard by then stays counted by its bytes
+    with suppress(TimeoutError):  # what is not heard by then stays a file
         async with asyncio.timeout(WAIT_S):
             for part in await asyncio.to_thread(_sound_parts, bytes(messages)):
-                lasts = duration_of(len(part.sound), await sounds.decode(part.sound))
+                lasts = await decode_length(part.sound, sounds)
                 if not lasts.known:
                     continue
                 heard = sound_tokens(RequestUnits(audio_ms=lasts.ms, audio_ms_bound=lasts.bound_ms))
@@ -49,6 +50,7 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
         request,
         prompt_bytes=request.prompt_bytes - text_bytes,
         media_parts=request.media_parts - known,
+        files=request.files - known,
         sound_tokens=tokens,
         sound_tokens_bound=tokens_bound,
     )
@@ -57,30 +59,13 @@ async def measure_sounds(request: InferenceRequest, sounds: SoundLengths) -> Inf
 def _sound_parts(messages: bytes) -> list[_SoundPart]:
     """The first sounds of a conversation that are sent in it as Base64."""
     found: list[_SoundPart] = []
-    try:
-        decoded = msgspec.json.decode(messages)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # `1e999`, say
-        return found  # its sounds stay counted by their bytes
-    for data in _sound_data(decoded):
+    for data in sounds_of(messages):
         if len(found) == SOUNDS_LIMIT:
             break
         try:
-            sound = binascii.a2b_base64(data, strict_mode=True)
-        except ValueError:  # its target says what is wrong with it
+            sound = binascii.a2b_base64(_BLANKS.sub("", data), strict_mode=True)
+        except ValueError:  # its target says what is wrong with it, or reads it otherwise
             continue
         if sound:
             found.append(_SoundPart(len(data), sound))
     return found
-
-
-def _sound_data(messages: Any) -> Iterator[str]:
-    """`data` of each part that says that it is a sound: it is counted as one everywhere."""
-    for message in messages if isinstance(messages, list) else ():
-        content = message.get("content") if isinstance(message, dict) else None
-        for part in content if isinstance(content, list) else ():
-            if not isinstance(part, dict) or part.get("type") != "input_audio":
-                continue
-            stated = part.get("input_audio")
-            data = stated.get("data") if isinstance(stated, dict) else None
-            if isinstance(data, str) and data.isascii():
-                yield data

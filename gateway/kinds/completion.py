@@ -15,7 +15,7 @@ from gateway.kinds.openapi_schemas import (
     null_members,
     prompt_schema,
 )
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
@@ -72,6 +72,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
         n=n,
         max_tokens=DEFAULT_MAX_TOKENS if limit is None else limit,
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=seldom_read_bytes(members),
         features=features,
         session=session_of(members, session),
         members=members,

@@ -1,6 +1,7 @@
 """Embeddings: one input or a list, each read by itself and answered at once."""
 
-from typing import Final
+import re
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,8 @@ from gateway.kinds.openapi_schemas import (
     null_members,
     prompt_schema,
 )
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.picture_sources import has_media_ending
+from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
@@ -35,6 +37,7 @@ from gateway.kinds.text_members import (
 from ledger.usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
+from router.types import Feature
 
 INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 
@@ -56,6 +59,7 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
             f"`input` has {inputs} items; one request may have {INPUTS_LIMIT}.",
             param="input",
         )
+    media = _media_of(members)
     extent, stream = _longest_share(inputs, members["input"]), is_streamed(members)
     refuse_store(members)
     options = options_of(members, stream=stream)
@@ -70,11 +74,62 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
         n=1,
         max_tokens=0,
         prompt_bytes=prompt_bytes(members),
-        features=NO_FEATURES,
+        seldom_read_bytes=seldom_read_bytes(members),
+        features=media.features,
         session=session_of(members, session),
         members=members,
         extent=extent,
+        has_sound=media.files > 0,
+        text_prompt=not media.files,
+        files=media.files,
     )
+
+
+class _InputMedia(NamedTuple):
+    """Inputs that a model of pictures and films opens, and what that asks of a target."""
+
+    features: frozenset[Feature]
+    files: int
+
+
+_NO_INPUT_MEDIA: Final = _InputMedia(NO_FEATURES, 0)
+# A file's text, or its address at a store: no model reads one as words.
+_DATA: Final = re.compile(r"data:[^,\s]*;base64,", re.IGNORECASE)
+_KEPT: Final = re.compile(r"(?:(?!https?:)[a-z][a-z0-9+.-]*://|files/)\S+\Z", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://\S+\Z", re.IGNORECASE)
+_FETCHED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
+_SENT: Final = frozenset((Feature.IMAGES,))
+# Others' members for the same: Cohere's, Voyage's, Jina's, Bedrock's.
+_MEDIA_MEMBERS: Final = (
+    "audio", "content", "contents", "file", "files", "image", "images", "inputImage", "inputs",
+    "media", "video", "videos",
+)  # fmt: skip
+_NOTHING: Final = (b"null", b'""', b"[]", b"{}")
+
+
+def _media_of(members: Members) -> _InputMedia:
+    """Return what of the inputs may be a file: its own data, or an address.
+
+    A plain address of the web may also be meant as words. It asks nothing of a target, then, but
+    may fill its context.
+    """
+    used: frozenset[Feature] = NO_FEATURES
+    files = 0
+    for name in _MEDIA_MEMBERS:
+        if name in members and bytes(members[name]) not in _NOTHING:
+            used, files = used | _FETCHED, files + 1
+    text = bytes(members["input"])
+    if b":" in text or b"/" in text or b"\\" in text:  # a list of token ids has none of them
+        given: Any = msgspec.json.decode(text)
+        for item in given if isinstance(given, list) else [given]:
+            source = item.strip() if isinstance(item, str) else ""
+            if _DATA.match(source):
+                used, files = used | _SENT, files + 1
+            elif _KEPT.match(source) or (_ADDRESS.match(source) and has_media_ending(source)):
+                used, files = used | _FETCHED, files + 1
+            elif _ADDRESS.match(source):
+                files += 1
+    return _InputMedia(used, files) if files else _NO_INPUT_MEDIA
 
 
 def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:

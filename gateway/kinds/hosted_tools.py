@@ -4,23 +4,29 @@ Such fees are in no price per token, so no hold counts them and no usage tells t
 declare `hosted_tools` before one is asked for.
 """
 
+import json
 from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from gateway.http.body import Members, decode_member
+from gateway.kinds.prompt_parts import once
 
-_TOOLS = "tools"
-# OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's, Cohere's and Azure's. An empty
-# object is a search with its defaults.
+_TOOLS = ("tools", "functions")
+# OpenAI's, xAI's, OpenRouter's, Groq's, DashScope's, Qianfan's, Cohere's, Anthropic's and Azure's,
+# and words that several use. An empty object is a search with its defaults.
 SEARCHES = (
     "web_search_options", "search_parameters", "plugins", "compound_custom", "enable_search",
-    "web_search", "connectors", "data_sources", "mcp_servers",
+    "web_search", "connectors", "data_sources", "mcp_servers", "search_options", "container",
+    "enable_code_interpreter", "enable_enhancement", "force_search_enhancement",
+    "enable_deep_search", "enable_web_search", "enable_browsing", "web_search_config",
+    "browser_search", "use_search", "use_web_search", "online", "builtin_tools", "built_in_tools",
+    "server_tools", "tool_resources", "agent_options", "code_interpreter", "file_search",
 )  # fmt: skip
-_NOTHING = (b"null", b"false", b"[]", b"0")
+_NOTHING = (b"null", b"false", b"[]", b"0", b'""')
 _ABSENT = msgspec.Raw(b"null")
-_LOOKED_AT = frozenset((_TOOLS, *SEARCHES))
+_LOOKED_AT = frozenset((*_TOOLS, *SEARCHES))
 # Members that say themselves that they are off: Qianfan's and xAI's. Others ignore such words.
 _OFF: dict[str, tuple[str, object]] = {
     "web_search": ("enable", False),
@@ -34,6 +40,9 @@ _NAMED_BY_MEMBER = frozenset((
     "url_context", "codeExecution", "code_execution", "computerUse", "computer_use", "fileSearch",
     "file_search", "retrieval", "vertexAiSearch",
 ))  # fmt: skip
+
+
+_JUDGED = frozenset(("type", "function", "custom", "name"))
 
 
 class _Tool(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,6 +63,8 @@ class _Tool(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _decode = msgspec.json.Decoder(list[_Tool]).decode
+_decode_members = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+_UNREADABLE = "unreadable"
 
 
 def requesting_member(members: Members) -> str | None:
@@ -63,8 +74,9 @@ def requesting_member(members: Members) -> str | None:
     for name in SEARCHES:
         if name in members and bytes(members[name]) not in _NOTHING and not _is_off(members, name):
             return name
-    if _TOOLS in members and not _kinds(members[_TOOLS]) <= _ON_THE_CLIENT:
-        return _TOOLS
+    for name in _TOOLS:
+        if name in members and not _kinds(members[name]) <= _ON_THE_CLIENT:
+            return name
     return None
 
 
@@ -80,13 +92,30 @@ def _kinds(tools: msgspec.Raw) -> set[str]:
     """Of what is no list of tools, what is one in it: how strict a target is nobody knows."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         plain = _decode(tools)
-        if all(tool.is_described() for tool in plain):
+        if all(tool.is_described() for tool in plain) and _stand_once(tools):
             return {tool.type for tool in plain}
-    given: Any = None
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        given = msgspec.json.decode(tools)
+    try:
+        given = json.loads(bytes(tools), object_pairs_hook=once)
+    except (ValueError, RecursionError):  # a name stands there twice: which counts is unknown
+        return {_UNREADABLE}
     each = given if isinstance(given, list) else [given]
     return {_kind(item) for item in each if isinstance(item, dict)}
+
+
+def _stand_once(tools: msgspec.Raw) -> bool:
+    """Whether each tool's members stand there once; False also of JSON in an unusual layout.
+
+    What a decoder keeps of a member that stands twice is shorter than what was sent.
+    """
+    members = _decode_members(tools)
+    names = sum(map(len, members))
+    kept = sum(
+        len(name) + len(memoryview(value)) for tool in members for name, value in tool.items()
+    )
+    # Quotes and colon of each name, commas between members and between tools, brackets of both.
+    compact = kept + 4 * names - len(members) + 2 * len(members) + len(members) - 1 + 2
+    spaced = compact + 2 * names - len(members) + len(members) - 1
+    return len(memoryview(tools)) in (compact, spaced)
 
 
 def _kind(tool: dict[str, Any]) -> str:
@@ -94,6 +123,9 @@ def _kind(tool: dict[str, Any]) -> str:
     named = next((name for name in tool if name in _NAMED_BY_MEMBER), None)
     if named is not None:
         return named
+    # Servers in Go read a name in any case.
+    if any(name not in _JUDGED and name.casefold() in _JUDGED for name in tool):
+        return _UNREADABLE
     kind = str(tool.get("type") or "function")
     names = [name for name in tool if name != "type"]
     is_described = not names or not {"function", "custom", "name"}.isdisjoint(names)

@@ -40,12 +40,13 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     media_parts: int = 0  # pictures and films, or more: texts may look like them
     has_sound: bool = False  # in the prompt, or asked for as output
     text_prompt: bool = False  # no part of the prompt can be sound
-    files: int = 0  # that the target opens, or more
+    files: int = 0  # that the target opens, or more; sounds that are not decoded are among them
     without_pictures: bool = False  # `modalities` name none
     sound_tokens: int = 0  # of sounds in a conversation that are not in `prompt_bytes`
     sound_tokens_bound: int = 0
     pictures: tuple[PictureSize, ...] = ()  # of known size, among `media_parts`
     picture_bytes: int = 0  # of `prompt_bytes`: data of pictures, of known size or not
+    seldom_read_bytes: int = 0  # of members that few targets read as a part of the prompt
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
 
     def with_marks(self) -> "InferenceRequest":

@@ -5,6 +5,8 @@ brings along, also one that is not known here. So members are listed that no mod
 other counts: too large a bound holds some money for a moment, too small a one is spent past it.
 """
 
+from typing import Final
+
 from gateway.http.body import Members
 
 _NEVER_READ = frozenset((
@@ -25,6 +27,14 @@ TEXT_MEMBERS = _NEVER_READ | frozenset((
     "reasoning", "thinking", "tools", "top_n",
 ))  # fmt: skip
 
+# These never stand in a prompt, however long they are; an engine works through them otherwise.
+_NOT_WRITTEN = frozenset((
+    "allowed_token_ids", "bad_words", "logit_bias", "metadata", "prompt_cache_key",
+    "safety_identifier", "stop", "stop_token_ids", "user",
+))  # fmt: skip
+_SELDOM_READ = _NEVER_READ - _NOT_WRITTEN
+LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a list of tools has more
+
 
 def prompt_bytes(members: Members) -> int:
     """Of the conversation, and of all that may stand beside it."""
@@ -32,4 +42,17 @@ def prompt_bytes(members: Members) -> int:
     for name, value in members.items():  # with each request: a generator takes twice as long
         if name not in _NEVER_READ:
             found += len(memoryview(value))
+    return found
+
+
+def seldom_read_bytes(members: Members) -> int:
+    """Bytes of long members that a few targets write into the prompt: schemas, lists of tools.
+
+    They are in no estimate, for most targets read none of them; they are in each bound.
+    """
+    found = 0
+    for name in _SELDOM_READ.intersection(members):
+        size = len(memoryview(members[name]))
+        if size > LONG_BYTES:
+            found += size
     return found

@@ -60,7 +60,8 @@ class PromptParts(NamedTuple):
 
 
 _SOUND: Final = NamePattern("audio", ("input_audio", "audio_url"))
-# What was said before stands in a conversation as `audio` with its id; vLLM writes `null` there.
+# What was said before stands in a conversation as `audio` with its id, and how long it is nobody
+# tells; vLLM writes `null` there. Others send a sound of their own under that name.
 _SAID: Final = NamePattern("audio", ("audio",), behind=r"\s*+:\s*+(?!null)")
 _HEARD: Final = NamePattern("audio", ("audio",), of="type")
 _GIVEN: Final = r"\s*+:\s*+(?!null|\"\"|\[\s*+\]|\{\s*+\})"
@@ -144,7 +145,8 @@ def cut_long_strings(text: bytes) -> bytes:
 
 def _count_parts(prompt: bytes) -> PromptParts:
     files = sum(
-        pattern.count(prompt) for pattern in (_FILES, _DOCUMENTS, _FILMS, _FILM, _INLINE, _LISTED)
+        pattern.count(prompt)
+        for pattern in (_FILES, _DOCUMENTS, _FILMS, _FILM, _INLINE, _LISTED, _SAID, _HEARD)
     )
     documents = _DOCUMENT.count(prompt)
     if documents and _SOURCE.count(prompt):
@@ -152,7 +154,7 @@ def _count_parts(prompt: bytes) -> PromptParts:
     documents = _BARE.count(prompt)
     if documents and _BYTES.count(prompt):
         files += documents
-    sound = files > 0 or any(pattern.count(prompt) for pattern in (_SOUND, _SAID, _HEARD))
+    sound = files > 0 or _SOUND.count(prompt) > 0
     pictures = max(_PICTURES.count(prompt), _PICTURE.count(prompt))
     return PromptParts(sound, files, pictures)
 

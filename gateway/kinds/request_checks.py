@@ -85,6 +85,9 @@ _NOT_OPENED = TEXT_MEMBERS | {
 _NESTED: Final = frozenset((*_LIMITS, *_CHOICES, *_KEPT_INSIDE))
 _INSIDE = NamePattern('"', tuple(sorted(_NESTED)), behind=r"\s*+:\s*+(?!null)")
 
+_TTL = NamePattern('"ttl"', ("ttl",), behind=r"\s*+:")
+_CACHE_TIMES: Final = (None, "5m", "1h")
+
 
 class _Detection(msgspec.Struct):
     max_pattern_size: Any = 0
@@ -105,6 +108,34 @@ def check(members: Members) -> None:
             _check_detection(members)
         else:
             _check_list(members, name, _LISTS[name])
+
+
+def refuse_long_caches(text: bytes, param: str) -> None:
+    """Raises `RequestError` for a mark of what to cache with another time than providers list.
+
+    Some charge for a cache by its hours (Gemini), and take a time of any length.
+    """
+    if _TTL.count(text) and not _keeps_usual(text, param):
+        words = "a `ttl` of `cache_control` may be `5m` or `1h`, or be left out."
+        raise RequestError("bad_request", f"`{param}`: {words}", param=param)
+
+
+def _keeps_usual(text: bytes, param: str) -> bool:
+    """Whether every mark in it has a time that is usual."""
+    try:
+        opened: list[Any] = [{param: json.loads(text, object_pairs_hook=once)}]
+    except (ValueError, RecursionError):
+        return False
+    while opened:
+        value = opened.pop()
+        if isinstance(value, list):
+            opened += value
+        elif isinstance(value, dict):
+            mark = value.get("cache_control")
+            if isinstance(mark, dict) and mark.get("ttl") not in _CACHE_TIMES:
+                return False
+            opened += value.values()
+    return True
 
 
 def refuse_nested(members: Members) -> None:

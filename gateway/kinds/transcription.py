@@ -14,7 +14,7 @@ from backends.answers import read_transcript
 from gateway.errors import RequestError
 from gateway.http.forms import FILE, FormRequest, open_form
 from gateway.kinds import request_checks
-from gateway.kinds.audio_duration import AudioDuration, duration_of
+from gateway.kinds.audio_duration import AudioDuration, decode_length, duration_of
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
@@ -87,7 +87,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
 async def measure(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
     """Return the request with the length of its sound as it is decoded."""
     sound = b"" if request.form is None else request.form.file() or b""
-    lasts = duration_of(len(sound), await sounds.decode(sound))
+    lasts = await decode_length(sound, sounds)
     return replace(request, max_tokens=_most_tokens(lasts), extent=_units(lasts))
 
 

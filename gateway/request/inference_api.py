@@ -31,6 +31,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.sound.sound_decoder import sounds_for
 from ledger.identity.keys import Identity
 
 Message = MutableMapping[str, Any]
@@ -110,7 +111,7 @@ class InferenceApi:
             )
             text = await self._body(scope["path"], fields, connection, receive)
             unwatch = _watch_disconnect(connection, receive, reply)
-            asked = await self._parse_body(scope["path"], fields, text, reply)
+            asked = await self._parse_body(scope["path"], fields, text, reply, identity)
             if dialect is None and fields.once is None:
                 await self._dispatcher.dispatch(asked, identity, reply)
             else:
@@ -164,7 +165,12 @@ class InferenceApi:
                 reply.end("total")
 
     async def _parse_body(
-        self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
+        self,
+        path: str,
+        fields: RequestHead,
+        text: bytes,
+        reply: ClientResponse,
+        identity: Identity,
     ) -> InferenceRequest:
         """Return what the body asks for; a thread reads a large one, another process its sound."""
         large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
@@ -175,7 +181,9 @@ class InferenceApi:
         if asked.form is None and not (asked.has_sound or asked.media_parts):
             return asked
         measure = KINDS[asked.kind].measure
-        return asked if measure is None else await measure(asked, self._dispatcher.sounds)
+        if measure is None:
+            return asked
+        return await measure(asked, sounds_for(self._dispatcher.sounds, identity.team_id))
 
     def _decode_body(
         self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse

@@ -18,7 +18,7 @@ def estimate_prompt(
     # The data of pictures are no text, whatever is known of their size.
     estimate, bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
     # An address has hardly any bytes, nor has a plain picture.
-    bound += asked.media_parts * stated + asked.sound_tokens_bound
+    bound += asked.media_parts * stated + asked.sound_tokens_bound + asked.seldom_read_bytes
     if asked.files:
         bound = max(bound, CONTEXT_UNSTATED)  # each target has its own (`prompt_bound`)
     if asked.picture_bytes:
@@ -39,7 +39,7 @@ def prompt_media(
         return None
     _, text_bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
     return PromptMedia(
-        text_bound + asked.sound_tokens_bound,
+        text_bound + asked.sound_tokens_bound + asked.seldom_read_bytes,
         asked.pictures,
         asked.media_parts - len(asked.pictures),
         stated,

@@ -6,7 +6,7 @@ edit lists of MP4. Skips are therefore off, and the decoder counts them itself.
 
 import errno
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -127,7 +127,10 @@ def _options() -> dict[str, str]:
 
 
 def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLength], int, int]:
-    """Return lengths of audio streams, bytes that were decoded, and bytes of other streams."""
+    """Return lengths of audio streams, bytes that were decoded, and bytes of other streams.
+
+    There are no lengths where a stream has sound of which nothing can be decoded.
+    """
     audio = {stream.index for stream in container.streams.audio}
     # A stream whose codec FFmpeg does not know has no context, in spite of PyAV's stub.
     known = [stream for stream in container.streams.audio if stream.codec_context is not None]
@@ -136,11 +139,12 @@ def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLe
     for stream in known:
         stream.codec_context.flags2 |= Flags2.skip_manual.value
         stream.codec_context.thread_count = 1
-    heard_bytes = other_bytes = 0
+    heard_bytes = 0
+    sizes = Counter[int]()
     for packet in _packets(container):
         index = packet.stream_index
+        sizes[index] += packet.size
         if index not in streams:
-            other_bytes += 0 if index in audio else packet.size
             continue
         try:
             frames = packet.decode()
@@ -156,7 +160,12 @@ def _lengths(container: InputContainer, longest_ms: int) -> tuple[list[_StreamLe
         heard_bytes += min(packet.size, used)
         if frames and streams[index].whole_ms > longest_ms:
             raise OverflowError(f"the sound lasts longer than {longest_ms} ms")
-    return list(streams.values()), heard_bytes, other_bytes
+    # Sound in a codec that is not known here may be of any length: WavPack needs 7 bytes a second.
+    lengths = {index: stream for index, stream in streams.items() if stream.samples}
+    if any(sizes[index] for index in audio - lengths.keys()):
+        return [], 0, 0
+    other_bytes = sum(size for index, size in sizes.items() if index not in audio)
+    return list(lengths.values()), heard_bytes, other_bytes
 
 
 def _packets(container: InputContainer) -> "Iterable[Packet[Stream]]":

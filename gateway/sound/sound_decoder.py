@@ -12,8 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
@@ -26,8 +26,9 @@ from gateway.sound.decoded_sound import (
     limits_for,
     read_sound,
 )
+from gateway.sound.fair_places import FairPlaces
 
-CHILDREN = 2  # of one worker at a time
+CHILDREN, OF_TEAM = 3, 2  # of one worker at a time, and of one team's sounds among them
 QUEUE_S = 60.0
 START_S = 30.0  # of the process: 0.5 s here from disk
 GRACE_S = 5.0  # beyond a child's own limit, before the whole process is ended
@@ -50,12 +51,16 @@ class SoundLengths(Protocol):
     async def aclose(self) -> None: ...
 
 
+class DecoderBusyError(Exception):
+    """No decoder was free in time: nothing is known of the sound, and the sound is not why."""
+
+
 class DecoderUnavailableError(Exception):
     """The decoder's process does not start, or it ended."""
 
 
 class SoundDecoder:
-    """One worker's decoder; sounds beyond `CHILDREN` wait for up to `QUEUE_S`."""
+    """One worker's decoder; sounds beyond `CHILDREN` wait for up to `QUEUE_S`, teams in turn."""
 
     def __init__(
         self,
@@ -66,7 +71,7 @@ class SoundDecoder:
     ) -> None:
         self._limits, self._queue_s = limits, queue_s
         self._command = tuple(command or _default_command())
-        self._places = asyncio.Semaphore(CHILDREN)
+        self._places = FairPlaces(CHILDREN, OF_TEAM)
         self._starting = asyncio.Lock()
         self._host: _HostProcess | None = None
         self._failed_s: float | None = None
@@ -77,19 +82,25 @@ class SoundDecoder:
         """The process that forks, `None` before the first sound."""
         return None if self._host is None else self._host.pid
 
-    async def decode(self, sound: bytes) -> DecodedSound | None:
+    def of_team(self, team: str) -> "TeamSounds":
+        """Return the decoder as one team uses it."""
+        return TeamSounds(self, team)
+
+    async def decode(self, sound: bytes, team: str = "") -> DecodedSound | None:
         """Return the decoded length, or `None` if there is none within the limits.
 
-        A child that crashed is tried once more: the kernel may have ended it for memory.
+        A child that crashed is tried once more: the kernel may have ended it for memory. Raises
+        `DecoderBusyError` where no decoder was free in time.
         """
         try:
-            async with self._place():
+            async with self._places.place(team, self._queue_s):
                 for _ in range(TRIES):
                     line = await self._line(sound)
                     if line != _CRASHED:
                         return read_sound(line)
         except TimeoutError:
             log.warning("sound not decoded: all decoders are busy queue_s=%s", self._queue_s)
+            raise DecoderBusyError from None
         except (DecoderUnavailableError, OSError) as error:
             log.warning("sound not decoded error=%s", error)
         return None
@@ -99,15 +110,6 @@ class SoundDecoder:
         host, self._host = self._host, None
         if host is not None:
             await host.aclose()
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
-        async with asyncio.timeout(self._queue_s):
-            await self._places.acquire()
-        try:
-            yield
-        finally:
-            self._places.release()
 
     async def _line(self, sound: bytes) -> bytes:
         """Return what the child or the process that forked it wrote; crashed if neither did."""
@@ -161,6 +163,26 @@ class SoundDecoder:
                 ) from error
             self._failed_s = None
             return self._host
+
+
+class TeamSounds:
+    """A decoder whose sounds wait in their team's own line: implements `SoundLengths`."""
+
+    __slots__ = ("_decoder", "_team")
+
+    def __init__(self, decoder: SoundDecoder, team: str) -> None:
+        self._decoder, self._team = decoder, team
+
+    async def decode(self, sound: bytes) -> DecodedSound | None:
+        return await self._decoder.decode(sound, self._team)
+
+    async def aclose(self) -> None:
+        await self._decoder.aclose()
+
+
+def sounds_for(sounds: SoundLengths, team: str) -> SoundLengths:
+    """Return what decodes a team's sounds; only a `SoundDecoder` has a line for each team."""
+    return sounds.of_team(team) if isinstance(sounds, SoundDecoder) else sounds
 
 
 class _HostProcess:

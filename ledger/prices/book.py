@@ -126,11 +126,19 @@ class PriceBook:
         """Names of charges that the price does not say, though a list of the market has them.
 
         The price of a file or a person is of what it states; of the rest the market's list of the
-        same name speaks, until `complete` says that there is no rest.
+        same name speaks, until `complete` says that there is no rest. How many searches a request
+        may make is no charge: `complete` does not say it.
         """
         terms = price.terms
-        if terms.complete:
-            return ()
+        return unread_terms.missing_limits(
+            () if terms.complete else self._unread_charges(price, at_us),
+            search_pusd=terms.search_pusd,
+            searches_limit=terms.searches_limit,
+            output_pusd=terms.rates.output,
+        )
+
+    def _unread_charges(self, price: Price, at_us: int) -> tuple[str, ...]:
+        terms = price.terms
         if price.rank == MARKET_RANK:
             return terms.unread
         standing = (last_at(versions, at_us) for versions in self._by_name.get(price.name, ()))

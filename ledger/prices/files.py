@@ -33,8 +33,9 @@ from pathlib import Path
 import yaml
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import PER_UNIT, TokenRates
+from ledger.journals.token_kinds import PER_UNIT
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
+from ledger.prices.book import tier_of
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.picture_tokens import RULES
 from ledger.prices.rates import (
@@ -128,7 +129,7 @@ def _draft(
         rank=rank,
         source=None if source is None else str(source),
         source_date=None if source_date is None else source_date.isoformat(),
-        simulated=row.get("simulated") is True,
+        simulated=_flag(row, "simulated"),
         effective_from_us=_day_us(row, "from"),
         effective_until_us=None if until is None else until + 86_400 * _US_PER_S,
     )
@@ -140,35 +141,51 @@ def _terms(row: Mapping[str, object]) -> PriceTerms:
     if beside:
         base.setdefault("input", base.get("audio_input", 0))
         base.setdefault("output", 0)
-    schedules = [
-        TierRates(tier, 0, _over(base, kinds))
-        for tier, kinds in _mapping(row.get("tiers") or {}, "tiers").items()
-    ]
-    above = row.get("above") or []
-    if not isinstance(above, list):
-        raise PriceError("`above` must be a list")
-    for step in above:
-        stated = _mapping(step, "above", frozenset({"tokens", "tier", "usd_per_million"}))
-        schedules.append(
-            TierRates(
-                str(stated.get("tier", STANDARD)),
-                _count(stated, "tokens"),
-                _over(base, stated.get("usd_per_million")),
-            )
-        )
+    schedules = tuple(_schedules(row, base))
     terms = PriceTerms(
         rates_from(base),
-        tuple(sorted(schedules, key=lambda schedule: (schedule.tier, schedule.above_tokens))),
+        schedules,
         request_pusd=_amount(row, "usd_per_request"),
         uplift_ppm=_count(row, "uplift_ppm"),
-        inclusive=row.get("inclusive") is True,
-        complete=row.get("complete") is True,
+        inclusive=_flag(row, "inclusive"),
+        complete=_flag(row, "complete"),
         searches_limit=_count(row, "max_searches"),
         reasoning_outside=_is_outside(row),
         reasoning_limit=_count(row, "max_reasoning"),
         image_rule=_image_rule(row),
     )
     return replace(terms, **{price: _amount(row, name) for price, name in _PER_UNIT.items()})
+
+
+def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierRates]:
+    """Rates of tiers and above thresholds: what a step leaves open is as in its own tier."""
+    rates: dict[str, Mapping[str, int]] = {STANDARD: base}
+    for word, stated in _mapping(row.get("tiers") or {}, "tiers").items():
+        tier = tier_of(word)
+        if tier in rates:
+            words = (
+                "the standard one: state it beside `tiers`" if tier == STANDARD else "stated twice"
+            )
+            raise PriceError(f"tiers: `{word}` is {words}")
+        rates[tier] = overlay_rates(base, _kinds(stated))
+    found = [TierRates(tier, 0, rates_from(rates[tier])) for tier in rates if tier != STANDARD]
+    above = row.get("above") or []
+    if not isinstance(above, list):
+        raise PriceError("`above` must be a list")
+    for step in above:
+        stated = _mapping(step, "above", frozenset({"tokens", "tier", "usd_per_million"}))
+        tier = tier_of(str(stated.get("tier", STANDARD)))
+        below = rates.get(tier, base)
+        kinds = overlay_rates(below, _kinds(stated.get("usd_per_million")))
+        found.append(TierRates(tier, _count(stated, "tokens"), rates_from(kinds)))
+    return sorted(found, key=lambda schedule: (schedule.tier, schedule.above_tokens))
+
+
+def _flag(row: Mapping[str, object], name: str) -> bool:
+    value = row.get(name, False)
+    if not isinstance(value, bool):
+        raise PriceError(f"{name}: {value!r} is neither `true` nor `false`")
+    return value
 
 
 def _is_outside(row: Mapping[str, object]) -> bool:
@@ -183,11 +200,6 @@ def _image_rule(row: Mapping[str, object]) -> str:
     if not isinstance(rule, str) or (rule and rule not in RULES):
         raise PriceError(f"image_tokens: {rule!r} is none of {', '.join(RULES)}")
     return rule
-
-
-def _over(base: Mapping[str, int], stated: object) -> TokenRates:
-    """A schedule's rates: what it leaves open is as in the standard rates."""
-    return rates_from(overlay_rates(base, _kinds(stated)))
 
 
 def _kinds(stated: object) -> dict[str, int]:

@@ -155,7 +155,13 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
         unread=tuple(more),
     )
     if before is not None:
-        made = replace(before, rates=made.rates, schedules=made.schedules, inclusive=made.inclusive)
+        made = replace(
+            before,
+            rates=made.rates,
+            schedules=made.schedules,
+            inclusive=made.inclusive,
+            unread=tuple(dict.fromkeys((*before.unread, *more))),
+        )
     if fee is not None:
         made = replace(made, request_pusd=usd_to_pusd(fee / 1000))
     return made, more

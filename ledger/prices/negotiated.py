@@ -9,6 +9,8 @@ The first line names the columns, in any order; only `name` and prices are neede
                             audio_input, audio_output, image_output; also _per_thousand and
                             _per_token
     usd_per_request         on the standard row, as uplift_percent is: a regional surcharge
+    usd_per_search          of a chat model with max_searches, the most of one request, on the
+                            standard row, too: without it there is no bound for a budget
     from, until    UTC days like 2026-11-01, `until` inclusive; empty: from now, without end
     source, source_date     the contract, and the day on which it said so
 
@@ -30,7 +32,7 @@ from msgspec.structs import replace
 
 from ledger.csvtable import CsvLine, CsvTable, CsvTableError, read_table
 from ledger.money import PPM, MoneyError, usd_per_million_to_pusd, usd_to_pusd
-from ledger.prices.book import check
+from ledger.prices.book import check, tier_of
 from ledger.prices.drafts import APPROVED_RANK, DraftChange, PriceDraft
 from ledger.prices.rates import (
     KINDS,
@@ -51,7 +53,9 @@ _BESIDE = {
     if field.endswith("_pusd")
 }
 _WORDS = ("name", "tier", "above_tokens", "from", "until", "source", "source_date")
-_UPLIFT = "uplift_percent"
+_UPLIFT, _SEARCHES = "uplift_percent", "max_searches"
+# Of `_Row.beside` what is no price of its own.
+_NO_PRICES = frozenset(("request_pusd", "uplift_ppm", "searches_limit"))
 _EXAMPLE = "input_usd_per_million"
 _NUMBER = re.compile(r"^\d+(\.\d+)?([eE][+-]?\d{1,2})?$")
 _US_PER_DAY = 86_400_000_000
@@ -71,6 +75,11 @@ class _Row:
     until_us: int | None
     source_date: str | None
     above: int
+
+    @property
+    def tier(self) -> str:
+        """The tier in the price book's words."""
+        return tier_of(self.words["tier"])
 
 
 def parse_price_csv(data: bytes, *, book: str) -> tuple[PriceDraft, ...]:
@@ -100,7 +109,7 @@ def _refuse(faults: Sequence[str]) -> None:
 
 
 def _check_columns(table: CsvTable, book: str, faults: list[str]) -> None:
-    known = [*_WORDS, *_BESIDE, _UPLIFT]
+    known = [*_WORDS, *_BESIDE, _UPLIFT, _SEARCHES]
     for column in table.columns:
         if column in known or _AMOUNT.match(column):
             continue
@@ -154,6 +163,8 @@ def _row(line: CsvLine, book: str, faults: list[str]) -> _Row:
             beside[field] = pusd
     if (ppm := read(_UPLIFT, _ppm)) is not None:
         beside["uplift_ppm"] = ppm
+    if searches := read(_SEARCHES, partial(_count, what="searches")):
+        beside["searches_limit"] = searches
     words = {column: read(column, _check_cell) or "" for column in ("name", "tier", "source")}
     if not words["name"]:
         faults.append(f"{book}: line {line.number}, column `name`: is empty")
@@ -185,7 +196,7 @@ def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDra
         f"{book}: line {row.line.number}, column `{column}`: belongs on line {base.line.number}, "
         "the standard row"
         for row in others
-        for column in (*_BESIDE, _UPLIFT, "until")
+        for column in (*_BESIDE, _UPLIFT, _SEARCHES, "until")
         if row.line.cells.get(column)
     ]
     try:
@@ -202,14 +213,18 @@ def _drafts(rows: list[_Row], book: str, faults: list[str]) -> Iterator[PriceDra
 
 def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
     kinds = dict(base.kinds)
-    if base.beside.keys() - {"request_pusd", "uplift_ppm"}:  # priced by something else than tokens
+    if base.beside.keys() - _NO_PRICES:  # priced by something else than tokens
         kinds = {"input": kinds.get("audio_input", 0), "output": 0, **kinds}
-    if not any(kinds.values()) and not any(base.beside.values()):
+    if not any(kinds.values()) and not any(
+        amount for field, amount in base.beside.items() if field != "searches_limit"
+    ):
         raise PriceError(
             "nothing is above zero: a free model cannot be told from a forgotten price"
         )
+    rates = {row.tier: overlay_rates(kinds, row.kinds) for row in others if not row.above}
     schedules = [
-        TierRates(*_order_of(row), rates_from(overlay_rates(kinds, row.kinds)))
+        # A tier's threshold leaves open what the tier's own row states.
+        TierRates(*_order_of(row), rates_from(overlay_rates(rates.get(row.tier, kinds), row.kinds)))
         for row in sorted(others, key=_order_of)
     ]
     return PriceDraft(
@@ -225,7 +240,7 @@ def _draft(base: _Row, others: Sequence[_Row], book: str) -> PriceDraft:
 
 
 def _order_of(row: _Row) -> tuple[str, int]:
-    return row.words["tier"].lower() or STANDARD, row.above
+    return row.tier, row.above
 
 
 def _usd(text: str) -> int:
@@ -253,9 +268,9 @@ def _number(text: str) -> Decimal:
     raise PriceError(f"`{text}` is not a number: write digits and a decimal point, such as 0.15")
 
 
-def _count(text: str) -> int:
+def _count(text: str, what: str = "tokens") -> int:
     if not re.match(r"^\d{1,9}$", text):
-        raise PriceError(f"`{text}` is not a whole number of tokens, such as 200000")
+        raise PriceError(f"`{text}` is not a whole number of {what}, such as 200000")
     return int(text)
 
 

@@ -117,6 +117,18 @@ def answered(names: Collection[str], *, per_request: bool, searches: bool) -> tu
     return tuple(name for name in names if name not in known)
 
 
+def missing_limits(
+    names: Collection[str], *, search_pusd: int, searches_limit: int, output_pusd: int
+) -> tuple[str, ...]:
+    """Return the names with `MOST_SEARCHES`, where searches have a price and nobody limits them.
+
+    A model without a price of output is a reranker: its request says how many searches it is.
+    """
+    if not search_pusd or searches_limit or not output_pusd or MOST_SEARCHES in names:
+        return tuple(names)
+    return (*names, MOST_SEARCHES)
+
+
 def unread_in_row(row: Mapping[str, object], read: Collection[str]) -> Iterator[str]:
     """Names of a map's row that state a charge and are not among those that were `read`."""
     shown = row.get("supported_output_modalities")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -406,3 +407,30 @@ async def test_its_log_quotes_no_answer(upstream, wire, caplog, monkeypatch, qui
         if record.name in _LOGGERS and "canary" in record.getMessage()
     ]
     assert bool(said) is not quiet
+
+
+MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+MARKED = {
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "a", **MARK}], **MARK}],
+    "tools": [{"type": "function", "function": {"name": "f"}, **MARK}],
+}
+
+
+@pytest.mark.parametrize(
+    ("prefix", "model", "keeps"),
+    [
+        ("gemini", "gemini-3-pro", False),
+        ("vertex_ai", "gemini-3-pro", False),
+        ("vertex_ai", "claude-sonnet-4-5", True),
+        ("anthropic", "claude-sonnet-4-5", True),
+        ("bedrock", "anthropic.claude-sonnet-4-5", True),
+    ],
+)
+def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, keeps) -> None:
+    litellm = SimpleNamespace(acompletion=1, atext_completion=2, aembedding=3)
+    body = json.dumps({"model": model, **MARKED}).encode()
+    asked = Call("/chat/completions", body, False, deadlines=Deadlines(5, 30, 10))
+    _, sent = LiteLLMBackend(prefix)._arguments(litellm, asked)
+    assert ("cache_control" in json.dumps([sent["messages"], sent["tools"]])) is keeps
+    assert sent["messages"][0]["content"][0]["text"] == "a"
+    assert sent["tools"][0]["function"] == {"name": "f"}

@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
+from gateway.kinds.request_checks import refuse_long_caches
 from gateway.request.dialects.base import DecodedRequest
 from gateway.request.dialects.conversation import MARK, ConversationBuilder, with_cache_mark
 from gateway.request.dialects.fields import (
@@ -123,7 +124,10 @@ def _marked_members(members: Members, found: ConversationBuilder) -> Members:
     if decode_whole_member(members, "tools"):
         tools = iterate_objects(decode_whole_member(members, "tools"), "tools")
         with_marks["tools"] = [with_cache_mark(_tool(tool, where), tool) for where, tool in tools]
-    return {name: encode_raw(value) for name, value in with_marks.items()}
+    marked = {name: encode_raw(value) for name, value in with_marks.items()}
+    for name, value in marked.items():
+        refuse_long_caches(bytes(value), name)
+    return marked
 
 
 def _voice(request_id: str, _: int) -> MessagesEncoder:

@@ -133,6 +133,8 @@ def _image(source: Mapping[str, Any], place: str) -> Message:
         url = text(source.get("url"), f"{place}.url")
     elif kind == "base64":
         media = text(source.get("media_type"), f"{place}.media_type")
+        if not media.startswith("image/"):
+            raise invalid_error(f"{place}.media_type", "must be a picture's, such as `image/png`.")
         url = f"data:{media};base64,{text(source.get('data'), f'{place}.data')}"
     else:
         raise unsupported(place, "an image must be of type `base64` or `url`.")

@@ -130,13 +130,20 @@ def test_escaped_slashes_of_the_data_are_no_text_either() -> None:
         {"vl_high_resolution_images": True},
         {"media_resolution": "MEDIA_RESOLUTION_HIGH"},
         {"parameters": {"min_pixels": 9}},
-        {"acme": {"\u0073ize": 9}},
         {"acme": {"a": {"Size": 9}}},
     ],
 )
 def test_a_member_that_speaks_of_pictures_leaves_them_unmeasured(members) -> None:
     asked = measured(part(png()), **members)
     assert (asked.pictures, asked.picture_bytes) == ((), base64_bytes(png()))
+
+
+@pytest.mark.parametrize("name", [b"min_\\u0070ixels", b"\\u0073ize", b"\\u0053IZE"])
+def test_a_member_may_be_written_in_escapes(name) -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": [part(png())]}]})
+    plain = body.encode()[:-1] + b', "acme": {"%b": 12845056}}'
+    assert measured_text(plain % b"anything").pictures
+    assert measured_text(plain % name).pictures == ()
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,15 @@ def test_a_decoded_sound_counts_by_its_length() -> None:
     found = measured(request, SECOND)
     assert found.prompt_bytes == request.prompt_bytes - 2 * len(SOUND)
     assert (request.media_parts, found.media_parts) == (2, 0)
+    assert (request.files, found.files) == (2, 0)
     # Ten tokens a second are usual, fifty the most; of a second more, which providers round to.
     assert (found.sound_tokens, found.sound_tokens_bound) == (2 * 10, 2 * 100)
 
 
 @pytest.mark.parametrize("heard", [None, DecodedSound(0, 0)])
-def test_what_cannot_be_decoded_counts_by_its_bytes(heard) -> None:
+def test_what_cannot_be_decoded_is_a_file(heard) -> None:
     request = asked(sound())
+    assert request.files == 1
     assert measured(request, heard) is request
 
 
@@ -69,7 +71,6 @@ def test_what_cannot_be_decoded_counts_by_its_bytes(heard) -> None:
         sound("no Base64!"), sound(""), sound(7), sound("\u00e4\u00e4\u00e4\u00e4"),
         {"type": "input_audio"}, {"type": "input_audio", "input_audio": "x"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-        {"input_audio": {"data": SOUND}},
     ],
 )  # fmt: skip
 def test_other_parts_are_left_as_they_are(part) -> None:
@@ -83,7 +84,23 @@ def test_only_so_many_are_decoded() -> None:
     found = asyncio.run(measure_sounds(request, decoder))
     assert decoder.asked == SOUNDS_LIMIT
     assert found.prompt_bytes == request.prompt_bytes - SOUNDS_LIMIT * len(SOUND)
-    assert found.media_parts == 2
+    assert (found.media_parts, found.files) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        sound("data:;base64," + SOUND),
+        sound("data:audio/wav;base64," + SOUND),
+        sound(SOUND[:76] + "\n" + SOUND[76:]),
+        {"input_audio": {"data": SOUND}},
+        {"type": "audio_url", "audio_url": {"url": "data:audio/wav;base64," + SOUND}},
+    ],
+)
+def test_base64_is_decoded_however_it_is_sent(part) -> None:
+    found = measured(asked(part), SECOND)
+    assert (found.media_parts, found.files, found.sound_tokens) == (0, 0, 10)
+    assert found.prompt_bytes < 400
 
 
 def test_a_sound_by_an_escaped_name_is_one() -> None:
@@ -114,4 +131,4 @@ def test_what_is_not_heard_in_time_counts_by_its_bytes(monkeypatch) -> None:
 
     found = asyncio.run(measure_sounds(request, Busy(SECOND)))
     assert found.prompt_bytes == request.prompt_bytes - len(SOUND)
-    assert found.media_parts == 1
+    assert (found.media_parts, found.files) == (1, 1)

@@ -10,6 +10,7 @@ from gateway.kinds import KIND_PATHS
 from gateway.kinds.embedding import INPUTS_LIMIT
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.request.request_parser import body_for
+from router.types import Feature
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
@@ -48,3 +49,48 @@ def test_without_the_look_it_would_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
     both = asked("/v1/embeddings", input="a", messages=MESSAGES)
     body = body_for(both, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
     assert json.loads(body)["messages"] == MESSAGES
+
+
+SENT = "data:video/mp4;base64,AAAA"
+FETCHED = {Feature.IMAGES, Feature.MEDIA_URLS}
+
+
+@pytest.mark.parametrize(
+    ("given", "features", "files"),
+    [
+        (SENT, {Feature.IMAGES}, 1),
+        (SENT.upper().replace("AAAA", "AAAA"), {Feature.IMAGES}, 1),
+        ("gs://bucket/movie.mp4", FETCHED, 1),
+        ("s3://bucket/movie", FETCHED, 1),
+        ("files/abc", FETCHED, 1),
+        (" https://x.example/y.mp4 ", FETCHED, 1),
+        (["a", "https://x.example/y.PDF?sig=1", SENT], FETCHED, 2),
+        # An address may be meant as words: it asks nothing of a target.
+        ("https://x.example/page", set(), 1),
+        (["https://x.example/page.html", "a"], set(), 1),
+    ],
+)
+def test_inputs_that_are_files_or_addresses(given, features, files) -> None:
+    request = asked("/v1/embeddings", input=given)
+    assert (request.features, request.files) == (features, files)
+    assert request.has_sound
+    assert not request.text_prompt
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "data: the new oil", "see https://x.example/y.mp4 for more", "note: a/b", "files/ and more",
+        "https://x.example/y.mp4 is a film", [1, 2, 3], [[1], [2]], ["a: b", "c/d"],
+    ],
+)  # fmt: skip
+def test_words_about_files_are_words(given) -> None:
+    request = asked("/v1/embeddings", input=given)
+    assert (request.features, request.files, request.has_sound) == (set(), 0, False)
+
+
+@pytest.mark.parametrize("name", ["images", "image", "inputs", "content", "video"])
+def test_a_vendors_member_for_media_counts_as_a_file(name) -> None:
+    request = asked("/v1/embeddings", input="a", **{name: ["x"]})
+    assert (request.features, request.files) == (FETCHED, 1)
+    assert asked("/v1/embeddings", input="a", **{name: None}).files == 0

@@ -68,11 +68,12 @@ def test_every_spelling_is_found(data, part) -> None:
     assert found.pictures == (part in PICTURES)
 
 
-def test_what_was_said_before_is_sound() -> None:
-    prompt = json.dumps([{"role": "assistant", "audio": {"id": "audio_1"}}]).encode()
-    assert find_parts(prompt) == PromptParts(True, 0, 0)
+def test_what_was_said_before_is_sound_of_any_length() -> None:
+    prompt = json.dumps([{"role": "assistant", "audio": {"id": "audio_1"}}] * 2).encode()
+    assert find_parts(prompt) == PromptParts(True, 2, 0)
     typed = json.dumps([{"role": "user", "content": [{"type": "audio", "audio": "AA"}]}]).encode()
     assert find_parts(typed).sound
+    assert find_parts(typed).files
 
 
 def test_what_says_that_there_is_none_is_none() -> None:

@@ -7,6 +7,7 @@ import pytest
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds import request_checks
+from gateway.kinds.chat import read_chat
 from gateway.kinds.request_checks import REFUSED, check, refuse_nested
 
 
@@ -142,3 +143,37 @@ def test_a_limit_inside_a_vendors_member_is_refused(members) -> None:
 )
 def test_what_holds_no_limit_is_not(members) -> None:
     refuse_nested(decode_members(json.dumps(members).encode()))
+
+
+def marked(ttl, place: str) -> bytes:
+    mark = {"type": "ephemeral"} | ({} if ttl is None else {"ttl": ttl})
+    part = {"type": "text", "text": "a", "cache_control": mark}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    if place != "messages":
+        body["messages"] = [{"role": "user", "content": "a"}]
+        tool = {"type": "function", "function": {"name": "f"}, "cache_control": mark}
+        body |= {"tools": [tool]} if place == "tools" else {"cache_control": mark}
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize("place", ["messages", "tools", "cache_control"])
+@pytest.mark.parametrize("ttl", ["100000h", "360000000s", "2h", 3600, "", ["1h"]])
+def test_a_cache_that_is_kept_for_long_is_refused_by_name(place, ttl) -> None:
+    text = marked(ttl, place)
+    for body in (text, text.replace(b'"ttl"', b'"\\u0074tl"')):
+        with pytest.raises(RequestError, match="may be `5m` or `1h`") as caught:
+            read_chat(decode_members(body), max_n=1, session=None)
+        assert (caught.value.row.status, caught.value.param) == (400, place)
+
+
+@pytest.mark.parametrize("place", ["messages", "tools", "cache_control"])
+@pytest.mark.parametrize("ttl", [None, "5m", "1h"])
+def test_the_times_that_providers_list_pass(place, ttl) -> None:
+    read_chat(decode_members(marked(ttl, place)), max_n=1, session=None)
+
+
+def test_a_ttl_of_something_else_is_none_of_a_cache() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": {"ttl": 9}}}
+    messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    read_chat(decode_members(body), max_n=1, session=None)

@@ -124,7 +124,7 @@ SMALL = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABAQAAAAA3bvkkAAAAAUlEQVR4duaE5gAAAABJRU5E"
     "rkJggg=="
 )
-UNREAD = "data:image/avif;base64,AAAA"
+UNREAD = "data:image/avif;base64,AAAAHGZ0eXBhdmlmAAAAAA=="
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Callable
+from fractions import Fraction
 
 import av
 import pytest
@@ -63,6 +64,33 @@ def test_an_honest_file_is_as_long_as_it_is(sounds: dict[str, bytes], name: str)
     if name.startswith("wav"):
         assert found == DecodedSound(2000, 2000)
     assert found.most_ms >= heard_by_ffmpeg(sounds[name]) > 1950
+
+
+def two_streams(second: str) -> bytes:
+    """Half a second that is decoded, and a minute of silence in another codec beside it."""
+    target = io.BytesIO()
+    with av.open(target, "w", format="matroska") as opened:
+        streams = [opened.add_stream(codec, rate=8000) for codec in ("pcm_s16le", second)]
+        for stream in streams:
+            stream.layout = "mono"
+            stream.format = stream.codec.audio_formats[0].name
+        for stream, seconds in zip(streams, (0.5, 60.0), strict=True):
+            resampler = av.AudioResampler(stream.format.name, "mono", 8000, 1000)
+            for at in range(0, round(seconds * 8000), 1000):
+                frame = av.AudioFrame("s16", "mono", 1000)
+                frame.planes[0].update(bytes(frame.planes[0].buffer_size))
+                frame.sample_rate, frame.pts, frame.time_base = 8000, at, Fraction(1, 8000)
+                for piece in resampler.resample(frame):
+                    opened.mux(stream.encode(piece))
+            opened.mux(stream.encode(None))
+    return target.getvalue()
+
+
+def test_sound_that_cannot_be_decoded_beside_some_that_can_has_no_length() -> None:
+    """A minute of silence takes WavPack some 9 KB in a file, and a codec of tomorrow less."""
+    file = two_streams("wavpack")
+    assert decoded(file).heard_ms == 60_000
+    assert decoded(file.replace(b"A_WAVPACK4", b"A_TOMORROW")) == NOTHING
 
 
 def flac_that_states_one_sample(data: bytes) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.sound import sound_decoder
 from gateway.sound.decoded_sound import DecodedSound, DecodeLimits
-from gateway.sound.sound_decoder import SoundDecoder
+from gateway.sound.sound_decoder import DecoderBusyError, SoundDecoder, sounds_for
 
 NOTHING = DecodedSound(0, 0)
 # Children that sleep for files of one byte, and crash for files of two.
@@ -116,18 +116,33 @@ async def test_hostile_files_end_within_their_limits_and_the_next_sound_is_decod
     assert await odd.decode(sounds["wav"]) == DecodedSound(2000, 2000)
 
 
-async def test_a_sound_that_gets_no_child_in_time_has_no_length(sounds: dict[str, bytes]) -> None:
+async def test_a_sound_that_gets_no_child_in_time_is_not_at_fault(sounds: dict[str, bytes]) -> None:
     command = (sys.executable, "-I", "-c", ODD)
     odd = SoundDecoder(lambda _: DecodeLimits(9, 60.0), queue_s=0.05, command=command)
-    busy = [asyncio.create_task(odd.decode(b"1")) for _ in range(sound_decoder.CHILDREN)]
+    teams = map(str, range(sound_decoder.CHILDREN))
+    busy = [asyncio.create_task(odd.decode(b"1", team)) for team in teams]
     await asyncio.sleep(0)
-    assert await odd.decode(sounds["wav"]) is None
+    with pytest.raises(DecoderBusyError):
+        await odd.decode(sounds["wav"])
     for task in busy:
         task.cancel()
     await asyncio.gather(*busy, return_exceptions=True)
     odd._queue_s = 30.0
     assert await odd.decode(sounds["wav"]) == DecodedSound(2000, 2000)  # places are free again
     await odd.aclose()
+
+
+async def test_one_teams_sounds_stop_nobody_elses(sounds: dict[str, bytes]) -> None:
+    command = (sys.executable, "-I", "-c", ODD)
+    odd = SoundDecoder(lambda _: DecodeLimits(9, 60.0), command=command)
+    hostile = sounds_for(odd, "a")
+    busy = [asyncio.create_task(hostile.decode(b"1")) for _ in range(2 * sound_decoder.CHILDREN)]
+    await asyncio.sleep(0)
+    assert await sounds_for(odd, "b").decode(sounds["wav"]) == DecodedSound(2000, 2000)
+    for task in busy:
+        task.cancel()
+    await asyncio.gather(*busy, return_exceptions=True)
+    await hostile.aclose()
 
 
 async def test_a_decoder_that_does_not_start_is_not_started_for_each_sound(caplog) -> None:

@@ -263,7 +263,8 @@ LISTED = msgspec.structs.replace(CHEAP, unread=UNREAD)
     [
         ({}, UNREAD),
         ({"request_pusd": 1}, UNREAD[1:]),
-        ({"search_pusd": 1}, UNREAD),
+        ({"search_pusd": 1}, (*UNREAD, "max_searches")),
+        ({"search_pusd": 1, "complete": True}, ("max_searches",)),
         ({"search_pusd": 1, "searches_limit": 5}, UNREAD[1:]),
         ({"complete": True}, ()),
     ],
@@ -297,3 +298,16 @@ def test_a_price_lists_its_schedules_tiers_and_the_standard_one() -> None:
 def test_thoughts_have_a_limit_of_their_own_only_outside(outside, limit, is_fault) -> None:
     terms = msgspec.structs.replace(CHEAP, reasoning_outside=outside, reasoning_limit=limit)
     assert len(check(price(1, terms=terms))) == is_fault
+
+
+def test_searches_without_a_limit_have_no_bound_but_at_a_reranker() -> None:
+    searched = msgspec.structs.replace(CHEAP, search_pusd=5)
+    free = msgspec.structs.replace(CHEAP.rates, output=0, reasoning=0)
+    for terms, left in (
+        (searched, ("max_searches",)),
+        (msgspec.structs.replace(searched, searches_limit=30), ()),
+        (msgspec.structs.replace(searched, rates=free), ()),
+    ):
+        for rank in (0, 1):
+            book = PriceBook([price(1, rank=rank, terms=terms)])
+            assert book.unread_terms(book.find("openai/gpt-4o", 0), 0) == left

@@ -68,9 +68,9 @@ def test_everything_a_price_can_say():
     assert stand_in.source == "made up for the demonstration"
     assert stand_in.source_date == "2026-11-20"
     fee = 5_000_000_000
-    # At the threshold itself the input costs 5; what is left open is as in the standard rates.
+    # At the threshold itself the input costs 5; what is left open is as in the tier's own rates.
     long = cost_pusd(TokenCounts(input=10, output=4, reasoning=4), stand_in, tier="flex")
-    assert long == (fee + 10 * 5_000_000 + 4 * 3_000_000) * 11 // 10
+    assert long == (fee + 10 * 5_000_000 + 4 * 1_000_000) * 11 // 10
     # A stated output price is also the price of reasoning.
     short = cost_pusd(TokenCounts(output=4, reasoning=4), stand_in, tier="flex")
     assert short == (fee + 4 * 1_000_000) * 11 // 10
@@ -183,3 +183,38 @@ def test_a_file_says_how_pictures_are_counted() -> None:
     for wrong in ("acme", "5", "[qwen-28]"):
         with pytest.raises(PriceError, match=r"image_tokens: .* is none of openai-tiles"):
             rule(f", image_tokens: {wrong}")
+
+
+@pytest.mark.parametrize(("word", "tier"), [("fast", "priority"), ("Priority", "priority")])
+def test_a_tier_is_named_as_answers_name_it(word, tier) -> None:
+    stated = f"usd_per_million: {{input: 1, output: 10}}, tiers: {{{word}: {{input: 2}}}}"
+    (draft,) = parse_price_file(price(stated), book="b", rank=1).drafts
+    assert [schedule.tier for schedule in draft.terms.schedules] == [tier]
+    step = f", above: [{{tokens: 5, tier: {word}, usd_per_million: {{input: 4}}}}]"
+    (draft,) = parse_price_file(price(stated + step), book="b", rank=1).drafts
+    assert {schedule.tier for schedule in draft.terms.schedules} == {tier}
+
+
+def test_a_long_prompt_of_a_tier_is_never_cheaper_than_a_short_one_by_what_is_left_open() -> None:
+    stated = (
+        "usd_per_million: {input: 1, output: 10}, tiers: {priority: {input: 2, output: 20}},"
+        " above: [{tokens: 5, tier: priority, usd_per_million: {input: 4}}]"
+    )
+    (draft,) = parse_price_file(price(stated), book="b", rank=1).drafts
+    assert [schedule.rates.output for schedule in draft.terms.schedules] == [20 * 10**6] * 2
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ("tiers: {default: {input: 2}}", "tiers: `default` is the standard one"),
+        ("tiers: {fast: {input: 2}, Priority: {input: 3}}", "tiers: `Priority` is stated twice"),
+        ("inclusive: 'true'", "inclusive: 'true' is neither `true` nor `false`"),
+        ("complete: 'yes'", "complete: 'yes' is neither `true` nor `false`"),
+        ("simulated: 1", "simulated: 1 is neither `true` nor `false`"),
+        ("complete: null", "complete: None is neither `true` nor `false`"),
+    ],
+)
+def test_words_that_would_count_for_nothing_are_refused(more, fault) -> None:
+    with pytest.raises(PriceError, match=fault):
+        parse_price_file(price(f"{USD}, {more}"), book="b", rank=1)

@@ -17,6 +17,7 @@ from genai_prices.types import (
     TieredPrices,
     TimeOfDateConstraint,
 )
+from msgspec.structs import replace
 
 from ledger.prices.book import Price
 from ledger.prices.genaimap import seed_from_genai, stated_on
@@ -101,6 +102,16 @@ def test_what_is_not_stated_stays_as_it_was():
     made = only(seed(model(usd(input_mtok="3", output_mtok="8")), before))
     assert made == PriceTerms(rates(input=3 * 10**6, audio_input=40 * 10**6, cached=10**6), (flex,))
     assert only(seed(model(), before)) == before.terms
+
+
+def test_charges_that_are_not_read_stay_named_over_a_known_price():
+    searched = model(usd(input_mtok="3", output_mtok="8", web_searches_kcount="10"))
+    assert only(seed(searched)).unread == ("web_searches_kcount",)
+    assert only(seed(searched, known())).unread == ("web_searches_kcount",)
+    terms = replace(known().terms, unread=("web_searches_kcount", "a_cost"))
+    before = replace(known(), terms=terms)
+    assert only(seed(searched, before)).unread == ("web_searches_kcount", "a_cost")
+    assert only(seed(model(), before)).unread == terms.unread
 
 
 def test_a_threshold_that_includes_its_own_count_is_told_as_the_book_tells_it():

@@ -145,3 +145,21 @@ def test_what_belongs_to_the_standard_row():
     text = "name,tier,input_usd_per_million,output_usd_per_million,usd_per_request\n"
     found = faults(f"{text}a/b,,1,2,\na/b,batch,1,2,0.1\n")
     assert found == ["line 3, column `usd_per_request`: belongs on line 2, the standard row"]
+
+
+def test_a_tier_is_named_as_answers_name_it_and_its_threshold_is_over_its_own_rates() -> None:
+    (draft,) = parse(
+        "name,tier,above_tokens,input_usd_per_million,output_usd_per_million\n"
+        "x/y,,,1,10\nx/y,Fast,,2,20\nx/y,priority,5,4,\n"
+    )
+    found = [(each.tier, each.above_tokens, each.rates.output) for each in draft.terms.schedules]
+    assert found == [("priority", 0, 20 * 10**6), ("priority", 5, 20 * 10**6)]
+
+
+def test_searches_have_a_price_and_a_limit() -> None:
+    head = "name,input_usd_per_million,output_usd_per_million,usd_per_search,max_searches\n"
+    (draft,) = parse(head + "x/y,1,10,0.005,30\n")
+    assert (draft.terms.search_pusd, draft.terms.searches_limit) == (5 * 10**9, 30)
+    assert faults(head + "x/y,1,10,0.005,many\n") == [
+        "line 2, column `max_searches`: `many` is not a whole number of searches, such as 200000"
+    ]

@@ -12,6 +12,7 @@ from ledger.prices.unread_terms import (
     answered,
     charged_terms,
     doubtful_terms,
+    missing_limits,
     trigger_of,
     unlimited_terms,
     unread_in_row,
@@ -126,3 +127,20 @@ def test_a_price_file_answers_searches(stated, left):
 )  # fmt: skip
 def test_what_states_a_charge_and_is_not_read(fields, unread):
     assert list(unread_in_row(ROW | fields, READ)) == unread
+
+
+@pytest.mark.parametrize(
+    ("names", "terms", "left"),
+    [
+        ((), (5, 0, 1), (MOST_SEARCHES,)),
+        (("a",), (5, 0, 1), ("a", MOST_SEARCHES)),
+        ((MOST_SEARCHES,), (5, 0, 1), (MOST_SEARCHES,)),
+        ((), (5, 30, 1), ()),
+        ((), (0, 0, 1), ()),
+        ((), (5, 0, 0), ()),
+    ],
+)
+def test_a_price_of_a_search_needs_a_limit(names, terms, left) -> None:
+    search, limit, output = terms
+    found = missing_limits(names, search_pusd=search, searches_limit=limit, output_pusd=output)
+    assert found == left

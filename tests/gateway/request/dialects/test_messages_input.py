@@ -141,6 +141,10 @@ def test_turns(messages: list, expected: list) -> None:
         ([user([{"type": "search_result"}])], "messages[0].content[0]"),
         ([user([{"type": "image", "source": {"type": "file"}}])], "messages[0].content[0].source"),
         (
+            [user([{"type": "image", "source": {**BASE64, "media_type": "application/pdf"}}])],
+            "messages[0].content[0].source.media_type",
+        ),
+        (
             [user([{"type": "document", "source": {"type": "base64"}}])],
             "messages[0].content[0].source",
         ),
