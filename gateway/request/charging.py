@@ -29,6 +29,7 @@ from gateway.request.engine_progress import engine_time_s, estimate_progress, is
 from gateway.request.hangups import thought_tokens, unseen_output
 from gateway.request.limit_overruns import LimitOverrun, overrun_of
 from gateway.request.plausible_claims import plausible_of
+from gateway.request.prompt_overruns import prompt_overrun_of
 from gateway.request.reported_usage import (
     Contradiction,
     UsageReading,
@@ -58,6 +59,7 @@ from ledger.prices.rates import is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 from router.target_output import TargetOutput
+from router.target_prompts import PromptOverrun
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
 from router.types import RoutingRequest
 
@@ -96,19 +98,20 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     partly_priced: bool = False  # it may have been charged what its price does not say
     unseen: bool = False  # given up: what was made of it is not known, and its bound is booked
     plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
+    prompt_overrun: PromptOverrun | None = None  # a prompt beyond what was stated, where it teaches
 
 
 def charge(
     attempt: Attempt,
     outcome: AttemptOutcome,
     ratio: TokenRatio,
-    beside: TargetOutput | None = None,
+    target_output: TargetOutput | None = None,
     *,
     now_s: float,
 ) -> AttemptCharge:
     """The attempt's charge at its end; `ratio` says how many tokens a text is.
 
-    `beside`: what is known of output that targets do not show.
+    `target_output`: what is known of output that targets do not show.
     """
     request = attempt.plan.request
     spec = KINDS[request.kind]
@@ -119,12 +122,16 @@ def charge(
     elif attempt.own:
         found = _own_tokens(attempt, outcome)
     else:
-        unseen = unseen_output(attempt, outcome, beside or TargetOutput(), now_s)
+        unseen = unseen_output(attempt, outcome, target_output or TargetOutput(), now_s)
         found = _api_tokens(attempt, outcome, ratio, unseen)
     if not attempt.own:
         bill = _of_api(attempt, outcome, found)
         if found.basis == "bound" and (outcome.is_given_up or outcome.is_silent):
             return replace(bill, unseen=True)
+        beyond = attempt.step.frozen.prompt is not None and found.basis == "reported"
+        if beyond and not found.disputed:
+            prompt_overrun = prompt_overrun_of(attempt, found.tokens, ratio)
+            return bill if prompt_overrun is None else replace(bill, prompt_overrun=prompt_overrun)
         return bill
     tokens, basis, disputed, _, _ = found
     engine = attempt.step.frozen.candidate.engine
