@@ -105,7 +105,8 @@ class BatchRunner:
                 self._lines, self._outgoing, self._batches, sender, self._owner, clock, BatchIds()
             ),
             ProviderBatchSync(
-                self._outgoing, providers, clock, spill_us, learner=LineLearner(self._estimates, clock)
+                self._outgoing, providers, clock, spill_us,
+                learner=LineLearner(self._estimates, clock),
             ),
             self._lines, partial(spill_policy_of, settings), self._carrier, clock,
             limits.hand_on_s, limits.spill_s,
