@@ -15,7 +15,8 @@ from typing import Final
 
 from router.estimator_rules import AGING_S, UNUSED_S
 
-Key = tuple[str, str]  # what it is of, and whose it is: a model and a team, a target and a provider
+# What it is of, and whose it is: a model and a team, a target and a provider.
+RowKey = tuple[str, str]
 
 WINDOW = 8  # places that a key may have
 OWNER, NAME, FIRST = range(3)  # the cells of the names, and the first of the estimator's own
@@ -34,7 +35,7 @@ class EstimateRows:
         slots: int,
         seen: int,
         cells: "memoryview[float] | None" = None,
-        placed: Callable[[int, Key], None] | None = None,
+        placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
         """`cells`: `cells_of(width, slots)` of them, zero at first; `seen`: the cell of the time.
 
@@ -44,14 +45,14 @@ class EstimateRows:
             cells = memoryview(array("d", bytes(8 * cells_of(width, slots))))
         self._cells, self._width, self._seen, self._placed = cells, width, seen, placed
         self.slots = len(cells) // width - 1
-        self._places: dict[Key, _Place] = {}
+        self._places: dict[RowKey, _Place] = {}
 
     def close(self) -> None:
         """Let go of the memory."""
         self._places.clear()
         self._cells.release()
 
-    def look(self, key: Key) -> "memoryview[float] | None":
+    def look(self, key: RowKey) -> "memoryview[float] | None":
         """Return the cells of the key's row; None where it has none."""
         place = self._places.get(key)
         if place is None:
@@ -67,7 +68,7 @@ class EstimateRows:
             return None  # nothing was placed since it was looked for
         return self._find(place)
 
-    def claim(self, key: Key, prior: Sequence[float], now_s: float) -> "memoryview[float]":
+    def claim(self, key: RowKey, prior: Sequence[float], now_s: float) -> "memoryview[float]":
         """Return the key's row, placed with these cells after the names where it has none.
 
         It takes a free place, else its owner's oldest, else the oldest.

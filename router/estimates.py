@@ -11,11 +11,11 @@ from router.estimator_rules import AGING_S, LENGTH_HALF_LIFE_S, LENGTH_STEP, sha
 from router.moments import SHRINK, LogHistogram, RecencyCache, RunningMoments
 from router.types import ApiState, OutputMoments
 
-Key = tuple[str, ...]
+CellKey = tuple[str, ...]
 LengthState = tuple[
-    tuple[Key, int, tuple[float, float, float], tuple[tuple[int, float, float], ...]], ...
+    tuple[CellKey, int, tuple[float, float, float], tuple[tuple[int, float, float], ...]], ...
 ]
-LatencyState = tuple[tuple[Key, tuple[float, float, float], tuple[float, float, float]], ...]
+LatencyState = tuple[tuple[CellKey, tuple[float, float, float], tuple[float, float, float]], ...]
 
 PRIOR_OUTPUT_TOKENS = 150.0  # mean before any observation: reference simulation, 2026-11-20
 OUTPUTS_IN_BUCKET = 30  # from which a prompt-size bucket's own p95 is believed
@@ -34,11 +34,11 @@ class OutputLengths:
     """Output tokens by key, usually (team, model), and prompt size in 1.5 * log2 buckets."""
 
     def __init__(self, *, max_cells: int = 4096) -> None:
-        self._cells: RecencyCache[tuple[Key, int], _Lengths] = RecencyCache(max_cells, _Lengths)
+        self._cells: RecencyCache[tuple[CellKey, int], _Lengths] = RecencyCache(max_cells, _Lengths)
         self._aged_s: float | None = None
 
     def observe(
-        self, key: Key, prompt_tokens: int, output_tokens: float, *, cut: bool = False
+        self, key: CellKey, prompt_tokens: int, output_tokens: float, *, cut: bool = False
     ) -> None:
         """`cut`: a limit ended the answer, so it would have been longer.
 
@@ -85,12 +85,12 @@ class OutputLengths:
         mean = sum(cell.weight * cell.mean for cell in cells) / weight if weight else 0.0
         return len(cells), mean
 
-    def mean(self, key: Key) -> float | None:
+    def mean(self, key: CellKey) -> float | None:
         """Return the mean over all sizes of prompts, without a prior; None before the first."""
         whole = self._cells.get((key, _WHOLE))
         return None if whole is None else whole.moments.mean
 
-    def moments(self, key: Key, prompt_tokens: int) -> OutputMoments:
+    def moments(self, key: CellKey, prompt_tokens: int) -> OutputMoments:
         """Mean and mean square lean on the key's; p95 is the longer one's until it is known."""
         whole, all_lengths = (self._cells.get((key, _WHOLE)) or _UNSEEN).parts
         cell, lengths = (self._cells.get((key, prompt_bucket(prompt_tokens))) or _UNSEEN).parts
@@ -118,24 +118,24 @@ class LatencyTracker:
     """TTFT and TPOT of external targets, each a lognormal distribution."""
 
     def __init__(self, *, max_keys: int = 1024) -> None:
-        self._cells: RecencyCache[Key, _Latencies] = RecencyCache(max_keys, _Latencies)
+        self._cells: RecencyCache[CellKey, _Latencies] = RecencyCache(max_keys, _Latencies)
 
-    def observe(self, key: Key, *, ttft_ms: float | None, tpot_ms: float | None) -> None:
+    def observe(self, key: CellKey, *, ttft_ms: float | None, tpot_ms: float | None) -> None:
         cell = self._cells.touch(key)
         for moments, latency in ((cell.ttft, ttft_ms), (cell.tpot, tpot_ms)):
             if latency is not None and 0.0 < latency < inf:
                 moments.add(log(latency), log(latency) ** 2)
 
-    def ttft(self, key: Key) -> tuple[float | None, float]:
+    def ttft(self, key: CellKey) -> tuple[float | None, float]:
         """(median in ms, sigma) as `ApiState` has them; no median before an observation."""
         cell = self._cells.get(key)
         return _lognormal(None if cell is None else cell.ttft, ApiState().ttft_sigma)
 
-    def tpot(self, key: Key) -> tuple[float | None, float]:
+    def tpot(self, key: CellKey) -> tuple[float | None, float]:
         cell = self._cells.get(key)
         return _lognormal(None if cell is None else cell.tpot, ApiState().tpot_sigma)
 
-    def observations(self, key: Key) -> int:
+    def observations(self, key: CellKey) -> int:
         cell = self._cells.get(key)
         return 0 if cell is None else int(cell.ttft.weight)
 

@@ -12,7 +12,7 @@ wall clock.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, Key
+from router.estimate_rows import EstimateRows, RowKey
 from router.estimator_rules import AGING_S, PROMPT_HALF_LIFE_S, share_left
 from router.target_output import MARGIN, SLOTS, target_key
 
@@ -51,7 +51,7 @@ class TargetPrompts:
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
-        placed: Callable[[int, Key], None] | None = None,
+        placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
         """`cells` and `placed` as `EstimateRows` has them."""
         slots = SLOTS if cells is None else len(cells) // PROMPT_CELLS - 1

@@ -13,7 +13,7 @@ from enum import IntEnum
 from math import ceil
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, Key
+from router.estimate_rows import EstimateRows, RowKey
 from router.estimator_rules import (
     AGING_S,
     RATIO_HALF_LIFE_S,
@@ -70,7 +70,7 @@ class TokenRatio:
     def __init__(
         self,
         cells: "memoryview[float] | None" = None,
-        placed: Callable[[int, Key], None] | None = None,
+        placed: Callable[[int, RowKey], None] | None = None,
     ) -> None:
         """`cells` and `placed` as `EstimateRows` has them."""
         slots = SLOTS if cells is None else len(cells) // ROW_CELLS - 1
@@ -80,7 +80,7 @@ class TokenRatio:
         """Let go of the memory."""
         self._rows.close()
 
-    def estimate(self, key: Key, size_bytes: int) -> tuple[int, int]:
+    def estimate(self, key: RowKey, size_bytes: int) -> tuple[int, int]:
         """(estimate, bound) in tokens of a prompt; the estimate never exceeds the bound."""
         row = self._look(key)
         if row is None:
@@ -91,12 +91,12 @@ class TokenRatio:
         bound = size_bytes + template
         return min(max(1, tokens), bound), bound
 
-    def text_tokens(self, key: Key, size_bytes: int) -> int:
+    def text_tokens(self, key: RowKey, size_bytes: int) -> int:
         """The estimate of a text with nothing around it."""
         row = self._look(key)
         return ceil(size_bytes * (1.0 / PRIOR_BYTES_PER_TOKEN if row is None else _ratio(row)))
 
-    def observe(self, key: Key, size_bytes: int, tokens: int, now_s: float) -> Objection | None:
+    def observe(self, key: RowKey, size_bytes: int, tokens: int, now_s: float) -> Objection | None:
         """Learn from one prompt of text alone; returns why it teaches nothing, if so."""
         objection = impossible(size_bytes, tokens)
         if objection is not None:
@@ -132,7 +132,7 @@ class TokenRatio:
                 slot, 1.0 / _ratio(row), ceil(_template(row)), int(row[_COUNT]), row[_SEEN]
             )
 
-    def _look(self, key: Key) -> list[float] | None:
+    def _look(self, key: RowKey) -> list[float] | None:
         """Return the cells of the key's row; None where it has none."""
         view = self._rows.look(key)
         return None if view is None else view.tolist()  # type: ignore[return-value]  # the stubs think of bytes only

@@ -351,7 +351,9 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
     provider = found.party.removeprefix(invoices.PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    booked = invoices.booked_costs(connection, found.party, found.first_day, found.last_day)
+    booked = invoices.booked_costs(
+        connection, found.party, found.first_day, found.last_day, offset_min=found.offset_min
+    )
     return InvoiceDetail(found, tuple(lines), tuple(booked))
 
 

@@ -5,6 +5,8 @@ from functools import partial
 
 from gateway.clock import Clock
 from gateway.fleet.estimate_table import EstimateTable
+from gateway.http.body import decode_members
+from gateway.kinds.thinking import asks_to_think
 from gateway.request.limit_overruns import LimitOverrun
 from ledger.batches.outgoing import OutLine
 
@@ -20,6 +22,7 @@ class LineLearner:
         """Return what is to be called with each line that was billed beyond its limit."""
         return partial(self._learn, target)
 
-    def _learn(self, target: str, _line: OutLine, overrun: LimitOverrun) -> None:
+    def _learn(self, target: str, line: OutLine, overrun: LimitOverrun) -> None:
         if self._output is not None:
-            self._output.observe_overrun(target, overrun.tokens, self._clock.wall_us() / 1e6)
+            thinks, now_s = asks_to_think(decode_members(line.body)), self._clock.wall_us() / 1e6
+            self._output.observe_overrun(target, overrun.tokens, now_s, thinks=thinks)

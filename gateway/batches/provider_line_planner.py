@@ -15,7 +15,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.fleet.attempt_bounds import api_bound_pusd, output_bound
 from gateway.fleet.candidates import CandidateSnapshot
-from gateway.fleet.prompt_bound import media_of
+from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
@@ -110,7 +110,7 @@ class ProviderLinePlanner(Dispatcher):
                 prompt_bound=frozen.prompt_bound(request),
                 compared=tuple(price.version for price in plan.comparators),
                 allowance=frozen.allowance_tokens,
-                media=media_of(request),
+                media=reachable_media(request),
                 thinks=can_think(attempt, self.metering.target_output),
             ),
         )

@@ -40,6 +40,7 @@ from gateway.config.sections import (
     Positive,
     Ratio,
     Usd,
+    UtcOffset,
     Variable,
 )
 from gateway.config.served_kinds import (
@@ -316,6 +317,11 @@ class ProviderSection(ConfigSection):
         description="what becomes of an answer whose client disconnects: `stops` when we do, or "
         "`continues` and is billed; default: as the provider documents it, else `unknown`, which "
         "is read to its end as `continues` is",
+    )
+    billing_utc_offset: UtcOffset = Field(
+        "+00:00",
+        description="the time zone of the days of its invoices that are imported from now on, as "
+        "`-08:00`",
     )
 
     @property

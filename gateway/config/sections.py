@@ -22,6 +22,8 @@ ORIGIN = r"^(\*|[a-z][a-z0-9+.-]*://[!-.0-;=?-~]+)$"
 Origin = Annotated[str, Field(pattern=ORIGIN, max_length=300)]
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 Variable = Annotated[str, Field(pattern=VARIABLE)]
+OFFSET = r"^([+-](0\d|1[01]):[0-5]\d|-12:00|\+1[23]:[0-5]\d|\+14:00)$"
+UtcOffset = Annotated[str, Field(pattern=OFFSET)]
 CLOCK = r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"
 URL = r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$"
 HOST = r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 
 from gateway.fleet.fleet import Target
-from gateway.fleet.prompt_bound import media_of
+from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd
@@ -50,7 +50,7 @@ def api_bound_pusd(
         prompt_tokens=request.prompt_tokens_bound,
         output_tokens=(output_tokens + allowance_tokens) * request.n,
         tiers=tiers,
-        media=media_of(request),
+        media=reachable_media(request),
     )
 
 

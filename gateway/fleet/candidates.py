@@ -29,7 +29,7 @@ from gateway.fleet.prompt_bound import (
     bound_prompt,
     likely_prompt_tokens,
     measure_prompt,
-    media_of,
+    reachable_media,
 )
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
@@ -164,7 +164,7 @@ class CandidateBuilder:
             costs = [cost_pusd(tokens, quote.price) for quote in compared]
         asked = _RequestTerms(
             request,
-            media_of(request),
+            reachable_media(request),
             tokens,
             output_bound(request),
             counted_tokens(request),
@@ -277,7 +277,7 @@ class CandidateBuilder:
         price = expected = bound = limits = prompt = None
         allowance, told_twice = 0, False
         if asked.overruns is not None:
-            allowance = asked.overruns.allowance(target.name)
+            allowance = asked.overruns.allowance(target.name, thinks=request.asks_to_think)
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""

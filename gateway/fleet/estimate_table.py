@@ -12,29 +12,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gateway.fleet.mapped_file import map_file
-from router.estimate_rows import Key, cells_of
+from router.estimate_rows import RowKey, cells_of
+from router.estimator_rules import AGING_S
 from router.target_output import OUTPUT_CELLS, OutputRow, TargetOutput
 from router.target_output import SLOTS as TARGETS
 from router.target_prompts import PROMPT_CELLS, PromptRow, TargetPrompts
-from router.token_ratio import ROW_CELLS, SLOTS, TokenRatio
+from router.token_ratio import ROW_CELLS, SLOTS, RatioRow, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E504
+MAGIC = 0xB4EA_E505
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
-SWEEP_S = 3600.0
 _STAMP, _RESET, _SWEPT_S = range(3)
 
 
 class KnownRatio(NamedTuple):
-    """One key of the table, as people see it; names are None where they are too long to keep."""
+    """What is known of one key; its names are None where they are too long to keep."""
 
     model: str | None
     team: str | None
-    bytes_per_token: float
-    template_tokens: int
-    observations: int
-    seen_s: float
+    row: RatioRow
 
 
 class KnownTarget(NamedTuple):
@@ -82,9 +79,9 @@ class EstimateTable:
         self._head[_RESET] = float(number)
 
     def sweep(self, now_s: float) -> bool:
-        """Once in `SWEEP_S`, by whichever process asks first: forget what is old."""
+        """Once in `AGING_S`, by whichever process asks first: forget what is old."""
         since_s = now_s - self._head[_SWEPT_S]
-        if 0.0 <= since_s < SWEEP_S:
+        if 0.0 <= since_s < AGING_S:
             return False
         self._head[_SWEPT_S] = now_s
         self.ratio.age(now_s)
@@ -95,14 +92,7 @@ class EstimateTable:
     def known(self) -> list[KnownRatio]:
         """Every key with its estimate, by model and team."""
         found = [
-            KnownRatio(
-                *self._named(self._names[0], row.slot),
-                row.bytes_per_token,
-                row.template_tokens,
-                row.observations,
-                row.seen_s,
-            )
-            for row in self.ratio.rows()
+            KnownRatio(*self._named(self._names[0], row.slot), row) for row in self.ratio.rows()
         ]
         return sorted(found, key=lambda known: (known.model or "", known.team or ""))
 
@@ -117,7 +107,7 @@ class EstimateTable:
             known[name] = known.get(name, KnownTarget())._replace(prompts=prompt)
         return known
 
-    def _name(self, first: int, slot: int, key: Key) -> None:
+    def _name(self, first: int, slot: int, key: RowKey) -> None:
         text = "\0".join(key).encode("utf-8", "replace")
         start = first + slot * NAME_BYTES
         text = text if len(text) <= NAME_BYTES else b""

@@ -106,7 +106,7 @@ def likely_prompt_tokens(request: RoutingRequest) -> int:
     return min(request.prompt_tokens_bound, math.ceil(CONTEXT_MARGIN * request.prompt_tokens))
 
 
-def media_of(request: RoutingRequest) -> ReachableMedia:
+def reachable_media(request: RoutingRequest) -> ReachableMedia:
     """The kinds of tokens beside text that the request can be charged for."""
     return ReachableMedia(
         audio_input=request.has_sound and not request.text_prompt,

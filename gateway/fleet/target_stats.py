@@ -31,6 +31,8 @@ from router.types import ApiState, TargetHealth
 GAIN = 0.05  # an observation's weight once a few have been seen
 DEVIATIONS = 3.0  # by which one observation may be from the median, for what it counts
 LEAST_SIGMA = 0.35  # of a lognormal, as long as little was seen
+# What is assumed of a target that nobody knows.
+PRIOR_TTFT_SIGMA, PRIOR_TPOT_SIGMA = ApiState().ttft_sigma, ApiState().tpot_sigma
 FULL = 1000.0  # observations, the most that a silence begins to fade from
 RESET_S = 10.0  # where the provider does not say when its limit starts over
 RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
@@ -227,9 +229,9 @@ def latencies_of(seen: Sequence[Sequence[float]]) -> Latencies:
     paced = tpot_mean != 0.0  # answers that were not streamed have no pace
     return (
         1000 * math.exp(ttft_mean) if count else None,
-        math.sqrt(ttft_var) if count > 1 else 0.35,
+        math.sqrt(ttft_var) if count > 1 else PRIOR_TTFT_SIGMA,
         1000 * math.exp(tpot_mean) if paced else None,
-        math.sqrt(tpot_var) if paced and count > 1 else 0.30,
+        math.sqrt(tpot_var) if paced and count > 1 else PRIOR_TPOT_SIGMA,
         count,
     )
 
@@ -260,8 +262,8 @@ def faded_moments(seen: Sequence[float], kept: float) -> list[float]:
     if count < 1.0:
         return [0.0] * MOMENTS
     faded = [count, *seen[1:]]
-    for cell in (_TTFT_VAR, _TPOT_VAR):
-        faded[cell] = LEAST_SIGMA**2 + kept * (seen[cell] - LEAST_SIGMA**2)
+    for cell, prior in ((_TTFT_VAR, PRIOR_TTFT_SIGMA), (_TPOT_VAR, PRIOR_TPOT_SIGMA)):
+        faded[cell] = prior**2 + kept * (seen[cell] - prior**2)
     return faded
 
 

@@ -29,7 +29,7 @@ from gateway.kinds.text_members import (
     is_set,
     is_streamed,
     max_tokens_of,
-    media_of,
+    media_features,
     model_of,
     options_of,
     prompt_of,
@@ -65,7 +65,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     request_checks.refuse_nested(members)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
-    media = NO_FEATURES if is_plain else media_of(prompt)
+    media = NO_FEATURES if is_plain else media_features(prompt)
     features = _features(members, media, n)
     parts = NO_PARTS if is_plain else find_parts(prompt)
     options = options_of(members, stream=stream)

@@ -19,7 +19,7 @@ from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
-from gateway.kinds.text_members import media_of, model_of
+from gateway.kinds.text_members import media_features, model_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
 from ledger.prices.rates import TEXT_ALONE
@@ -55,7 +55,7 @@ def read_reranking(body: IncomingBody) -> InferenceRequest:
     for name, text in (("query", query), ("documents", bytes(members["documents"]))):
         refuse_inside(text, name)
     sizes = [len(bytes(document)) for document in documents]
-    features = media_of(query + bytes(members["documents"]))
+    features = media_features(query + bytes(members["documents"]))
     return InferenceRequest(
         kind=RequestKind.RERANK,
         path="/rerank",

@@ -178,7 +178,7 @@ def text_features(members: Members, n: int) -> set[Feature]:
     return used
 
 
-def media_of(prompt: bytes) -> frozenset[Feature]:
+def media_features(prompt: bytes) -> frozenset[Feature]:
     """Media, and whether the target would fetch them: an own engine stands inside the network."""
     # Looking for one byte takes a twentieth of looking for several.
     if _BACKSLASH in prompt and b"\\u00" in prompt:  # in names, too: written again, none is

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from backends.chunks import printable_text
-from gateway.fleet.prompt_bound import media_of
+from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import complete_counts, usage_of
@@ -136,7 +136,7 @@ class _AttemptHold:
 
     @property
     def media(self) -> ReachableMedia:
-        return media_of(self.attempt.plan.request)
+        return reachable_media(self.attempt.plan.request)
 
     def fit(self, tokens: TokenCounts) -> tuple[TokenCounts, ...]:
         attempt = self.attempt

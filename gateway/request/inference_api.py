@@ -37,7 +37,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 SendMessage = Callable[[Message], Awaitable[None]]
 
-SWEEP_S = 0.5
+LATE_CHECK_S = 0.5  # from one look for late answers to the next
 SLOWEST_BYTES_PER_S = 16 * 1024  # of a body; the request's time as a whole is bounded, too
 LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
 LARGE_SPOKEN_BYTES = 64 * 1024  # so does translating
@@ -151,7 +151,7 @@ class InferenceApi:
         """Run for ever: end what stalls or lasts too long."""
         limits = self._server.timeouts
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(LATE_CHECK_S)
             if self.draining:
                 self._dispatcher.waiting.drain()
             self._end_late(limits, self._clock.now_s())

@@ -22,10 +22,11 @@ from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.service_tiers import asked_tier
+from gateway.kinds.thinking import asks_to_think
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
-from gateway.request.prompt_estimate import estimate_prompt, media_of
+from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
 from ledger.prices.book import Price
@@ -255,7 +256,7 @@ class RoutePlanner:
             )
         request = self._request(asked, route, tokens, terms, target)
         rule = terms.rule
-        media = media_of(asked, ratio, key, self._picture_tokens)
+        media = prompt_media(asked, ratio, key, self._picture_tokens)
         candidates = self._candidates.with_media(media)
         frozen = candidates.build(
             route.targets,
@@ -324,6 +325,7 @@ class RoutePlanner:
             asked.without_pictures,
             asked_tier(asked.members) if "service_tier" in asked.members else "",
             asked.text_prompt,
+            asks_to_think(asked.members),
         )
 
     def _decide_shadow(

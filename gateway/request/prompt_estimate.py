@@ -4,13 +4,12 @@ from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.prompt_media import PromptMedia, likely_tokens
 from ledger.prices.modellimits import CONTEXT_UNSTATED
+from router.estimate_rows import RowKey
 from router.token_ratio import TokenRatio
-
-Key = tuple[str, str]  # model and team, of which bytes per token are learned
 
 
 def estimate_prompt(
-    asked: InferenceRequest, ratio: TokenRatio, key: Key, stated: int
+    asked: InferenceRequest, ratio: TokenRatio, key: RowKey, stated: int
 ) -> tuple[int, int]:
     """Return the prompt's estimate and its bound at a target of which nothing is known, in tokens.
 
@@ -31,8 +30,8 @@ def estimate_prompt(
     return estimate + heard, bound + heard_bound
 
 
-def media_of(
-    asked: InferenceRequest, ratio: TokenRatio, key: Key, stated: int
+def prompt_media(
+    asked: InferenceRequest, ratio: TokenRatio, key: RowKey, stated: int
 ) -> PromptMedia | None:
     """Return what each target's own bound needs; None of a text, as nearly always."""
     forecast = asked.members.get("prediction")

@@ -4,11 +4,10 @@ Usage tells one number of a whole prompt, at some targets the sound's apart. Wha
 is laid to pictures and sounds, else to the context.
 """
 
-from gateway.fleet.prompt_bound import TargetPrompt, picture_weight, prompt_bound
+from gateway.fleet.prompt_bound import TargetPrompt, most_read, picture_weight, prompt_bound
 from gateway.kinds import KINDS
 from gateway.request.attempt import Attempt
 from ledger.journals.records import TokenCounts
-from router.request_kinds import RequestKind
 from router.target_prompts import PromptOverrun
 from router.token_ratio import TokenRatio
 from router.types import Feature
@@ -31,7 +30,9 @@ def prompt_overrun_of(
     if billed <= prompt_bound(request, prompt):
         return None
     text, _ = ratio.estimate(attempt.plan.learning_key, asked.prompt_bytes - asked.picture_bytes)
-    context = billed if request.kind is RequestKind.CHAT and _fills_context(prompt, billed) else 0
+    # Of a list each text may fill a context.
+    is_one = most_read(request, 1) == 1
+    context = billed if is_one and _fills_context(prompt, billed) else 0
     overrun = _parts_overrun(prompt, tokens, min(text, prompt.text))
     overrun = overrun._replace(context=context)
     return overrun if any(overrun) else None

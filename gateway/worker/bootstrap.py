@@ -36,7 +36,6 @@ from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
-from gateway.fleet.length_exchange import LENGTHS_FILE, LengthExchange
 from gateway.fleet.output_overruns import TargetOverruns
 from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
@@ -69,7 +68,7 @@ from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
 from gateway.worker.journal_gate import JOURNAL, JournalGate
-from gateway.worker.learned_estimates import HostEstimates
+from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
 from gateway.worker.policy_follower import ReadPolicies
 from ledger.budgets.client import BudgetClient
@@ -110,8 +109,7 @@ def build(
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
-    exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, runtime.layout.workers)
-    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience, exchange)
+    estimates = open_estimates(runtime, worker, ledger.lengths, clock, experience)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)

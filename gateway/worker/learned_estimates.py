@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
+from gateway.clock import Clock
 from gateway.control.answer_lengths import is_forgotten, known_lengths, teach_length
 from gateway.control.estimate_resets import EstimateReset, resets_of
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
-from gateway.fleet.length_exchange import HEAR_S, LengthExchange
+from gateway.fleet.length_exchange import HEAR_S, LENGTHS_FILE, LengthExchange
 from gateway.fleet.target_stats import TargetStats
 from gateway.request.plan import LearnedEstimates
+from gateway.runtime import Runtime
 from ledger.lengths import AnswerLength
 from ledger.overrides import Override
 from router.estimator_rules import AGING_S, Estimator
@@ -137,3 +139,17 @@ class HostEstimates:
             found[prompt, "most_sounds"] = max(overrun.sounds for overrun in overruns)
             found[prompt, "longest_context"] = float(max(each.context for each in overruns))
         return found
+
+
+def open_estimates(
+    runtime: Runtime,
+    worker: int,
+    past: Sequence[AnswerLength],
+    clock: Clock,
+    experience: TargetStats,
+) -> HostEstimates:
+    """Return a worker's estimates; where it is the only one, it tells nobody of lengths."""
+    exchange, workers = None, runtime.layout.workers
+    if workers > 1:
+        exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, workers)
+    return HostEstimates(runtime.run_dir, past, clock.wall_us, experience, exchange)

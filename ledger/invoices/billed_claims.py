@@ -9,7 +9,7 @@ A claim that a bill may still come for stays open. A claim that a person waived 
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, and_, case, func, literal_column, or_, select
+from sqlalchemy import Connection, and_, case, func, or_, select
 
 from ledger.budgets.open_claims import (
     BILLED,
@@ -22,12 +22,12 @@ from ledger.budgets.open_claims import (
 )
 from ledger.invoices.billed_parts import ClaimDemand
 from ledger.invoices.billed_periods import BilledPeriod, billed_periods
+from ledger.invoices.billing_days import billing_day, day_column, day_start_us
 from ledger.invoices.claim_matching import ClaimMatch, match_claims, reached_places
-from ledger.invoices.posted_bills import read_bills
+from ledger.invoices.posted_bills import newest_offset, read_bills
 from ledger.invoices.reconcile import model_of
 from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.types import exact_sum
-from ledger.spans import DAY_US
 from ledger.writing.rows import LOST
 
 UNCERTAIN = ("estimated", "bound", "continuous")  # bases of a cost that a bill may undercut
@@ -87,10 +87,11 @@ def wait_texts(connection: Connection, claims: Iterable[BudgetClaim]) -> dict[st
 def _matches(
     connection: Connection, provider: str, claims: Sequence[BudgetClaim]
 ) -> dict[str, ClaimMatch]:
+    offset_min = newest_offset(connection, provider)
     demands = [
         ClaimDemand(
             claim.attempt_id,
-            claim.settled_us // DAY_US,
+            billing_day(claim.settled_us, offset_min),
             model_of(claim.upstream_model),
             claim.surplus_pusd,
         )
@@ -99,7 +100,7 @@ def _matches(
     bills, unposted = read_bills(connection, provider)
     periods = billed_periods(bills)
     spans = _join([periods[place] for place in reached_places(periods, demands)])
-    sure, uncertain = booked_by_day(connection, provider, spans)
+    sure, uncertain = booked_by_day(connection, provider, spans, offset_min)
     return match_claims(periods, sure, demands, unposted, uncertain)
 
 
@@ -115,14 +116,14 @@ def _join(periods: Iterable[BilledPeriod]) -> list[tuple[int, int]]:
 
 
 def booked_by_day(
-    connection: Connection, provider: str, spans: Iterable[tuple[int, int]]
+    connection: Connection, provider: str, spans: Iterable[tuple[int, int]], offset_min: int
 ) -> tuple[dict[tuple[int, str], int], dict[tuple[int, str], int]]:
-    """Return the booked costs that are sure and those that are not, by day since 1970 and model.
+    """Return the booked costs that are sure and those that are not, by billing day and model.
 
     A lost answer, and one that was booked at its bound or at an estimate, may be billed for less.
     An attempt with a claim is booked at its cost: its bill has no less.
     """
-    day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
+    day = day_column(AttemptRow.settled_us, offset_min)
     told = and_(AttemptRow.status != LOST, AttemptRow.basis.not_in(UNCERTAIN))
     is_sure = case((or_(told, ClaimRow.attempt_id.is_not(None)), 1), else_=0)
     sure: dict[tuple[int, str], int] = {}
@@ -138,8 +139,8 @@ def booked_by_day(
             .outerjoin(ClaimRow, ClaimRow.attempt_id == AttemptRow.attempt_id)
             .where(
                 AttemptRow.provider == provider,
-                AttemptRow.settled_us >= first * DAY_US,
-                AttemptRow.settled_us < (last + 1) * DAY_US,
+                AttemptRow.settled_us >= day_start_us(first, offset_min),
+                AttemptRow.settled_us < day_start_us(last + 1, offset_min),
             )
             .group_by(day, AttemptRow.upstream_model, is_sure)
         )

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Engine,
+    and_,
     case,
     func,
     insert,
@@ -28,6 +30,7 @@ from ledger.budgets.open_claims import BILLED, Resolution, serialize_claims
 from ledger.fleet.hours import GRACE_US
 from ledger.instants import date_of, day_number
 from ledger.invoices.billed_claims import UNCERTAIN, reconcile_claims
+from ledger.invoices.billing_days import day_column, day_start_us, offset_text
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.invoice_entries import invoice_entry
 from ledger.invoices.reconcile import ADJUSTED, BookedCost
@@ -62,6 +65,12 @@ class ImportedInvoice:
     imported_by: str
     posted_us: int | None
     posted_by: str | None
+    utc_offset_min: int | None = None
+
+    @property
+    def offset_min(self) -> int:
+        """Minutes by which its days are ahead of UTC's."""
+        return self.utc_offset_min or 0
 
 
 def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str, at_us: int) -> int:
@@ -77,6 +86,7 @@ def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str,
             "party": party, "format": found.format, "name": name, "digest": digest,
             "places": found.places, "first_day": min(days), "last_day": max(days),
             "total_pusd": found.total_pusd, "imported_us": at_us, "imported_by": by,
+            "utc_offset_min": found.offset_min or None,
         }  # fmt: skip
         made = connection.execute(insert(InvoiceRow).returning(InvoiceRow.id), row)
         number = int(made.scalar_one())
@@ -111,14 +121,19 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
     ]
 
 
-def booked_costs(connection: Connection, party: str, first: date, last: date) -> list[BookedCost]:
-    """What the books have of a party from the first day to the last, both included."""
+def booked_costs(
+    connection: Connection, party: str, first: date, last: date, *, offset_min: int = 0
+) -> list[BookedCost]:
+    """What the books have of a party from the first day to the last, both included.
+
+    `offset_min`: minutes by which a provider's days are ahead of UTC's.
+    """
     span = _us(first), _us(last + timedelta(days=1))
     if party.startswith(GPU):
         found = _gpu_costs(connection, party.removeprefix(GPU), span)
     else:
-        provider = party.removeprefix(PROVIDER)
-        found = _attempt_costs(connection, provider, span) + _claimed(connection, provider, span)
+        provider, days = party.removeprefix(PROVIDER), _BillingDays(first, last, offset_min)
+        found = _attempt_costs(connection, provider, days) + _claimed(connection, provider, days)
     return found + _adjusted_costs(connection, party, span)
 
 
@@ -157,7 +172,10 @@ def posting_differences(
     for line in lines_of(connection, invoice.id):
         found[line.day] = found.get(line.day, 0) + line.amount_pusd
     if manner is not PostingMode.ADDS:
-        for booking in booked_costs(connection, invoice.party, invoice.first_day, invoice.last_day):
+        for booking in booked_costs(
+            connection, invoice.party, invoice.first_day, invoice.last_day,
+            offset_min=invoice.offset_min,
+        ):  # fmt: skip
             found[booking.day] = found.get(booking.day, 0) - booking.booked_pusd
     return {day: pusd for day, pusd in found.items() if pusd}
 
@@ -203,12 +221,14 @@ def post_invoice(
 
 def postable_us(invoice: ImportedInvoice) -> int:
     """From when on it can be posted: its days are over, and what settled late is in the books."""
-    return _us(invoice.last_day) + DAY_US + 2 * GRACE_US
+    end_us = day_start_us(day_number(invoice.last_day) + 1, invoice.offset_min)
+    return max(_us(invoice.last_day) + DAY_US, end_us) + 2 * GRACE_US
 
 
 def too_early_text(invoice: ImportedInvoice) -> str:
+    zone = offset_text(invoice.offset_min)
     return (
-        f"invoice {invoice.id} goes to {invoice.last_day}, a day (UTC) that is not over: what "
+        f"invoice {invoice.id} goes to {invoice.last_day}, a day ({zone}) that is not over: what "
         "the books get until then would be owed twice. Post it the day after, or import "
         "an invoice of the days until then"
     )
@@ -225,10 +245,22 @@ def _account(party: str) -> str:
     return party.removeprefix(PROVIDER)
 
 
-def _attempt_costs(
-    connection: Connection, provider: str, span: tuple[int, int]
-) -> list[BookedCost]:
-    day = AttemptRow.settled_us.op("/")(literal_column(str(DAY_US)))
+class _BillingDays(NamedTuple):
+    first: date
+    last: date
+    offset_min: int
+
+    def number(self, instant: Any) -> ColumnElement[int]:
+        return day_column(instant, self.offset_min)
+
+    def have(self, instant: Any) -> ColumnElement[bool]:
+        start_us = day_start_us(day_number(self.first), self.offset_min)
+        end_us = day_start_us(day_number(self.last) + 1, self.offset_min)
+        return and_(instant >= start_us, instant < end_us)
+
+
+def _attempt_costs(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
+    day = days.number(AttemptRow.settled_us)
     lost, sure = AttemptRow.status == LOST, AttemptRow.status != LOST
     uncertain = sure & AttemptRow.basis.in_(UNCERTAIN)
     failed = sure & (AttemptRow.status == "upstream_error") & (AttemptRow.cost_pusd == 0)
@@ -243,11 +275,7 @@ def _attempt_costs(
             func.sum(case((failed, 1), else_=0)),
             func.sum(case((sure & AttemptRow.cost_pusd.is_(None), 1), else_=0)),
         )
-        .where(
-            AttemptRow.provider == provider,
-            AttemptRow.settled_us >= span[0],
-            AttemptRow.settled_us < span[1],
-        )
+        .where(AttemptRow.provider == provider, days.have(AttemptRow.settled_us))
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )  # fmt: skip
     return [
@@ -256,18 +284,14 @@ def _attempt_costs(
     ]
 
 
-def _claimed(connection: Connection, provider: str, span: tuple[int, int]) -> list[BookedCost]:
+def _claimed(connection: Connection, provider: str, days: _BillingDays) -> list[BookedCost]:
     """Return what the provider claims of attempts beyond their cost, which it may bill."""
-    day = ClaimRow.settled_us.op("/")(literal_column(str(DAY_US)))
+    day = days.number(ClaimRow.settled_us)
     surplus = exact_sum(ClaimRow.claimed_pusd - ClaimRow.booked_pusd)
     query = (
         select(day, AttemptRow.upstream_model, AttemptRow.team_id, surplus)
         .join(AttemptRow, AttemptRow.attempt_id == ClaimRow.attempt_id)
-        .where(
-            AttemptRow.provider == provider,
-            ClaimRow.settled_us >= span[0],
-            ClaimRow.settled_us < span[1],
-        )
+        .where(AttemptRow.provider == provider, days.have(ClaimRow.settled_us))
         .group_by(day, AttemptRow.upstream_model, AttemptRow.team_id)
     )
     return [

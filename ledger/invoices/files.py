@@ -63,13 +63,15 @@ class InvoiceLine:
 class InvoiceFile:
     """`places`: the most decimal places of an amount; half of the last one is its rounding.
 
-    `digest` is the hash of the whole text.
+    `digest` is the hash of the whole text; `offset_min`: minutes by which its days are ahead of
+    UTC's.
     """
 
     format: str
     lines: tuple[InvoiceLine, ...]
     places: int
     digest: str
+    offset_min: int = 0
 
     @property
     def total_pusd(self) -> int:

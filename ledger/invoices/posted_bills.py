@@ -48,6 +48,18 @@ def read_bills(
     return posted, unposted
 
 
+def newest_offset(connection: Connection, provider: str) -> int:
+    """Return by how many minutes the provider's days are ahead of UTC's, by its newest bill."""
+    table = InvoiceRow
+    query = (
+        select(table.utc_offset_min)
+        .where(table.party == f"provider:{provider}", table.posted_us.is_not(None))
+        .order_by(table.posted_us.desc(), table.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar() or 0
+
+
 def _amounts(connection: Connection, party: str) -> dict[int, list[BilledAmount]]:
     """Return the lines of the party's posted invoices, by number."""
     item = InvoiceItemRow

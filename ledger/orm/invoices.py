@@ -26,6 +26,7 @@ class InvoiceRow(LedgerBase):
     imported_by: Stored[str]
     posted_us: Stored[int | None] = define_column(BigInteger)
     posted_by: Stored[str | None]
+    utc_offset_min: Stored[int | None]  # by which its days are ahead of UTC's
 
 
 class InvoiceItemRow(LedgerBase):

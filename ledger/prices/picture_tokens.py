@@ -12,20 +12,29 @@ from functools import lru_cache
 from math import isqrt
 from typing import Final, NamedTuple
 
-# Sources, read 2026-11:
-# OpenAI: developers.openai.com/api/docs/guides/images-vision ("Calculating costs"): tiles of 512
-# within 2048 x 2048 and a short side of 768; patches of 32, at most 1,536, times a factor.
-# Anthropic: platform.claude.com/docs/en/build-with-claude/vision: width x height / 750, at most
-# about 1,600 after its own downscaling; 4,784 for models that read 2,576 pixels a side.
+# Sources, read 2026-11-27 as stored copies of the vendors' pages:
+# OpenAI: developers.openai.com/api/docs/guides/images-vision ("Model sizing behavior", "Calculating
+# costs"): tiles of 512 within 2048 x 2048 and a short side of 768; patches of 32, times a factor,
+# within a budget that the model and the detail have. Until 2026 the budget was 1,536 for all; now
+# GPT-4.1 mini and GPT-5.2 have 6,144. Of GPT-5.6 and GPT-6 there is none, and what needs more than
+# 30,000 patches is refused. What the page calls deprecated (GPT-5 mini and nano, o4-mini, GPT-4.1
+# nano) has no budget there and counts as GPT-4.1 mini here. The page also limits sides, to 2,048
+# pixels at `high`; others measured counts without that (huggingface.co/datasets/JOHNISKING/
+# image-token-cost: 2,931 for 3840 x 2160), so sides limit nothing here but `low` of GPT-5.5 on.
+# Billing may be one token above for rounding, which a part's own text has room for.
+# Anthropic: platform.claude.com/docs/en/build-with-claude/vision: a token for each 28 x 28 pixels,
+# at most 1,568; 4,784 within 2,576 pixels a side for Claude 4.7 and later (5, 5.5, ... among them).
+# Before 2026 it was width x height / 750. Others measured three or four tokens more for each
+# picture (github.com/diegosouzapw/OmniGlyph), which a part's own text has room for.
 # Gemini: ai.google.dev/gemini-api/docs/tokens and .../media-resolution: 258 up to 384 x 384, above
 # that 258 for each tile of 768 or, by the crop unit of Vertex's page, less; Gemini 3 at most 1,120,
 # 2,240 where a request asks for ultra high.
-# Mistral: docs.mistral.ai/capabilities/vision: patches of 16 within 1,024 (Pixtral), of 28 within
-# 1,540 (later ones), and one token for each row.
+# Mistral: mistralai.github.io/mistral-common/usage/images: patches of 16 within 1,024 (Pixtral), of
+# 28 within 1,540 (later ones), and one token for each row.
 # Qwen: huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct: one token for each 28 x 28 (Qwen3: 32 x 32)
 # pixels, at most 16,384, and two marks.
 # xAI: docs.x.ai/docs/guides/image-understanding: 256 for each tile of 448,
-# at most six, and one tile more.
+# at most six, and one tile more. No copy of this page was found again: read 2026-11 as it was.
 
 _ULTRA_TOKENS: Final = 2_240
 
@@ -79,13 +88,21 @@ def _openai_tiles(base: int, tile: int) -> PictureRule:
     return PictureRule(count, base + tile * 8)
 
 
-def _openai_patches(factor_percent: int, patches: int = 1536) -> PictureRule:
-    """Patches of 32 pixels, each some tokens. `low` detail is no less for these models."""
+# Patches of 32 pixels; a side of 512 has 16.
+_LOW, _HIGH, _WIDE, _ORIGINAL, _UNREFUSED = 256, 2_500, 6_144, 10_000, 30_000
 
-    def count(longer: int, shorter: int, _detail: str) -> int:
-        return _percent(_grid(longer, shorter, 32), factor_percent)
 
-    return PictureRule(count, _percent(patches, factor_percent))
+def _openai_patches(
+    factor_percent: int, finest: int, by_detail: Mapping[str, int] | None = None
+) -> PictureRule:
+    """Patches of 32 pixels, each some tokens, at most as many as the detail has."""
+    budgets = by_detail or {}
+
+    def count(longer: int, shorter: int, detail: str) -> int:
+        patches = min(_grid(longer, shorter, 32), budgets.get(detail, finest))
+        return _percent(patches, factor_percent)
+
+    return PictureRule(count, _percent(finest, factor_percent))
 
 
 def _anthropic(most: int) -> PictureRule:
@@ -152,9 +169,16 @@ RULES: Final[Mapping[str, PictureRule]] = {
     "openai-tiles-4o-mini": _openai_tiles(2833, 5667),
     "openai-tiles-5": _openai_tiles(70, 140),
     "openai-tiles-o": _openai_tiles(75, 150),
-    "openai-patches-mini": _openai_patches(162),
-    "openai-patches-nano": _openai_patches(246),
-    "openai-patches-o4-mini": _openai_patches(172),
+    "openai-patches-mini": _openai_patches(162, _WIDE),
+    "openai-patches-nano": _openai_patches(246, _WIDE),
+    "openai-patches-o4-mini": _openai_patches(172, _WIDE),
+    "openai-patches-5": _openai_patches(120, _WIDE),
+    "openai-patches-5-nano": _openai_patches(150, _WIDE),
+    "openai-patches-5.4": _openai_patches(
+        120, _ORIGINAL, {"low": _WIDE, "high": _HIGH, "auto": _HIGH, "": _HIGH}
+    ),
+    "openai-patches-5.5": _openai_patches(120, _ORIGINAL, {"low": _LOW, "high": _HIGH}),
+    "openai-patches-5.6": _openai_patches(120, _UNREFUSED, {"low": _LOW, "high": _HIGH}),
     "anthropic": _anthropic(1_600),
     "anthropic-high": _anthropic(4_784),
     "gemini-tiles": PictureRule(_gemini_tiles, None),
@@ -167,11 +191,14 @@ RULES: Final[Mapping[str, PictureRule]] = {
 }
 # Whose models these are, and who serves them by the same published count: Azure's page on images
 # has OpenAI's tiles of the 4o family, Vertex's has Gemini's, and Anthropic's is of its models
-# wherever they run. Unknown, for nobody has published it (2026-11): GPT-5.1 and later, Claude 5
-# and later, and what OpenRouter makes of a picture on the way.
+# wherever they run. Unknown, for nobody has published it (2026-11-27): the Pro, Codex and chat
+# variants of GPT-5.1 and later, whether Azure counts GPT-5 as OpenAI does, and what OpenRouter
+# makes of a picture on the way. GPT-6 Astra stands in the examples of OpenAI's page, and counts of
+# it and of Claude 5.5 were measured (the dataset above).
 _DATED: Final = r"(?:-latest|-\d{4}-\d{2}-\d{2})?"
 _AZURE: Final = r"azure/(?:(?:eu|us|global|global-standard)/)?"
 _CLAUDE: Final = "(?:opus|sonnet|haiku)"
+_LATER_CLAUDE: Final = "(?:opus|sonnet|haiku|fable|mythos)"
 _CLAUDE_AT: Final = (
     r"(?:anthropic/|azure_ai/|vertex_ai/|bedrock/(?:(?:us|eu|apac|au|jp|global)\.)?anthropic\.)"
 )
@@ -183,16 +210,24 @@ _MODELS: Final = tuple(
         (rf"(?:openai/|{_AZURE})gpt-4o-mini{_DATED}", "openai-tiles-4o-mini"),
         (rf"(?:openai/|{_AZURE})gpt-4o{_DATED}", "openai-tiles"),
         (rf"openai/(?:chatgpt-4o|gpt-4\.1|gpt-4-turbo){_DATED}", "openai-tiles"),
-        (rf"openai/(?:gpt-5|gpt-5-chat){_DATED}", "openai-tiles-5"),
+        (rf"openai/(?:gpt-5|gpt-5-chat|gpt-5\.1){_DATED}", "openai-tiles-5"),
         (rf"openai/(?:o1|o1-pro|o3){_DATED}", "openai-tiles-o"),
-        (rf"openai/(?:gpt-4\.1|gpt-5)-mini{_DATED}", "openai-patches-mini"),
-        (rf"openai/(?:gpt-4\.1|gpt-5)-nano{_DATED}", "openai-patches-nano"),
+        (rf"openai/gpt-4\.1-mini{_DATED}", "openai-patches-mini"),
+        (rf"openai/gpt-4\.1-nano{_DATED}", "openai-patches-nano"),
+        (rf"openai/(?:gpt-5-mini|gpt-5\.2){_DATED}", "openai-patches-5"),
+        (rf"openai/gpt-5-nano{_DATED}", "openai-patches-5-nano"),
+        (rf"openai/gpt-5\.4(?:-mini|-nano)?{_DATED}", "openai-patches-5.4"),
+        (rf"openai/gpt-5\.5{_DATED}", "openai-patches-5.5"),
+        (rf"openai/(?:gpt-5\.6-(?:sol|terra|luna)|gpt-6-astra){_DATED}", "openai-patches-5.6"),
         (rf"openai/o4-mini{_DATED}", "openai-patches-o4-mini"),
         (
             rf"{_CLAUDE_AT}claude-(?:3(?:-[57])?-{_CLAUDE}|{_CLAUDE}-4(?:-[0-6])?){_CLAUDE_DATED}",
             "anthropic",
         ),
-        (rf"{_CLAUDE_AT}claude-{_CLAUDE}-4-[78]{_CLAUDE_DATED}", "anthropic-high"),
+        (
+            rf"{_CLAUDE_AT}claude-(?:{_CLAUDE}-4-[78]|{_LATER_CLAUDE}-[5-9](?:-\d)?){_CLAUDE_DATED}",
+            "anthropic-high",
+        ),
         (
             rf"{_GEMINI_AT}(?:1\.5|2\.0|2\.5)-(?:pro|flash|flash-lite|flash-8b)(?:-\d{{3}})?",
             "gemini-tiles",

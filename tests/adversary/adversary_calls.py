@@ -16,7 +16,8 @@ class AdversaryCall:
     `made` is what an honest provider made and bills; `None`: nobody knows, but `least` was made.
     What is claimed is false where `is_lie`, and may be disputed where `is_odd`: it is honest and
     contradicts what was asked for. `is_beyond`: a medium has more tokens than are stated,
-    so that an honest bill may be above the hold. `is_beside`: thoughts are billed beside the limit,
+    so that an honest bill may be above the hold, and the target's next media are held for more.
+    `is_beside`: thoughts are billed beside the limit,
     which the target's next requests are held for. The client leaves before the piece `leave_at`,
     and what is read without it is cut off before the piece `cut_at`. The upstream is silent for too
     long before the piece `silent_at`.

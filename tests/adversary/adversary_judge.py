@@ -12,6 +12,7 @@ from ledger.journals.records import AttemptSettled, TokenCounts
 from ledger.prices.book import Price, cost_pusd
 
 # What a record may have in place of `disputed`, to say that its usage or its price is partly known.
+MEDIA = (b"image", b"audio", b"video", b"file")  # in each body that has one
 MARKS = ("disputed", "claimed_pusd", "unknown_tier", "partly_read", "partly_priced")
 
 
@@ -76,7 +77,7 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
     """The same request is held at the same amount, whatever others claimed in between.
 
     After thoughts that were billed beside a limit it is held for more, so that it is covered; so is
-    a medium after one that had more tokens than were stated.
+    a medium after one that was billed beyond what is stated, and a text is not.
     """
     first: dict[bytes, tuple[CallResult, int]] = {}
     for place, result in enumerate(results):
@@ -84,8 +85,7 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
         if before is result or before.bound_pusd is None or not result.is_limited:
             continue
         bound, beside = result.bound_pusd or 0, results[since:place]
-        raised = [other for other in beside if _raises(other, result)]
-        if not raised:
+        if not any(_raises(other, result) for other in beside):
             if result.bound_pusd != before.bound_pusd:
                 yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"
         elif bound < before.bound_pusd:
@@ -93,11 +93,10 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
         if result.call is before.call and result.settled and before.settled:
             claimed = getattr(result.settled, "claimed_pusd", None)
             if (result.call.is_beside or result.call.is_beyond) and claimed is not None:
-                yield f"raised: {claimed} billed beside a limit twice, above the hold"
+                yield f"raised: {claimed} billed beyond the bound twice, above the hold"
 
 
 def _raises(other: CallResult, result: CallResult) -> bool:
-    """Whether what was billed of another call may raise what this one is held for."""
-    if other.settled is None:
-        return False
-    return other.call.is_beside or (other.call.is_beyond and result.call.is_beyond)
+    """Whether what another call was billed may raise the hold of this one."""
+    beyond = other.call.is_beyond and any(mark in result.call.body for mark in MEDIA)
+    return other.settled is not None and (other.call.is_beside or beyond)

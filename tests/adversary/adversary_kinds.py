@@ -183,14 +183,15 @@ def repeated(*, echo: bool) -> Any:
     return texts().map(call)
 
 
-def beside_limit() -> Any:
-    """Thinking that is billed beside `max_tokens`."""
+def beside_limit(*, asks: bool = False) -> Any:
+    """Thinking that is billed beside `max_tokens`; who `asks` for it is held for more alone."""
 
     def call(made: tuple[dict, TokenCounts], thought: int) -> AdversaryCall:
         body, one = made
         said = {**body, "max_tokens": one.output // body.get("n", 1)}
+        said |= {"enable_thinking": True} if asks else {}
         more = replace_counts(one, output=one.output + thought, reasoning=thought)
-        return answered(said, more, openai(more), is_odd=True, is_beside=True)
+        return answered(said, more, openai(more), is_odd=True, is_beside=not asks)
 
     return st.builds(call, texts(), st.integers(100, 2_000))
 
@@ -518,6 +519,7 @@ KINDS = {
     "beside-again": again(beside_limit()),
     "poison-pictures": poisoned(with_media(PICTURE, st.just(8_500), is_beyond=True)),
     "poison-limits": poisoned(unlimited(), most=1),  # from then on it is told by both names
+    "poison-thoughts": poisoned(beside_limit(asks=True), most=1),
     "poison-lies": poisoned(lie("prompt", MEMBERS[2])),
 }
 

@@ -23,21 +23,28 @@ def openai_tiles(base: int, tile: int, width: int, height: int, detail: str) -> 
     return base + tile * max(tiles, 1)
 
 
-def openai_patches(factor: float, width: int, height: int, _detail: str) -> int:
-    """Patches of 32 pixels; a picture of more than 1,536 is shrunk until it has as many."""
+def openai_patches(
+    factor: float, budgets: dict[str, int], width: int, height: int, detail: str
+) -> int:
+    """Patches of 32 pixels; a picture that has more than the budget is shrunk until it has not.
+
+    That sides are shrunk before, too, as the page has it, was not what was billed.
+    """
+    budget = budgets.get(detail, budgets["auto"])
     patches = math.ceil(width / 32) * math.ceil(height / 32)
-    if patches > 1536:
-        shrunk = math.sqrt(32 * 32 * 1536 / (width * height))
+    if patches > budget:
+        shrunk = math.sqrt(32 * 32 * budget / (width * height))
         wide, high = width * shrunk / 32, height * shrunk / 32
         shrunk *= min(max(math.floor(wide), 1) / wide, max(math.floor(high), 1) / high)
         patches = math.ceil(width * shrunk / 32) * math.ceil(height * shrunk / 32)
-    return math.ceil(min(patches, 1536) * factor)
+    return math.ceil(min(patches, budget) * factor)
 
 
 def anthropic(longest: int, most: int, width: int, height: int, _detail: str) -> int:
-    """Width x height / 750, after shrinking to the longest side and to the most tokens."""
+    """Patches of 28 pixels, after shrinking to the longest side and to the most tokens."""
     shrunk = min(1.0, longest / max(width, height))
-    return min(most, math.ceil(width * shrunk * height * shrunk / 750))
+    wide, high = max(1, round(width * shrunk)), max(1, round(height * shrunk))
+    return min(most, math.ceil(wide / 28) * math.ceil(high / 28))
 
 
 def gemini(width: int, height: int, _detail: str) -> int:
@@ -76,16 +83,26 @@ def xai(width: int, height: int, _detail: str) -> int:
     return 256 * (min(6, math.ceil(width / 448) * math.ceil(height / 448)) + 1)
 
 
+WIDE = {"auto": 6144}
+PATCHES_54 = {"auto": 2500, "low": 6144}
+PATCHES_55 = {"auto": 10_000, "high": 2500, "low": 256}
+PATCHES_56 = {"auto": 30_000, "high": 2500, "low": 256}  # more than 30,000 are refused
+
 # By the rule that a price names, which is all that the adversary takes from the product.
 BILLS: dict[str, Bill] = {
     "openai-tiles": partial(openai_tiles, 85, 170),
     "openai-tiles-4o-mini": partial(openai_tiles, 2833, 5667),
     "openai-tiles-5": partial(openai_tiles, 70, 140),
     "openai-tiles-o": partial(openai_tiles, 75, 150),
-    "openai-patches-mini": partial(openai_patches, 1.62),
-    "openai-patches-nano": partial(openai_patches, 2.46),
-    "openai-patches-o4-mini": partial(openai_patches, 1.72),
-    "anthropic": partial(anthropic, 1568, 1600),
+    "openai-patches-mini": partial(openai_patches, 1.62, WIDE),
+    "openai-patches-nano": partial(openai_patches, 2.46, WIDE),
+    "openai-patches-o4-mini": partial(openai_patches, 1.72, WIDE),
+    "openai-patches-5": partial(openai_patches, 1.2, WIDE),
+    "openai-patches-5-nano": partial(openai_patches, 1.5, WIDE),
+    "openai-patches-5.4": partial(openai_patches, 1.2, PATCHES_54),
+    "openai-patches-5.5": partial(openai_patches, 1.2, PATCHES_55),
+    "openai-patches-5.6": partial(openai_patches, 1.2, PATCHES_56),
+    "anthropic": partial(anthropic, 1568, 1568),
     "anthropic-high": partial(anthropic, 2576, 4784),
     "gemini-tiles": gemini,
     "gemini-3": lambda _width, _height, detail: 280 if detail == "low" else 1120,
@@ -99,8 +116,10 @@ BILLS: dict[str, Bill] = {
 # no end: there it is what `server.picture_tokens` states.
 DEAREST: dict[str, int] = {
     "openai-tiles": 1445, "openai-tiles-4o-mini": 48_169, "openai-tiles-5": 1190,
-    "openai-tiles-o": 1275, "openai-patches-mini": 2489, "openai-patches-nano": 3779,
-    "openai-patches-o4-mini": 2642, "anthropic": 1600, "anthropic-high": 4784,
+    "openai-tiles-o": 1275, "openai-patches-mini": 9954, "openai-patches-nano": 15_115,
+    "openai-patches-o4-mini": 10_568, "openai-patches-5": 7373, "openai-patches-5-nano": 9216,
+    "openai-patches-5.4": 12_000, "openai-patches-5.5": 12_000, "openai-patches-5.6": 36_000,
+    "anthropic": 1568, "anthropic-high": 4784,
     "gemini-tiles": 5_000, "gemini-3": 2240, "pixtral": 4160, "mistral": 3080, "qwen-28": 16_386,
     "qwen-32": 16_386, "xai-tiles": 1792,
 }  # fmt: skip

@@ -16,6 +16,7 @@ BILL, HOLD, LIMIT = 60, 80, 100
 TERMS = PriceTerms(rates_from({"input": 1, "output": 10}))
 CALL = AdversaryCall("/v1/chat/completions", b"{}", (), MADE)
 BESIDE = replace(CALL, is_odd=True, is_beside=True)
+DEAR = replace(CALL, body=b"an image", is_beyond=True)
 LEFT = replace(CALL, made=None, least=MADE, leave_at=0)
 LIE = replace(CALL, made=None, least=MADE, is_lie=True)
 
@@ -68,6 +69,10 @@ def marked(result: CallResult, **marks) -> CallResult:
         ((played(BESIDE), replace(played(BESIDE), bound_pusd=HOLD + 1)), []),
         ((played(BESIDE), replace(played(BESIDE), bound_pusd=HOLD - 1)), ["same"]),
         ((played(BESIDE), played(BESIDE, booked=BILL - 1, claimed_pusd=BILL)), ["raised"]),
+        ((played(DEAR), replace(played(DEAR), bound_pusd=HOLD + 1)), []),
+        ((played(DEAR), replace(played(DEAR), bound_pusd=HOLD - 1)), ["same"]),
+        ((played(DEAR), played(DEAR, booked=BILL - 1, claimed_pusd=BILL)), ["raised"]),
+        ((played(), played(DEAR), replace(played(), bound_pusd=HOLD + 1)), ["same"]),  # a text
         ((played(LEFT),), []),
         ((marked(played(LEFT), disputed=True),), ["disputed"]),
         ((played(LEFT, booked=BILL - 1),), ["least"]),

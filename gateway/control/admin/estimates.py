@@ -156,10 +156,10 @@ def _document(known: KnownRatio, lengths: OutputLengths) -> dict[str, Any]:
     return {
         "model": known.model,
         "team": known.team,
-        "bytes_per_token": round(known.bytes_per_token, 3),
-        "template_tokens": known.template_tokens,
-        "observations": known.observations,
-        "seen_us": round(known.seen_s * 1e6),
+        "bytes_per_token": round(known.row.bytes_per_token, 3),
+        "template_tokens": known.row.template_tokens,
+        "observations": known.row.observations,
+        "seen_us": round(known.row.seen_s * 1e6),
         "output_tokens": _mean_length(known, lengths),
     }
 

@@ -18,6 +18,7 @@ from gateway.control.admin.verb import (
     verb,
 )
 from ledger.invoices import books as invoices
+from ledger.invoices.billing_days import offset_minutes
 from ledger.invoices.books import GPU, PROVIDER, ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
 from ledger.invoices.reconcile import (
@@ -98,6 +99,9 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
     except InvoiceError as error:
         words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
         raise OperationRefused(words, param="content") from error
+    if given.provider is not None and found.format != "focus":  # whose charges have instants
+        offset = place.settings.providers[given.provider].billing_utc_offset
+        found = replace(found, offset_min=offset_minutes(offset))
     number = invoices.store(
         place.ledger, found, party=party, name=given.name, by=place.by, at_us=place.now_us
     )
@@ -120,8 +124,9 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
             invoices.lines_of(connection, given.invoice), {**known, **given.projects}
         )
         booked = invoices.booked_costs(
-            connection, invoice.party, invoice.first_day, invoice.last_day
-        )
+            connection, invoice.party, invoice.first_day, invoice.last_day,
+            offset_min=invoice.offset_min,
+        )  # fmt: skip
     if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
     rows = [_line_document(*row) for row in _rows(invoice, lines, booked, given.by)]

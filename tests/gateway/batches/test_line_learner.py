@@ -1,5 +1,7 @@
 """A line that was billed beyond its limit raises what the host's next requests are held for."""
 
+from dataclasses import replace
+
 from gateway.batches.line_learner import LineLearner
 from gateway.clock import Clock
 from gateway.fleet.estimate_table import EstimateTable
@@ -14,6 +16,10 @@ def test_the_hosts_table_learns_of_the_target(tmp_path) -> None:
     LineLearner(table, clock).learn_of("p/m")(LINE, LimitOverrun(500, is_text=False))
     assert table.target_output.allowance("p/m") == 1000
     assert table.target_output.allowance("p/other") == 0
+    asking = replace(LINE, body=b'{"reasoning_effort": "high"}')
+    LineLearner(table, clock).learn_of("p/m")(asking, LimitOverrun(900, is_text=False))
+    assert table.target_output.allowance("p/m") == 1000
+    assert table.target_output.allowance("p/m", thinks=True) == 1800
     table.close()
 
 

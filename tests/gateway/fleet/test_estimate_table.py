@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.fleet.estimate_table import HEAD_CELLS, NAME_BYTES, SWEEP_S, EstimateTable
-from router.estimator_rules import UNUSED_S
+from gateway.fleet.estimate_table import HEAD_CELLS, NAME_BYTES, EstimateTable
+from router.estimator_rules import AGING_S, UNUSED_S
 from router.target_prompts import PromptOverrun
 
 KEY = ("chat", "search")
@@ -46,9 +46,9 @@ def test_workers_learn_from_each_other(open_table) -> None:
     teach(first)
     teach(second)
     (known,) = first.known()
-    assert (known.model, known.team, known.observations) == ("chat", "search", 600)
-    assert known.bytes_per_token == pytest.approx(3, rel=0.02)
-    assert (known.template_tokens, known.seen_s) == (64, 10.0)
+    assert (known.model, known.team, known.row.observations) == ("chat", "search", 600)
+    assert known.row.bytes_per_token == pytest.approx(3, rel=0.02)
+    assert (known.row.template_tokens, known.row.seen_s) == (64, 10.0)
 
 
 def test_of_another_layout_nothing_is_believed(open_table, path) -> None:
@@ -70,8 +70,8 @@ def test_a_name_that_is_too_long_is_learned_by_and_not_shown(open_table) -> None
 def test_one_of_all_processes_lets_it_age_once_in_a_while(open_table) -> None:
     first, second = open_table(), open_table()
     teach(first)
-    assert first.sweep(SWEEP_S)
-    assert not second.sweep(SWEEP_S * 1.5)
+    assert first.sweep(AGING_S)
+    assert not second.sweep(AGING_S * 1.5)
     assert second.sweep(UNUSED_S + 10.0)
     assert first.known() == []
     assert first.sweep(5.0)  # the clock was set back

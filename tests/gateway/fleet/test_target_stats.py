@@ -17,6 +17,7 @@ from gateway.fleet.target_stats import FULL, RESET_LIMIT_S, RESET_S, TargetStats
 from gateway.fleet.target_views import LiveApiView
 from gateway.table_layout import API_CELLS, ApiStatsCell, LoadCell, TableLayout
 from router.estimator_rules import ESTIMATORS, LATENCY_HALF_LIFE_S, Estimator
+from router.types import ApiState
 
 RULE = ESTIMATORS[Estimator.API_LATENCY]
 
@@ -372,6 +373,18 @@ def test_latencies_fade_in_a_silence_and_are_unknown_in_the_end(
     experience.age(6 * LATENCY_HALF_LIFE_S)
     faded = state(board, time)
     assert (faded.observations, faded.ttft_median_ms, faded.tpot_median_ms) == (0, None, None)
+
+
+def test_a_silence_takes_each_latency_back_to_its_own_prior(board, time, experience) -> None:
+    """Red before: a pace faded to the first token's prior."""
+    for _ in range(400):
+        experience.api(0, ttft_s=0.5, tpot_s=0.02, ok=True)
+    experience.age(6 * LATENCY_HALF_LIFE_S)
+    known = state(board, time)
+    assert known.observations >= 1
+    prior = ApiState()
+    assert known.ttft_sigma == pytest.approx(prior.ttft_sigma, rel=0.02)
+    assert known.tpot_sigma == pytest.approx(prior.tpot_sigma, rel=0.02)
 
 
 def test_latencies_of_one_target_are_forgotten_and_its_failures_are_not(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kinds.prompt_parts import NO_PARTS, PromptParts, find_parts, is_continued, is_text
-from gateway.kinds.text_members import NO_FEATURES, media_of
+from gateway.kinds.text_members import NO_FEATURES, media_features
 
 SOUND = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 FILES = (
@@ -95,7 +95,7 @@ def test_what_is_called_text_has_no_parts_and_no_media(messages) -> None:
     prompt = json.dumps(messages).encode()
     if is_text(prompt):
         assert find_parts(prompt) == NO_PARTS
-        assert media_of(prompt) == NO_FEATURES
+        assert media_features(prompt) == NO_FEATURES
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
-from gateway.request.prompt_estimate import estimate_prompt, media_of
+from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from ledger.prices.modellimits import CONTEXT_UNSTATED
 from router.filters import context
 from router.token_ratio import TokenRatio
@@ -36,10 +36,10 @@ def test_the_data_of_pictures_are_no_text_whatever_is_known_of_their_size() -> N
     size = (PictureSize(750, 10),)
     known = replace(raw, pictures=size, picture_bytes=40_000)
     assert estimate_prompt(known, ratio, KEY, STATED) == (text + 95, bound + STATED)
-    assert media_of(known, ratio, KEY, STATED) == PromptMedia(bound, size, 0, STATED, 0)
+    assert prompt_media(known, ratio, KEY, STATED) == PromptMedia(bound, size, 0, STATED, 0)
     unread = replace(raw, unread_pictures=1, picture_bytes=40_000)
     assert estimate_prompt(unread, ratio, KEY, STATED) == (text + 1_600, bound + STATED)
-    assert media_of(unread, ratio, KEY, STATED) == PromptMedia(bound, (), 1, STATED, 0)
+    assert prompt_media(unread, ratio, KEY, STATED) == PromptMedia(bound, (), 1, STATED, 0)
 
 
 def test_a_photo_of_unknown_size_fits_a_context_without_any_budget() -> None:
@@ -55,13 +55,13 @@ def test_a_photo_of_unknown_size_fits_a_context_without_any_budget() -> None:
 def test_a_file_has_at_least_the_context_that_nobody_states() -> None:
     given = asked({"type": "file", "file": {"file_id": "f"}})
     assert estimate_prompt(given, TokenRatio(), KEY, STATED)[1] == CONTEXT_UNSTATED
-    found = media_of(given, TokenRatio(), KEY, STATED)
+    found = prompt_media(given, TokenRatio(), KEY, STATED)
     assert found is not None
     assert found.files > 0
 
 
 def test_a_text_has_no_media_and_a_forecast_is_told() -> None:
-    assert media_of(asked(), TokenRatio(), KEY, STATED) is None
-    found = media_of(asked(prediction={"content": "word"}), TokenRatio(), KEY, STATED)
+    assert prompt_media(asked(), TokenRatio(), KEY, STATED) is None
+    found = prompt_media(asked(prediction={"content": "word"}), TokenRatio(), KEY, STATED)
     assert found is not None
     assert found.predicted == len('{"content": "word"}')

@@ -20,6 +20,7 @@ from gateway.fleet.target_views import LiveApiView
 from gateway.table_layout import TableLayout
 from gateway.worker.learned_estimates import HostEstimates
 from ledger.overrides import Override
+from router.estimates import PRIOR_OUTPUT_TOKENS
 from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, Estimator
 from router.target_output import OVERRUN_LIMIT, RATE_LIMIT_PER_S, EndedAnswer
 from router.target_prompts import (
@@ -31,6 +32,7 @@ from router.target_prompts import (
 from router.token_ratio import LONGEST_TOKEN_BYTES, TEMPLATE_LIMIT, TEMPLATE_TOKENS
 
 TEXT = 10_000
+LEAST_S = 1e-6  # of a latency: a clock tells no less
 EVIL, VICTIM = ("chat", "evil"), ("chat", "victim")  # of the same model
 TARGETS = ("evil/m", "honest/m")
 
@@ -80,20 +82,32 @@ class Host(NamedTuple):
             self.experience.api(at, ttft_s=first_s, tpot_s=last_s, ok=True)
 
 
+def is_among(median_ms: float, told_s: list[float]) -> bool:
+    return 990.0 * max(LEAST_S, min(told_s)) <= median_ms <= 1010.0 * max(LEAST_S, *told_s)
+
+
 Held = tuple[float | None, ...]
-LIMITS: dict[Estimator, Callable[[Held], bool]] = {
-    Estimator.BYTES_PER_TOKEN: lambda held: (
+Lies = list[tuple[int, int, float, float]]
+LIMITS: dict[Estimator, Callable[[Held, Lies], bool]] = {
+    Estimator.BYTES_PER_TOKEN: lambda held, _: (
         TEXT / LONGEST_TOKEN_BYTES <= held[0] <= held[1] <= TEXT + TEMPLATE_LIMIT
     ),
-    Estimator.OUTPUT_TOKENS: lambda held: held[0] >= 0.0,  # no hold is made of it
-    Estimator.API_LATENCY: lambda held: held[0] is None or held[0] >= 0.0,  # nor of this
-    Estimator.PROMPT_OVERRUN: lambda held: (
+    # No hold is made of these: each lie has its step, and none leads beyond what was told.
+    Estimator.OUTPUT_TOKENS: lambda held, lies: (
+        0.0 <= held[0] <= PRIOR_OUTPUT_TOKENS * LENGTH_STEP ** len(lies)
+        and held[0] <= max(PRIOR_OUTPUT_TOKENS, *(tokens for _, tokens, *_ in lies))
+        and held[2] == len(lies)
+    ),
+    Estimator.API_LATENCY: lambda held, lies: (
+        is_among(held[0], [lie[2] for lie in lies]) and is_among(held[1], [lie[3] for lie in lies])
+    ),
+    Estimator.PROMPT_OVERRUN: lambda held, _: (
         0.0 <= held[0] <= PICTURE_FACTOR_LIMIT
         and 0.0 <= held[1] <= SOUND_FACTOR_LIMIT
         and 0 <= held[2] <= CONTEXT_LIMIT_TOKENS
     ),
-    Estimator.OUTPUT_OVERRUN: lambda held: 0 <= held[0] <= OVERRUN_LIMIT,
-    Estimator.UNSEEN_OUTPUT: lambda held: held[0] is None or 0.0 <= held[0] <= RATE_LIMIT_PER_S,
+    Estimator.OUTPUT_OVERRUN: lambda held, _: 0 <= held[0] <= OVERRUN_LIMIT,
+    Estimator.UNSEEN_OUTPUT: lambda held, _: held[0] is None or 0.0 <= held[0] <= RATE_LIMIT_PER_S,
 }
 STEPS = {  # of the first figure that is held, for one lie after honest answers
     Estimator.BYTES_PER_TOKEN: 1.25,
@@ -134,9 +148,9 @@ def test_lies_stay_with_whose_they_are_and_within_the_limit(make, estimator, lie
     for _ in range(30):
         host.observe(estimator, 1, HONEST)
     before = host.held(estimator, 1)
-    for lie in lies:
+    for number, lie in enumerate(lies, 1):
         host.observe(estimator, 0, lie)
-        assert LIMITS[estimator](host.held(estimator, 0))
+        assert LIMITS[estimator](host.held(estimator, 0), lies[:number])
     assert host.held(estimator, 1) == before
     make()
     assert host.held(estimator, 0) == host.held(estimator, 1) == prior

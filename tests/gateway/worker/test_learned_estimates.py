@@ -16,7 +16,7 @@ from gateway.fleet.target_stats import TargetStats
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.learning import EstimateLearner
 from gateway.table_layout import TableLayout
-from gateway.worker.learned_estimates import HostEstimates
+from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from ledger.journals.records import TokenCounts
 from ledger.lengths import AnswerLength
 from ledger.overrides import DISABLED, Override
@@ -141,6 +141,16 @@ def test_lengths_that_one_worker_saw_are_those_of_the_others(start, tmp_path) ->
     second.reset([order(1)])  # a lie of before it that nobody heard
     second.hear()
     assert second.learned.outputs.moments(KEY, 100).count == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_alone_tells_nobody_of_lengths(tmp_path, experience, workers) -> None:
+    runtime = SimpleNamespace(run_dir=tmp_path, layout=SimpleNamespace(workers=workers))
+    clock = Clock(now_s=lambda: 0.0, wall_us=lambda: 0)
+    estimates = open_estimates(runtime, 0, (), clock, experience)
+    assert (estimates.learned.exchange is not None) is (workers > 1)
+    estimates.hear()
+    estimates.close()
 
 
 async def test_what_is_old_is_dropped_meanwhile(start) -> None:

@@ -66,13 +66,13 @@ def disputed(engine, opened, settled, write):
 FILES = itertools.count(1)
 
 
-def bill(disputed, amount, manner=PostingMode.WHOLE, *, ahead=0, around=1, item="m"):
+def bill(disputed, amount, manner=PostingMode.WHOLE, *, ahead=0, around=1, item="m", offset=0):
     """Post a bill of an amount on the day `ahead` of the claims', and `around` days about it."""
     engine, provider = disputed
     day = DAY + timedelta(days=ahead)
     edges = {day + timedelta(days=way * around) for way in (-1, 1)} - {day}
     lines = (InvoiceLine(day, item, amount), *(InvoiceLine(edge, item, 0) for edge in edges))
-    file = InvoiceFile("csv", lines, 12, f"digest {next(FILES)}")
+    file = InvoiceFile("csv", lines, 12, f"digest {next(FILES)}", offset)
     party, at_us = f"provider:{provider}", LATER + next(FILES)
     number = store(engine, file, party=party, name="x.csv", by="ann", at_us=at_us)
     post_invoice(engine, number, by="ann", at_us=at_us, manner=manner)
@@ -102,6 +102,13 @@ def test_a_bill_says_what_of_the_claims_is_owed(disputed, amount, first, second)
     assert claims_in(disputed[0]) == OPEN
     assert bill(disputed, amount) == {"r1.1": (BILLED, first), "r2.1": (BILLED, second)}
     assert waits_in(disputed[0]) == {}
+
+
+@pytest.mark.parametrize(("offset", "is_reached"), [(0, False), (719, False), (720, True)])
+def test_claims_and_bookings_are_of_the_providers_own_days(disputed, offset, is_reached):
+    """At noon UTC it is tomorrow in the farthest zones, and their bill may be a day behind."""
+    claims = bill(disputed, 500, ahead=2, offset=offset)
+    assert (claims == WHOLE) is is_reached
 
 
 @pytest.mark.parametrize("ahead", [-1, 0, 1])

@@ -1,10 +1,12 @@
 """An invoice is imported once, compared with the books, and posted once, to the unit."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import insert, select
 
+from ledger.fleet.hours import GRACE_US
 from ledger.invoices.books import (
     InvoiceStateError,
     PostingMode,
@@ -16,9 +18,11 @@ from ledger.invoices.books import (
     store,
 )
 from ledger.invoices.files import InvoiceFile, InvoiceLine
+from ledger.invoices.posted_bills import newest_offset
 from ledger.invoices.reconcile import DifferenceCause, by_day_and_model
 from ledger.orm import tables as orm
 from ledger.orm.types import exact_sum
+from ledger.spans import DAY_US
 from ledger.verify.checks import verify
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import LedgerRepository
@@ -150,6 +154,29 @@ def test_of_two_who_post_at_once_one_does(books):
     with pytest.raises(InvoiceStateError):
         post_invoice(books, number, by="ana", at_us=LATER_US)
     assert owed(books) == before
+
+
+@pytest.mark.parametrize(("offset_min", "ahead"), [(0, 0), (213, 0), (214, 1), (-720, 0)])
+def test_a_bill_in_a_providers_own_days_is_compared_in_them(books, offset_min, ahead):
+    """Its traffic was at 20:26 UTC."""
+    day = DAY + timedelta(days=ahead)
+    found = replace(invoice(1000), offset_min=offset_min)
+    found = replace(found, lines=tuple(replace(line, day=day) for line in found.lines))
+    number = kept(books, found)
+    with books.connect() as connection:
+        stored = find_invoice(connection, number)
+        assert (stored.offset_min, list_invoices(connection)[0]) == (offset_min, stored)
+        (item,) = booked_costs(connection, stored.party, day, day, offset_min=offset_min)
+        assert (item.day, item.booked_pusd) == (day, 870)
+        assert newest_offset(connection, "openai") == 0
+    end_us = NOON_US - NOON_US % DAY_US + (1 + ahead) * DAY_US
+    ends_us = max(end_us, end_us - offset_min * 60_000_000)
+    with pytest.raises(InvoiceStateError, match="not over"):
+        post_invoice(books, number, by="ben", at_us=ends_us + 2 * GRACE_US - 1)
+    assert post_invoice(books, number, by="ben", at_us=ends_us + 2 * GRACE_US) == {day: 130}
+    assert owed(books) == 1000
+    with books.connect() as connection:
+        assert newest_offset(connection, "openai") == offset_min
 
 
 def test_days_that_are_not_over_wait_for_their_last_settles(books):

@@ -1,9 +1,17 @@
 """Invoices over HTTP: imported once, compared, posted on approval, under the key's name."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from gateway.control.admin.invoices import ImportInvoiceInput, invoices_import
+from ledger.invoices import books
+
+FOCUS = (
+    "BilledCost,BillingCurrency,ChargePeriodStart,ChargePeriodEnd,ServiceName\n"
+    "2.50,USD,2026-11-01T00:00:00Z,2026-11-02T00:00:00Z,m\n"
+)
 FOR = "/v1/organization/invoices"
 
 
@@ -22,6 +30,25 @@ def invoice(stack, finance) -> dict:
     again = stack.post(FOR + "/import", given, finance.token)
     assert (again.status_code, "imported already" in again.text) == (400, True)
     return made.json()
+
+
+@pytest.mark.parametrize(
+    ("content", "offset_min"),
+    [
+        ("date,model,amount\n2026-11-01,m,2.50\n", -480),
+        (FOCUS, 0),  # its charges have instants
+    ],
+)
+def test_an_invoice_keeps_the_offset_that_its_provider_has(monkeypatch, content, offset_min):
+    kept = []
+    monkeypatch.setattr(books, "store", lambda _, file, **__: kept.append(file) or 7)
+    provider = SimpleNamespace(billing_utc_offset="-08:00")
+    place = SimpleNamespace(
+        settings=SimpleNamespace(providers={"a": provider}), ledger=None, by="ann", now_us=1
+    )
+    given = ImportInvoiceInput(content=content, name="x", provider="a")
+    assert invoices_import.work(place, given)["invoice"] == 7
+    assert [file.offset_min for file in kept] == [offset_min]
 
 
 def test_from_the_file_to_books_that_agree(stack, finance, invoice) -> None:
