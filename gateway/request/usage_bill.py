@@ -6,7 +6,7 @@ providers' batches.
 
 from typing import NamedTuple, Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import astuple
 
 from gateway.request.booked_usage import BookedUsage
 from gateway.request.plausible_claims import plausible_pusd
@@ -108,16 +108,10 @@ def _fit_hold(
 def _cut_to(
     tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int
 ) -> tuple[TokenCounts, int]:
-    """The share of plain input and output that the money covers: the hold knew other bounds."""
+    """The share of all that was held for that the money covers: the hold knew other bounds."""
 
     def share(parts: int) -> TokenCounts:
-        return replace(
-            tokens,
-            input=tokens.input * parts // _PARTS,
-            output=tokens.output * parts // _PARTS,
-            audio_ms=tokens.audio_ms * parts // _PARTS,
-            searches=tokens.searches * parts // _PARTS,
-        )
+        return TokenCounts(*(count * parts // _PARTS for count in astuple(tokens)))
 
     low, high = 0, _PARTS
     while low < high:
