@@ -8,8 +8,6 @@ tokens by the step model; of an answer that was given up before it told of any, 
 passed: it stops when told to, but what it read of a prompt until then kept others waiting.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 from msgspec.structs import replace
 
@@ -128,8 +126,7 @@ def _of_own(
     return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)
 
 
-@dataclass(frozen=True, slots=True)
-class _AttemptHold:
+class _AttemptHold(msgspec.Struct, frozen=True):
     """What the attempt was held for, as a `HeldUsage`."""
 
     attempt: Attempt

@@ -4,8 +4,9 @@ The only place that compares a cost with what was held: for answers as they come
 providers' batches.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+import msgspec
 from msgspec.structs import astuple
 
 from gateway.request.booked_usage import BookedUsage
@@ -37,7 +38,7 @@ class HeldUsage(Protocol):
         """Return these with no more than the model can have read and made."""
 
 
-class BillTerms(NamedTuple):
+class BillTerms(msgspec.Struct, frozen=True):
     """`tier` is what the answer named, None where it named none: then `asked_tier` counts.
 
     "" asks for the standard one. `held_pusd` is 0 where nothing was held.
@@ -49,7 +50,7 @@ class BillTerms(NamedTuple):
     held_pusd: int
 
 
-class UsageBill(NamedTuple):
+class UsageBill(msgspec.Struct, frozen=True):
     """`claimed_pusd`: by the target's own figures, where they are above the cost.
 
     `plausible_pusd`: what of that can have been made. `is_listed`: whether the price has the tier.
