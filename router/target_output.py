@@ -2,6 +2,7 @@
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
 answer is held for twice the most of late; a price file may state the same (`reasoning: outside`).
+What requests that ask to think were billed raises the holds of such requests alone.
 One honest answer within its limit lowers nothing: what was seen halves in a day. A target that
 wrote on because it does not know the newer name of the limit is told both names from then on, and
 nobody is held for more.
@@ -36,10 +37,10 @@ TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is 
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
 SLOTS = 1024
 
-OUTPUT_CELLS: Final = 9
+OUTPUT_CELLS: Final = 10
 # The most output beyond a limit, whether it is told twice, tokens a second, whether it hides;
-# answers, and times.
-_, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED = range(OUTPUT_CELLS)
+# answers, and times; the most output beyond the limit of a request that asked to think.
+_, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED, _THOUGHT = range(OUTPUT_CELLS)
 
 
 class EndedAnswer(NamedTuple):
@@ -80,10 +81,15 @@ class TargetOutput:
         """Let go of the memory."""
         self._rows.close()
 
-    def observe_overrun(self, target: str, tokens: int, now_s: float) -> None:
-        """Take note of an answer that had so many tokens of a choice more than its limit."""
-        view = self._row(target, now_s)
-        view[_OVERRUN] = max(_overrun(view[_OVERRUN]), float(min(tokens, OVERRUN_LIMIT)))
+    def observe_overrun(
+        self, target: str, tokens: int, now_s: float, *, thinks: bool = False
+    ) -> None:
+        """Take note of an answer that had so many tokens of a choice more than its limit.
+
+        `thinks`: its request asked to think.
+        """
+        view, cell = self._row(target, now_s), _THOUGHT if thinks else _OVERRUN
+        view[cell] = max(_overrun(view[cell]), float(min(tokens, OVERRUN_LIMIT)))
         view[_SEEN] = now_s
         self._rows.touch()
 
@@ -102,16 +108,21 @@ class TargetOutput:
     def has_overruns(self) -> bool:
         """Whether any target wrote beyond its limit; where none did, nobody need ask for each."""
         if (mark := self._rows.mark) != self._looked_at:
-            self._has_overruns = any(row[_OVERRUN] or row[_TWICE] for _, row in self._rows.rows())
+            self._has_overruns = any(
+                row[_OVERRUN] or row[_TWICE] or row[_THOUGHT] for _, row in self._rows.rows()
+            )
             self._looked_at = mark
         return self._has_overruns
 
-    def allowance(self, target: str) -> int:
-        """Return how many tokens of a choice beside its limit an answer is held for."""
+    def allowance(self, target: str, *, thinks: bool = False) -> int:
+        """Return how many tokens of a choice beside its limit an answer is held for.
+
+        `thinks`: its request asks to think. What others were billed is possible there, too.
+        """
         view = self._rows.look(target_key(target))
         if view is None:
             return 0
-        seen = view[_OVERRUN]
+        seen = max(view[_OVERRUN], view[_THOUGHT]) if thinks else view[_OVERRUN]
         return _allowance(seen) if seen else 0
 
     def observe(self, target: str, answer: EndedAnswer, now_s: float) -> None:
@@ -151,7 +162,7 @@ class TargetOutput:
         for slot, row in self._rows.rows():
             yield OutputRow(
                 slot,
-                _allowance(row[_OVERRUN]),
+                _allowance(max(row[_OVERRUN], row[_THOUGHT])),
                 _rate(row[_RATE]) if row[_COUNT] else None,
                 row[_HIDES] > BELIEVED,
                 int(row[_COUNT]),
@@ -191,9 +202,9 @@ def _rate(cell: float) -> float:
 def _age(row: list[float], now_s: float) -> None:
     """Give back to the prior what age takes. A lower rate would be no bound: it goes as a whole."""
     age_s = now_s - row[_AGED]
-    row[_OVERRUN] = _overrun(row[_OVERRUN]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
-    if row[_OVERRUN] < 1.0:
-        row[_OVERRUN] = 0.0
+    for cell in (_OVERRUN, _THOUGHT):
+        left = _overrun(row[cell]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
+        row[cell] = left if left >= 1.0 else 0.0
     row[_TWICE] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     row[_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     if now_s - row[_SEEN] >= UNSEEN_HALF_LIFE_S:

@@ -117,6 +117,7 @@ class RoutingRequest:
     without_pictures: bool = False  # its answer shall have none, which have prices of their own
     service_tier: str = ""  # that is asked for, in the words of price lists; "": the standard one
     text_prompt: bool = False  # no part of the prompt can be sound
+    asks_to_think: bool = False  # its thoughts may be billed beside its limit
 
 
 @value(frozen=True, slots=True)

@@ -277,7 +277,7 @@ class CandidateBuilder:
         price = expected = bound = limits = prompt = None
         allowance, told_twice = 0, False
         if asked.overruns is not None:
-            allowance = asked.overruns.allowance(target.name)
+            allowance = asked.overruns.allowance(target.name, thinks=request.asks_to_think)
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""

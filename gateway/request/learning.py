@@ -9,6 +9,7 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.request_size import spell_out
+from gateway.kinds.thinking import asks_to_think
 from gateway.request.attempt import Attempt
 from gateway.request.limit_overruns import LimitOverrun, names_newer_alone
 from gateway.request.plan import LearnedEstimates
@@ -75,7 +76,8 @@ class EstimateLearner:
         if told_once and overrun.is_text:
             outputs.observe_unknown_limit(frozen.target.name, now_s)
         else:
-            outputs.observe_overrun(frozen.target.name, overrun.tokens, now_s)
+            thinks = asks_to_think(attempt.plan.asked.members)
+            outputs.observe_overrun(frozen.target.name, overrun.tokens, now_s, thinks=thinks)
         self._count(_OVERRUN, None)
 
     def learn_prompt_overrun(self, attempt: Attempt, overrun: PromptOverrun, now_s: float) -> None:

@@ -51,7 +51,7 @@ class UsageMeter:
         self._admission = admission
         self._metrics = metrics
         self._experience = experience
-        self._ratio, self._target_output = learned.ratio, learned.target_output
+        self._ratio, self.target_output = learned.ratio, learned.target_output
         self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
@@ -120,7 +120,7 @@ class UsageMeter:
 
     def _settled_record(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._ratio, self._target_output, now_s=now_s)
+        bill = charge(attempt, outcome, self._ratio, self.target_output, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun is not None:
             self._learner.learn_overrun(attempt, bill.overrun, self._clock.wall_us() / 1e6)

@@ -22,6 +22,7 @@ from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.service_tiers import asked_tier
+from gateway.kinds.thinking import asks_to_think
 from gateway.policies.policy_match import PolicyTerms
 from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
@@ -324,6 +325,7 @@ class RoutePlanner:
             asked.without_pictures,
             asked_tier(asked.members) if "service_tier" in asked.members else "",
             asked.text_prompt,
+            asks_to_think(asked.members),
         )
 
     def _decide_shadow(

@@ -73,6 +73,24 @@ def test_nothing_is_added_before_anything_was_seen() -> None:
     assert (beside.hides("p/m"), beside.tokens_per_s("p/m")) == (False, None)
 
 
+def test_what_requests_that_ask_to_think_were_billed_is_held_for_by_such_alone() -> None:
+    """One honest thinker raised everybody's holds by a thousand times."""
+    beside = TargetOutput()
+    beside.observe_overrun("p/m", 30_000, 0.0, thinks=True)
+    assert (beside.allowance("p/m"), beside.allowance("p/m", thinks=True)) == (0, MARGIN * 30_000)
+    assert beside.has_overruns()
+    beside.observe_overrun("p/m", 500, 0.0)
+    assert beside.allowance("p/m") == MARGIN * 500
+    assert beside.allowance("p/m", thinks=True) == MARGIN * 30_000
+    (row,) = beside.rows()
+    assert row.allowance_tokens == MARGIN * 30_000
+    beside.age(DAYS)
+    assert beside.allowance("p/m", thinks=True) == MARGIN * 15_000
+    plain = TargetOutput()
+    plain.observe_overrun("p/m", 70, 0.0)
+    assert plain.allowance("p/m", thinks=True) == MARGIN * 70
+
+
 @given(st.lists(st.integers(0, 10**9), min_size=1))
 def test_the_most_counts_within_what_any_model_thinks(tokens: list[int]) -> None:
     beside = TargetOutput(memory())

@@ -1,5 +1,6 @@
 """What candidates are held for beside a limit: overruns, pictures, files, forecasts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -47,19 +48,22 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
 ) -> None:
     beside = TargetOutput()
 
-    def bound() -> int:
+    def bound(*, thinks: bool = False) -> int:
         overruns = TargetOverruns(beside, TargetPrompts())
         found = CandidateBuilder(board, PriceBook([PRICE]), stale_s=10.0, overruns=overruns)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
         (api,) = found.build(
-            [TARGET], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
-            clock=clock,
+            [TARGET], replace(request(max_tokens), asks_to_think=thinks), [], rooms_pusd=[None],
+            ceiling_pusd=None, clock=clock,
         )  # fmt: skip
         return api.candidate.bound_pusd
 
     before = bound()
     beside.observe_overrun("x/m", 500, NOW_S)
     assert bound() - before == 2 * 500 * 600_000
+    beside.observe_overrun("x/m", 900, NOW_S, thinks=True)
+    assert bound() - before == 2 * 500 * 600_000, "who asks for no thoughts pays for nobody's"
+    assert bound(thinks=True) - before == 2 * 900 * 600_000
 
 
 @pytest.mark.parametrize("max_tokens", [100, None])

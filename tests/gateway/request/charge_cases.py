@@ -76,6 +76,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             has_sound=False,
             text_prompt=True,
             without_pictures=False,
+            service_tier=more.get("service_tier", ""),
         ),
         learning_key=("m", "t"),
         asked=SimpleNamespace(

@@ -212,6 +212,9 @@ def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     thoughts = LimitOverrun(60, is_text=False)
     assert taught(chat(max_completion_tokens=9), thoughts) == (True, 120)
     assert counts.seen == [("output_overrun", None)] * 4
+    asked = chat(max_tokens=9, enable_thinking=True)
+    assert taught(asked, thoughts._replace(tokens=900)) == (True, 120), "of such requests alone"
+    assert beside.allowance("a/m", thinks=True) == 1800
 
 
 def test_a_prompt_beyond_its_bound_is_learned_of_its_target_and_counted() -> None:

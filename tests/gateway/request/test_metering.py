@@ -74,7 +74,7 @@ def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
     learned = SimpleNamespace(
-        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput()
+        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput(), exchange=None
     )
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
@@ -99,7 +99,7 @@ def attempt(price: Price) -> Attempt:
         request=SimpleNamespace(
             kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
             output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
-            without_pictures=False,
+            without_pictures=False, service_tier="", features=frozenset(),
         ),
         spill_reason=None,
         asked=SimpleNamespace(
