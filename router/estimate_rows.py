@@ -13,6 +13,8 @@ from hashlib import blake2b
 from secrets import randbits
 from typing import Final
 
+from router.estimator_rules import AGING_S, UNUSED_S
+
 Key = tuple[str, str]  # what it is of, and whose it is: a model and a team, a target and a provider
 
 WINDOW = 8  # places that a key may have
@@ -112,6 +114,18 @@ class EstimateRows:
         view = self._view(slot)
         for cell in range(first, self._width):
             view[cell] = row[cell]
+
+    def age(self, now_s: float, aged: int, fade: Callable[[list[float], float], None]) -> None:
+        """Let `fade` change each row that has an age, and drop those that nobody asked for.
+
+        `aged`: the cell of the time until which a row has faded.
+        """
+        for slot, row in self.rows():
+            if now_s - row[self._seen] >= UNUSED_S:
+                self.clear(slot)
+            elif not 0.0 <= now_s - row[aged] < AGING_S:
+                fade(row, now_s)
+                self.write(slot, row)
 
     def clear(self, slot: int) -> None:
         view = self._view(slot)

@@ -16,6 +16,7 @@ class Estimator(StrEnum):
     API_LATENCY = "api_latency"
     OUTPUT_OVERRUN = "output_overrun"
     UNSEEN_OUTPUT = "unseen_output"
+    PROMPT_OVERRUN = "prompt_overrun"
 
 
 class Objection(StrEnum):
@@ -62,6 +63,7 @@ LENGTH_STEP: Final = 2.0
 LENGTH_HALF_LIFE_S: Final = 7 * DAY_S
 LATENCY_HALF_LIFE_S: Final = DAY_S
 OVERRUN_HALF_LIFE_S: Final = DAY_S
+PROMPT_HALF_LIFE_S: Final = OVERRUN_HALF_LIFE_S
 UNSEEN_HALF_LIFE_S: Final = 7 * DAY_S
 AGING_S: Final = HOUR_S  # ages are applied in steps of at least this
 UNUSED_S: Final = 30 * DAY_S  # what nobody asked for is dropped
@@ -89,7 +91,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         half_life_s=LENGTH_HALF_LIFE_S,
         returns=20_000,
         limits="no hold is made of it: holds go by the limit of the request or the model",
-        shared="no; a worker that starts reads the last 4,000 attempts of the ledger",
+        shared="by the workers of a host within a second, of a busy one 64 a second; a worker that "
+        "starts reads the last 4,000 attempts of the ledger",
         scopes="the model's own, of the team that asked",
         shown="show",
         reset="reset --model M --team T",
@@ -128,6 +131,21 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="20,000 tokens a second, and what the attempt is held for",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the target's, for everybody; only of attempts that were given up",
+        shown="targets",
+        reset="reset --target P/M",
+    ),
+    Estimator.PROMPT_OVERRUN: EstimatorRule(
+        learns_from="answers with reported, undisputed usage that counts more for a prompt's "
+        "pictures, sound or files than they were held for; no hosted tools",
+        key="target",
+        step=None,
+        half_life_s=PROMPT_HALF_LIFE_S,
+        returns=None,
+        limits="twice the most that was seen, at most 50,000 tokens a picture, 4 times a sound's "
+        "bound, and 2,000,000 tokens of a prompt with files or beyond its context",
+        shared="by the workers of a host, and kept over restarts: `run/estimates`",
+        scopes="the target's, for everybody; prompts with pictures, sound or files, or beyond the "
+        "context",
         shown="targets",
         reset="reset --target P/M",
     ),

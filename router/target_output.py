@@ -24,7 +24,6 @@ from router.estimator_rules import (
     AGING_S,
     OVERRUN_HALF_LIFE_S,
     UNSEEN_HALF_LIFE_S,
-    UNUSED_S,
     share_left,
 )
 
@@ -97,7 +96,7 @@ class TargetOutput:
 
     def is_told_twice(self, target: str) -> bool:
         """Whether a target is told its limit by the older name, too."""
-        view = self._rows.look(_key(target))
+        view = self._rows.look(target_key(target))
         return view is not None and view[_TWICE] > BELIEVED
 
     def has_overruns(self) -> bool:
@@ -109,7 +108,7 @@ class TargetOutput:
 
     def allowance(self, target: str) -> int:
         """Return how many tokens of a choice beside its limit an answer is held for."""
-        view = self._rows.look(_key(target))
+        view = self._rows.look(target_key(target))
         if view is None:
             return 0
         seen = view[_OVERRUN]
@@ -131,22 +130,17 @@ class TargetOutput:
 
     def hides(self, target: str) -> bool:
         """Whether an answer of this target had reasoning that was not shown."""
-        view = self._rows.look(_key(target))
+        view = self._rows.look(target_key(target))
         return view is not None and view[_HIDES] > BELIEVED
 
     def tokens_per_s(self, target: str) -> float | None:
         """Return the fastest rate that was seen lately, `None` before the first answer."""
-        view = self._rows.look(_key(target))
+        view = self._rows.look(target_key(target))
         return None if view is None or not view[_COUNT] else _rate(view[_RATE])
 
     def age(self, now_s: float) -> None:
         """Let every target forget what is old, and drop those that nobody asked for."""
-        for slot, row in self._rows.rows():
-            if now_s - row[_SEEN] >= UNUSED_S:
-                self._rows.clear(slot)
-            elif not 0.0 <= now_s - row[_AGED] < AGING_S:
-                _age(row, now_s)
-                self._rows.write(slot, row)
+        self._rows.age(now_s, _AGED, _age)
 
     def forget(self, target: str | None) -> int:
         """Drop what is known of a target (None: of all); returns of how many."""
@@ -166,7 +160,7 @@ class TargetOutput:
 
     def _row(self, target: str, now_s: float) -> "memoryview[float]":
         """Return the target's row, aged, with nothing known where it is new."""
-        view = self._rows.claim(_key(target), (0.0, 0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
+        view = self._rows.claim(target_key(target), (0.0, 0.0, 0.0, 0.0, 0.0, now_s, now_s), now_s)
         if not 0.0 <= now_s - view[_AGED] < AGING_S:
             row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
             _age(row, now_s)
@@ -176,7 +170,8 @@ class TargetOutput:
 
 
 @lru_cache(maxsize=SLOTS)
-def _key(target: str) -> Key:
+def target_key(target: str) -> Key:
+    """Return the key of a target's rows: its provider owns it."""
     return target, target.partition("/")[0]
 
 

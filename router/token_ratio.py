@@ -18,7 +18,6 @@ from router.estimator_rules import (
     AGING_S,
     RATIO_HALF_LIFE_S,
     RATIO_STEP,
-    UNUSED_S,
     Objection,
     share_left,
 )
@@ -120,12 +119,7 @@ class TokenRatio:
 
     def age(self, now_s: float) -> None:
         """Let every key forget what is old, and drop those that nobody asked for."""
-        for slot, row in self._rows.rows():
-            if now_s - row[_SEEN] >= UNUSED_S:
-                self._rows.clear(slot)
-            elif not 0.0 <= now_s - row[_AGED] < AGING_S:
-                _age(row, now_s)
-                self._rows.write(slot, row)
+        self._rows.age(now_s, _AGED, _age)
 
     def forget(self, model: str | None, team: str | None) -> int:
         """Drop the keys of a model, of a team, or of both (None: of all); returns how many."""

@@ -1,48 +1,37 @@
 """What a provider says of a line of its batch, as the line's answer and its attempt's settle. Pure.
 
-The charge follows the rules of any API's: usage as far as it can be, cut and marked where it
-cannot, the bound where there is none; at the rates of the tier `batch`. A refusal costs nothing,
-and neither does what the provider did not get to: such a line waits again.
+The charge follows the rules of any API's (`line_usage`, `usage_bill`): usage as far as it can be,
+cut and marked where it cannot, the bound where there is none; at the rates of the tier `batch`, and
+never above the hold. A refusal costs nothing, and neither does what the provider did not get to:
+such a line waits again.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import ceil
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 
-from backends.answer_media import has_pictures
 from backends.chunks import parse_answer
 from backends.errors import BackendError, RequestDeclined, UpstreamRejected
 from backends.refusal import openai_refusal
 from backends.secret import Secret
-from backends.text_length import answer_content_bytes
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
+from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
+from gateway.request.booked_usage import NO_TOKENS, BookedUsage
+from gateway.request.limit_overruns import LimitOverrun
 from gateway.request.outcome_evidence import REFUSED
-from gateway.request.plausible_claims import ClaimTerms, plausible_pusd, plausible_tokens
-from gateway.request.usage_checks import (
-    UsageBounds,
-    fit_text,
-    fit_tokens,
-    is_impossible,
-    is_too_high,
-    is_too_low,
-    most_tokens,
-)
+from gateway.request.usage_bill import BillTerms, bill_usage
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
-from ledger.journals.records import AttemptSettled, Basis, ComparedCost, Status, TokenCounts
-from ledger.prices.book import Price, cost_pusd, tier_cost_pusd
+from ledger.journals.records import AttemptSettled, ComparedCost, Status, TokenCounts
+from ledger.prices.book import Price, cost_pusd
 from ledger.prices.unread_terms import charged_terms
-from ledger.usage import Convention, UsageError, tokens_from_usage
-from router.token_ratio import PRIOR_BYTES_PER_TOKEN
+from ledger.usage import has_unread
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
-_NOTHING = TokenCounts()
 
 
 class _Response(msgspec.Struct):
@@ -62,6 +51,10 @@ class LineResult(msgspec.Struct):
     error: _Error | None = None
 
 
+def _forget(_line: OutLine, _overrun: LimitOverrun) -> None:
+    """Nobody learns."""
+
+
 _read = msgspec.json.Decoder(LineResult).decode
 
 
@@ -74,25 +67,18 @@ def result_of(text: bytes) -> LineResult | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Charge:
-    tokens: TokenCounts
-    basis: Basis
-    disputed: bool = False
-    claim: TokenCounts | None = None  # the provider's own figures, where others are booked
-    plausible: TokenCounts | None = None  # what of these the model can have made
-
-
-@dataclass(frozen=True, slots=True)
 class LineSettlement:
     """Books lines of one batch; `prices` are the versions that its attempts carry.
 
-    `secrets` may not stand in what a client reads.
+    `secrets` may not stand in what a client reads. `learn` is told of output that was believed and
+    beyond its limit.
     """
 
     batch_id: str
     prices: Mapping[int, Price]
     now_us: int
     secrets: tuple[Secret, ...] = ()
+    learn: Callable[[OutLine, LimitOverrun], None] = _forget
 
     def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
         """How the line ended, by its result."""
@@ -123,7 +109,7 @@ class LineSettlement:
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
-        bound = self._max_charge_of(line)
+        bound = most_usage(line.terms)
         settled = self._settled_record(line, opening, "upstream_error", 502, bound, error=GONE)
         return LineEnd(line, settled, self._unanswered_line(line))
 
@@ -137,16 +123,19 @@ class LineSettlement:
         except BackendError as error:
             if not error.billable:
                 return self._settle_retry(line, opening, None, failed=True)
-            charge = self._max_charge_of(line)
-            if error.usage is not None:
-                charge = _charge(line, error.usage, body)
+            used = line_usage(line, error.usage, body)
             settled = self._settled_record(
-                line, opening, "upstream_error", 502, charge, error="bad_answer"
+                line, opening, "upstream_error", 502, used, error="bad_answer"
             )
+            unread = has_unread(error.usage or {})
+            settled = msgspec.structs.replace(settled, partly_read=unread)
             return LineEnd(line, settled, self._unanswered_line(line))
-        charge = _charge(line, said.usage, body)
-        settled = self._settled_record(line, opening, "finished", 200, charge)
-        settled = msgspec.structs.replace(settled, finish_reason=said.finish_reason)
+        used = line_usage(line, said.usage, body)
+        settled = msgspec.structs.replace(
+            self._settled_record(line, opening, "finished", 200, used),
+            finish_reason=said.finish_reason,
+            partly_read=has_unread(said.usage or {}),
+        )
         return LineEnd(line, settled, self._line(line, 200, body), ok=True)
 
     def _settle_retry(
@@ -171,46 +160,58 @@ class LineSettlement:
         opening: AttemptOpening,
         status: Status,
         http_status: int,
-        charge: _Charge | None,
+        used: BookedUsage | None,
         *,
         error: str | None = None,
     ) -> AttemptSettled:
-        """`charge` is `None` where the provider did no work."""
-        found = charge or _Charge(_NOTHING, "estimated")
+        """`used` is `None` where the provider did no work."""
         price = self.prices.get(opening.price_version or 0)
-        cost, claimed, plausible, listed = None, 0, None, True
-        if price is not None and charge is None:
-            cost = 0  # nor a fee
-        elif price is not None:
-            cost, listed = tier_cost_pusd(found.tokens, price, BATCH_TIER)
-            if found.claim is not None:
-                claimed, _ = tier_cost_pusd(found.claim, price, BATCH_TIER)
-            if claimed > cost:
-                plausible = plausible_pusd(
-                    found.plausible or found.tokens, price, BATCH_TIER,
-                    booked_pusd=cost, claimed_pusd=claimed,
-                )  # fmt: skip
-        return AttemptSettled(
+        booked = used or BookedUsage(NO_TOKENS, "estimated", disputed=False)
+        settled = AttemptSettled(
             attempt_id=line.attempt_id,
             settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
             status=status,
             http_status=http_status,
-            tokens=found.tokens,
-            basis=found.basis,
-            cost_pusd=cost,
+            tokens=booked.tokens,
+            basis=booked.basis,
+            cost_pusd=None if price is None or used is not None else 0,  # nor a fee
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
             error=error,
-            compared=self._compared_costs(line, found.tokens) if charge is not None else (),
             tier=BATCH_TIER,
-            unknown_tier=not listed,
-            disputed=found.disputed,
-            claimed_pusd=claimed if cost is not None and claimed > cost else None,
-            plausible_pusd=plausible,
+            disputed=booked.disputed,
+        )
+        if used is None:
+            return settled
+        if price is not None:
+            settled = self._priced(settled, line, opening, used, price)
+        compared = self._compared_costs(line, settled.tokens)
+        return msgspec.structs.replace(settled, compared=compared)
+
+    def _priced(
+        self,
+        settled: AttemptSettled,
+        line: OutLine,
+        opening: AttemptOpening,
+        used: BookedUsage,
+        price: Price,
+    ) -> AttemptSettled:
+        terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd)
+        bill = bill_usage(used, terms, LineHold(line, price))
+        overrun = None if bill.cut is None else line_overrun(line.terms, bill.cut)
+        if overrun is not None:
+            self.learn(line, overrun)
+        return msgspec.structs.replace(
+            settled,
+            tokens=bill.tokens,
+            basis=bill.basis,
+            cost_pusd=bill.cost_pusd,
+            unknown_tier=not bill.is_listed,
+            disputed=bill.disputed,
+            claimed_pusd=bill.claimed_pusd,
+            plausible_pusd=bill.plausible_pusd,
             # What a line asked for is not kept: charges of any request are told, no others.
-            partly_priced=bool(cost)
-            and price is not None
-            and bool(charged_terms(price.terms.unread, ())),
+            partly_priced=bool(bill.cost_pusd) and bool(charged_terms(price.terms.unread, ())),
         )
 
     def _compared_costs(self, line: OutLine, tokens: TokenCounts) -> tuple[ComparedCost, ...]:
@@ -221,10 +222,6 @@ class LineSettlement:
             if price is not None
         )
 
-    def _max_charge_of(self, line: OutLine) -> _Charge:
-        terms = line.terms
-        return _Charge(TokenCounts(input=terms.prompt_bound, output=terms.most), "bound")
-
     def _line(self, line: OutLine, status: int, body: bytes) -> bytes:
         request_id = line.attempt_id.rpartition(".")[0]
         return answered_line(
@@ -234,31 +231,3 @@ class LineSettlement:
 
     def _unanswered_line(self, line: OutLine) -> bytes:
         return unanswered_line(self.batch_id, line.number, line.custom_id, code=NO_ANSWER)
-
-
-def _charge(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> _Charge:
-    """Of an answer that is whole."""
-    terms = line.terms
-    bounds = UsageBounds(terms.n, terms.most, terms.told, terms.prompt_bound)
-    bound = _Charge(most_tokens(bounds), "bound")
-    if usage is None:
-        return bound
-    try:
-        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
-    except UsageError:
-        return replace(bound, disputed=True)
-    said = answer_content_bytes(body)
-    sent = None if b'"image_url"' in line.body else len(line.body)
-    disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
-    within = tokens
-    if tokens.output and is_too_low(tokens, said):
-        within = msgspec.structs.replace(tokens, output=ceil(said / PRIOR_BYTES_PER_TOKEN))
-    elif is_too_high(tokens, usage, terms.n, said) and not has_pictures(body):
-        within = fit_text(tokens, terms.n, said)
-    disputed = disputed or within is not tokens
-    # The map of models' limits is not at hand here: their longest answers count as not stated.
-    plausible = plausible_tokens(within, ClaimTerms(bounds, None, sent is None), 0)
-    within = fit_tokens(within, bounds)
-    if within == tokens:
-        return _Charge(tokens, "reported")
-    return _Charge(within, "bound", disputed, claim=tokens, plausible=plausible)

@@ -15,6 +15,7 @@ import msgspec
 from sqlalchemy.exc import DBAPIError
 
 from backends.secret import Secret
+from gateway.batches.line_learner import LineLearner
 from gateway.batches.line_settlement import LineSettlement, result_of
 from gateway.batches.poll_intervals import PollIntervals
 from gateway.batches.provider_batch_client import (
@@ -53,6 +54,7 @@ class ProviderBatchSync:
     clock: Clock
     spill_us: int
     waits: PollIntervals = field(default_factory=PollIntervals)
+    learner: LineLearner = field(default_factory=LineLearner)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def step(self, found: Mapping[str, BatchRecord], busy: Collection[str] = ()) -> None:
@@ -92,9 +94,8 @@ class ProviderBatchSync:
     async def _step_batch(self, outgoing_id: str, found: Mapping[str, BatchRecord]) -> bool:
         """One state further; False when there is nothing more to do at once."""
         now_us = self.clock.wall_us()
-        until_us = now_us + HELD_US
         taken = await asyncio.to_thread(
-            self.store.lease, outgoing_id, now_us=now_us, until_us=until_us
+            self.store.lease, outgoing_id, now_us=now_us, until_us=now_us + HELD_US
         )
         record = await asyncio.to_thread(self.store.find, outgoing_id) if taken else None
         if record is None or record.state == State.DONE:
@@ -278,14 +279,12 @@ class ProviderBatchSync:
     def _book_some(
         self, record: OutgoingRecord, texts: list[bytes], secrets: tuple[Secret, ...]
     ) -> None:
-        results = [each_result for each_result in map(result_of, texts) if each_result is not None]
         pairs = []
-        for result in results:
+        for result in filter(None, map(result_of, texts)):
             line = self.store.line(record.id, _number(result.custom_id))
             if line is not None and line.attempt_id == result.custom_id:
                 pairs.append((line, result))
-        lines = [line for line, _ in pairs]
-        booking, openings = self._settlement_of(record, lines, secrets)
+        booking, openings = self._settlement_of(record, [line for line, _ in pairs], secrets)
         ended = [
             booking.settle_result(line, openings[line.attempt_id], result)
             for line, result in pairs
@@ -323,9 +322,10 @@ class ProviderBatchSync:
     ) -> tuple[LineSettlement, Mapping[str, Any]]:
         openings = self.store.find_openings([line.attempt_id for line in lines])
         versions = {opening.price_version or 0 for opening in openings.values()}
-        versions |= {version for line in lines for version in line.terms.compared}
-        prices = prices_of(self.store.engine, versions)
-        return LineSettlement(record.batch_id, prices, self.clock.wall_us(), secrets), openings
+        compared = {version for line in lines for version in line.terms.compared}
+        prices = prices_of(self.store.engine, versions | compared)
+        learn, now = self.learner.learn_of(record.target), self.clock.wall_us()
+        return LineSettlement(record.batch_id, prices, now, secrets, learn), openings
 
     def _store_ends(self, record: OutgoingRecord, ended: list[LineEnd]) -> None:
         if ended:

@@ -15,11 +15,13 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.fleet.attempt_bounds import api_bound_pusd, output_bound
 from gateway.fleet.candidates import CandidateSnapshot
+from gateway.fleet.prompt_bound import media_of
 from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import ClientResponse
 from gateway.request.dispatch import CAP_NAMES, Dispatcher
+from gateway.request.hangups import can_think
 from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.request_parser import body_for
@@ -107,6 +109,9 @@ class ProviderLinePlanner(Dispatcher):
                 told=told,
                 prompt_bound=frozen.prompt_bound(request),
                 compared=tuple(price.version for price in plan.comparators),
+                allowance=frozen.allowance_tokens,
+                media=media_of(request),
+                thinks=can_think(attempt, self.metering.target_output),
             ),
         )
 

@@ -21,6 +21,7 @@ from gateway.batches.batch_finalizer import BatchFinalizer
 from gateway.batches.batch_spill_policy import spill_policy_of
 from gateway.batches.batch_validator import BatchValidator, LeaseLost
 from gateway.batches.line_executor import LineExecutor
+from gateway.batches.line_learner import LineLearner
 from gateway.batches.line_sender import LineSender
 from gateway.batches.pace import select_turns
 from gateway.batches.provider_batch_client import BatchProviders, make_batch_providers
@@ -29,6 +30,7 @@ from gateway.batches.provider_batch_sync import ProviderBatchSync
 from gateway.batches.wake import RunnerProgress, WakeSignal, write_progress
 from gateway.clock import Clock
 from gateway.config.settings import Settings, resolve_model
+from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
 from gateway.ids import BatchIds
 from gateway.process import WHERE_WORKERS_LISTEN, ProcessStart, start_process
 from gateway.runtime import Runtime
@@ -84,6 +86,7 @@ class BatchRunner:
         self._files = FileStore(engine)
         self._bell = WakeSignal(runtime.run_dir)
         self._outgoing = OutgoingStore(engine, self._owner)
+        self._estimates = EstimateTable(runtime.run_dir / ESTIMATES_FILE)
         sender = LineSender(
             f"http://{address}",
             load_authority(runtime.run_dir),
@@ -101,7 +104,10 @@ class BatchRunner:
             ProviderBatchBuilder(
                 self._lines, self._outgoing, self._batches, sender, self._owner, clock, BatchIds()
             ),
-            ProviderBatchSync(self._outgoing, providers, clock, spill_us),
+            ProviderBatchSync(
+                self._outgoing, providers, clock, spill_us,
+                learner=LineLearner(self._estimates, clock),
+            ),
             self._lines, partial(spill_policy_of, settings), self._carrier, clock,
             limits.hand_on_s, limits.spill_s,
         )  # fmt: skip
@@ -137,6 +143,7 @@ class BatchRunner:
         except DBAPIError as error:
             log.warning("claims were not given back: %s", error.orig)
         await self._sender.aclose()
+        self._estimates.close()
 
     async def _recover_leases(self, stop: asyncio.Event) -> None:
         """What an earlier life left behind is free, once the database is there."""

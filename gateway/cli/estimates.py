@@ -108,14 +108,36 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
             _number(known["ttft_ms"]),
             _number(known["tpot_ms"]),
             str(known["overrun_tokens"]),
+            _raised(known),
             _number(known["tokens_per_s"]),
             "yes" if known["hides_reasoning"] else "no",
             "-" if known["seen_us"] is None else _moment(known["seen_us"]),
         ]
         for known in found
     ]
-    columns = ("target", ">TTFT ms", ">TPOT ms", ">overrun", ">tokens/s", "hides", "last seen")
+    columns = (
+        "target",
+        ">TTFT ms",
+        ">TPOT ms",
+        ">overrun",
+        ">prompt",
+        ">tokens/s",
+        "hides",
+        "last seen",
+    )
     return table("Targets as this host knows them", columns, rows)
+
+
+def _raised(known: dict[str, Any]) -> str:
+    """What the target's prompts are held for beyond their bounds."""
+    words = [
+        f"{known[name]:.1f}x {what}"
+        for name, what in (("picture_factor", "pictures"), ("sound_factor", "sound"))
+        if known.get(name)
+    ]
+    if known.get("context_tokens"):
+        words.append(f"{known['context_tokens']} context")
+    return ", ".join(words) or "-"
 
 
 def _number(number: float | None) -> str:

@@ -21,9 +21,16 @@ from gateway.fleet.attempt_bounds import (
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
-from gateway.fleet.output_overruns import allowed_overrun, stated_overrun
+from gateway.fleet.output_overruns import TargetOverruns, allowed_overrun, stated_overrun
 from gateway.fleet.prefix_index import PrefixIndex
-from gateway.fleet.prompt_bound import at_api, at_engine, likely_prompt_tokens, media_of
+from gateway.fleet.prompt_bound import (
+    TargetPrompt,
+    at_engine,
+    bound_prompt,
+    likely_prompt_tokens,
+    measure_prompt,
+    media_of,
+)
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
@@ -36,6 +43,7 @@ from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
+from router.target_prompts import TargetPrompts
 from router.types import ApiState, Candidate, RoutingRequest, TargetHealth
 
 API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
@@ -59,6 +67,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     limits: ModelLimits | None = None  # of the model, where they are stated
     told_twice: bool = False  # its target does not know the newer name of the limit
     prompt_tokens_bound: int | None = None  # that its bound was made of, where not the request's
+    prompt: TargetPrompt | None = None  # what that is made of, where it is not the request's own
 
     def prompt_bound(self, request: RoutingRequest) -> int:
         """The most tokens that the target can count for the prompt."""
@@ -95,7 +104,7 @@ class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
     `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
-    engines were sent; `beside`: what targets billed beyond their limits.
+    engines were sent; `overruns`: what targets billed beyond their bounds.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -108,14 +117,14 @@ class CandidateBuilder:
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
         prefixes: PrefixIndex | None = None,
-        beside: TargetOutput | None = None,
+        overruns: TargetOverruns | None = None,
     ) -> None:
         seen = (
             LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
         self._prefixes = prefixes
-        self._beside = beside or TargetOutput()
+        self._overruns = overruns or TargetOverruns(TargetOutput(), TargetPrompts())
         self._prices = prices
         self._limits = limits or {}
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -164,7 +173,7 @@ class CandidateBuilder:
             clock.now_s(),
             self._media,
             0 if self._media is None else self._media.predicted,
-            self._beside if self._beside.has_overruns() else None,
+            self._overruns.output if self._overruns.output.has_overruns() else None,
         )
         frozen = tuple(
             [
@@ -265,7 +274,7 @@ class CandidateBuilder:
     def _api(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request, open_end = target.row, asked.request, None
         sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
-        price = expected = bound = limits = None
+        price = expected = bound = limits = prompt = None
         allowance, told_twice = 0, False
         if asked.overruns is not None:
             allowance = asked.overruns.allowance(target.name)
@@ -276,7 +285,10 @@ class CandidateBuilder:
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0
-            request = at_api(request, asked.prompt_media, quote, target)
+            prompt = measure_prompt(request, asked.prompt_media, quote, target)
+            if prompt is not None:
+                seen = self._overruns.prompts.overrun(target.name)
+                request = bound_prompt(request, prompt, seen)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)
             if price.terms.reasoning_outside:
@@ -307,7 +319,7 @@ class CandidateBuilder:
             None,
             target.features,
             target.kinds,
-            target.context_tokens or API_CONTEXT_TOKENS,
+            API_CONTEXT_TOKENS,
             False,  # internal
             expected,
             bound,
@@ -319,6 +331,7 @@ class CandidateBuilder:
             target, price, candidate, open_end,
             allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
             limits=limits, prompt_tokens_bound=request.prompt_tokens_bound, told_twice=told_twice,
+            prompt=prompt,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

@@ -1,23 +1,25 @@
 """The host's learned figures: one file that every worker maps, and that restarts keep.
 
-A head of float64 cells, the rows of `router.token_ratio` and of `router.target_output`, and beside
-each row the names that it is of, for people. Any process writes any row (`EstimateRows` says why
-that is safe). Rows hold sums and names of models, teams and targets, no prompts.
+A head of float64 cells, the rows of `router.token_ratio`, `router.target_output` and
+`router.target_prompts`, and of each row the names that it is of, for people. Any process writes any
+row (`EstimateRows` says why that is safe). Rows hold sums and names of models, teams and targets,
+no prompts.
 """
 
-import mmap
-import os
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway.fleet.mapped_file import map_file
 from router.estimate_rows import Key, cells_of
-from router.target_output import OUTPUT_CELLS, TargetOutput
+from router.target_output import OUTPUT_CELLS, OutputRow, TargetOutput
 from router.target_output import SLOTS as TARGETS
+from router.target_prompts import PROMPT_CELLS, PromptRow, TargetPrompts
 from router.token_ratio import ROW_CELLS, SLOTS, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E503
+MAGIC = 0xB4EA_E504
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
 SWEEP_S = 3600.0
@@ -35,45 +37,39 @@ class KnownRatio(NamedTuple):
     seen_s: float
 
 
-class KnownOutput(NamedTuple):
-    """One target of the table, as people see it; its name is None where it is too long to keep."""
+class KnownTarget(NamedTuple):
+    """What is known of one target; None where nothing is."""
 
-    target: str | None
-    allowance_tokens: int
-    tokens_per_s: float | None
-    hides: bool
-    observations: int
-    seen_s: float
+    output: OutputRow | None = None
+    prompts: PromptRow | None = None
 
 
 class EstimateTable:
-    """The mapped file; `ratio` and `beside` learn in it. Close it after its last use."""
+    """The mapped file; `ratio` and both of targets learn in it. Close it after its last use."""
 
     def __init__(self, path: Path, slots: int = SLOTS) -> None:
         head = HEAD_CELLS * 8
-        targets = head + 8 * cells_of(ROW_CELLS, slots)
-        self._names = targets + 8 * cells_of(OUTPUT_CELLS, TARGETS)
-        self._target_names = self._names + slots * NAME_BYTES
-        size = self._target_names + TARGETS * NAME_BYTES
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(descriptor, size)
-            self._map = mmap.mmap(descriptor, size)
-        finally:
-            os.close(descriptor)
+        widths = ((ROW_CELLS, slots), (OUTPUT_CELLS, TARGETS), (PROMPT_CELLS, TARGETS))
+        *starts, names = accumulate((8 * cells_of(*width) for width in widths), initial=head)
+        *self._names, size = accumulate((NAME_BYTES * rows for _, rows in widths), initial=names)
+        self._map = map_file(path, size)
         self._head: memoryview[float] = memoryview(self._map)[:head].cast("d")
-        cells: memoryview[float] = memoryview(self._map)[head:targets].cast("d")
-        beside: memoryview[float] = memoryview(self._map)[targets : self._names].cast("d")
         stamp = float(MAGIC + slots)
         if self._head[_STAMP] != stamp:  # new, or of another version: what it holds means nothing
             self._map[:] = bytes(size)
             self._head[_STAMP] = stamp
-        self.ratio = TokenRatio(cells, partial(self._name, self._names))
-        self.beside = TargetOutput(beside, partial(self._name, self._target_names))
+        cells: list[memoryview[float]] = [
+            memoryview(self._map)[start:end].cast("d") for start, end in pairwise((*starts, names))
+        ]
+        named = [partial(self._name, first) for first in self._names]
+        self.ratio = TokenRatio(cells[0], named[0])
+        self.target_output = TargetOutput(cells[1], named[1])
+        self.target_prompts = TargetPrompts(cells[2], named[2])
 
     def close(self) -> None:
         self.ratio.close()
-        self.beside.close()
+        self.target_output.close()
+        self.target_prompts.close()
         self._head.release()
         self._map.close()
 
@@ -92,14 +88,15 @@ class EstimateTable:
             return False
         self._head[_SWEPT_S] = now_s
         self.ratio.age(now_s)
-        self.beside.age(now_s)
+        self.target_output.age(now_s)
+        self.target_prompts.age(now_s)
         return True
 
     def known(self) -> list[KnownRatio]:
         """Every key with its estimate, by model and team."""
         found = [
             KnownRatio(
-                *self._named(self._names, row.slot),
+                *self._named(self._names[0], row.slot),
                 row.bytes_per_token,
                 row.template_tokens,
                 row.observations,
@@ -109,20 +106,16 @@ class EstimateTable:
         ]
         return sorted(found, key=lambda known: (known.model or "", known.team or ""))
 
-    def known_outputs(self) -> list[KnownOutput]:
-        """Every target with its bounds, by name."""
-        found = [
-            KnownOutput(
-                self._named(self._target_names, row.slot)[0],
-                row.allowance_tokens,
-                row.tokens_per_s,
-                row.hides,
-                row.observations,
-                row.seen_s,
-            )
-            for row in self.beside.rows()
-        ]
-        return sorted(found, key=lambda known: known.target or "")
+    def known_targets(self) -> dict[str | None, KnownTarget]:
+        """Every target with its bounds, by name; by None where that is too long to keep."""
+        _, outputs, prompts = self._names
+        known: dict[str | None, KnownTarget] = {}
+        for output in self.target_output.rows():
+            known[self._named(outputs, output.slot)[0]] = KnownTarget(output)
+        for prompt in self.target_prompts.rows():
+            name = self._named(prompts, prompt.slot)[0]
+            known[name] = known.get(name, KnownTarget())._replace(prompts=prompt)
+        return known
 
     def _name(self, first: int, slot: int, key: Key) -> None:
         text = "\0".join(key).encode("utf-8", "replace")

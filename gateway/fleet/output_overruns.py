@@ -1,8 +1,18 @@
 """Output beside the limit that a price states, and how far what was seen of it is believed."""
 
+from typing import NamedTuple
+
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.rates import PriceTerms
-from router.target_output import OVERRUN_LIMIT
+from router.target_output import OVERRUN_LIMIT, TargetOutput
+from router.target_prompts import TargetPrompts
+
+
+class TargetOverruns(NamedTuple):
+    """What targets were seen to bill beyond their bounds."""
+
+    output: TargetOutput
+    prompts: TargetPrompts
 
 
 def allowed_overrun(seen: int, limits: ModelLimits | None) -> int:

@@ -1,5 +1,8 @@
 """The most tokens that one target can count for a prompt: the only place that says so.
 
+`measure_prompt` says what the bound is made of, `bound_prompt` adds what the target was seen to
+bill beyond it.
+
 A target that states its context refuses a longer prompt, so the context bounds every prompt of one
 call: text, files that the target opens, and pictures. Pictures of known size are bounded by the
 target's rule, where its price names one or its model has a published one.
@@ -7,7 +10,7 @@ target's rule, where its price names one or its model has a published one.
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from gateway.fleet.fleet import Target
 from gateway.kinds.prompt_media import PromptMedia
@@ -17,6 +20,7 @@ from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN
 from router.request_kinds import RequestKind
+from router.target_prompts import PICTURE_LEAST_TOKENS, PICTURE_LIMIT_TOKENS, PromptOverrun
 from router.types import Feature, RoutingRequest
 
 _CHAT: Final = RequestKind.CHAT
@@ -24,21 +28,65 @@ _COMPLETION: Final = RequestKind.COMPLETION
 _HOSTED: Final = Feature.HOSTED_TOOLS
 
 
-def at_api(
-    request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, target: Target
-) -> RoutingRequest:
-    """Return the request with the prompt's bound at an API; most times the request itself.
+class TargetPrompt(NamedTuple):
+    """What a prompt's bound at one target is made of, in tokens, before what was learned.
 
-    The configured context may be less than the provider takes, and a list may be older than its
-    model: the larger of the two bounds a prompt.
+    `parts`: how many pictures and films have the tokens of `pictures`; `context`: 0 where nobody
+    states it.
     """
-    configured = target.context_tokens
-    known = quote.context_tokens or configured or LIMIT_TOKENS
-    if media is None and request.prompt_tokens_bound <= known:
-        return request
-    context = max(quote.context_tokens, configured or 0)
+
+    text: int
+    pictures: int
+    parts: int
+    sounds: int
+    has_files: bool
+    context: int
+
+
+def measure_prompt(
+    request: RoutingRequest, media: PromptMedia | None, quote: PriceQuote, target: Target
+) -> TargetPrompt | None:
+    """Return what the prompt's bound at an API is made of; None where it is the request's own.
+
+    That is of a text within the context, as nearly always. A list may be older than its model.
+    """
+    context = quote.context_tokens
+    if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
+        return None
     rule = "" if media is None else quote.picture_rule(target.upstream_model)
-    return _at_target(request, media, rule, context or None)
+    return _target_prompt(request, media, rule, context)
+
+
+def bound_prompt(
+    request: RoutingRequest, prompt: TargetPrompt, overrun: PromptOverrun | None = None
+) -> RoutingRequest:
+    """Return the request with the prompt's bound at a target, raised by what is known of it."""
+    return replace(request, prompt_tokens_bound=prompt_bound(request, prompt, overrun))
+
+
+def prompt_bound(
+    request: RoutingRequest, prompt: TargetPrompt, overrun: PromptOverrun | None = None
+) -> int:
+    """Return the most tokens that the target can count for the prompt."""
+    text, pictures, parts, sounds, has_files, context = prompt
+    unstated = CONTEXT_UNSTATED
+    if overrun is not None:
+        most = min(
+            math.ceil(picture_weight(prompt) * overrun.pictures), parts * PICTURE_LIMIT_TOKENS
+        )
+        pictures = max(pictures, most)
+        sounds = max(sounds, math.ceil(sounds * overrun.sounds))
+        context = max(context, overrun.context) if context else 0
+        unstated = max(unstated, overrun.context)
+    bound = text + pictures + sounds
+    if has_files:
+        bound = max(bound, context or unstated)
+    return min(bound, most_read(request, context) or bound) if context else bound
+
+
+def picture_weight(prompt: TargetPrompt) -> int:
+    """Return the tokens that a factor of pictures is of: small ones have a least of their own."""
+    return max(prompt.pictures, prompt.parts * PICTURE_LEAST_TOKENS)
 
 
 def at_engine(
@@ -50,7 +98,7 @@ def at_engine(
     """
     if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
         return request
-    return _at_target(request, media, "", context or None)
+    return bound_prompt(request, _target_prompt(request, media, "", context or 0))
 
 
 def likely_prompt_tokens(request: RoutingRequest) -> int:
@@ -67,29 +115,24 @@ def media_of(request: RoutingRequest) -> ReachableMedia:
     )
 
 
-def _at_target(
-    request: RoutingRequest, media: PromptMedia | None, rule: str, context: int | None
-) -> RoutingRequest:
-    bound = request.prompt_tokens_bound
-    if media is not None:
-        bound = _media_bound(bound, media, rule, context)
-    if context is not None:
-        bound = min(bound, most_read(request, context) or bound)
-    return replace(request, prompt_tokens_bound=bound)
-
-
-def _media_bound(bound: int, media: PromptMedia, rule: str, context: int | None) -> int:
+def _target_prompt(
+    request: RoutingRequest, media: PromptMedia | None, rule: str, context: int
+) -> TargetPrompt:
+    if media is None:
+        return TargetPrompt(request.prompt_tokens_bound, 0, 0, 0, has_files=False, context=context)
+    parts, text = len(media.pictures) + media.others, media.text_bound - media.sounds
     if rule:
-        each = max(media.stated, most_picture_tokens(rule))
-        bound = media.text_bound + media.others * each
-        pictures = sum(
+        known = sum(
             max(picture_tokens(rule, *sides, detail=size.detail) for sides in size.sizes)
             for size in media.pictures
         )
-        bound += min(pictures, LIMIT_TOKENS)  # more than any context; prices take no more
-    if media.files:
-        bound = max(bound, context or CONTEXT_UNSTATED)
-    return bound
+        unread = media.others * max(media.stated, most_picture_tokens(rule))
+        pictures = unread + min(known, LIMIT_TOKENS)  # more than any context; prices take no more
+    else:
+        pictures = parts * media.stated
+        if not media.files:  # of these the request's own bound has the largest context
+            text = max(text, request.prompt_tokens_bound - pictures - media.sounds)
+    return TargetPrompt(text, pictures, parts, media.sounds, media.files > 0, context)
 
 
 def most_read(request: RoutingRequest, context: int) -> int | None:

@@ -28,7 +28,8 @@ class PromptMedia(NamedTuple):
     `predicted`: tokens of the answer's forecast (`prediction`): those that are rejected are charged
     as output of each choice, beside what is said.
     `text_bound`: tokens of the prompt at most, without the data of pictures; `stated`: tokens
-    that the configuration states for a picture.
+    that the configuration states for a picture; `sounds`: tokens of sounds of known length at most,
+    which `text_bound` has in it.
     """
 
     text_bound: int
@@ -37,6 +38,7 @@ class PromptMedia(NamedTuple):
     stated: int
     files: int
     predicted: int = 0
+    sounds: int = 0
 
 
 def likely_tokens(pictures: tuple[PictureSize, ...], unread: int, stated: int) -> int:

@@ -1,15 +1,19 @@
 """Answers that are read on after their clients left, so that their usage is known.
 
 The request's own task goes on reading: its hold, its rows and the drain of the worker stay as they
-are, and nothing is handed over. A read ends at the answer's end, or is cancelled after a time;
-of more reads than are allowed at once each further one is cancelled at once. Cancelled reads are
-settled at their bound.
+are, and nothing is handed over. A read ends at the answer's end, or is cancelled after a time.
+Places are few. Teams share them fairly: where none is free, a team with at least two fewer than
+the team with the most takes one of that team's. Within a team the largest holds are read, for that
+is what is booked of a read that is cancelled: its bound.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
+
+from gateway.request.attempt import Attempt
 
 READ_S = 30.0
 READS_LIMIT = 64  # at once in a worker
@@ -32,31 +36,74 @@ class BackgroundReads:
 
     def __init__(self, *, limit: int = READS_LIMIT, read_s: float = READ_S) -> None:
         self.limit, self.read_s = limit, read_s
-        self.open = 0
+        self._reading: dict[BackgroundRead, None] = {}  # the oldest first
 
-    def allow(self, response: LeavableResponse) -> "BackgroundRead":
+    @property
+    def open(self) -> int:
+        return len(self._reading)
+
+    def allow(self, response: LeavableResponse, attempt: Attempt) -> "BackgroundRead":
         """Return the context in which the response's client may leave its answer to us."""
-        return BackgroundRead(self, response)
+        return BackgroundRead(self, response, attempt)
+
+    def take(self, read: "BackgroundRead") -> bool:
+        """Give the read a place, perhaps another's; False: it has to be cancelled."""
+        if self.open >= self.limit:
+            other = self._displaced_by(read)
+            if other is None:
+                return False
+            other.cancel()
+        self._reading[read] = None
+        return True
+
+    def end(self, read: "BackgroundRead") -> None:
+        self._reading.pop(read, None)
+
+    def _displaced_by(self, read: "BackgroundRead") -> "BackgroundRead | None":
+        """Return the read whose place is taken: the smallest hold of who has the most, or none."""
+        places = Counter(each.team for each in self._reading)
+        ours = places[read.team]
+        richest = max(places, key=places.__getitem__, default=read.team)
+        is_poor = places[richest] >= ours + 2
+        team = richest if is_poor else read.team
+        theirs = [each for each in self._reading if each.team == team]
+        least = min(theirs, key=lambda each: each.held_pusd, default=None)
+        if least is None or is_poor or least.held_pusd < read.held_pusd:
+            return least
+        return None
 
 
 class BackgroundRead:
     """One attempt at a target that goes on without us: around all that is awaited of it."""
 
-    __slots__ = ("_reads", "_response", "_timer")
+    __slots__ = ("_reads", "_response", "_timer", "held_pusd", "team")
 
-    def __init__(self, reads: BackgroundReads, response: LeavableResponse) -> None:
+    def __init__(
+        self, reads: BackgroundReads, response: LeavableResponse, attempt: Attempt
+    ) -> None:
         self._reads, self._response = reads, response
         self._timer: asyncio.TimerHandle | None = None
+        self.team = attempt.plan.identity.team_id
+        self.held_pusd = attempt.step.frozen.candidate.bound_pusd or 0
 
     def take(self) -> bool:
         """Let the task go on for a while. False: too many do, so it has to be cancelled."""
-        reads = self._reads
-        if reads.open >= reads.limit:
+        if not self._reads.take(self):
             return False
-        reads.open += 1
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(reads.read_s, self._response.task.cancel)
+        self._timer = loop.call_later(self._reads.read_s, self._response.task.cancel)
         return True
+
+    def cancel(self) -> None:
+        """Give the place to another one; what was read until now is settled at its bound."""
+        self._end()
+        self._response.task.cancel()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._reads.end(self)
 
     def __enter__(self) -> None:
         self._response.on_leave = self.take
@@ -65,7 +112,4 @@ class BackgroundRead:
         self, _: type[BaseException] | None, __: object, ___: TracebackType | None
     ) -> None:
         self._response.on_leave = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._reads.open -= 1
+        self._end()

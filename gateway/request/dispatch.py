@@ -289,7 +289,7 @@ class Dispatcher:
         goes_on = attempt.step.frozen.target.goes_on  # an API: no silence of it is watched for
         allow, watch = self.left.allow, self.silences.watch_attempt
         try:
-            with allow(reply) if goes_on else watch(attempt, reply.task):
+            with allow(reply, attempt) if goes_on else watch(attempt, reply.task):
                 try:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)

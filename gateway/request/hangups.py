@@ -1,25 +1,29 @@
-"""Bounds what a target may have made of an attempt that we gave up, beyond what it said.
+"""Bounds what a target may have made of an attempt beyond what it told of, where nobody saw it.
 
-Decided by the provider's term `on_disconnect`. A provider that goes on, or may, can make all that
-the hold covers. One that stops can have thought unseen until then, if its model thinks: at most as
-fast as it was ever seen to make tokens, with a margin, for the time that passed.
-A target that is silent until we give it up has failed, unless its model thinks in silence.
+Of an attempt that we gave up it is decided by the provider's term `on_disconnect`. A provider that
+goes on, or may, can make all that the hold covers. One that stops can have thought unseen until
+then, if its model thinks, or kept back a call of a tool or JSON, which some send in one piece: at
+most as fast as it was ever seen to make tokens, with a margin, for the time that passed.
+A target that is silent until we give it up has failed, unless its model works in silence. So may
+have done a model whose stream broke off. Of an answer that is whole nothing is kept back but
+thoughts, where its usage does not tell.
 """
 
 import math
 from typing import NamedTuple
 
+from backends.errors import ServerError
 from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.thinking import asks_to_think
 from gateway.request.attempt import Attempt
 from ledger.prices.book import Price
 from ledger.prices.rates import is_unlisted
-from router.target_output import TargetOutput
+from router.target_output import RATE_LIMIT_PER_S, TargetOutput
 from router.types import Feature
 
 MARGIN = 2.0  # the rates that are seen include the prompt's time, and networks
 NOTHING = 0.0
-# OpenAI's, OpenRouter's and Anthropic's member, which others took over.
-ASKS_TO_THINK = frozenset({"reasoning_effort", "reasoning", "thinking"})
+_TOOLS = frozenset(("tools", "functions"))
 
 
 class UnseenTerms(NamedTuple):
@@ -44,22 +48,70 @@ def unseen_tokens(terms: UnseenTerms) -> float:
 
 
 def unseen_output(
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    known: TargetOutput,
+    now_s: float,
+    *,
+    is_told: bool | None = None,
+) -> float:
+    """Return the output tokens that may have been made and not told, at most the hold's.
+
+    `is_told`: whether the target's last figures can be read; None: whether there are any.
+    """
+    if outcome.usage_final if is_told is None else is_told:
+        return NOTHING
+    if not (outcome.is_given_up or outcome.is_silent):
+        return _untold_output(attempt, outcome, known, now_s)
+    streamed, goes_on = attempt.plan.asked.stream, attempt.step.frozen.target.goes_on
+    if goes_on and not (outcome.is_silent and streamed):
+        return math.inf
+    if not streamed or can_think(attempt, known):
+        return _of_thinker(attempt, known, now_s, stops=not goes_on)
+    if not can_keep_back(attempt):
+        return NOTHING
+    return math.inf if goes_on else _kept_back(attempt, known, now_s)
+
+
+def _untold_output(
     attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput, now_s: float
 ) -> float:
-    """Return the output tokens that may have been made and not told, at most the hold's."""
-    if outcome.usage_final or not (outcome.is_given_up or outcome.is_silent):
+    """Of an answer that came to its end, or whose target broke it off."""
+    if outcome.is_whole:  # it is at its end: nothing goes on
+        thinks = can_think(attempt, known)
+        return _of_thinker(attempt, known, now_s, stops=True) if thinks else NOTHING
+    failed = not outcome.billable or outcome.error == ServerError.kind  # it said so
+    if failed or not attempt.plan.asked.stream:
         return NOTHING
-    thinks, streamed = can_think(attempt, known), attempt.plan.asked.stream
-    if outcome.is_silent and streamed and not thinks:
-        return NOTHING
-    target = attempt.step.frozen.target
+    if can_think(attempt, known):
+        return _of_thinker(attempt, known, now_s, stops=not attempt.step.frozen.target.goes_on)
+    return _kept_back(attempt, known, now_s) if can_keep_back(attempt) else NOTHING
+
+
+def _of_thinker(attempt: Attempt, known: TargetOutput, now_s: float, *, stops: bool) -> float:
+    """Thoughts since the dispatch; of an answer in one piece that is given up, all of it."""
     return unseen_tokens(
         UnseenTerms(
-            stops=not target.goes_on,
-            streamed=streamed,
-            thinks=thinks,
-            tokens_per_s=known.tokens_per_s(target.name),
+            stops=stops,
+            streamed=attempt.plan.asked.stream,
+            thinks=True,
+            tokens_per_s=known.tokens_per_s(attempt.step.frozen.target.name),
             elapsed_s=now_s - attempt.dispatched_s,
+        )
+    )
+
+
+def _kept_back(attempt: Attempt, known: TargetOutput, now_s: float) -> float:
+    """What a target that says all that it makes may have kept back: since it was heard last."""
+    rate = known.tokens_per_s(attempt.step.frozen.target.name)
+    since_s = attempt.last_token_s or attempt.dispatched_s
+    return unseen_tokens(
+        UnseenTerms(
+            stops=True,
+            streamed=True,
+            thinks=True,
+            tokens_per_s=RATE_LIMIT_PER_S if rate is None else rate,
+            elapsed_s=now_s - since_s,
         )
     )
 
@@ -72,8 +124,19 @@ def can_think(attempt: Attempt, known: TargetOutput) -> bool:
     frozen = attempt.step.frozen
     if Feature.REASONING not in frozen.target.features:
         return False
-    asked = not ASKS_TO_THINK.isdisjoint(attempt.plan.asked.members)
-    return asked or lists_reasoning(frozen.price) or known.hides(frozen.target.name)
+    if asks_to_think(attempt.plan.asked.members) or lists_reasoning(frozen.price):
+        return True
+    return known.hides(frozen.target.name)
+
+
+def can_keep_back(attempt: Attempt) -> bool:
+    """Whether the answer may hold calls of tools or JSON, which some send in one piece."""
+    members = attempt.plan.asked.members
+    if b"json" in bytes(members.get("response_format", b"")):
+        return True
+    if _TOOLS.isdisjoint(members) or bytes(members.get("tool_choice", b"")) == b'"none"':
+        return False
+    return any(len(bytes(members[name])) > len(b"[]") for name in _TOOLS if name in members)
 
 
 def lists_reasoning(price: Price | None) -> bool:

@@ -16,6 +16,7 @@ from gateway.request.request_counters import RequestCounters
 from ledger.journals.records import AttemptSettled, TokenCounts
 from router.estimator_rules import Estimator, Objection
 from router.target_output import EndedAnswer
+from router.target_prompts import PromptOverrun
 from router.types import Feature
 
 _MEDIA: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
@@ -23,6 +24,7 @@ _HOSTED: Final = Feature.HOSTED_TOOLS
 # Plain words: a member of an enumeration takes as long to hash as all else here.
 _USAGE, LATENCY = Estimator.BYTES_PER_TOKEN.value, Estimator.API_LATENCY.value
 _OVERRUN, _UNSEEN = Estimator.OUTPUT_OVERRUN.value, Estimator.UNSEEN_OUTPUT.value
+_PROMPT_OVERRUN = Estimator.PROMPT_OVERRUN.value
 # A part of a message says what it is; inside of a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _TEXT_PARTS: Final = frozenset((
@@ -57,6 +59,8 @@ class EstimateLearner:
         choice = round(tokens.output / plan.request.n)
         cut = outcome.finish_reason == "length"
         self._learned.outputs.observe(key, prompt, choice, cut=cut)
+        if self._learned.exchange is not None:
+            self._learned.exchange.tell(key, prompt, choice, cut=cut)
         self._count(_USAGE, objection)
         return prompt, choice
 
@@ -66,13 +70,19 @@ class EstimateLearner:
         Who chose a name of the limit that the target does not know teaches it that, and no more:
         others' requests are not held for it.
         """
-        outputs, frozen = self._learned.beside, attempt.step.frozen
+        outputs, frozen = self._learned.target_output, attempt.step.frozen
         told_once = names_newer_alone(attempt.plan.asked) and not frozen.told_twice
         if told_once and overrun.is_text:
             outputs.observe_unknown_limit(frozen.target.name, now_s)
         else:
             outputs.observe_overrun(frozen.target.name, overrun.tokens, now_s)
         self._count(_OVERRUN, None)
+
+    def learn_prompt_overrun(self, attempt: Attempt, overrun: PromptOverrun, now_s: float) -> None:
+        """Take a believed answer whose prompt was billed beyond its bound."""
+        target = attempt.step.frozen.target.name
+        self._learned.target_prompts.observe(target, overrun, now_s)
+        self._count(_PROMPT_OVERRUN, None)
 
     def learn_unseen(
         self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled
@@ -87,7 +97,7 @@ class EstimateLearner:
             record.duration_us / 1e6,
         )
         target, at_s = attempt.step.frozen.target.name, record.settled_us / 1e6
-        self._learned.beside.observe(target, answer, at_s)
+        self._learned.target_output.observe(target, answer, at_s)
         self._count(_UNSEEN, None)
 
 

@@ -30,10 +30,15 @@ def overrun_of(attempt: Attempt, tokens: TokenCounts) -> LimitOverrun | None:
     if KINDS[request.kind].units is not None:
         return None
     told = most_output_of(attempt) // request.n - frozen.allowance_tokens
-    beyond = -(-tokens.output // request.n) - told
+    return overrun_beyond(told, tokens, request.n)
+
+
+def overrun_beyond(told: int, tokens: TokenCounts, choices: int) -> LimitOverrun | None:
+    """Return the overrun of answers that were each told so many tokens; None: none that teaches."""
+    beyond = -(-tokens.output // choices) - told
     if not 0 < beyond <= OVERRUN_LIMIT:
         return None
-    said = -(-(tokens.output - tokens.reasoning) // request.n)
+    said = -(-(tokens.output - tokens.reasoning) // choices)
     return LimitOverrun(beyond, said > told)
 
 

@@ -51,7 +51,7 @@ class UsageMeter:
         self._admission = admission
         self._metrics = metrics
         self._experience = experience
-        self._ratio, self._beside = learned.ratio, learned.beside
+        self._ratio, self.target_output = learned.ratio, learned.target_output
         self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
@@ -120,10 +120,13 @@ class UsageMeter:
 
     def _settled_record(self, attempt: Attempt, outcome: AttemptOutcome) -> AttemptSettled:
         now_s = self._clock.now_s()
-        bill = charge(attempt, outcome, self._ratio, self._beside, now_s=now_s)
+        bill = charge(attempt, outcome, self._ratio, self.target_output, now_s=now_s)
         tokens, cost = bill.tokens, bill.cost_pusd
         if bill.overrun is not None:
             self._learner.learn_overrun(attempt, bill.overrun, self._clock.wall_us() / 1e6)
+        if bill.prompt_overrun is not None:
+            at_s = self._clock.wall_us() / 1e6
+            self._learner.learn_prompt_overrun(attempt, bill.prompt_overrun, at_s)
         ttft_s = _ttft_s(attempt)
         duration_us = round((now_s - attempt.dispatched_s) * 1e6)
         opened_us = attempt.opened_us

@@ -31,7 +31,7 @@ def cancelled(attempt: Attempt, ended_by: str | None) -> AttemptOutcome:
 
 def hangup_of(outcome: AttemptOutcome, *, unseen: bool) -> HangupEnd | None:
     """Return how the attempt of a client that left ended, `None` where the client stayed."""
-    if unseen:
+    if unseen and (outcome.is_given_up or outcome.is_silent):
         return "unseen"
     if outcome.status != "client_gone":
         return None

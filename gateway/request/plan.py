@@ -17,6 +17,7 @@ from gateway.fleet.candidates import (
     CandidateSnapshot,
 )
 from gateway.fleet.fleet import Target
+from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.prefix_index import NOTHING, beginning_of
 from gateway.kinds.inference_request import InferenceRequest
@@ -32,6 +33,7 @@ from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.reasons import Reason
 from router.target_output import TargetOutput
+from router.target_prompts import TargetPrompts
 from router.token_ratio import TokenRatio
 from router.types import Decision, Policy, RoutingRequest, Verdict
 
@@ -178,12 +180,16 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
-    `beside`: output that targets make beside their limits, or do not show.
+    `target_output`: output that targets make beside their limits, or do not show;
+    `target_prompts`: prompts that they bill beyond their bounds; `exchange`: tells the other
+    workers of lengths.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
-    beside: TargetOutput = field(default_factory=TargetOutput)
+    target_output: TargetOutput = field(default_factory=TargetOutput)
+    target_prompts: TargetPrompts = field(default_factory=TargetPrompts)
+    exchange: LengthExchange | None = None
 
 
 class PlannerProtocol(Protocol):

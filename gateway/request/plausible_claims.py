@@ -62,22 +62,16 @@ def plausible_pusd(
     return max(0, min(cost, claimed_pusd) - booked_pusd)
 
 
-def plausible_of(
-    attempt: Attempt, told: TokenCounts, tier: str | None, *, booked_pusd: int, claimed_pusd: int
-) -> int | None:
-    """Return the plausible part of what an attempt's target claims; None without a price.
+def plausible_claim(attempt: Attempt, told: TokenCounts) -> TokenCounts:
+    """Return the plausible part of what an attempt's target claims.
 
-    `told` are the target's figures with no more output than the text that came can have.
+    `told` are the target's figures, as far as the text that came does not contradict them.
     """
     frozen, request = attempt.step.frozen, attempt.plan.request
-    if frozen.price is None:
-        return None
     units = KINDS[request.kind].units
-    if units is None:
-        elsewhere = reads_elsewhere(attempt, told)
-        terms = ClaimTerms(bounds_of(attempt), frozen.limits, elsewhere, most_read(request, 1))
-        told = plausible_tokens(told, terms, frozen.price.terms.searches_limit)
-    else:
-        told = least_of(told, units.most(request))
-    price = frozen.price
-    return plausible_pusd(told, price, tier, booked_pusd=booked_pusd, claimed_pusd=claimed_pusd)
+    if units is not None:
+        return least_of(told, units.most(request))
+    elsewhere = reads_elsewhere(attempt, told)
+    terms = ClaimTerms(bounds_of(attempt), frozen.limits, elsewhere, most_read(request, 1))
+    searches = 0 if frozen.price is None else frozen.price.terms.searches_limit
+    return plausible_tokens(told, terms, searches)

@@ -36,7 +36,7 @@ def media_of(
 ) -> PromptMedia | None:
     """Return what each target's own bound needs; None of a text, as nearly always."""
     forecast = asked.members.get("prediction")
-    if not (asked.media_parts or asked.files or forecast):
+    if not (asked.media_parts or asked.files or forecast or asked.sound_tokens_bound):
         return None
     _, text_bound = ratio.estimate(key, asked.prompt_bytes - asked.picture_bytes)
     return PromptMedia(
@@ -46,4 +46,5 @@ def media_of(
         stated,
         asked.files,
         0 if forecast is None else len(bytes(forecast)),
+        asked.sound_tokens_bound,
     )

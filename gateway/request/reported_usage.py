@@ -15,16 +15,19 @@ from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
+from gateway.request.hangups import can_think
 from gateway.request.usage_checks import (
     UsageBounds,
     is_impossible,
     is_too_high,
     is_too_low,
+    is_within,
     is_worth_reading,
 )
 from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.usage import UsageError
+from router.target_output import TargetOutput
 from router.types import Feature
 
 # A target reads more of these than their bytes in the request.
@@ -47,11 +50,13 @@ class Contradiction(Enum):
     TOO_HIGH = auto()
 
 
-def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None:
+def read_usage(
+    attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None = None
+) -> UsageReading | None:
     """Return what the target reported; None when it reported nothing that can be read.
 
     Figures of a stream grow. Of several the largest counts that the text does not contradict; one
-    that was taken back later is disputed.
+    that was taken back later is disputed. `known`: of APIs, what they make and do not show.
     """
     last = _reading(attempt, outcome, outcome.usage)
     if not outcome.earlier_usage:
@@ -60,10 +65,31 @@ def read_usage(attempt: Attempt, outcome: AttemptOutcome) -> UsageReading | None
     possible = [
         reading
         for reading in readings
-        if reading is not None and find_contradiction(reading, attempt, outcome) is None
+        if reading is not None and _is_possible(reading, attempt, outcome, known)
     ]
     best = max(possible, key=_weight_of, default=last)
     return best if best is None or best is last else best._replace(disputed=True)
+
+
+def _is_possible(
+    reading: UsageReading, attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None
+) -> bool:
+    contradiction = find_contradiction(reading, attempt, outcome)
+    if contradiction is Contradiction.TOO_HIGH and known is not None:
+        return is_kept_back(reading, attempt, outcome, known)
+    return contradiction is None
+
+
+def is_kept_back(
+    found: UsageReading, attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput
+) -> bool:
+    """Whether more output than text may have been made, and not shown: within what was held for.
+
+    It was thought, or withheld as a whole, as by a filter.
+    """
+    if found.disputed or not is_within(found.tokens, bounds_of(attempt)):
+        return False
+    return not said_bytes_of(attempt, outcome) or can_think(attempt, known)
 
 
 def _weight_of(reading: UsageReading) -> tuple[bool, int, int]:
@@ -126,8 +152,6 @@ def find_contradiction(
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
-    # A provider that ends in an error may keep all that it made to itself.
-    shown = shown or (outcome.error is not None and most == 0)
     if not shown and is_too_high(found.tokens, usage, choices, most):
         return Contradiction.TOO_HIGH
     return None

@@ -53,6 +53,11 @@ def is_impossible(
     return tokens.prompt > max(bounds.prompt, sent_bytes + TEMPLATE_TOKENS)
 
 
+def is_within(tokens: TokenCounts, bounds: UsageBounds) -> bool:
+    """Whether so many tokens were held for."""
+    return tokens.output <= bounds.output and tokens.prompt <= bounds.prompt
+
+
 def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
     """With no more of anything than was held for."""
     changes: dict[str, int] = {}
@@ -70,6 +75,15 @@ def fit_tokens(tokens: TokenCounts, bounds: UsageBounds) -> TokenCounts:
 def most_tokens(bounds: UsageBounds) -> TokenCounts:
     """All that was held for."""
     return TokenCounts(input=bounds.prompt, output=bounds.output)
+
+
+def fitting_tokens(
+    tokens: TokenCounts, bounds: UsageBounds, searches_limit: int
+) -> tuple[TokenCounts, ...]:
+    """Return what of these was held for: with no more of anything, then all of the plain kinds."""
+    fitted = fit_tokens(tokens, bounds)
+    searches = min(fitted.searches, searches_limit)
+    return fitted, msgspec.structs.replace(fitted, searches=searches), most_tokens(bounds)
 
 
 def least_of(counted: TokenCounts, most: TokenCounts) -> TokenCounts:
@@ -99,6 +113,15 @@ def fit_text(tokens: TokenCounts, choices: int, said_bytes: int) -> TokenCounts:
     visible = said_bytes + UNSEEN_TOKENS * choices
     output = visible + tokens.reasoning + tokens.audio_output
     return msgspec.structs.replace(tokens, output=output, image_output=0)
+
+
+def count_thoughts(
+    tokens: TokenCounts, usage: Mapping[str, Any], choices: int, said_bytes: int
+) -> TokenCounts:
+    """With the output that the text that came cannot have as thoughts: nobody told how many."""
+    most = said_bytes + UNSEEN_TOKENS * choices + _rejected_tokens(usage)
+    thought = max(0, tokens.plain_output - most)
+    return msgspec.structs.replace(tokens, reasoning=tokens.reasoning + thought)
 
 
 def is_worth_reading(tokens: TokenCounts, choices: int, answer_bytes: int) -> bool:

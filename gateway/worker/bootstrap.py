@@ -36,6 +36,8 @@ from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
+from gateway.fleet.length_exchange import LENGTHS_FILE, LengthExchange
+from gateway.fleet.output_overruns import TargetOverruns
 from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import TargetStats
@@ -74,7 +76,6 @@ from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
 from ledger.prices.modellimits import model_limits
-from router.target_output import TargetOutput
 
 BEAT_S = 0.1
 LAST_WORDS_S = 1.0
@@ -109,10 +110,11 @@ def build(
     keys = provider_keys(settings.providers, environ)
     fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
-    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience)
+    exchange = LengthExchange(runtime.run_dir / LENGTHS_FILE, worker, runtime.layout.workers)
+    estimates = HostEstimates(runtime.run_dir, ledger.lengths, clock.wall_us, experience, exchange)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
     metering = UsageMeter(journal, admission, metrics, experience, learned, clock)
-    candidates = _candidates(settings, board, ledger, experience, prefixes, learned.beside)
+    candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
     dispatcher = Dispatcher(
@@ -268,7 +270,7 @@ def _candidates(
     ledger: LedgerReaders,
     experience: TargetStats,
     prefixes: PrefixIndex,
-    beside: TargetOutput,
+    learned: LearnedEstimates,
 ) -> CandidateBuilder:
     stale_s = settings.telemetry.stale_s
     return CandidateBuilder(
@@ -277,7 +279,7 @@ def _candidates(
         stale_s=stale_s,
         limits=model_limits(),
         prefixes=prefixes,
-        beside=beside,
+        overruns=TargetOverruns(learned.target_output, learned.target_prompts),
     )
 
 

@@ -8,17 +8,18 @@ from statistics import median
 from gateway.control.answer_lengths import is_forgotten, known_lengths, teach_length
 from gateway.control.estimate_resets import EstimateReset, resets_of
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
+from gateway.fleet.length_exchange import HEAR_S, LengthExchange
 from gateway.fleet.target_stats import TargetStats
 from gateway.request.plan import LearnedEstimates
 from ledger.lengths import AnswerLength
 from ledger.overrides import Override
 from router.estimator_rules import AGING_S, Estimator
 
-SWEEP_S = 60.0  # from one look at the age of estimates to the next
+HEARINGS = 60  # from one look at the age of estimates to the next
 
 
 class HostEstimates:
-    """`learned` is what requests use: the host's table, and lengths of the worker's own."""
+    """`learned` is what requests use: the host's table, and lengths that its workers tell."""
 
     def __init__(
         self,
@@ -26,7 +27,9 @@ class HostEstimates:
         past: Sequence[AnswerLength],
         wall_us: Callable[[], int],
         experience: TargetStats,
+        exchange: LengthExchange | None = None,
     ) -> None:
+        """`exchange`: where workers of the host tell each other of lengths."""
         self._table = EstimateTable(run_dir / ESTIMATES_FILE)
         self._past = past
         self._wall_us = wall_us
@@ -34,10 +37,22 @@ class HostEstimates:
         self._reset = 0
         self._aged_s = wall_us() / 1e6
         lengths = known_lengths(past, self._aged_s)
-        self.learned = LearnedEstimates(self._table.ratio, lengths, self._table.beside)
+        table = self._table
+        self.learned = LearnedEstimates(
+            table.ratio, lengths, table.target_output, table.target_prompts, exchange
+        )
 
     def close(self) -> None:
         self._table.close()
+        if self.learned.exchange is not None:
+            self.learned.exchange.close()
+
+    def hear(self) -> None:
+        """Learn the lengths of answers that the other workers of the host saw."""
+        if self.learned.exchange is not None:
+            for length in self.learned.exchange.hear():
+                key, prompt_tokens, output_tokens, cut = length
+                self.learned.outputs.observe(key, prompt_tokens, output_tokens, cut=cut)
 
     def reset(self, overrides: Sequence[Override]) -> None:
         """Carry out the new resets among them; on the table once, by the worker that is first.
@@ -49,9 +64,13 @@ class HostEstimates:
             if reset.of_texts:
                 self._table.ratio.forget(reset.model, reset.team)
             if reset.of_targets:
-                self._table.beside.forget(reset.target)
+                self._table.target_output.forget(reset.target)
+                self._table.target_prompts.forget(reset.target)
             self._table.reset_to(reset.number)
-        for reset in resets_of(overrides, self._reset):
+        resets = resets_of(overrides, self._reset)
+        if resets:
+            self.hear()  # what was told before them is forgotten, too
+        for reset in resets:
             if reset.of_targets:
                 self._experience.forget(reset.target)
             if reset.of_texts:
@@ -73,10 +92,12 @@ class HostEstimates:
             self._aged_s = now_s
 
     async def keep(self) -> None:
-        """Until cancelled: forget what is old."""
+        """Until cancelled: hear what others saw, forget what is old."""
         while True:
             self.age(self._wall_us() / 1e6)
-            await asyncio.sleep(SWEEP_S)
+            for _ in range(HEARINGS):
+                await asyncio.sleep(HEAR_S)
+                self.hear()
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:
         """Return, of all keys together; of no key where there is none."""
@@ -94,7 +115,7 @@ class HostEstimates:
         return found | self._of_targets()
 
     def _of_targets(self) -> dict[tuple[Estimator, str], float]:
-        rows = list(self._table.beside.rows())
+        rows = list(self._table.target_output.rows())
         overrun, unseen = Estimator.OUTPUT_OVERRUN, Estimator.UNSEEN_OUTPUT
         beyond = [row.allowance_tokens for row in rows if row.allowance_tokens]
         rates = [row.tokens_per_s for row in rows if row.tokens_per_s is not None]
@@ -105,4 +126,14 @@ class HostEstimates:
         if rates:
             found |= {(unseen, "least"): min(rates), (unseen, "most"): max(rates)}
             found[unseen, "hiding"] = float(sum(row.hides for row in rows))
+        return found | self._of_prompts()
+
+    def _of_prompts(self) -> dict[tuple[Estimator, str], float]:
+        prompt = Estimator.PROMPT_OVERRUN
+        overruns = [row.overrun for row in self._table.target_prompts.rows() if any(row.overrun)]
+        found = {(prompt, "keys"): float(len(overruns))}
+        if overruns:
+            found[prompt, "most_pictures"] = max(overrun.pictures for overrun in overruns)
+            found[prompt, "most_sounds"] = max(overrun.sounds for overrun in overruns)
+            found[prompt, "longest_context"] = float(max(each.context for each in overruns))
         return found

@@ -26,6 +26,7 @@ from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.orm.batches import BatchLineRow, BatchRow, ProviderBatchRow, ProviderLineRow
 from ledger.orm.books import AttemptRow
+from ledger.prices.rates import WITHOUT_SOUND, ReachableMedia
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import JournalMove, LedgerRepository
 
@@ -68,12 +69,19 @@ class OutgoingRecord:
     error_file_id: str | None = None
     why: str | None = None
 
+    @property
+    def target(self) -> str:
+        """The target that does its lines."""
+        return f"{self.provider}/{self.upstream_model}"
+
 
 class LineTerms(msgspec.Struct, frozen=True):
     """What a line's charge is judged and compared by, frozen when it went out.
 
     `most`: output tokens of all choices that its bound is made of; `told`: whether the provider
-    was told that limit; `compared`: price versions.
+    was told that limit; `compared`: price versions. `allowance`: what of `most` is beside the limit
+    of each choice; `thinks`: whether the model may think unseen, as any may of which nobody said;
+    `media`: kinds beside text that it can be charged for.
     """
 
     n: int
@@ -81,6 +89,9 @@ class LineTerms(msgspec.Struct, frozen=True):
     told: bool
     prompt_bound: int
     compared: tuple[int, ...] = ()
+    allowance: int = 0
+    thinks: bool = True
+    media: ReachableMedia = WITHOUT_SOUND
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ledger.journals.token_kinds import (
     OUTPUT_KINDS,
     PER_UNIT,
+    PROMPT_KINDS,
     TOKENS_LIMIT,
     TokenCounts,
     TokenRates,
@@ -52,8 +53,7 @@ __all__ = [
     "bound_pusd",
     "check",
     "cost_pusd",
-    "dearest_kinds",
-    "dearest_tier",
+    "dearest_usage",
     "is_open",
     "last_at",
     "per_unit_bound_pusd",
@@ -212,33 +212,48 @@ def tier_cost_pusd(tokens: TokenCounts, price: Price, service_tier: str | None) 
         return cost_pusd(tokens, price), False
 
 
-def dearest_tier(tokens: TokenCounts, price: Price) -> str | None:
-    """Return the priced tier in which these tokens cost most; None where that is the standard one.
+def dearest_usage(
+    tokens: TokenCounts,
+    price: Price,
+    media: ReachableMedia,
+    *,
+    tier: str | None = None,
+    is_prompt_told: bool = False,
+) -> tuple[TokenCounts, str | None]:
+    """Return so much input and output as the kinds, and the tier, in which they cost most.
 
-    A hold is made of it, as an answer may come from any tier until it names one.
+    A hold is made of those, as an answer may be of any kind and tier until it tells. `tier` is the
+    one that it named; of an answer that named none, None is returned where that is the standard
+    one. `is_prompt_told`: the kinds of the prompt are as they were told.
     """
-    tiers = sorted({schedule.tier for schedule in price.terms.schedules} - {STANDARD})
-    costs = {tier: tier_cost_pusd(tokens, price, tier)[0] for tier in tiers}
-    dearest = max(costs, key=costs.__getitem__, default=STANDARD)
-    if dearest == STANDARD or costs[dearest] <= tier_cost_pusd(tokens, price, STANDARD)[0]:
-        return None
-    return dearest
+    named = {schedule.tier for schedule in price.terms.schedules} - {STANDARD}
+    tiers = [None, *sorted(named)] if tier is None else [tier]
+    options = [(_dearest_kinds(tokens, price, media, each, is_prompt_told), each) for each in tiers]
+    return max(options, key=lambda option: tier_cost_pusd(option[0], price, option[1])[0])
 
 
-def dearest_kinds(tokens: TokenCounts, price: Price, media: ReachableMedia) -> TokenCounts:
-    """Return so much input and output as the kind of output and the searches that cost most.
-
-    A hold is made of those, as an answer may be of any kind until it tells.
-    """
-    whole = replace(tokens, searches=price.terms.searches_limit)
-    options = [whole]
-    for kind in OUTPUT_KINDS:
-        is_reachable = (media.audio_output or not kind.is_sound) and (
-            media.images or not kind.is_picture
-        )
-        if kind.part_of is not None and is_reachable:
-            options.append(replace(whole, **{kind.field: tokens.output}))
-    return max(options, key=lambda option: tier_cost_pusd(option, price, None)[0])
+def _dearest_kinds(
+    tokens: TokenCounts, price: Price, media: ReachableMedia, tier: str | None, told: bool
+) -> TokenCounts:
+    """Return the dearest kinds in one tier. One rate holds for all tokens of a kind."""
+    prompt = tokens.whole_prompt
+    try:
+        rates = rates_for(price, tier_of(tier), prompt)
+    except UnpricedTierError:
+        rates = rates_for(price, STANDARD, prompt)
+    counts = dict.fromkeys((kind.field for kind in OUTPUT_KINDS), 0)
+    if not told:
+        heard = (kind for kind in PROMPT_KINDS if media.audio_input or not kind.is_sound)
+        read = max(heard, key=lambda kind: getattr(rates, kind.price))
+        counts |= dict.fromkeys((kind.field for kind in PROMPT_KINDS), 0) | {read.field: prompt}
+    reachable = (
+        kind
+        for kind in OUTPUT_KINDS
+        if (media.audio_output or not kind.is_sound) and (media.images or not kind.is_picture)
+    )
+    made = max(reachable, key=lambda kind: getattr(rates, kind.price))
+    counts |= {made.field: tokens.output, "output": tokens.output}
+    return replace(tokens, searches=price.terms.searches_limit, **counts)
 
 
 def check(price: Price) -> list[str]:

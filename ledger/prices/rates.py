@@ -193,22 +193,20 @@ def bound_pusd(
     terms = price.terms
     reachable = [terms.rates] if tiers is None or STANDARD in tiers else []
     for schedule in terms.schedules:
-        if schedule.above_tokens > prompt_tokens:
+        above, is_met = schedule.above_tokens, terms.inclusive
+        if above > prompt_tokens or (above == prompt_tokens and above and not is_met):
             continue
         if tiers is None or schedule.tier in tiers:
             reachable.append(schedule.rates)
     if not reachable:
         raise UnpricedTierError(f"{price.name} (version {price.version}) has none of {tiers}")
-    pusd = (
-        prompt_tokens * max(dearest_input(rates, audio=media.audio_input) for rates in reachable)
-        + output_tokens
-        * max(
-            dearest_output(rates, audio=media.audio_output, images=media.images)
-            for rates in reachable
-        )
-        + terms.request_pusd
-        + terms.searches_limit * terms.search_pusd
+    # One tier's rates hold for all tokens of an answer.
+    pusd = max(
+        prompt_tokens * dearest_input(rates, audio=media.audio_input)
+        + output_tokens * dearest_output(rates, audio=media.audio_output, images=media.images)
+        for rates in reachable
     )
+    pusd += terms.request_pusd + terms.searches_limit * terms.search_pusd
     return _uplift(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 

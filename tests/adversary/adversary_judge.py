@@ -75,7 +75,8 @@ def is_marked(settled: AttemptSettled) -> bool:
 def _of_repeats(results: list[CallResult]) -> Iterator[str]:
     """The same request is held at the same amount, whatever others claimed in between.
 
-    After thoughts that were billed beside a limit it is held for more, so that it is covered.
+    After thoughts that were billed beside a limit it is held for more, so that it is covered; so is
+    a medium after one that had more tokens than were stated.
     """
     first: dict[bytes, tuple[CallResult, int]] = {}
     for place, result in enumerate(results):
@@ -83,12 +84,20 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
         if before is result or before.bound_pusd is None or not result.is_limited:
             continue
         bound, beside = result.bound_pusd or 0, results[since:place]
-        if not any(other.call.is_beside and other.settled for other in beside):
+        raised = [other for other in beside if _raises(other, result)]
+        if not raised:
             if result.bound_pusd != before.bound_pusd:
                 yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"
         elif bound < before.bound_pusd:
             yield f"same: held at {before.bound_pusd}, then at less: {bound}"
         if result.call is before.call and result.settled and before.settled:
             claimed = getattr(result.settled, "claimed_pusd", None)
-            if result.call.is_beside and claimed is not None:
+            if (result.call.is_beside or result.call.is_beyond) and claimed is not None:
                 yield f"raised: {claimed} billed beside a limit twice, above the hold"
+
+
+def _raises(other: CallResult, result: CallResult) -> bool:
+    """Whether what was billed of another call may raise what this one is held for."""
+    if other.settled is None:
+        return False
+    return other.call.is_beside or (other.call.is_beyond and result.call.is_beyond)

@@ -20,6 +20,7 @@ from adversary_answers import (
     transcript,
 )  # fmt: skip
 from adversary_calls import AdversaryCall, AdversarySchedule
+from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
 from adversary_prices import limit_pusd, terms
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace as replace_counts
 
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import rates_from
+from ledger.prices.book import PriceTerms, TokenRates, rates_from
 from ledger.prices.modellimits import ModelLimits
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 400}}
@@ -394,6 +395,14 @@ def again(calls: Any) -> Any:
     )
 
 
+def without_reasoning(terms: PriceTerms) -> PriceTerms:
+    def merged(rates: TokenRates) -> TokenRates:
+        return replace_counts(rates, reasoning=rates.output)
+
+    dearer = tuple(replace_counts(each, rates=merged(each.rates)) for each in terms.schedules)
+    return replace_counts(terms, rates=merged(terms.rates), schedules=dearer)
+
+
 ERROR = b'{"error": {"code": 429, "message": "limited"}}'
 IN_CHOICE = json.dumps({
     "id": "c", "usage": {"prompt_tokens": 20, "completion_tokens": 0, "total_tokens": 20},
@@ -406,6 +415,9 @@ NO_CHOICES = b'{"id": "c", "choices": [], "usage": {"prompt_tokens": 9, "complet
 SECONDS = st.integers(1, 60)
 FREE = rates_from({"input": 0, "output": 0})
 IN_UNITS = terms(units=True).map(lambda made: replace_counts(made, rates=FREE, schedules=()))
+
+# Who does not count thoughts apart has no price of its own for them.
+ONE_PRICE = terms().map(without_reasoning)
 
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
@@ -444,6 +456,10 @@ CALLS = {
     "left-cut": left(frozenset({"reasoning"}), cut=True),
     "left-cut-first": left(frozenset({"reasoning"}), at="first", cut=True),
     "given-up": given_up(),
+    "withheld": withheld(texts()),
+    "hidden-overstated": overstated(texts()),
+    "broken-thinking": broken(texts()),
+    "silent-writing": kept_back(texts()),
     "silent": silent(),
     "silent-first": silent("first"),
     **{f"lie-{name}": lie(name) for name in LIES},
@@ -468,6 +484,10 @@ KINDS = {
     "completion-small": schedules(of_completions(), limits=SMALL),
     "picture-by-rule": picture_by_rule(texts()),
     "tier": schedules(in_tier("priority"), terms(tiers=True)),
+    "tier-asked": schedules(in_asked_tier(texts(), "priority"), terms(tiers=True)),
+    "hidden-untold": schedules(untold(texts())),
+    "hidden": schedules(hidden(texts()), ONE_PRICE),
+    "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(

@@ -20,6 +20,7 @@ from gateway.config.settings import parse
 from gateway.errors import RequestError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.fleet import Fleet
+from gateway.fleet.output_overruns import TargetOverruns
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.kinds import KIND_PATHS, KINDS
 from gateway.kinds.inference_request import IncomingBody
@@ -232,7 +233,11 @@ class AdversaryWorld:
         limits = {} if schedule.limits is None else {MODEL: schedule.limits}
         learned = LearnedEstimates(TokenRatio(), OutputLengths())
         candidates = CandidateBuilder(
-            self._board, PriceBook([price]), stale_s=10.0, limits=limits, beside=learned.beside
+            self._board,
+            PriceBook([price]),
+            stale_s=10.0,
+            limits=limits,
+            overruns=TargetOverruns(learned.target_output, learned.target_prompts),
         )
         planner = RoutePlanner(
             "1", self._routes, candidates, learned, self._decider,

@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from gateway.request.usage_checks import TEMPLATE_TOKENS as TEMPLATE_OF_DISPUTES
 from router.estimate_rows import WINDOW
-from router.estimator_rules import ESTIMATORS, RATIO_HALF_LIFE_S, Estimator, Objection
-from router.token_ratio import (
+from router.estimator_rules import (
     AGING_S,
+    ESTIMATORS,
+    RATIO_HALF_LIFE_S,
+    UNUSED_S,
+    Estimator,
+    Objection,
+)
+from router.token_ratio import (
     ROW_CELLS,
     TEMPLATE_LIMIT,
     TEMPLATE_TOKENS,
-    UNUSED_S,
     TokenRatio,
     impossible,
 )

@@ -12,12 +12,13 @@ from gateway.control.admin.verb import Note, OperationContext, OperationRefused,
 from gateway.control.answer_lengths import known_lengths
 from gateway.control.estimate_resets import resets_of, store_reset
 from gateway.control.override_changes import OverrideError
-from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable, KnownOutput, KnownRatio
+from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable, KnownRatio, KnownTarget
 from gateway.fleet.target_stats import Latencies
 from gateway.followers import FOLLOW_S
 from ledger.lengths import recent_lengths
 from ledger.overrides import overrides
 from router.estimates import OutputLengths
+from router.target_prompts import PromptOverrun
 
 _Model = Annotated[str, msgspec.Meta(description="this model alone; default: all")]
 _Target = Annotated[str, msgspec.Meta(description="this target alone; default: all")]
@@ -115,23 +116,26 @@ def _targets(place: OperationContext, target: str | None) -> list[dict[str, Any]
     with place.engines() as host:
         table = EstimateTable(host.runtime.run_dir / ESTIMATES_FILE)
         try:
-            outputs = {known.target: known for known in table.known_outputs()}
+            every = table.known_targets()
         finally:
             table.close()
         latencies = dict(host.latencies())
-    names = [*outputs, *(name for name, told in latencies.items() if told[-1])]
+    names = [*every, *(name for name, told in latencies.items() if told[-1])]
     return [
-        _target_document(name, outputs.get(name), latencies.get(name or ""))
+        _target_document(name, every.get(name, KnownTarget()), latencies.get(name or ""))
         for name in sorted(set(names), key=lambda name: name or "")
         if target in (None, name)
     ]
 
 
 def _target_document(
-    name: str | None, output: KnownOutput | None, latencies: Latencies | None
+    name: str | None, known: KnownTarget, latencies: Latencies | None
 ) -> dict[str, Any]:
     ttft_ms, _, tpot_ms, _, count = latencies or (None, 0.0, None, 0.0, 0)
+    output, prompts = known
     rate = None if output is None else output.tokens_per_s
+    seen_s = max((row.seen_s for row in known if row is not None), default=None)
+    overrun = PromptOverrun() if prompts is None else prompts.overrun
     return {
         "target": name,
         "ttft_ms": None if ttft_ms is None else round(ttft_ms, 3),
@@ -141,7 +145,10 @@ def _target_document(
         "tokens_per_s": None if rate is None else round(rate, 3),
         "hides_reasoning": output is not None and output.hides,
         "observations": 0 if output is None else output.observations,
-        "seen_us": None if output is None else round(output.seen_s * 1e6),
+        "seen_us": None if seen_s is None else round(seen_s * 1e6),
+        "picture_factor": round(overrun.pictures, 3),
+        "sound_factor": round(overrun.sounds, 3),
+        "context_tokens": overrun.context,
     }
 
 

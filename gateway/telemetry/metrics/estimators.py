@@ -34,7 +34,8 @@ class EstimatorMetrics:
             "breakeven_estimator_value",
             "What is learned at this moment, over all keys of the host: how many, the least, "
             "median and most bytes per token, the longest template, the mean output, seconds of "
-            "latency, tokens held beside a limit, tokens a second of unseen output",
+            "latency, tokens held beside a limit, tokens a second of unseen output, factors and "
+            "context by which prompts were billed beyond their bounds",
             ("estimator", "statistic"),
             registry=registry,
             multiprocess_mode="mostrecent",

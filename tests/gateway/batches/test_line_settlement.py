@@ -9,8 +9,10 @@ import pytest
 
 from backends.secret import Secret
 from gateway.batches.line_settlement import LineResult, LineSettlement, result_of
+from gateway.request.limit_overruns import LimitOverrun
 from ledger.batches.outgoing import AttemptOpening, LineTerms, OutLine
 from ledger.journals.records import TokenCounts
+from ledger.prices.book import tier_cost_pusd
 from ledger.prices.rates import Price, PriceTerms, TierRates, rates_from
 
 PRICE = Price(
@@ -154,3 +156,90 @@ def test_a_refusal_in_the_body_of_a_200_is_the_lines_answer() -> None:
     assert ended.settled.status == "rejected"
     assert (ended.settled.http_status, ended.settled.cost_pusd) == (400, 0)
     assert b"filtered" in (ended.answer or b"")
+
+
+SOUGHT = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
+
+
+def priced(**terms: Any) -> LineSettlement:
+    changed = msgspec.structs.replace(PRICE.terms, **terms)
+    return replace(BOOKING, prices={1: msgspec.structs.replace(PRICE, terms=changed)})
+
+
+def tiered(**rates: int) -> LineSettlement:
+    batch = rates_from({"input": 500, "output": 2000, **rates})
+    return priced(schedules=(TierRates("batch", 0, batch),))
+
+
+HELD = AttemptOpening(1_000_000, 1, 100 * 500 + 50 * 2000)
+
+
+@pytest.mark.parametrize(
+    ("booking", "more"),
+    [
+        (priced(search_pusd=5 * 10**9), {"num_search_queries": 1_000_000}),
+        (tiered(audio_output=80_000), {"completion_tokens_details": {"audio_tokens": 4}}),
+        (tiered(audio_input=80_000), {"prompt_tokens_details": {"audio_tokens": 20}}),
+        (tiered(), {"completion_tokens": 9_000, "completion_tokens_details": {
+            "reasoning_tokens": 8_990}, "total_tokens": 9_020}),
+    ],
+)  # fmt: skip
+def test_no_line_is_booked_above_its_hold_and_the_rest_is_claimed(booking, more) -> None:
+    body = answer(usage={**SOUGHT, **more})
+    settled = booking.settle_result(LINE, HELD, result(200, body)).settled
+    assert settled.cost_pusd <= HELD.bound_pusd < settled.claimed_pusd
+    assert 0 < settled.plausible_pusd <= settled.claimed_pusd
+    price = booking.prices[1]
+    assert settled.cost_pusd == tier_cost_pusd(settled.tokens, price, "batch")[0]
+
+
+def test_searches_are_booked_as_far_as_they_were_held_for() -> None:
+    booking = priced(search_pusd=10**9, searches_limit=10)
+    held = replace(HELD, bound_pusd=HELD.bound_pusd + 10 * 10**9)
+    body = answer(usage={**SOUGHT, "num_search_queries": 1000})
+    settled = booking.settle_result(LINE, held, result(200, body)).settled
+    assert (settled.tokens.searches, settled.cost_pusd) == (10, 20 * 500 + 4 * 2000 + 10 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("thinks", "disputed", "output"), [(True, False, 40_000), (False, True, 82)]
+)
+def test_thoughts_that_nobody_counted_apart_are_booked_within_the_hold(
+    thinks, disputed, output
+) -> None:
+    terms = msgspec.structs.replace(LINE.terms, most=50_000, thinks=thinks)
+    held = replace(HELD, bound_pusd=100 * 500 + 50_000 * 2000)
+    usage = {"prompt_tokens": 20, "completion_tokens": 40_000, "total_tokens": 40_020}
+    line = replace(LINE, terms=terms)
+    settled = BOOKING.settle_result(line, held, result(200, answer(usage=usage))).settled
+    assert (settled.disputed, settled.tokens.output) == (disputed, output)
+    whole = 20 * 500 + 40_000 * 2000
+    assert (settled.cost_pusd or 0) + (settled.plausible_pusd or 0) == whole, "or it narrows"
+    if not disputed:
+        assert settled.tokens.reasoning == 40_000 - 64 - len("four words of text")
+
+
+def test_what_nobody_saw_costs_the_hold_whatever_kind_it_was() -> None:
+    booking = tiered(cache_write_1h=4_000, reasoning=9_000)
+    ended = booking.settle_lost(LINE, replace(HELD, bound_pusd=100 * 4_000 + 50 * 9_000))
+    assert ended.settled.cost_pusd == 100 * 4_000 + 50 * 9_000
+
+
+@pytest.mark.parametrize(("more", "partly"), [({}, False), ({"images": 5000}, True)])
+def test_counts_that_nobody_knows_are_told_on_the_line(more, partly) -> None:
+    body = answer(usage={**SOUGHT, **more})
+    settled = BOOKING.settle_result(LINE, OPENING, result(200, body)).settled
+    assert settled.partly_read is partly
+
+
+def test_thoughts_beside_the_limit_teach_of_their_target() -> None:
+    taught = []
+    booking = replace(BOOKING, learn=lambda line, overrun: taught.append((line, overrun)))
+    terms = msgspec.structs.replace(LINE.terms, allowance=10)
+    usage = {"prompt_tokens": 20, "completion_tokens": 90, "total_tokens": 110}
+    usage |= {"completion_tokens_details": {"reasoning_tokens": 86}}
+    line = replace(LINE, terms=terms)
+    booking.settle_result(line, HELD, result(200, answer(usage=usage)))
+    assert taught == [(line, LimitOverrun(50, is_text=False))], "beyond the limit of 40"
+    booking.settle_result(line, HELD, result(200, answer()))
+    assert len(taught) == 1

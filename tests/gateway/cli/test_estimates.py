@@ -63,11 +63,12 @@ def test_what_is_told_of_targets() -> None:
     assert _told(said).startswith("Estimates of target openai/m are reset.\n")
     known = {"target": "openai/m", "ttft_ms": 812.34, "tpot_ms": None, "latency_observations": 9,
              "overrun_tokens": 1400, "tokens_per_s": 52.08, "hides_reasoning": True,
-             "observations": 9, "seen_us": None}  # fmt: skip
+             "observations": 9, "seen_us": None, "picture_factor": 3.14,
+             "sound_factor": 0.0, "context_tokens": 150_000}  # fmt: skip
     out = Console(width=120, record=True)
     out.print(_target_table([known]))
     shown = out.export_text()
-    for words in ("openai/m", "812.3", "1400", "52.1", "yes", "-"):
+    for words in ("openai/m", "812.3", "1400", "52.1", "yes", "-", "3.1x", "150000"):
         assert words in shown
 
 

@@ -18,7 +18,6 @@ from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.prompt_bound import likely_prompt_tokens
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import HEARD_LIMIT_S, LiveTargetViews, engine_state
-from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, SequenceCell, TableLayout
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
@@ -27,8 +26,13 @@ from router.decide import decide
 from router.prompts import PromptPrefix, RequestUnits
 from router.reasons import Reason
 from router.request_kinds import RequestKind
-from router.target_output import TargetOutput
-from router.types import Feature, OutputMoments, Policy, RoutingRequest, TargetHealth
+from router.types import (
+    Feature,
+    OutputMoments,
+    Policy,
+    RoutingRequest,
+    TargetHealth,
+)
 
 NOW_S = 50.0
 PUBLISHED = {
@@ -303,26 +307,6 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
     assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
 
 
-@pytest.mark.parametrize("max_tokens", [None, 50])
-def test_what_a_target_bills_beyond_its_limit_is_held_for(
-    board: SharedLoadTable, max_tokens
-) -> None:
-    beside = TargetOutput()
-
-    def bound() -> int:
-        found = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0, beside=beside)
-        clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
-        (api,) = found.build(
-            [target(own=False)], request(max_tokens), [], rooms_pusd=[None], ceiling_pusd=None,
-            clock=clock,
-        )  # fmt: skip
-        return api.candidate.bound_pusd
-
-    before = bound()
-    beside.observe_overrun(target(own=False).name, 500, NOW_S)
-    assert bound() - before == 2 * 500 * 600_000
-
-
 def test_sound_is_held_for_at_its_own_price(board: SharedLoadTable) -> None:
     listed = price()
     rates = msgspec.structs.replace(listed.terms.rates, audio_output=4_800_000)
@@ -542,58 +526,3 @@ def test_a_limit_on_money_keeps_from_a_tier_that_the_price_does_not_list(
         "price of x/m partly known (no price of service tier `scale`): list the tier under "
         "`tiers` in a price file, or leave `service_tier` out"
     )
-
-
-@pytest.mark.parametrize("max_tokens", [100, None])
-@pytest.mark.parametrize(("seen", "allowance"), [(0, 5_000), (4_000, 8_000), (10_000, 16_384)])
-def test_a_stated_output_beside_the_limit_is_held_and_raised_by_what_was_seen(
-    board: SharedLoadTable, max_tokens, seen, allowance
-) -> None:
-    terms = msgspec.structs.replace(price().terms, reasoning_outside=True, reasoning_limit=5_000)
-    listed = msgspec.structs.replace(price(), terms=terms)
-    beside = TargetOutput()
-    beside.observe_overrun("x/m", seen, NOW_S)
-    limits = {"x/m": ModelLimits(16_384, 128_000)}
-    book = PriceBook([listed])
-    builder = CandidateBuilder(board, book, stale_s=10.0, limits=limits, beside=beside)
-    api = api_with(builder, None, max_tokens)
-    assert api.allowance_tokens == allowance
-    output = (max_tokens or 16_384) + allowance
-    assert api.candidate.bound_pusd == 300 * 150_000 + output * 600_000
-
-
-def api_with(
-    builder: CandidateBuilder, media: PromptMedia | None, max_tokens: int | None = 10
-) -> CandidateSnapshot:
-    clock, asked = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15), request(max_tokens)
-    (api,) = builder.with_media(media).build(
-        [target(own=False)], asked, [], rooms_pusd=[None], ceiling_pusd=None, clock=clock
-    )
-    return api
-
-
-@pytest.mark.parametrize(
-    ("rule", "context", "media", "prompt"),
-    [
-        ("openai-tiles", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 805),
-        ("", 128_000, PromptMedia(40, (PictureSize(1024, 1024),), 0, 5_000, 0), 300),
-        ("", 250, None, 250),
-        ("", 128_000, PromptMedia(40, (), 0, 5_000, 1), 128_000),
-    ],
-)
-def test_the_prompts_bound_is_the_targets_own(board, rule, context, media, prompt) -> None:
-    terms = msgspec.structs.replace(price().terms, image_rule=rule)
-    listed = msgspec.structs.replace(price(), terms=terms)
-    limits = {"x/m": ModelLimits(100, context)}
-    builder = CandidateBuilder(board, PriceBook([listed]), stale_s=10.0, limits=limits)
-    api = api_with(builder, media)
-    assert api.prompt_bound(request(10)) == prompt
-    assert api.candidate.bound_pusd == prompt * 150_000 + 10 * 600_000
-
-
-FORECAST = PromptMedia(300, (), 0, 5_000, 0, predicted=90)
-
-
-def test_a_rejected_forecast_is_output_beside_the_limit(board: SharedLoadTable) -> None:
-    api = api_with(CandidateBuilder(board, PriceBook([price()]), stale_s=10.0), FORECAST)
-    assert api.candidate.bound_pusd == 300 * 150_000 + 100 * 600_000

@@ -3,7 +3,8 @@
 import pytest
 
 from gateway.fleet.estimate_table import HEAD_CELLS, NAME_BYTES, SWEEP_S, EstimateTable
-from router.token_ratio import UNUSED_S
+from router.estimator_rules import UNUSED_S
+from router.target_prompts import PromptOverrun
 
 KEY = ("chat", "search")
 
@@ -74,6 +75,20 @@ def test_one_of_all_processes_lets_it_age_once_in_a_while(open_table) -> None:
     assert second.sweep(UNUSED_S + 10.0)
     assert first.known() == []
     assert first.sweep(5.0)  # the clock was set back
+
+
+def test_targets_are_known_by_name_with_all_that_was_learned(open_table) -> None:
+    table = open_table()
+    table.target_output.observe_overrun("p/m", 500, 1.0)
+    for target in ("p/m", "p/n", "p/" + "n" * NAME_BYTES):
+        table.target_prompts.observe(target, PromptOverrun(pictures=3.0), 1.0)
+    known = open_table().known_targets()
+    assert set(known) == {"p/m", "p/n", None}
+    assert known["p/m"].output.allowance_tokens == 1000
+    assert known["p/n"].output is None
+    assert {told.prompts.overrun.pictures for told in known.values()} == {6.0}
+    assert table.sweep(UNUSED_S + 10.0)
+    assert table.known_targets() == {}
 
 
 def test_the_newest_reset_is_kept(open_table) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.fleet.prompt_bound import at_api, at_engine
+from gateway.fleet.prompt_bound import at_engine, bound_prompt, measure_prompt
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
@@ -17,6 +17,7 @@ from ledger.prices.picture_tokens import RULES, picture_tokens
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import KINDS, Price, PriceTerms, TokenRates
 from router.request_kinds import RequestKind
+from router.target_prompts import PromptOverrun
 from router.token_ratio import TokenRatio
 from router.types import Feature, OutputMoments, RoutingRequest
 
@@ -36,13 +37,14 @@ def quote(rule="", context=None) -> PriceQuote:
     return PriceQuote(Price(1, "acme/m", "test", 0, terms), limits=limits)
 
 
-def target(configured=None):
-    return SimpleNamespace(context_tokens=configured, upstream_model="m")
+def at_api(asked: RoutingRequest, found, quoted: PriceQuote, overrun=None) -> RoutingRequest:
+    prompt = measure_prompt(asked, found, quoted, SimpleNamespace(upstream_model="m"))
+    return asked if prompt is None else bound_prompt(asked, prompt, overrun)
 
 
 def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
     asked = request(bound, **more)
-    return at_api(asked, found, quote(rule, context), target()).prompt_tokens_bound
+    return at_api(asked, found, quote(rule, context)).prompt_tokens_bound
 
 
 def parsed(path: str, **members) -> RoutingRequest:
@@ -70,25 +72,17 @@ def test_each_text_of_a_list_may_fill_a_context(name) -> None:
     path, members, tokens = LISTS[name]
     asked = parsed(path, **members)
     bounds = [
-        at_api(asked, None, quote(context=8_192), target()).prompt_tokens_bound,
+        at_api(asked, None, quote(context=8_192)).prompt_tokens_bound,
         at_engine(asked, None, 8_192).prompt_tokens_bound,
     ]
     assert min(bounds) >= tokens
 
 
 @pytest.mark.parametrize(
-    ("listed", "configured", "bound"),
-    [
-        (None, None, 500_000),
-        (None, 8_000, 8_000),
-        (128_000, None, 128_000),
-        (128_000, 8_000, 128_000),  # the operator's word may be less than the provider takes
-        (8_000, 128_000, 128_000),  # a list may be older than its model
-        (LIMIT_TOKENS, None, 500_000),
-    ],
+    ("listed", "bound"), [(None, 500_000), (128_000, 128_000), (LIMIT_TOKENS, 500_000)]
 )
-def test_the_context_that_somebody_states(listed, configured, bound) -> None:
-    made = at_api(request(500_000), None, quote(context=listed), target(configured))
+def test_the_context_that_a_list_states(listed, bound) -> None:
+    made = at_api(request(500_000), None, quote(context=listed))
     assert made.prompt_tokens_bound == bound
 
 
@@ -109,7 +103,7 @@ def test_a_file_has_at_most_the_context(context, bound) -> None:
 
 def test_a_text_has_at_most_the_context() -> None:
     short = request(500)
-    assert at_api(short, None, quote(context=8_000), target()) is short
+    assert at_api(short, None, quote(context=8_000)) is short
     assert bound_of(9_000, context=8_000) == 8_000
     assert bound_of(9_000) == 9_000
 
@@ -145,3 +139,29 @@ def test_a_picture_of_unknown_size_is_held_at_the_most() -> None:
 def test_the_largest_picture_has_a_bound_that_prices_take() -> None:
     found = media(*[PictureSize(2**28, 1)] * 64)
     assert bound_of(10, found, rule="gemini-tiles") <= 100 + LIMIT_TOKENS
+
+
+SEEN = PromptOverrun(pictures=3.0, sounds=2.0, context=20_000)
+
+
+@pytest.mark.parametrize(
+    ("found", "rule", "context", "stated", "raised"),
+    [
+        (media(PictureSize(512, 512)), "openai-tiles", None, 355, 100 + 3_000),
+        (media(PictureSize(1, 1)), "anthropic", None, 101, 100 + 3_000),
+        (media(others=1), "openai-tiles", None, 5_100, 100 + 15_000),
+        (media(others=9), "openai-tiles-4o-mini", None, 433_621, 100 + 9 * 50_000),
+        (media(others=1)._replace(sounds=60), "openai-tiles", None, 5_100, 160 + 15_000),
+        (media(others=1), "openai-tiles", 8_000, 5_100, 15_100),  # within the context that was seen
+        (media(others=2), "openai-tiles", 8_000, 8_000, 20_000),
+        (media(files=1), "", 8_000, 8_000, 20_000),
+        (media(files=1), "", None, CONTEXT_UNSTATED, CONTEXT_UNSTATED),
+        (None, "", 8_000, 8_000, 9_000),  # no more than its bytes
+    ],
+)
+def test_what_was_billed_beyond_it_raises_the_bound(found, rule, context, stated, raised) -> None:
+    bound = 9_000 if found is None else 100
+    asked, quoted = request(bound), quote(rule, context)
+    assert at_api(asked, found, quoted).prompt_tokens_bound == stated
+    assert at_api(asked, found, quoted, PromptOverrun()).prompt_tokens_bound == stated
+    assert at_api(asked, found, quoted, SEEN).prompt_tokens_bound == raised

@@ -62,6 +62,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         unread=more.get("unread", ()),
         unlisted_tier=more.get("unlisted_tier", ""),
         limits=more.get("limits"),
+        prompt=None,
     )
     plan = SimpleNamespace(
         request_id="r",
@@ -75,6 +76,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             has_sound=False,
             text_prompt=True,
             without_pictures=False,
+            service_tier=more.get("service_tier", ""),
         ),
         learning_key=("m", "t"),
         asked=SimpleNamespace(

@@ -246,7 +246,7 @@ def test_running_usage_of_the_beginning_does_not_stand_for_the_rest():
     usage = {"prompt_tokens": 100, "completion_tokens": 1}
     outcome = AttemptOutcome("client_gone", 499, usage, said_bytes=400)
     found = api(outcome, stream=True, events=50)
-    assert (found.tokens, found.basis) == (TokenCounts(input=500, output=100), "estimated")
+    assert (found.tokens, found.basis) == (TokenCounts(input=100, output=100), "estimated")
     found = api(AttemptOutcome("client_gone", 499, USAGE, said_bytes=400), stream=True, events=10)
     assert (found.tokens.output, found.basis) == (10, "continuous")
 
@@ -388,7 +388,8 @@ SHOWN = b'{"choices": [{"message": {"content": "Here.", "images": [{"type": "ima
         ({"unread": ("input_cost_per_image",)}, b"{}", False),
         ({"unread": ("max_searches",)}, b"{}", False),
         ({}, SHOWN, True),
-        ({}, b'{"choices": [{"message": {"content": "data:x;base64,AA", "images": []}}]}', True),
+        ({}, b'{"choices": [{"message": {"content": "data:x;base64,AA", "images": []}}]}', False),
+        ({}, b'{"choices": [{"message": {"content": [], "images": [{"b64": "AA"}]}}]}', True),
         ({}, b'{"choices": [{"message": {"content": "data:x;base64,AA"}}]}', False),
         ({}, b'{"choices": [{"message": {"content": "a", "images": []}}]}', False),
         ({"price": COMPLETE}, SHOWN, False),

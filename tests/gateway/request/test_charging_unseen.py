@@ -51,7 +51,7 @@ def test_what_was_thought_until_a_target_stopped_is_booked_at_what_thoughts_cost
         own=False, price=dear, stream=True, events=10, max_tokens=300,
         members={"reasoning_effort": b"1"},
     )  # fmt: skip
-    found = charge(left, GONE, beside=beside, now_s=11.0)
+    found = charge(left, GONE, target_output=beside, now_s=11.0)
     assert (found.tokens.output, found.tokens.reasoning) == (50, reasoning)
     assert found.cost_pusd == 500 * 10 + 50 * 80 + reasoning * (rate - 80)
 
@@ -85,8 +85,8 @@ def test_who_stops_is_booked_at_what_was_said_and_may_have_been_thought(members,
     beside = TargetOutput()
     beside.observe("p/m", EndedAnswer(20, 0, 0, None, 1.0), 0.0)
     left = attempt(own=False, price=PRICE, stream=True, events=10, max_tokens=300, members=members)
-    found = charge(left, GONE, beside=beside, now_s=11.0)
+    found = charge(left, GONE, target_output=beside, now_s=11.0)
     assert (found.tokens.output, found.basis, found.unseen) == (output, basis, False)
-    late = charge(left, GONE, beside=beside, now_s=99.0)
+    late = charge(left, GONE, target_output=beside, now_s=99.0)
     most = (300, "bound", True) if members else (10, "estimated", False)
     assert (late.tokens.output, late.basis, late.unseen) == most

@@ -17,17 +17,21 @@ GONE = AttemptOutcome("client_gone", 499)
 rates = st.none() | st.floats(0.0, 1e6)
 
 
-def attempt(*, goes_on=False, stream=True, members=(), features=(Feature.REASONING,), rates=None):
+def attempt(
+    *, goes_on=False, stream=True, members=(), features=(Feature.REASONING,), rates=None,
+    last_token_s=None,
+):  # fmt: skip
     listed = {"input": 10, "output": 40, **(rates or {})}
     price = Price(
         version=1, name="p/m", book="t", effective_from_us=0, terms=PriceTerms(rates_from(listed))
     )
     target = SimpleNamespace(name="p/m", goes_on=goes_on, features=frozenset(features))
     frozen = SimpleNamespace(target=target, price=price)
-    asked = SimpleNamespace(stream=stream, members=dict.fromkeys(members))
+    given = members if isinstance(members, dict) else dict.fromkeys(members, b"1")
+    asked = SimpleNamespace(stream=stream, members=given)
     plan = SimpleNamespace(asked=asked)
     step = SimpleNamespace(frozen=frozen)
-    return SimpleNamespace(plan=plan, step=step, dispatched_s=10.0)
+    return SimpleNamespace(plan=plan, step=step, dispatched_s=10.0, last_token_s=last_token_s)
 
 
 def learned(reasoning: int) -> TargetOutput:
@@ -79,8 +83,73 @@ def test_at_least_what_the_rate_makes_in_the_time_and_more_with_more_time(
         (AttemptOutcome("upstream_error", 502, error="upstream_broken"), 0.0),
     ],
 )
-def test_only_what_our_side_gave_up_is_unseen(outcome, unseen) -> None:
+def test_of_a_model_that_says_all_that_it_makes_only_what_we_gave_up_is_unseen(
+    outcome, unseen
+) -> None:
     assert unseen_output(attempt(goes_on=True), outcome, TargetOutput(), 12.0) == unseen
+
+
+BROKEN = AttemptOutcome("upstream_error", 502, error="upstream_broken")
+WHOLE = AttemptOutcome("finished", 200)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes", "unseen"),
+    [
+        (BROKEN, {}, 400.0),
+        (BROKEN, {"goes_on": True}, math.inf),  # by what it documents, it may think on
+        (BROKEN, {"stream": False}, 0.0),  # charging books its bound
+        (BROKEN, {"features": ()}, 0.0),
+        (AttemptOutcome("upstream_error", 502, error="server_error"), {}, 0.0),
+        (AttemptOutcome("upstream_error", 502, error="declined", billable=False), {}, 0.0),
+        (WHOLE, {"goes_on": True}, 400.0),
+        (WHOLE, {"stream": False}, 400.0),
+        (WHOLE, {"members": {}}, 0.0),
+        (WHOLE.without_client(), {}, 400.0),
+        (AttemptOutcome("finished", 200, {}, usage_final=True), {}, 0.0),
+    ],
+)
+def test_a_model_that_thinks_may_have_thought_before_an_end_without_usage(
+    outcome, changes, unseen
+) -> None:
+    asked = attempt(**{"members": ["thinking"], **changes})
+    assert unseen_output(asked, outcome, learned(0), 12.0) == unseen
+    if outcome.usage_final:
+        assert unseen_output(asked, outcome, learned(0), 12.0, is_told=False) == 400.0
+    if unseen == 400.0:
+        assert unseen_output(asked, outcome, TargetOutput(), 12.0) == math.inf, "no rate is known"
+
+
+CALLS = {"tools": b'[{"type": "function"}]'}
+SILENT = AttemptOutcome("timeout", 504, error="idle_timeout")
+
+
+@pytest.mark.parametrize(
+    ("members", "is_kept"),
+    [
+        (CALLS, True),
+        ({"functions": b'[{"name": "f"}]'}, True),
+        ({**CALLS, "tool_choice": b'"none"'}, False),
+        ({"tools": b"[]"}, False),
+        ({"response_format": b'{"type": "json_object"}'}, True),
+        ({"response_format": b'{"type": "json_schema", "json_schema": {}}'}, True),
+        ({"response_format": b'{"type": "text"}'}, False),
+        ({}, False),
+    ],
+)
+def test_a_call_or_json_may_be_kept_back_since_the_target_was_heard_last(members, is_kept) -> None:
+    """Some send either in one piece; at most as fast as it was ever seen, with a margin."""
+    for outcome in (SILENT, GONE, BROKEN):
+        heard = attempt(members=members, last_token_s=11.5)
+        assert unseen_output(heard, outcome, learned(0), 12.0) == (100.0 if is_kept else 0.0)
+    unheard = attempt(members=members)
+    assert unseen_output(unheard, SILENT, learned(0), 12.0) == (400.0 if is_kept else 0.0)
+    assert unseen_output(unheard, WHOLE, learned(0), 12.0) == 0.0, "all of it came"
+    on = attempt(members=members, goes_on=True, last_token_s=11.5)
+    assert unseen_output(on, SILENT, learned(0), 12.0) == (math.inf if is_kept else 0.0)
+    assert unseen_output(heard, SILENT, TargetOutput(), 12.0) == (
+        2 * 20_000 * 0.5 if is_kept else 0.0
+    ), "nobody is faster"
 
 
 @pytest.mark.parametrize(
@@ -98,8 +167,6 @@ def test_a_silent_target_may_be_thinking(changes, unseen, kind) -> None:
     """A stream that halts is no thought; an answer in one piece is silent until its end."""
     outcome = AttemptOutcome("timeout", 504, error=kind)
     assert unseen_output(attempt(**changes), outcome, learned(0), 12.0) == unseen
-    broken = AttemptOutcome("upstream_error", 502, error="upstream_broken")
-    assert unseen_output(attempt(**changes), broken, learned(0), 12.0) == 0.0
 
 
 def test_the_time_is_that_since_the_dispatch() -> None:

@@ -18,6 +18,7 @@ from gateway.request.plan import LearnedEstimates
 from ledger.journals.records import TokenCounts
 from router.estimates import OutputLengths
 from router.estimator_rules import Objection
+from router.target_prompts import PromptOverrun
 from router.token_ratio import TEMPLATE_LIMIT, TokenRatio
 
 TOKENS = TokenCounts(input=100, output=11)
@@ -193,7 +194,7 @@ def test_each_attempt_is_counted_once_with_its_reason(learning) -> None:
 def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     """Text beyond it shows that its target does not know the name, and is told the other, too."""
     counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
-    learner, beside = EstimateLearner(learned, counts), learned.beside
+    learner, beside = EstimateLearner(learned, counts), learned.target_output
     text = LimitOverrun(40, is_text=True)
 
     def taught(asked, overrun, *, told_twice=False) -> tuple[bool, int]:
@@ -213,6 +214,16 @@ def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     assert counts.seen == [("output_overrun", None)] * 4
 
 
+def test_a_prompt_beyond_its_bound_is_learned_of_its_target_and_counted() -> None:
+    counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
+    step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
+    learner = EstimateLearner(learned, counts)
+    learner.learn_prompt_overrun(SimpleNamespace(step=step), PromptOverrun(pictures=3.0), 5.0)
+    assert learned.target_prompts.overrun("p/m") == PromptOverrun(pictures=6.0)
+    assert learned.target_prompts.overrun("p/n") is None
+    assert counts.seen == [("prompt_overrun", None)]
+
+
 def test_what_targets_make_unseen_is_learned_and_counted() -> None:
     counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
     step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
@@ -222,7 +233,7 @@ def test_what_targets_make_unseen_is_learned_and_counted() -> None:
     )  # fmt: skip
     outcome = AttemptOutcome("finished", 200)
     EstimateLearner(learned, counts).learn_unseen(SimpleNamespace(step=step), outcome, record)
-    beside = learned.beside
+    beside = learned.target_output
     assert beside.hides("p/m")
     assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
     assert counts.seen == [("unseen_output", None)]

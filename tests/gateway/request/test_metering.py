@@ -73,7 +73,9 @@ def parts():
 def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
-    learned = SimpleNamespace(ratio=parts.ratio, outputs=parts.lengths, beside=TargetOutput())
+    learned = SimpleNamespace(
+        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput(), exchange=None
+    )
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
     )
@@ -87,6 +89,7 @@ def attempt(price: Price) -> Attempt:
         features=frozenset(),
     )  # fmt: skip
     frozen = SimpleNamespace(
+        prompt=None,
         target=target, price=price, open_end=None, allowance_tokens=0, unread=(),
         unlisted_tier="", limits=None, prompt_bound=lambda request: request.prompt_tokens_bound,
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),
@@ -96,7 +99,7 @@ def attempt(price: Price) -> Attempt:
         request=SimpleNamespace(
             kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
             output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
-            without_pictures=False,
+            without_pictures=False, service_tier="", features=frozenset(),
         ),
         spill_reason=None,
         asked=SimpleNamespace(

@@ -22,6 +22,12 @@ from gateway.worker.learned_estimates import HostEstimates
 from ledger.overrides import Override
 from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, Estimator
 from router.target_output import OVERRUN_LIMIT, RATE_LIMIT_PER_S, EndedAnswer
+from router.target_prompts import (
+    CONTEXT_LIMIT_TOKENS,
+    PICTURE_FACTOR_LIMIT,
+    SOUND_FACTOR_LIMIT,
+    PromptOverrun,
+)
 from router.token_ratio import LONGEST_TOKEN_BYTES, TEMPLATE_LIMIT, TEMPLATE_TOKENS
 
 TEXT = 10_000
@@ -46,9 +52,11 @@ class Host(NamedTuple):
             moments = learned.outputs.moments(key, 100)
             return moments.mean, moments.p95, moments.count
         if estimator is Estimator.OUTPUT_OVERRUN:
-            return (learned.beside.allowance(target),)
+            return (learned.target_output.allowance(target),)
         if estimator is Estimator.UNSEEN_OUTPUT:
-            return learned.beside.tokens_per_s(target), learned.beside.hides(target)
+            return learned.target_output.tokens_per_s(target), learned.target_output.hides(target)
+        if estimator is Estimator.PROMPT_OVERRUN:
+            return learned.target_prompts.overrun(target) or PromptOverrun()
         state = self.views[at].snapshot(0.0, 0)
         return state.ttft_median_ms, state.tpot_median_ms, state.observations
 
@@ -61,10 +69,13 @@ class Host(NamedTuple):
         elif estimator is Estimator.OUTPUT_TOKENS:
             learned.outputs.observe(key, 100, tokens)
         elif estimator is Estimator.OUTPUT_OVERRUN:
-            learned.beside.observe_overrun(target, tokens, 0.0)
+            learned.target_output.observe_overrun(target, tokens, 0.0)
         elif estimator is Estimator.UNSEEN_OUTPUT:
             answer = EndedAnswer(tokens, size, 0, first_s, last_s)
-            learned.beside.observe(target, answer, 0.0)
+            learned.target_output.observe(target, answer, 0.0)
+        elif estimator is Estimator.PROMPT_OVERRUN:
+            told_of = PromptOverrun(first_s, last_s, tokens)
+            learned.target_prompts.observe(target, told_of, 0.0)
         else:
             self.experience.api(at, ttft_s=first_s, tpot_s=last_s, ok=True)
 
@@ -76,6 +87,11 @@ LIMITS: dict[Estimator, Callable[[Held], bool]] = {
     ),
     Estimator.OUTPUT_TOKENS: lambda held: held[0] >= 0.0,  # no hold is made of it
     Estimator.API_LATENCY: lambda held: held[0] is None or held[0] >= 0.0,  # nor of this
+    Estimator.PROMPT_OVERRUN: lambda held: (
+        0.0 <= held[0] <= PICTURE_FACTOR_LIMIT
+        and 0.0 <= held[1] <= SOUND_FACTOR_LIMIT
+        and 0 <= held[2] <= CONTEXT_LIMIT_TOKENS
+    ),
     Estimator.OUTPUT_OVERRUN: lambda held: 0 <= held[0] <= OVERRUN_LIMIT,
     Estimator.UNSEEN_OUTPUT: lambda held: held[0] is None or 0.0 <= held[0] <= RATE_LIMIT_PER_S,
 }

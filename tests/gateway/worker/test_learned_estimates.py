@@ -2,6 +2,7 @@
 
 import asyncio
 from math import inf
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -9,15 +10,20 @@ import pytest
 from gateway.clock import Clock
 from gateway.control.answer_lengths import known_lengths
 from gateway.control.estimate_resets import RESET, SUBJECT, TARGET_SUBJECT
+from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import TargetStats
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.learning import EstimateLearner
 from gateway.table_layout import TableLayout
 from gateway.worker.learned_estimates import HostEstimates
+from ledger.journals.records import TokenCounts
 from ledger.lengths import AnswerLength
 from ledger.overrides import DISABLED, Override
 from router.estimator_rules import ESTIMATORS, LENGTH_HALF_LIFE_S, UNUSED_S, Estimator
 from router.forecast import OUTPUTS_TRUSTED
 from router.target_output import EndedAnswer
+from router.target_prompts import PromptOverrun
 
 TARGET = "openai/chat"
 KEY, OTHER = ("chat", "search"), ("chat", "support")
@@ -34,8 +40,8 @@ def experience(tmp_path):
 def start(tmp_path, experience):
     started = []
 
-    def make(past=(), wall_us: int = 0) -> HostEstimates:
-        started.append(HostEstimates(tmp_path, past, lambda: wall_us, experience))
+    def make(past=(), wall_us: int = 0, exchange=None) -> HostEstimates:
+        started.append(HostEstimates(tmp_path, past, lambda: wall_us, experience, exchange))
         return started[-1]
 
     yield make
@@ -112,6 +118,31 @@ def test_lengths_are_those_of_answers_since_the_reset(start) -> None:
     assert count(KEY) == 2
 
 
+def test_lengths_that_one_worker_saw_are_those_of_the_others(start, tmp_path) -> None:
+    """Red before: each of N workers had to see an answer's like for itself."""
+    first, second = (
+        start(exchange=LengthExchange(tmp_path / "lengths", worker, 2)) for worker in range(2)
+    )
+    learner = EstimateLearner(first.learned, SimpleNamespace(count_observation=lambda *_: None))
+    plan = SimpleNamespace(
+        asked=SimpleNamespace(form=None, features=(), members={}, prompt_bytes=400),
+        learning_key=KEY, request=SimpleNamespace(n=1),
+    )  # fmt: skip
+    record = SimpleNamespace(
+        tokens=TokenCounts(input=100, output=900), basis="reported", disputed=False, settled_us=1
+    )
+    for _ in range(30):
+        learner.learn(SimpleNamespace(plan=plan), AttemptOutcome("finished", 200), record)
+    second.hear()
+    moments = first.learned.outputs.moments(KEY, 100)
+    assert second.learned.outputs.moments(KEY, 100) == moments
+    assert moments.count == 30
+    first.learned.exchange.tell(KEY, 100, 10**9, cut=False)
+    second.reset([order(1)])  # a lie of before it that nobody heard
+    second.hear()
+    assert second.learned.outputs.moments(KEY, 100).count == 0
+
+
 async def test_what_is_old_is_dropped_meanwhile(start) -> None:
     estimates = start(wall_us=round((UNUSED_S + 1.0) * 1e6))
     teach(estimates, KEY)
@@ -138,6 +169,7 @@ def test_values_are_of_all_keys_together(start) -> None:
         (Estimator.API_LATENCY, "keys"): 0.0,
         (Estimator.OUTPUT_OVERRUN, "keys"): 0.0,
         (Estimator.UNSEEN_OUTPUT, "keys"): 0.0,
+        (Estimator.PROMPT_OVERRUN, "keys"): 0.0,
     }
 
 
@@ -148,8 +180,9 @@ def learn_all(estimates: HostEstimates, experience: TargetStats) -> None:
     for _ in range(60):
         learned.outputs.observe(KEY, 100, 5000)
         experience.api(0, ttft_s=9.0, tpot_s=0.5, ok=True)
-    learned.beside.observe_overrun(TARGET, 700, 1.0)
-    learned.beside.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
+    learned.target_output.observe_overrun(TARGET, 700, 1.0)
+    learned.target_output.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
+    learned.target_prompts.observe(TARGET, PromptOverrun(3.0, 1.5, 150_000), 1.0)
 
 
 def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
@@ -161,7 +194,8 @@ def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
     ("of", "left"),
     [
         (order(1), set()),
-        (order(1, model="chat"), {"api_latency", "output_overrun", "unseen_output"}),
+        (order(1, model="chat"),
+         {"api_latency", "output_overrun", "unseen_output", "prompt_overrun"}),
         (Override(1, TARGET_SUBJECT + TARGET, RESET, 50, 50, "ann"),
          {"bytes_per_token", "output_tokens"}),
         (Override(1, TARGET_SUBJECT + "other/m", RESET, 50, 50, "ann"), set(Estimator)),
@@ -191,8 +225,13 @@ def test_every_registered_estimator_forgets_with_time(start, experience) -> None
 
 
 def test_a_worker_that_starts_holds_for_what_another_saw(start) -> None:
-    start().learned.beside.observe_overrun(TARGET, 700, 1.0)
-    assert start().learned.beside.allowance(TARGET) == 1400
+    start().learned.target_output.observe_overrun(TARGET, 700, 1.0)
+    assert start().learned.target_output.allowance(TARGET) == 1400
+    start().learned.target_prompts.observe(TARGET, PromptOverrun(pictures=3.0), 1.0)
+    estimates = start()
+    assert estimates.learned.target_prompts.overrun(TARGET) == PromptOverrun(pictures=6.0)
+    prompt, told = Estimator.PROMPT_OVERRUN, estimates.statistics()
+    assert (told[prompt, "most_pictures"], told[prompt, "most_sounds"]) == (6.0, 0.0)
 
 
 def test_old_answers_weigh_less_at_a_start() -> None:

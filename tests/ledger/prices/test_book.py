@@ -13,15 +13,13 @@ from ledger.prices.book import (
     TierRates,
     bound_pusd,
     check,
-    cost_pusd,
-    dearest_kinds,
-    dearest_tier,
+    dearest_usage,
     lists_tier,
     rates_from,
     tier_cost_pusd,
     tier_of,
 )
-from ledger.prices.rates import ReachableMedia
+from ledger.prices.rates import KINDS, WITHOUT_SOUND, ReachableMedia
 
 CHEAP = PriceTerms(rates_from({"input": 1, "output": 2}))
 DEAR = PriceTerms(rates_from({"input": 10, "output": 20}))
@@ -205,41 +203,58 @@ def test_an_answers_tier_has_its_own_rates(word, cost, listed):
         ({"flex": {"input": 1, "output": 2}}, None),
         ({"flex": {"input": 2, "output": 4}}, None),  # as dear as the standard one
         ({"flex": {"input": 1, "output": 2}, "priority": {"input": 6, "output": 12}}, "priority"),
+        # The dearest kind of the standard tier is not that of the dearest tier.
+        ({"priority": {"input": 2, "output": 3, "image_output": 18}}, "priority"),
     ],
 )
 def test_an_answer_that_named_no_tier_may_have_cost_the_dearest(tiers, dearest):
     terms = PriceTerms(
-        rates_from({"input": 2, "output": 4}),
+        rates_from({"input": 2, "output": 4, "reasoning": 5}),
         tuple(TierRates(tier, 0, rates_from(rates)) for tier, rates in tiers.items()),
     )
     listed, tokens = price(1, terms=terms), TokenCounts(input=2, output=2)
-    assert dearest_tier(tokens, listed) == dearest
-    cost, _ = tier_cost_pusd(tokens, listed, dearest)
-    assert cost == bound_pusd(listed, prompt_tokens=2, output_tokens=2)
+    found, tier = dearest_usage(tokens, listed, WITHOUT_SOUND)
+    assert tier == dearest
+    cost, _ = tier_cost_pusd(found, listed, tier)
+    assert cost == bound_pusd(listed, prompt_tokens=2, output_tokens=2, media=WITHOUT_SOUND)
+
+
+RATES = st.fixed_dictionaries(
+    {"input": st.integers(0, 20), "output": st.integers(0, 20)},
+    optional={kind: st.integers(0, 40) for kind in KINDS if kind not in ("input", "output")},
+).map(rates_from)
+MEDIA = st.builds(ReachableMedia, st.booleans(), st.booleans(), st.booleans())
 
 
 @given(
-    extra=st.dictionaries(
-        st.sampled_from(["reasoning", "audio_output", "image_output"]), st.integers(0, 20)
-    ),
-    media=st.builds(
-        ReachableMedia,
-        audio_input=st.just(False),
-        audio_output=st.booleans(),
-        images=st.booleans(),
-    ),
-    searches=st.integers(0, 3),
-)
-def test_an_answer_that_told_nothing_may_have_been_of_the_dearest_kind(extra, media, searches):
-    """As its hold is, to the pico-USD: thoughts may cost more than what is said."""
-    rates = rates_from({"input": 2, "output": 4, **extra})
-    terms = PriceTerms(rates, request_pusd=5, search_pusd=7, searches_limit=searches)
-    listed, tokens = price(1, terms=terms), TokenCounts(input=3, output=10)
-    found = dearest_kinds(tokens, listed, media)
-    assert (found.input, found.output) == (3, 10)
-    assert cost_pusd(found, listed) == bound_pusd(
-        listed, prompt_tokens=3, output_tokens=10, media=media
+    rates=RATES, tiers=st.dictionaries(st.sampled_from(["flex", "priority"]), RATES),
+    media=MEDIA, searches=st.integers(0, 3), uplift=st.sampled_from((0, 100_000)),
+    prompt=st.integers(0, 500), output=st.integers(0, 500),
+)  # fmt: skip
+def test_an_answer_that_told_nothing_may_have_been_of_the_dearest_kinds_and_tier(
+    rates, tiers, media, searches, uplift, prompt, output
+):
+    """As its hold is, to the pico-USD: writing a cache or thinking may cost more than text."""
+    schedules = tuple(TierRates(tier, 0, tiers[tier]) for tier in sorted(tiers))
+    terms = PriceTerms(
+        rates, schedules, request_pusd=5, search_pusd=7, searches_limit=searches, uplift_ppm=uplift
     )
+    listed = price(1, terms=terms)
+    bound = {"prompt_tokens": prompt, "output_tokens": output, "media": media}
+    found, tier = dearest_usage(TokenCounts(input=prompt, output=output), listed, media)
+    assert (found.whole_prompt, found.output, found.searches) == (prompt, output, searches)
+    assert tier_cost_pusd(found, listed, tier) == (bound_pusd(listed, **bound), True)
+    for named in ("standard", *tiers):
+        found, tier = dearest_usage(TokenCounts(prompt, output=output), listed, media, tier=named)
+        assert tier == named
+        assert tier_cost_pusd(found, listed, tier)[0] == bound_pusd(listed, **bound, tiers=[named])
+
+
+def test_the_kinds_of_a_prompt_that_was_told_stay_as_they_are():
+    terms = PriceTerms(rates_from({"input": 2, "output": 4, "cache_write_1h": 9, "reasoning": 6}))
+    told = TokenCounts(input=10, cached=480, output=20)
+    found, _ = dearest_usage(told, price(1, terms=terms), WITHOUT_SOUND, is_prompt_told=True)
+    assert found == TokenCounts(input=10, cached=480, output=20, reasoning=20)
 
 
 def test_within_an_unchanged_span_every_instant_has_the_same_price():

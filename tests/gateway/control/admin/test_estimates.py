@@ -81,6 +81,7 @@ def test_targets_are_shown_and_forgotten(stack, operator, patiently) -> None:
     (found,) = patiently(lambda: [told for told in known() if told["observations"]])
     assert found["tokens_per_s"] > 0
     assert (found["overrun_tokens"], found["hides_reasoning"]) == (0, False)
+    assert (found["picture_factor"], found["sound_factor"], found["context_tokens"]) == (0, 0, 0)
     assert known("?target=none/m") == []
     given = {"target": found["target"], "note": "a lie"}
     said = stack.post(PATH + "/reset", given, operator.token).json()

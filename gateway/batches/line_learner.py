@@ -1,0 +1,25 @@
+"""What lines of providers' batches teach: the host's next requests are held for it."""
+
+from collections.abc import Callable
+from functools import partial
+
+from gateway.clock import Clock
+from gateway.fleet.estimate_table import EstimateTable
+from gateway.request.limit_overruns import LimitOverrun
+from ledger.batches.outgoing import OutLine
+
+
+class LineLearner:
+    """One per runner: it writes the table that the host's workers read, where there is one."""
+
+    def __init__(self, estimates: EstimateTable | None = None, clock: Clock | None = None) -> None:
+        self._output = None if estimates is None else estimates.target_output
+        self._clock = clock or Clock()
+
+    def learn_of(self, target: str) -> Callable[[OutLine, LimitOverrun], None]:
+        """Return what is to be called with each line that was billed beyond its limit."""
+        return partial(self._learn, target)
+
+    def _learn(self, target: str, _line: OutLine, overrun: LimitOverrun) -> None:
+        if self._output is not None:
+            self._output.observe_overrun(target, overrun.tokens, self._clock.wall_us() / 1e6)

@@ -1,0 +1,101 @@
+"""Decides what tokens a line of a provider's batch is booked with, by the rules of any answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from msgspec.structs import replace
+
+from backends.answer_media import has_pictures
+from backends.text_length import answer_said_bytes
+from gateway.request.booked_usage import BookedUsage
+from gateway.request.limit_overruns import LimitOverrun, overrun_beyond
+from gateway.request.plausible_claims import ClaimTerms, plausible_tokens
+from gateway.request.usage_checks import (
+    UsageBounds,
+    count_thoughts,
+    fit_text,
+    fit_tokens,
+    fitting_tokens,
+    is_impossible,
+    is_too_high,
+    is_too_low,
+    is_within,
+    most_tokens,
+)
+from ledger.batches.outgoing import LineTerms, OutLine
+from ledger.journals.records import Basis, TokenCounts
+from ledger.prices.book import Price
+from ledger.prices.rates import ReachableMedia
+from ledger.usage import Convention, UsageError, tokens_from_usage
+from router.token_ratio import PRIOR_BYTES_PER_TOKEN
+
+_PICTURE = b'"image_url"'
+
+
+def most_usage(terms: LineTerms) -> BookedUsage:
+    """Return all that the line was held for: nobody saw what was made of it."""
+    return BookedUsage(most_tokens(_bounds_of(terms)), "bound", disputed=False, unseen=True)
+
+
+def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> BookedUsage:
+    """Return what an answer that is whole is booked with."""
+    if usage is None:
+        return most_usage(line.terms)
+    try:
+        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except UsageError:
+        return most_usage(line.terms)._replace(disputed=True)
+    bounds, (said, most_said) = _bounds_of(line.terms), answer_said_bytes(body)
+    sent = None if _PICTURE in line.body else len(line.body)
+    disputed = is_impossible(tokens, bounds, said_bytes=most_said, sent_bytes=sent)
+    within = plausible = tokens
+    if tokens.output and is_too_low(tokens, said):
+        within = plausible = replace(tokens, output=ceil(said / PRIOR_BYTES_PER_TOKEN))
+    elif is_too_high(tokens, usage, line.terms.n, most_said) and not has_pictures(body):
+        if not disputed and is_within(tokens, bounds) and (line.terms.thinks or not said):
+            thinks = line.terms.thinks
+            made = count_thoughts(tokens, usage, line.terms.n, said) if thinks else tokens
+            return BookedUsage(made, "reported", disputed=False)
+        within, plausible = fit_text(tokens, line.terms.n, said), fit_tokens(tokens, bounds)
+    if not disputed and within is tokens:
+        return BookedUsage(tokens, "reported", disputed=False)
+    within = fit_tokens(within, bounds)
+    basis: Basis = "reported" if within == tokens else "bound"
+    return BookedUsage(within, basis, True, tokens, plausible)
+
+
+def line_overrun(terms: LineTerms, tokens: TokenCounts) -> LimitOverrun | None:
+    """Return what an answer has beyond its limit, None where that teaches nothing."""
+    return overrun_beyond(terms.most // terms.n - terms.allowance, tokens, terms.n)
+
+
+@dataclass(frozen=True, slots=True)
+class LineHold:
+    """What a line was held for, as a `HeldUsage`."""
+
+    line: OutLine
+    price: Price
+
+    @property
+    def media(self) -> ReachableMedia:
+        return self.line.terms.media
+
+    def fit(self, tokens: TokenCounts) -> tuple[TokenCounts, ...]:
+        bounds = _bounds_of(self.line.terms)
+        return fitting_tokens(tokens, bounds, self.price.terms.searches_limit)
+
+    def is_beyond_units(self, _tokens: TokenCounts, /) -> bool:
+        """More searches than anybody stated are claimed and flagged by that."""
+        return False
+
+    def plausible(self, told: TokenCounts) -> TokenCounts:
+        """The map of models' limits is not at hand: their longest answers count as not stated."""
+        reads_elsewhere = _PICTURE in self.line.body
+        terms = ClaimTerms(_bounds_of(self.line.terms), None, reads_elsewhere)
+        return plausible_tokens(told, terms, self.price.terms.searches_limit)
+
+
+def _bounds_of(terms: LineTerms) -> UsageBounds:
+    return UsageBounds(terms.n, terms.most, terms.told, terms.prompt_bound)

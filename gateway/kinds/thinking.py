@@ -1,0 +1,32 @@
+"""Whether a request asks its model to think, by the members that providers take for it."""
+
+import re
+from typing import Final
+
+from gateway.http.body import Members
+
+# OpenAI's, OpenRouter's, Anthropic's, DashScope's, Ollama's and Google's.
+_MEMBERS: Final = frozenset((
+    "reasoning_effort", "reasoning", "include_reasoning", "thinking", "thinking_budget",
+    "enable_thinking", "think", "thinking_config", "thinkingConfig",
+))  # fmt: skip
+_WRAPPERS: Final = frozenset(("chat_template_kwargs", "extra_body"))  # of vendors' own members
+_WORD: Final = re.compile(rb"think|reason", re.IGNORECASE)
+_NO: Final = re.compile(rb'null|false|0|"(?:none|off|no|disabled|false)"')
+_SWITCHED_OFF: Final = re.compile(
+    rb'"(?:type|effort|mode)"\s*:\s*"(?:disabled|none|off)"'
+    rb'|"(?:enabled|enable_thinking|thinking|think)"\s*:\s*false'
+    rb'|"(?:budget_tokens|max_tokens|thinking_budget|thinkingBudget)"\s*:\s*0\b'
+)
+
+
+def asks_to_think(members: Members) -> bool:
+    """Whether a member asks for thoughts; one that switches them off does not."""
+    if _MEMBERS.isdisjoint(members) and _WRAPPERS.isdisjoint(members):
+        return False
+    for name, value in members.items():
+        if name in _MEMBERS or (name in _WRAPPERS and _WORD.search(bytes(value))):
+            text = bytes(value).strip()
+            if not (_NO.fullmatch(text) or _SWITCHED_OFF.search(text)):
+                return True
+    return False

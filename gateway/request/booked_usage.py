@@ -1,0 +1,196 @@
+"""Decides what tokens an attempt is booked with: as reported, as far as that can be, or estimated.
+
+Usage that can be meant counts. What contradicts itself, or what came, is `disputed`, and booked at
+what can be. More output than text is no contradiction within the hold where the model can have
+thought unseen, or no text came at all: providers bill thoughts, and what they withhold, and many do
+not tell how much of either there was. Without usage an answer is estimated from its text, with what
+may have been made unseen (`hangups`); where nothing bounds that, it is booked at the hold's bound.
+The prompt of an answer without an end is what the target told of it.
+"""
+
+from math import ceil, inf
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from backends.errors import ServerError
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
+from gateway.kinds.outcome import AttemptOutcome
+from gateway.request.attempt import Attempt
+from gateway.request.hangups import can_think, thought_tokens, unseen_output
+from gateway.request.reported_usage import (
+    Contradiction,
+    UsageReading,
+    bounds_of,
+    find_contradiction,
+    is_kept_back,
+    most_output_of,
+    read_usage,
+    said_bytes_of,
+)
+from gateway.request.usage_checks import count_thoughts, fit_text, fit_tokens
+from ledger.journals.records import Basis, TokenCounts
+from router.target_output import TargetOutput
+from router.token_ratio import PRIOR_BYTES_PER_TOKEN, TokenRatio
+from router.types import Feature
+
+NO_TOKENS = TokenCounts()
+
+
+class BookedUsage(NamedTuple):
+    """The booked tokens; `claim` has the target's own figures, where they are disputed.
+
+    `plausible` are those figures as far as they can have been made, None where they are `tokens`.
+    `unseen`: all that was held for, as nobody saw what was made of it; `is_prompt_told`: but for
+    the prompt, which the target told.
+    """
+
+    tokens: TokenCounts
+    basis: Basis
+    disputed: bool
+    claim: TokenCounts | None = None
+    plausible: TokenCounts | None = None
+    unseen: bool = False
+    is_prompt_told: bool = False
+
+
+def own_usage(attempt: Attempt, outcome: AttemptOutcome) -> BookedUsage:
+    """Of an own engine nobody else keeps an account: what it did not report is not charged.
+
+    That an answer with words in it took no token is no report.
+    """
+    found, disputed = read_usage(attempt, outcome), bool(outcome.usage)
+    if found is not None and (found.tokens.output or not _speaks(attempt, outcome)):
+        if found.disputed:
+            return BookedUsage(fit_tokens(found.tokens, bounds_of(attempt)), "bound", True)
+        return BookedUsage(found.tokens, found.basis, False)
+    unseen = outcome.status != "finished" and not attempt.events
+    if unseen or not outcome.billable:
+        return BookedUsage(NO_TOKENS, "estimated", disputed)
+    prompt = attempt.plan.request.prompt_tokens
+    tokens = TokenCounts(input=prompt, output=attempt.events)
+    return BookedUsage(tokens, "estimated", disputed)
+
+
+def api_usage(
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+    known: TargetOutput,
+    *,
+    now_s: float,
+) -> BookedUsage:
+    """`ratio` says how many tokens a text is, `known` what targets make and do not show."""
+    found = read_usage(attempt, outcome, known)
+    is_told = found is not None and outcome.usage_final
+    unseen = unseen_output(attempt, outcome, known, now_s, is_told=is_told)
+    if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
+        return _reported(found, attempt, outcome, ratio, known)
+    # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
+    disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
+    if not outcome.billable:
+        return BookedUsage(NO_TOKENS, "estimated", disputed)
+    if not outcome.is_whole and not attempt.plan.asked.stream:
+        if outcome.error == ServerError.kind:  # it said that it failed
+            prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
+            return BookedUsage(prompt, "estimated", disputed)
+        unseen = unseen or inf
+    return _estimated(found, attempt, outcome, ratio, unseen)._replace(disputed=disputed)
+
+
+def _reported(
+    found: UsageReading,
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+    known: TargetOutput,
+) -> BookedUsage:
+    """The figures as far as they can be meant."""
+    tokens, basis = found.tokens, found.basis
+    contradiction = find_contradiction(found, attempt, outcome)
+    if contradiction is None:
+        if not found.disputed:
+            return BookedUsage(tokens, basis, False)
+        fitted = fit_tokens(tokens, bounds_of(attempt))
+        return BookedUsage(fitted, basis if fitted == tokens else "bound", True, tokens, tokens)
+    bounds, said = bounds_of(attempt), said_bytes_of(attempt, outcome)
+    if contradiction is Contradiction.TOO_LOW:
+        estimate = _text_tokens(attempt, outcome, ratio)
+        within = replace(tokens, output=max(estimate, -(-said // LONGEST_TOKEN_BYTES)))
+        plausible = within
+    else:
+        if is_kept_back(found, attempt, outcome, known):
+            if can_think(attempt, known):
+                tokens = count_thoughts(tokens, found.usage, bounds.choices, said)
+            return BookedUsage(tokens, basis, False)
+        within = fit_text(tokens, bounds.choices, said)
+        plausible = fit_tokens(tokens, bounds)
+    fitted = fit_tokens(within, bounds)
+    basis = "estimated" if fitted == within else "bound"
+    return BookedUsage(fitted, basis, True, tokens, plausible)
+
+
+def _estimated(
+    found: UsageReading | None,
+    attempt: Attempt,
+    outcome: AttemptOutcome,
+    ratio: TokenRatio,
+    unseen: float,
+) -> BookedUsage:
+    """The text that came with `unseen` tokens more; the prompt as it was told, if it was."""
+    output, most = _text_tokens(attempt, outcome, ratio), most_output_of(attempt)
+    told = None
+    if found is not None and not (found.disputed or outcome.usage_final):
+        told = found.tokens
+    if found is not None and (unseen or told is not None):
+        output = max(output, found.tokens.output)
+    is_bound = bool(unseen) and output + unseen >= most
+    beyond = max(0, most - output) if is_bound else int(unseen)
+    if is_bound and Feature.HOSTED_TOOLS in attempt.plan.request.features:
+        told = None  # their results are prompts, too
+    thought = thought_tokens(attempt, beyond)
+    if told is None:
+        asked = attempt.plan.request
+        prompt = bounds_of(attempt).prompt if is_bound else asked.prompt_tokens
+        tokens = TokenCounts(prompt, output=output + beyond, reasoning=thought)
+    else:
+        tokens = replace(told, output=output + beyond, reasoning=told.reasoning + thought)
+    return BookedUsage(
+        tokens,
+        "bound" if is_bound else "estimated",
+        False,
+        unseen=is_bound,
+        is_prompt_told=told is not None,
+    )
+
+
+def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
+    """Tokens of the text that came, at most those held for; an event of a stream is one."""
+    most, seen, said = (
+        most_output_of(attempt),
+        _content_events_of(attempt),
+        said_bytes_of(attempt, outcome),
+    )
+    output = max(seen, min(most, int(outcome.is_whole)))
+    if said:
+        estimate = ratio.text_tokens(attempt.plan.learning_key, said)
+        # A tenant's own prompts teach the ratio: they must not make its answers cheap.
+        estimate = max(estimate, ceil(said / PRIOR_BYTES_PER_TOKEN))
+        output = max(output, min(estimate, most))
+    return output
+
+
+def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    """Whether reported output is of all that came: a running figure may be of the beginning."""
+    if output == 0:
+        return not _speaks(attempt, outcome)
+    return outcome.usage_final or output >= _content_events_of(attempt)
+
+
+def _content_events_of(attempt: Attempt) -> int:
+    """Events of a stream's content: each is a token at least."""
+    return attempt.events if attempt.plan.asked.stream else 0
+
+
+def _speaks(attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    return bool(_content_events_of(attempt) or said_bytes_of(attempt, outcome))

@@ -1,0 +1,138 @@
+"""Bills what an attempt used: never above its hold, and what its target claims beyond it. Pure.
+
+The only place that compares a cost with what was held: for answers as they come, and for lines of
+providers' batches.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from gateway.request.booked_usage import BookedUsage
+from gateway.request.plausible_claims import plausible_pusd
+from ledger.journals.records import Basis, TokenCounts
+from ledger.prices.book import Price, dearest_usage, tier_cost_pusd
+from ledger.prices.rates import ReachableMedia
+from ledger.stated_costs import stated_claim_pusd
+
+_PARTS = 2**20  # how finely what nothing else fits is cut
+
+
+class HeldUsage(Protocol):
+    """What an attempt was held for: asked only where its bill is not what was reported."""
+
+    @property
+    def media(self) -> ReachableMedia:
+        """The kinds beside text that it can be charged for."""
+
+    def fit(self, tokens: TokenCounts) -> tuple[TokenCounts, ...]:
+        """Return what of these was held for: what is next to them first, the least surprising last.
+
+        The last one is all that was held for, of the plain kinds.
+        """
+
+    def is_beyond_units(self, tokens: TokenCounts, /) -> bool:
+        """Whether more searches or seconds are counted than the request can have."""
+
+    def plausible(self, told: TokenCounts) -> TokenCounts:
+        """Return these with no more than the model can have read and made."""
+
+
+class BillTerms(NamedTuple):
+    """`tier` is what the answer named, None where it named none: then `asked_tier` counts.
+
+    "" asks for the standard one. `held_pusd` is 0 where nothing was held. `usage` is the target's
+    own, which may state a cost.
+    """
+
+    price: Price
+    tier: str | None
+    asked_tier: str
+    held_pusd: int
+    usage: Mapping[str, Any] | None = None
+
+
+class UsageBill(NamedTuple):
+    """`claimed_pusd`: by the target's own figures, where they are above the cost.
+
+    `plausible_pusd`: what of that can have been made. `is_listed`: whether the price has the tier.
+    `cut`: tokens that were believed and not held for, None where there are none.
+    """
+
+    tokens: TokenCounts
+    basis: Basis
+    cost_pusd: int
+    tier: str | None
+    is_listed: bool
+    disputed: bool
+    claimed_pusd: int | None = None
+    plausible_pusd: int | None = None
+    cut: TokenCounts | None = None
+
+
+def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBill:
+    """Return the bill: what the tokens cost, at most what was held."""
+    tokens, basis, disputed, price = used.tokens, used.basis, used.disputed, terms.price
+    tier = terms.tier
+    if used.unseen:
+        # It may have been of any kind and tier: its hold is made of the dearest.
+        told = used.is_prompt_told
+        tokens, tier = dearest_usage(tokens, price, held.media, tier=tier, is_prompt_told=told)
+    elif tier is None:
+        tier = terms.asked_tier or None
+    cost, listed = tier_cost_pusd(tokens, price, tier)
+    claimed = cost if used.claim is None else tier_cost_pusd(used.claim, price, tier)[0]
+    stated = stated_claim_pusd(terms.usage, max(cost, claimed)) or 0 if terms.usage else 0
+    told_tokens, cut = used.plausible or tokens, None
+    if terms.held_pusd and cost > terms.held_pusd:
+        cut = None if disputed else tokens
+        disputed = disputed or held.is_beyond_units(tokens)
+        tokens, cost = _fit_hold(tokens, price, tier, terms.held_pusd, held)
+        basis = "bound"
+    claimed = max(claimed, stated)
+    if claimed <= cost:
+        return UsageBill(tokens, basis, cost, tier, listed, disputed, cut=cut)
+    plausible = plausible_pusd(
+        held.plausible(told_tokens), price, tier, booked_pusd=cost, claimed_pusd=claimed
+    )
+    # A stated cost has what nobody counts in it: as much as was held for can be true.
+    plausible = max(plausible, min(stated, terms.held_pusd) - cost)
+    return UsageBill(tokens, basis, cost, tier, listed, disputed, claimed, plausible, cut)
+
+
+def _fit_hold(
+    tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int, held: HeldUsage
+) -> tuple[TokenCounts, int]:
+    """The tokens that fit into the hold, and their cost."""
+    fitting = held.fit(tokens)
+    for fitted in fitting:
+        cost, _ = tier_cost_pusd(fitted, price, tier)
+        if cost <= held_pusd:
+            return fitted, cost
+    return _cut_to(fitting[-1], price, tier, held_pusd)
+
+
+def _cut_to(
+    tokens: TokenCounts, price: Price, tier: str | None, held_pusd: int
+) -> tuple[TokenCounts, int]:
+    """The share of plain input and output that the money covers: the hold knew other bounds."""
+
+    def share(parts: int) -> TokenCounts:
+        return replace(
+            tokens,
+            input=tokens.input * parts // _PARTS,
+            output=tokens.output * parts // _PARTS,
+            audio_ms=tokens.audio_ms * parts // _PARTS,
+            searches=tokens.searches * parts // _PARTS,
+        )
+
+    low, high = 0, _PARTS
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tier_cost_pusd(share(middle), price, tier)[0] <= held_pusd:
+            low = middle
+        else:
+            high = middle - 1
+    fitted = share(low)
+    return fitted, tier_cost_pusd(fitted, price, tier)[0]

@@ -1,0 +1,21 @@
+"""A line that was billed beyond its limit raises what the host's next requests are held for."""
+
+from gateway.batches.line_learner import LineLearner
+from gateway.clock import Clock
+from gateway.fleet.estimate_table import EstimateTable
+from gateway.request.limit_overruns import LimitOverrun
+from ledger.batches.outgoing import LineTerms, OutLine
+
+LINE = OutLine(1, "a", "c", 1, 0, b"{}", LineTerms(n=1, most=4, told=True, prompt_bound=2))
+
+
+def test_the_hosts_table_learns_of_the_target(tmp_path) -> None:
+    table, clock = EstimateTable(tmp_path / "estimates"), Clock(wall_us=lambda: 10**15)
+    LineLearner(table, clock).learn_of("p/m")(LINE, LimitOverrun(500, is_text=False))
+    assert table.target_output.allowance("p/m") == 1000
+    assert table.target_output.allowance("p/other") == 0
+    table.close()
+
+
+def test_without_a_table_nobody_learns() -> None:
+    LineLearner().learn_of("p/m")(LINE, LimitOverrun(500, is_text=False))

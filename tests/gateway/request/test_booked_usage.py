@@ -1,0 +1,194 @@
+"""Usage that its text does not show, and prompts that were told before an answer broke off."""
+
+import msgspec
+import pytest
+from charge_cases import PRICE, api, attempt, charge
+
+from gateway.kinds.outcome import AttemptOutcome
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, rates_from
+from router.target_output import EndedAnswer, TargetOutput
+from router.types import Feature
+
+THINKING = {"members": {"thinking": b'{"type": "enabled", "budget_tokens": 12000}'}}
+SAID = "a short answer"
+
+
+def ended(usage, text: str | None = SAID, *, stream: bool = False, **more) -> AttemptOutcome:
+    """A whole answer of so much text."""
+    if stream:
+        said = len(text or "")
+        return AttemptOutcome("finished", 200, usage, usage_final=True, said_bytes=said, **more)
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "usage": usage}
+    answer = msgspec.json.encode(body)
+    return AttemptOutcome("finished", 200, usage, usage_final=True, answer=answer, **more)
+
+
+def counted(output: int, **details: int) -> dict:
+    usage = {"prompt_tokens": 40, "completion_tokens": output, "total_tokens": 40 + output}
+    return {**usage, "completion_tokens_details": details or None}
+
+
+HELD = 2000 * 40 + 16_000 * 80
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("usage", "text", "more"),
+    [
+        (counted(10_000), SAID, THINKING),  # Anthropic's compatible endpoint, Bedrock
+        (counted(10_000, reasoning_tokens=500), SAID, THINKING),  # LiteLLM, of a summary
+        (counted(10_000), None, {}),  # a filter withheld all of it
+        (counted(10_000), "", THINKING),
+    ],
+)
+def test_what_was_thought_or_withheld_is_booked_within_the_hold(usage, text, more, stream):
+    """It was booked at 78 tokens, disputed, and narrowed no budget: twenty for the room of one."""
+    outcome = ended(usage, text, stream=stream)
+    found = api(outcome, stream=stream, max_tokens=16_000, bound_pusd=HELD, events=1, **more)
+    if text is None and stream:
+        found = api(outcome, stream=True, max_tokens=16_000, bound_pusd=HELD, events=0)
+    assert (found.disputed, found.claimed_pusd, found.basis) == (False, None, "reported")
+    assert (found.tokens.input, found.tokens.output) == (40, 10_000)
+    assert found.cost_pusd == 40 * 20 + 10_000 * 40
+    if more:
+        assert found.tokens.reasoning == 10_000 - 64 - len(text or "")
+
+
+def test_thoughts_that_nobody_counted_apart_cost_what_thoughts_cost():
+    dear = Price(
+        1, "p/m", "t", 0, PriceTerms(rates_from({"input": 1, "output": 4, "reasoning": 6}))
+    )
+    found = api(ended(counted(1_000), "x" * 36), max_tokens=2_000, price=dear)
+    assert found.cost_pusd == 40 + 100 * 4 + 900 * 6
+
+
+def test_a_figure_of_the_beginning_does_not_hide_thoughts_that_nobody_counted_apart():
+    earlier = ({"prompt_tokens": 40, "completion_tokens": 1},)
+    outcome = ended(counted(10_000), stream=True, earlier_usage=earlier)
+    found = api(outcome, stream=True, events=1, max_tokens=16_000, bound_pusd=HELD, **THINKING)
+    assert (found.tokens.output, found.disputed) == (10_000, False)
+
+
+@pytest.mark.parametrize("members", [{}, {"thinking": b'{"type": "disabled"}'}])
+def test_of_a_model_that_does_not_think_it_is_disputed_and_narrows_by_no_more_than_the_hold(
+    members,
+):
+    known = TargetOutput()
+    asked = attempt(own=False, price=PRICE, max_tokens=16_000, bound_pusd=HELD, members=members)
+    found = charge(asked, ended(counted(10_000)), now_s=12.0, target_output=known)
+    whole = 40 * 20 + 10_000 * 40
+    assert (found.disputed, found.tokens.output) == (True, 64 + len(SAID))
+    assert (found.claimed_pusd, found.cost_pusd + found.plausible_pusd) == (whole, whole)
+    far = charge(asked, ended(counted(5_000_000)), now_s=12.0)
+    assert far.cost_pusd + far.plausible_pusd <= HELD < far.claimed_pusd
+    assert far.plausible_pusd == (16_000 - 64 - len(SAID)) * 40
+    known.observe("p/m", EndedAnswer(900, 800, 10, 1.0, 2.0), 0.0)  # it was seen to think
+    assert not charge(asked, ended(counted(10_000)), now_s=12.0, target_output=known).disputed
+
+
+def test_beyond_the_hold_hidden_thoughts_are_not_believed_whatever_was_asked():
+    found = api(ended(counted(50_000)), max_tokens=16_000, bound_pusd=HELD, **THINKING)
+    assert found.disputed
+    assert found.cost_pusd + found.plausible_pusd <= HELD < found.claimed_pusd
+
+
+UNREADABLE = [
+    None,
+    {"prompt_tokens": "10", "completion_tokens": "20000"},
+    {"prompt_tokens": 10, "completion_tokens": 20_000.5},
+    {"prompt_tokens": -10, "completion_tokens": 20_000},
+    {"prompt_tokens": 10, "completion_tokens": 10**9},
+]
+
+
+@pytest.mark.parametrize("usage", UNREADABLE)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_was_asked_to_think_has_thought_though_nobody_counted_it(usage, stream):
+    """It was booked at one token."""
+    outcome = ended(usage, "hi", stream=stream)
+    asked = {"stream": stream, "max_tokens": 16_000, "bound_pusd": HELD, "events": 1, **THINKING}
+    found = api(outcome, **asked)
+    assert (found.cost_pusd, found.basis, found.unseen) == (HELD, "bound", True)
+    assert found.disputed is (usage is not None)
+    known = TargetOutput()
+    known.observe("p/m", EndedAnswer(100, 0, 400, None, 1.0), 0.0)
+    known_rate = charge(
+        attempt(own=False, price=PRICE, **asked), outcome, now_s=12.0, target_output=known
+    )
+    assert (known_rate.tokens.output, known_rate.unseen) == (1 + 2 * 100 * 2, False)
+    plain = api(outcome, **{**asked, "members": {}})
+    assert (plain.tokens.output, plain.unseen) == (1, False), "all that it made came"
+
+
+def test_a_stream_that_broke_off_while_its_model_thought_is_no_bargain():
+    broken = AttemptOutcome("upstream_error", 502, error="upstream_broken")
+    asked = {"stream": True, "max_tokens": 16_000, "bound_pusd": HELD}
+    found = api(broken, **asked, **THINKING)
+    assert (found.cost_pusd, found.unseen) == (HELD, True)
+    assert api(broken, **asked).tokens == TokenCounts(input=500)
+
+
+CACHED = Price(
+    1, "anthropic/m", "t", 0,
+    PriceTerms(rates_from({"input": 3000, "output": 15000, "cache_write": 3750, "cached": 300})),
+)  # fmt: skip
+ENDS = [
+    AttemptOutcome("client_gone", 499, said_bytes=80),
+    AttemptOutcome("upstream_error", 502, error="upstream_broken", said_bytes=80),
+]
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+@pytest.mark.parametrize(
+    ("usage", "pusd"),
+    [
+        ({"prompt_tokens": 490, "prompt_tokens_details": {"cached_tokens": 480}},
+         10 * 3000 + 480 * 300),
+        ({"prompt_tokens": 1900, "cache_creation_input_tokens": 1000}, 900 * 3000 + 1000 * 3750),
+    ],
+)  # fmt: skip
+def test_the_prompt_that_was_told_is_booked_though_the_answer_broke_off(outcome, usage, pusd):
+    """Only the output is estimated; the prompt was, too: 1,900 tokens were booked as 500."""
+    told = msgspec.structs.replace(outcome, usage={**usage, "completion_tokens": 1})
+    found = api(told, price=CACHED, stream=True, events=20, max_tokens=100)
+    assert found.cost_pusd == pusd + 20 * 15_000
+    assert (found.basis, found.disputed) == ("estimated", False)
+
+
+@pytest.mark.parametrize(("features", "prompt"), [((), 490), ([Feature.HOSTED_TOOLS], 2000)])
+def test_at_its_bound_an_answer_has_the_prompt_that_was_told_unless_tools_add_to_it(
+    features, prompt
+):
+    usage = {"prompt_tokens": 490, "completion_tokens": 1, "total_tokens": 491}
+    gone = AttemptOutcome("client_gone", 499, usage, said_bytes=80)
+    more = {"stream": True, "events": 20, "max_tokens": 100, "goes_on": True}
+    found = api(gone, price=CACHED, features=features, **more)
+    assert (found.tokens.whole_prompt, found.tokens.output) == (prompt, 100)
+    assert (found.basis, found.unseen) == ("bound", True)
+
+
+def test_a_prompt_that_cannot_be_is_estimated():
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    gone = AttemptOutcome("client_gone", 499, usage, said_bytes=80)
+    asked = attempt(own=False, price=PRICE, stream=True, events=20, max_tokens=100)
+    asked.plan.asked.prompt_bytes = 2000
+    asked.plan.asked.members = {"messages": b'[{"content": "' + b"x " * 1000 + b'"}]'}
+    assert charge(asked, gone, now_s=12.0).tokens.input == 500
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "rates", "tier"),
+    [
+        ("priority", None, (40, 80), "priority"),
+        ("flex", None, (10, 20), "flex"),
+        ("priority", "default", (20, 40), "standard"),
+        ("", None, (20, 40), None),
+    ],
+)
+def test_an_answer_that_names_no_tier_ran_in_the_one_that_was_asked_for(asked, said, rates, tier):
+    """It was booked at half the price of `priority`, and at twice that of `flex`."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    found = api(ended(usage, tier=said), service_tier=asked)
+    assert (found.cost_pusd, found.tier) == (100 * rates[0] + 10 * rates[1], tier)
+    assert not found.unknown_tier
