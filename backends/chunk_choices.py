@@ -112,6 +112,8 @@ class ChunkChoice(msgspec.Struct, gc=False):
             if text:
                 said += text_bytes(text)
         most = said + self.beside
+        if delta.tool_calls is NULL and delta.audio is NULL and delta.function_call is NULL:
+            return said, most
         for raw, measure in (
             (delta.tool_calls, call_bytes),
             (delta.function_call, call_bytes),
@@ -142,6 +144,8 @@ def unnamed_words(chunk: Mapping[str, Any]) -> UnnamedWords:
         if not isinstance(delta, dict):
             continue
         others = {name: words for name, words in delta.items() if name not in _KNOWN}
+        if not others:  # as of most chunks without words
+            continue
         certain = certain_bytes(others)
         text = (
             text

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from backends.text_length import answer_content_bytes, has_pictures
+from backends.answer_media import has_pictures
+from backends.text_length import answer_said_bytes
 from gateway.request.booked_usage import BookedUsage
 from gateway.request.limit_overruns import LimitOverrun, overrun_beyond
 from gateway.request.plausible_claims import ClaimTerms, plausible_tokens
@@ -46,13 +47,13 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
         return most_usage(line.terms)._replace(disputed=True)
-    bounds, said = _bounds_of(line.terms), answer_content_bytes(body)
+    bounds, (said, most_said) = _bounds_of(line.terms), answer_said_bytes(body)
     sent = None if _PICTURE in line.body else len(line.body)
-    disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
+    disputed = is_impossible(tokens, bounds, said_bytes=most_said, sent_bytes=sent)
     within = plausible = tokens
     if tokens.output and is_too_low(tokens, said):
         within = plausible = replace(tokens, output=ceil(said / PRIOR_BYTES_PER_TOKEN))
-    elif is_too_high(tokens, usage, line.terms.n, said) and not has_pictures(body):
+    elif is_too_high(tokens, usage, line.terms.n, most_said) and not has_pictures(body):
         if not disputed and is_within(tokens, bounds) and (line.terms.thinks or not said):
             thinks = line.terms.thinks
             made = count_thoughts(tokens, usage, line.terms.n, said) if thinks else tokens

@@ -120,7 +120,8 @@ def _reported(
         plausible = within
     else:
         if is_kept_back(found, attempt, outcome, known):
-            if can_think(attempt, known):
+            # What an error took the place of was written, and kept back.
+            if outcome.error is None and can_think(attempt, known):
                 tokens = count_thoughts(tokens, found.usage, bounds.choices, said)
             return BookedUsage(tokens, basis, False)
         within = fit_text(tokens, bounds.choices, said)

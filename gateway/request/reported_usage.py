@@ -152,8 +152,6 @@ def find_contradiction(
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
-    # A provider that ends in an error may keep all that it made to itself.
-    shown = shown or (outcome.error is not None and most == 0)
     if not shown and is_too_high(found.tokens, usage, choices, most):
         return Contradiction.TOO_HIGH
     return None

@@ -4,7 +4,8 @@ The only place that compares a cost with what was held: for answers as they come
 providers' batches.
 """
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import astuple
@@ -14,6 +15,7 @@ from gateway.request.plausible_claims import plausible_pusd
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price, dearest_usage, tier_cost_pusd
 from ledger.prices.rates import ReachableMedia
+from ledger.stated_costs import stated_claim_pusd
 
 _PARTS = 2**20  # how finely what nothing else fits is cut
 
@@ -41,13 +43,15 @@ class HeldUsage(Protocol):
 class BillTerms(msgspec.Struct, frozen=True):
     """`tier` is what the answer named, None where it named none: then `asked_tier` counts.
 
-    "" asks for the standard one. `held_pusd` is 0 where nothing was held.
+    "" asks for the standard one. `held_pusd` is 0 where nothing was held. `usage` is the target's
+    own, which may state a cost.
     """
 
     price: Price
     tier: str | None
     asked_tier: str
     held_pusd: int
+    usage: Mapping[str, Any] | None = None
 
 
 class UsageBill(msgspec.Struct, frozen=True):
@@ -80,17 +84,21 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
         tier = terms.asked_tier or None
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if used.claim is None else tier_cost_pusd(used.claim, price, tier)[0]
+    stated = stated_claim_pusd(terms.usage, max(cost, claimed)) or 0 if terms.usage else 0
     told_tokens, cut = used.plausible or tokens, None
     if terms.held_pusd and cost > terms.held_pusd:
         cut = None if disputed else tokens
         disputed = disputed or held.is_beyond_units(tokens)
         tokens, cost = _fit_hold(tokens, price, tier, terms.held_pusd, held)
         basis = "bound"
+    claimed = max(claimed, stated)
     if claimed <= cost:
         return UsageBill(tokens, basis, cost, tier, listed, disputed, cut=cut)
     plausible = plausible_pusd(
         held.plausible(told_tokens), price, tier, booked_pusd=cost, claimed_pusd=claimed
     )
+    # A stated cost has what nobody counts in it: as much as was held for can be true.
+    plausible = max(plausible, min(stated, terms.held_pusd) - cost)
     return UsageBill(tokens, basis, cost, tier, listed, disputed, claimed, plausible, cut)
 
 

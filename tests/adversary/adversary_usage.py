@@ -76,7 +76,8 @@ def xai(made: TokenCounts) -> Usage:
 
 
 def openrouter(made: TokenCounts) -> Usage:
-    costs = {"cost": 0.00014, "is_byok": False, "cost_details": {"upstream_inference_cost": None}}
+    # Of credits that were given: what else it costs depends on a price.
+    costs = {"cost": 0, "is_byok": False, "cost_details": {"upstream_inference_cost": None}}
     return {**openai(made), **costs}
 
 
@@ -128,5 +129,6 @@ LIES: dict[str, Callable[[Usage], Any]] = {
     "text": lambda _: "many",
     "words-output": lambda usage: {**usage, "completion_tokens": "20"},
     "part": lambda usage: {**usage, "completion_tokens": 0.5},
+    "cost": lambda usage: {**usage, "cost": 50_000.0},
     "unknown": lambda usage: {**usage, "agent_tokens": FAR},
 }

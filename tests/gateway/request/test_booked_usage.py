@@ -192,3 +192,15 @@ def test_an_answer_that_names_no_tier_ran_in_the_one_that_was_asked_for(asked, s
     found = api(ended(usage, tier=said), service_tier=asked)
     assert (found.cost_pusd, found.tier) == (100 * rates[0] + 10 * rates[1], tier)
     assert not found.unknown_tier
+
+
+def test_output_that_an_error_took_the_place_of_is_no_thought() -> None:
+    """It was booked as thoughts, which cost half as much here."""
+    cheap = Price(
+        1, "p/m", "t", 0, PriceTerms(rates_from({"input": 1, "output": 4, "reasoning": 2}))
+    )
+    failed = AttemptOutcome(
+        "upstream_error", 502, counted(1_000), usage_final=True, error="upstream_broken"
+    )
+    found = api(failed, max_tokens=2_000, price=cheap)
+    assert (found.cost_pusd, found.disputed) == (40 + 1_000 * 4, False)

@@ -178,15 +178,6 @@ def test_what_nobody_asked_for_hides_no_figure(details, member, outcome, against
     assert find_contradiction(read_usage(asking, whole), asking, whole) is against
 
 
-def test_output_that_an_error_took_the_place_of_is_believed() -> None:
-    asking = attempt(max_tokens=10_000)
-    for said, against in ((0, None), (40, Contradiction.TOO_HIGH)):
-        failed = AttemptOutcome(
-            "upstream_error", 502, usage(5000), usage_final=True, error="x", said_bytes=said
-        )
-        assert find_contradiction(read_usage(asking, failed), asking, failed) is against
-
-
 def test_what_no_model_has_to_read_is_not_missing_in_a_prompts_figure() -> None:
     """A voice, a vendor's member, or a schema beside a short text: only the text is surely read."""
     spoken = attempt(prompt_bytes=60)

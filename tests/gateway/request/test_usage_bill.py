@@ -48,11 +48,12 @@ def used_tokens(draw) -> TokenCounts:
 @given(
     rates=RATES, priority=RATES, tokens=used_tokens(), claim=st.none() | used_tokens(),
     tier=st.sampled_from((None, "standard", "priority", "scale")),
-    asked=st.sampled_from(("", "priority")), share=st.sampled_from((1, 2, 1000)),
+    asked=st.sampled_from(("", "priority")), stated=st.sampled_from((None, 1e-9, 2.0)),
+    share=st.sampled_from((1, 2, 1000)),
     disputed=st.booleans(), unseen=st.booleans(),
 )  # fmt: skip
 def test_a_bill_is_within_its_hold_and_the_price_of_its_own_tokens(
-    rates, priority, tokens, claim, tier, asked, share, disputed, unseen
+    rates, priority, tokens, claim, tier, asked, stated, share, disputed, unseen
 ) -> None:
     """Also where less was held than its terms say: a hold is a hold."""
     terms = PriceTerms(
@@ -63,7 +64,8 @@ def test_a_bill_is_within_its_hold_and_the_price_of_its_own_tokens(
     if unseen:
         tokens, claim = TokenCounts(input=50, output=100), None
     used = BookedUsage(tokens, "reported", disputed, claim, unseen=unseen)
-    bill = bill_usage(used, BillTerms(price, tier, asked, held), Held(BOUNDS))
+    usage = {"cost": stated}
+    bill = bill_usage(used, BillTerms(price, tier, asked, held, usage), Held(BOUNDS))
     assert bill.cost_pusd == tier_cost_pusd(bill.tokens, price, bill.tier)[0]
     assert bill.is_listed is (bill.tier != "scale")
     if held:
@@ -72,6 +74,7 @@ def test_a_bill_is_within_its_hold_and_the_price_of_its_own_tokens(
         assert bill.cost_pusd < bill.claimed_pusd
         assert 0 <= bill.plausible_pusd <= bill.claimed_pusd - bill.cost_pusd
     elif claim is None and not unseen:
+        assert stated != 2.0
         assert bill.cost_pusd == tier_cost_pusd(tokens, price, bill.tier)[0], "nothing vanishes"
     if unseen and tier is None and held and share == 1:
         assert bill.cost_pusd == held
@@ -85,3 +88,22 @@ def test_what_was_believed_and_not_held_for_is_told() -> None:
     bill = bill_usage(used, BillTerms(price, None, "", 250), Held(BOUNDS))
     assert (bill.cut, bill.cost_pusd, bill.claimed_pusd) == (tokens, 250, 1850)
     assert (bill.tokens.output, bill.tokens.reasoning, bill.basis) == (100, 100, "bound")
+
+
+def test_a_stated_cost_above_the_computed_one_is_claimed() -> None:
+    """What of it was held for is plausible; below, and within its rounding, it says nothing."""
+    price = Price(1, "p/m", "t", 0, PriceTerms(rates_from({"input": 10**6, "output": 10**6})))
+    used = BookedUsage(TokenCounts(input=10, output=20), "reported", disputed=False)
+    for usage, claimed, plausible in (
+        ({"cost": 1.0}, 10**12, 10**9 - 30 * 10**6),
+        ({"cost_in_usd_ticks": 4 * 10**5}, 40 * 10**6, 10 * 10**6),
+        ({"cost": 0.00003}, None, None),
+        ({"cost": 0.000001}, None, None),
+        ({"cost": "none"}, None, None),
+        (None, None, None),
+    ):
+        bill = bill_usage(used, BillTerms(price, None, "", 10**9, usage), Held(BOUNDS))
+        assert (bill.cost_pusd, bill.disputed) == (30 * 10**6, False)
+        assert (bill.claimed_pusd, bill.plausible_pusd) == (claimed, plausible)
+    free = bill_usage(used, BillTerms(price, None, "", 0, {"cost": 1.0}), Held(BOUNDS))
+    assert (free.claimed_pusd, free.plausible_pusd) == (10**12, 0)
