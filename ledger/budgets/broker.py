@@ -177,6 +177,9 @@ class BudgetBroker:
         """What this host's workers were lent beyond what the books say they spent."""
         return self._book.lent_pusd(account)
 
+    def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
+        return self._book.at_stake(journal)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         worker = _Worker(writer)
         self._workers.add(worker)
@@ -390,11 +393,7 @@ class BudgetBroker:
 
 
 def _line(budget: BudgetLine) -> wire.BudgetTerms:
+    limit = str(budget.limit_pusd)
     return wire.BudgetTerms(
-        budget.id,
-        budget.scope,
-        budget.period,
-        budget.timezone,
-        budget.hard,
-        str(budget.limit_pusd),
+        budget.id, budget.scope, budget.period, budget.timezone, budget.hard, limit
     )

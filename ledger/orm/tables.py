@@ -1,9 +1,9 @@
 """Every table of the ledger in one namespace: `from ledger import orm`, then `orm.Attempt`.
 
 The definitions live by subject in `orm_identity`, `orm_books`, `orm_budgets`, `orm_fleet`,
-`orm_invoices`, `orm_market`, `orm_policies`, `orm_rates`, `orm_registers`, `orm_seals`,
-`orm_rollups` and `orm_batches`; importing this module registers all of them on `Base.metadata`,
-which the migrations compare with.
+`orm_invoices`, `orm_journals`, `orm_market`, `orm_policies`, `orm_rates`, `orm_registers`,
+`orm_seals`, `orm_rollups` and `orm_batches`; importing this module registers all of them on
+`Base.metadata`, which the migrations compare with.
 """
 
 from ledger.orm.base import LedgerBase
@@ -66,6 +66,7 @@ from ledger.orm.identity import (
     UserRow,
 )
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
+from ledger.orm.journals import JournalFindingRow
 from ledger.orm.market import GpuTypeRow
 from ledger.orm.policies import ManualEntryRow, OverrideRow, PolicySetRow
 from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
@@ -127,6 +128,7 @@ __all__ = [
     "HostNameRow",
     "InvoiceItemRow",
     "InvoiceRow",
+    "JournalFindingRow",
     "JournalPositionRow",
     "KeptAnswerRow",
     "KeyChangeRow",

@@ -16,6 +16,7 @@ from sqlalchemy import func, insert, select
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
+from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
@@ -444,4 +445,4 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
             )
         ).scalar_one()
         assert posted == costs
-    assert list((tmp_path / "journal").iterdir()) == []
+    assert list((tmp_path / "journal" / FOLDER).iterdir()) == []
