@@ -141,10 +141,11 @@ def _sort_records(
                 continue
         if known or key in seen:
             source.known += 1
-        elif at_us < retired_us:
+            continue
+        seen.add(key)
+        if at_us < retired_us:
             source.retired += 1
         else:
-            seen.add(key)
             source.new.append(record)
 
 

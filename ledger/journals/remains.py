@@ -11,7 +11,7 @@ import msgspec
 
 from ledger.journals.frames import decode
 from ledger.journals.homes import DAMAGED, number_of
-from ledger.journals.layout import stamp_of
+from ledger.journals.layout import HEADER_BYTES, parse_header, stamp_of
 from ledger.journals.records import Record
 from ledger.journals.repair import repair_frames
 from ledger.journals.scan import SegmentScanner
@@ -45,7 +45,8 @@ def read_remains(path: Path) -> SegmentRemains:
         lost = sum(frame.end - frame.start for frame in frames if frame.record is None)
         return SegmentRemains(path, journal, segment, intact, (), lost)
     stamp = stamp_of(journal, segment)
-    scanner = SegmentScanner(data, 0, stamp)
+    since = 0 if parse_header(data[:HEADER_BYTES]) is None else HEADER_BYTES
+    scanner = SegmentScanner(data, 0, stamp, since=since)
     scan = scanner.scan(0)
     holes = [(damage.start, damage.end) for damage in scan.damages]
     rest = scanner.rest(scan)

@@ -85,7 +85,7 @@ def _scan_from(asked: SegmentReading, offset: int, sequence: int, size: int) -> 
             break
         data = _read(asked.path, offset, max(limit, asked.limit_bytes))
         scanner = SegmentScanner(data, offset, stamp)
-        scan = scanner.scan(sequence, most=1)
+        scan = scanner.scan(sequence, most=asked.most)
     if scan.damages and offset > HEADER_BYTES:
         base = max(HEADER_BYTES, offset - BACK_BYTES)
         data = _read(asked.path, base, offset - base + len(data))

@@ -71,7 +71,7 @@ def write_attempts(writer, opened, settled, numbers) -> dict[int, tuple[int, int
 
 
 def segment(directory, writer):
-    return sorted((directory / FOLDER / writer.name).glob("*.segment"))[-1]
+    return max((directory / FOLDER / writer.name).glob("*.segment"))
 
 
 def flip(path, place, bit=0):
@@ -183,7 +183,7 @@ def test_the_torn_tail_of_a_kill_is_no_damage(engine, tmp_path, torn):
     process.wait()
     process.stdout.close()
     (home,) = (tmp_path / FOLDER).iterdir()
-    last = sorted(home.glob("*.segment"))[-1]
+    last = max(home.glob("*.segment"))
     frame = last.read_bytes()[HEADER_BYTES:]
     with last.open("ab") as file:
         file.write(frame[:torn] + bytes(torn % 7))
