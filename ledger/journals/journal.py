@@ -32,13 +32,14 @@ from ledger.journals.layout import (
     HEADER_BYTES,
     FrameKind,
     SegmentHeader,
-    encode_frame,
+    encode_head,
     encode_header,
     stamp_of,
 )
+from ledger.journals.mark import NOTHING_YET, WRITTEN
 from ledger.journals.payloads import encode_payload
 from ledger.journals.records import AttemptOpened, Record
-from ledger.journals.reserve import DiskReserve
+from ledger.journals.reserve import MOST_BYTES, DiskReserve
 
 RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
@@ -78,7 +79,9 @@ class JournalWriter:
         # What is applied goes a segment at a time: a few must fit, or full would stay full.
         self._segment_bytes = min(segment_bytes, limit_bytes // SEGMENTS_AT_LEAST)
         self._limit_bytes = limit_bytes
+        self._kept_bytes = sum(self._kept.values())
         self._number = self._sequence = self._stamp = 0  # segment, number of the last frame
+        self._head = NOTHING_YET
         self._retired: list[int] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._flushing = False
@@ -98,7 +101,7 @@ class JournalWriter:
 
         `append` looks again when full.
         """
-        return sum(self._kept.values()) + self._offset
+        return self._kept_bytes + self._offset
 
     def append(self, record: Record) -> None:
         """Write before a dispatch. `JournalFull` means: refuse the request."""
@@ -176,7 +179,7 @@ class JournalWriter:
                 self._write(b"", FrameKind.END)
         if self._broken is None:
             sync([*self._retired, self._file])
-            self._mark.record_flushed(self._sequence)
+            self._mark.record_flushed(self._head, self._sequence)
         self._reserve.close()
         self._mark.close()
         for file in (*self._retired, self._file, self._holder):
@@ -203,11 +206,11 @@ class JournalWriter:
         self._round_s = loop.time()
         waiting, self._waiting = self._waiting, []
         retired, self._retired = self._retired, []
-        sequence = self._sequence
+        sequence, head = self._sequence, self._head
 
         def done(error: OSError | None) -> None:
             if error is None and not self._closed:
-                self._mark.record_flushed(sequence)
+                self._mark.record_flushed(head, sequence)
             self._end_round(waiting, retired, error)
             if self._waiting:
                 self._plan_round(loop)
@@ -237,11 +240,15 @@ class JournalWriter:
             raise JournalBroken(f"{self._home}: {self._broken.strerror}") from self._broken
         sequence = self._sequence + 1
         try:
-            if self._offset and self._offset + HEAD_BYTES + len(payload) > self._segment_bytes:
+            head = encode_head(payload, sequence, self._stamp, kind)
+            frame = head + payload
+            size = len(frame)
+            if self._offset + size > self._segment_bytes and self._offset:
                 self._rotate()
-            frame = encode_frame(payload, sequence, self._stamp, kind)
+                head = encode_head(payload, sequence, self._stamp, kind)
+                frame = head + payload
             written = os.write(self._file, frame)
-            while written < len(frame):
+            while written < size:
                 written += os.write(self._file, frame[written:])
         except OSError as error:
             if error.errno not in _NO_SPACE:
@@ -250,16 +257,18 @@ class JournalWriter:
             self._full = True
             os.ftruncate(self._file, HEADER_BYTES + self._offset)
             raise JournalFull(f"{self._home}: {error.strerror}") from error
-        self._offset += len(frame)
-        self._sequence = sequence
-        self._mark.record_written(sequence)
+        self._offset += size
+        self._sequence, self._head = sequence, head
+        self._mark.memory[WRITTEN[sequence & 1]] = head
 
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
-        if self.size_bytes + size > self._limit_bytes:
+        if self._kept_bytes + self._offset + size > self._limit_bytes:
             self._forget_removed()
             if self.size_bytes + size > self._limit_bytes:
                 raise JournalFull(f"{self._home}: {self.size_bytes} bytes wait to be applied")
+        if self._reserve.kept_bytes == MOST_BYTES:
+            return
         try:
             self._reserve.keep(self._unended + 1)
         except OSError as error:
@@ -269,6 +278,7 @@ class JournalWriter:
         before, path, size = self._file, self._path, self._offset
         self._open_segment()
         self._kept[path] = size
+        self._kept_bytes += size
         self._retired.append(before)
         if len(self._retired) > RETIRED_LIMIT:
             oldest = self._retired.pop(0)
@@ -294,7 +304,7 @@ class JournalWriter:
     def _forget_removed(self) -> None:
         for path in list(self._kept):
             if not path.exists():
-                del self._kept[path]
+                self._kept_bytes -= self._kept.pop(path)
 
 
 def _write_whole(file: int, block: bytes) -> None:

@@ -16,6 +16,8 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
+from ledger.journals.payloads import RECORD_LIMIT_BYTES, RecordTooLargeError
+
 HEADER_BYTES = 4096  # the largest block that disks ask of direct I/O
 SYNC = b"\xc1BJ2"  # msgpack never uses the byte 0xc1
 VERSION = 2
@@ -23,8 +25,8 @@ _MAGIC = b"BRKVNJNL"
 _HEADER = struct.Struct("<8sHxxIQIQH")  # magic ... length of the name
 _HEAD = struct.Struct("<4sIQIII")  # sync word, length, sequence, stamp, kind, CRC of the payload
 _CHECK = struct.Struct("<I")
-HEAD_BYTES = _HEAD.size + _CHECK.size
-PAYLOAD_LIMIT_BYTES = 1024 * 1024
+_CHECKED = struct.Struct(f"<{_HEAD.size}sI")  # a head with its CRC-32 in one step
+HEAD_BYTES = _CHECKED.size
 NAME_LIMIT_BYTES = 1024
 
 
@@ -88,20 +90,26 @@ def parse_header(block: bytes) -> SegmentHeader | None:
     return SegmentHeader(name, segment, generation, first)
 
 
-def encode_frame(payload: bytes, sequence: int, stamp: int, kind: int = FrameKind.RECORD) -> bytes:
+def encode_head(payload: bytes, sequence: int, stamp: int, kind: int = FrameKind.RECORD) -> bytes:
+    """Return the head of a frame. Raises `RecordTooLargeError` for a payload without bound."""
+    if len(payload) > RECORD_LIMIT_BYTES:
+        raise RecordTooLargeError(f"a record of {len(payload)} bytes")
     head = _HEAD.pack(SYNC, len(payload), sequence, stamp, kind, zlib.crc32(payload))
-    return head + _CHECK.pack(zlib.crc32(head)) + payload
+    return _CHECKED.pack(head, zlib.crc32(head))
 
 
-def parse_head(data: bytes, place: int, stamp: int) -> FrameHead | None:
-    """Return the intact head of a frame at `place` that belongs to the segment, or None."""
+def parse_head(data: bytes, place: int, stamp: int | None) -> FrameHead | None:
+    """Return the intact head of a frame of a segment at `place`, or None.
+
+    `stamp`: the segment's; None: any segment's.
+    """
     check = place + _HEAD.size
     if check + _CHECK.size > len(data) or data[place : place + len(SYNC)] != SYNC:
         return None
     if zlib.crc32(data[place:check]) != _CHECK.unpack_from(data, check)[0]:
         return None
     _, length, sequence, stamped, kind, payload_crc = _HEAD.unpack_from(data, place)
-    if stamped != stamp or kind not in _KINDS or length > PAYLOAD_LIMIT_BYTES:
+    if stamp not in (None, stamped) or kind not in _KINDS or length > RECORD_LIMIT_BYTES:
         return None
     return FrameHead(length, sequence, kind, payload_crc)
 

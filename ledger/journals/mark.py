@@ -5,8 +5,8 @@ killed, or was written and lost by the disk. The mark tells the two apart. It is
 frame, without a system call, and survives the process. The host's death may leave a mark that is
 ahead of the frames on the disk, so after another boot only the numbers that were flushed count.
 
-The file is the journal's lock, too. Each number stands in two places in turn, beside its
-complement: a process that is killed between two stores leaves the number before readable.
+The file is the journal's lock, too. A mark is the head of the frame itself, which has a checksum.
+Two places take turns: where one is damaged, or half written, the number before stays readable.
 """
 
 import mmap
@@ -14,45 +14,38 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger.journals.layout import HEADER_BYTES
+from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, FrameKind, encode_head, parse_head
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_AT, _BOOT_BYTES = 2048, 64
-_WRITTEN, _FLUSHED = 0, 8  # of 64 bits each
-_ALL = 2**64 - 1
+_PLACES = tuple(slice(place, place + HEAD_BYTES) for place in range(0, 4 * HEAD_BYTES, HEAD_BYTES))
+WRITTEN, _FLUSHED = _PLACES[:2], _PLACES[2:]  # of even numbers, and of odd ones
+NOTHING_YET = encode_head(b"", 0, 0, FrameKind.END)
 
 
 class WriteMark:
-    """The writing side. `record_written` and `record_flushed` take growing sequence numbers."""
+    """The writing side: heads of frames, whose sequence numbers grow.
+
+    `memory` is the file's. Whoever wrote a frame of number n stores its head at `WRITTEN[n & 1]`:
+    a call for that would cost more than the store.
+    """
 
     def __init__(self, file: int) -> None:
         """Make the mark in an empty file; raises `OSError` where the disk has no room for it."""
         block = bytearray(HEADER_BYTES)
         boot = read_boot_id().encode()[:_BOOT_BYTES]
         block[_BOOT_AT : _BOOT_AT + len(boot)] = boot
+        for place in (WRITTEN[0], _FLUSHED[0]):
+            block[place] = NOTHING_YET
         os.pwrite(file, block, 0)
         os.fsync(file)  # a store into memory without a block behind it would end the process
-        self._memory = mmap.mmap(file, HEADER_BYTES)
-        self._cells = memoryview(self._memory).cast("Q")
-        for number in (_WRITTEN, _FLUSHED):
-            self._store(number, 0)
+        self.memory = mmap.mmap(file, HEADER_BYTES)
 
-    def record_written(self, sequence: int) -> None:
-        cells, place = self._cells, (sequence & 1) << 1
-        cells[place] = sequence
-        cells[place + 1] = _ALL - sequence
-
-    def record_flushed(self, sequence: int) -> None:
-        self._store(_FLUSHED, sequence)
+    def record_flushed(self, head: bytes, sequence: int) -> None:
+        self.memory[_FLUSHED[sequence & 1]] = head
 
     def close(self) -> None:
-        self._cells.release()
-        self._memory.close()
-
-    def _store(self, cell: int, sequence: int) -> None:
-        place = cell + 2 * (sequence & 1)
-        self._cells[place] = sequence
-        self._cells[place + 1] = _ALL - sequence
+        self.memory.close()
 
 
 class MarkReading(NamedTuple):
@@ -82,12 +75,10 @@ def read_mark(path: Path) -> MarkReading:
         block = b""
     if len(block) < HEADER_BYTES:
         return MarkReading(None, None, "")
-    cells = memoryview(block[:HEADER_BYTES]).cast("Q")
     boot = block[_BOOT_AT : _BOOT_AT + _BOOT_BYTES].rstrip(b"\0").decode("ascii", "replace")
-    return MarkReading(_number(cells, _WRITTEN), _number(cells, _FLUSHED), boot)
+    return MarkReading(_number(block, WRITTEN), _number(block, _FLUSHED), boot)
 
 
-def _number(cells: memoryview, cell: int) -> int | None:
-    pairs = [(cells[place], cells[place + 1]) for place in (cell, cell + 2)]
-    whole = [number for number, complement in pairs if number + complement == _ALL]
-    return max(whole, default=None)
+def _number(block: bytes, places: tuple[slice, ...]) -> int | None:
+    heads = (parse_head(block, place.start, None) for place in places)
+    return max((head.sequence for head in heads if head is not None), default=None)

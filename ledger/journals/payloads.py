@@ -5,19 +5,12 @@ import msgspec
 from ledger.journals.records import Record
 
 RECORD_LIMIT_BYTES = 1024 * 1024
-_ENCODER = msgspec.msgpack.Encoder()
+encode_payload = msgspec.msgpack.Encoder().encode  # whoever makes a frame of it bounds it
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
 
 
 class RecordTooLargeError(ValueError):
     """A record that no journal takes: its size was not bounded where it was made."""
-
-
-def encode_payload(record: Record) -> bytes:
-    payload = _ENCODER.encode(record)
-    if len(payload) > RECORD_LIMIT_BYTES:
-        raise RecordTooLargeError(f"a record of {len(payload)} bytes")
-    return payload
 
 
 def decode_payload(payload: bytes) -> Record:

@@ -77,7 +77,8 @@ class JournalReader:
         if journal.format == 1:
             return _read_old(journal, since, limit_bytes, most)
         owned = has_owner(journal)  # before the listing: what is unowned now will not grow
-        written = read_mark(journal.lock).written if owned else None  # before the frames as well
+        # Before the frames, too: what it says was written is whole when they are read.
+        written = read_mark(journal.lock).written if owned else None
         files = [path for path in segments(journal) if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)

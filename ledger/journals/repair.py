@@ -13,14 +13,13 @@ import msgspec
 from ledger.journals.frames import Frame
 from ledger.journals.layout import (
     HEAD_BYTES,
-    PAYLOAD_LIMIT_BYTES,
     SYNC,
     FrameHead,
     FrameKind,
     parse_head,
     whole_payload,
 )
-from ledger.journals.payloads import decode_payload
+from ledger.journals.payloads import RECORD_LIMIT_BYTES, decode_payload
 
 REPAIRABLE_BYTES = 64 * 1024
 _POLYNOMIAL = 0xEDB88320
@@ -91,7 +90,7 @@ def _repaired_head(data: bytes, place: int, stamp: int) -> FrameHead | None:
 def _repaired_frame(data: bytes, base: int, place: int, head: FrameHead) -> Frame | None:
     body = place + HEAD_BYTES
     payload = data[body : body + head.length]
-    if len(payload) < head.length or head.length > PAYLOAD_LIMIT_BYTES:
+    if len(payload) < head.length or head.length > RECORD_LIMIT_BYTES:
         return None
     whole = whole_payload(data, place, head) or repair_payload(payload, head.payload_crc)
     if whole is None or head.kind != FrameKind.RECORD:

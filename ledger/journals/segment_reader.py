@@ -11,14 +11,14 @@ from pathlib import Path
 from ledger.journals.layout import (
     HEAD_BYTES,
     HEADER_BYTES,
-    PAYLOAD_LIMIT_BYTES,
     parse_header,
     stamp_of,
 )
+from ledger.journals.payloads import RECORD_LIMIT_BYTES
 from ledger.journals.scan import SAMPLE_BYTES, Damage, SegmentScan, SegmentScanner
 
 BACK_BYTES = 1024 * 1024  # before a damaged place, that are looked through for shifted frames
-BEYOND_BYTES = HEAD_BYTES + PAYLOAD_LIMIT_BYTES  # the longest frame
+BEYOND_BYTES = HEAD_BYTES + RECORD_LIMIT_BYTES  # the longest frame
 RESYNC_BYTES = 8 * 1024 * 1024  # behind damage, in which the next intact frame is looked for
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ledger.journals.homes import segments
+from ledger.journals.layout import FrameKind, encode_head
 from ledger.journals.reader import JournalOffset, JournalReader
 from ledger.journals.records import RequestRefused
 
@@ -28,6 +29,10 @@ def short_record(number: int) -> RequestRefused:
     """About 100 bytes, of a length that varies."""
     model = "m" * (number % 7)
     return RequestRefused(f"r{number:04d}", number, "k", "t", "o", model, "p", "budget", 429)
+
+
+def encode_frame(payload: bytes, sequence: int, stamp: int, kind=FrameKind.RECORD) -> bytes:
+    return encode_head(payload, sequence, stamp, kind) + payload
 
 
 def flips(data: bytes) -> Iterator[DamageCase]:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from journal_damage import encode_frame
 
 from ledger.journals.layout import (
     HEAD_BYTES,
@@ -12,7 +13,6 @@ from ledger.journals.layout import (
     FrameHead,
     FrameKind,
     SegmentHeader,
-    encode_frame,
     encode_header,
     parse_head,
     parse_header,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger.journals.layout import HEADER_BYTES
-from ledger.journals.mark import MarkReading, WriteMark, read_boot_id, read_mark
+from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, encode_head
+from ledger.journals.mark import WRITTEN, MarkReading, WriteMark, read_boot_id, read_mark
 
 
 @pytest.fixture
@@ -23,19 +23,28 @@ def mark(path: Path):
     os.close(file)
 
 
-def test_numbers_are_read_back_at_once(mark, path: Path) -> None:
+def head_of(number: int) -> bytes:
+    return encode_head(b"payload", number, 77)
+
+
+def record(mark, number: int) -> None:
+    mark.memory[WRITTEN[number & 1]] = head_of(number)
+
+
+@pytest.mark.parametrize("start", [1, 2**32 - 3])
+def test_numbers_are_read_back_at_once(mark, path: Path, start) -> None:
     assert read_mark(path)[:2] == (0, 0)
-    for number in range(1, 6):
-        mark.record_written(number)
-        mark.record_flushed(number - 1)
-        assert read_mark(path) == MarkReading(number, number - 1, read_boot_id())
+    for number in range(start, start + 6):
+        record(mark, number)
+        mark.record_flushed(head_of(number), number)
+        assert read_mark(path) == MarkReading(number, number, read_boot_id())
 
 
-@pytest.mark.parametrize("bit", range(0, 8 * 64, 3))
+@pytest.mark.parametrize("bit", range(0, 8 * 4 * HEAD_BYTES, 3))
 def test_a_wrong_bit_makes_no_number_higher(mark, path: Path, bit) -> None:
     for number in (41, 42):
-        mark.record_written(number)
-        mark.record_flushed(number)
+        record(mark, number)
+        mark.record_flushed(head_of(number), number)
     block = bytearray(path.read_bytes())
     block[bit // 8] ^= 1 << bit % 8
     copy = path.with_name("copy")
@@ -45,9 +54,9 @@ def test_a_wrong_bit_makes_no_number_higher(mark, path: Path, bit) -> None:
     assert found.flushed in (41, 42)
 
 
-def test_a_kill_between_two_stores_leaves_the_number_before(mark, path: Path) -> None:
-    mark.record_written(41)
-    mark._cells[0] = 42  # without its complement
+def test_a_kill_within_a_store_leaves_the_number_before(mark, path: Path) -> None:
+    record(mark, 41)
+    mark.memory[: HEAD_BYTES // 2] = head_of(42)[: HEAD_BYTES // 2]
     assert read_mark(path).written == 41
 
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from ledger.journals.layout import encode_head
 from ledger.journals.payloads import (
     RECORD_LIMIT_BYTES,
     RecordTooLargeError,
@@ -18,7 +19,7 @@ def test_a_record_comes_back(opened, settled, refused) -> None:
 
 def test_an_unbounded_record_is_refused_where_it_is_made(opened) -> None:
     with pytest.raises(RecordTooLargeError):
-        encode_payload(opened(1, decision=bytes(RECORD_LIMIT_BYTES)))
+        encode_head(encode_payload(opened(1, decision=bytes(RECORD_LIMIT_BYTES))), 1, 77)
 
 
 def test_what_is_no_record_is_told() -> None:

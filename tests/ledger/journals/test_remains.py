@@ -1,11 +1,11 @@
 """What copies of damaged segments still say, in both formats."""
 
-from journal_damage import only_segment, short_record
+from journal_damage import encode_frame, only_segment, short_record
 from old_journal import OldWriter
 
 from ledger.journals.homes import keep_copy, list_journals
 from ledger.journals.journal import JournalWriter
-from ledger.journals.layout import HEADER_BYTES, encode_frame, stamp_of
+from ledger.journals.layout import HEADER_BYTES, stamp_of
 from ledger.journals.payloads import encode_payload
 from ledger.journals.remains import damaged_segments, read_remains, records_of_bytes
 

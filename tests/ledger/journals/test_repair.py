@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from journal_damage import short_record
+from journal_damage import encode_frame, short_record
 
-from ledger.journals.layout import HEAD_BYTES, encode_frame
+from ledger.journals.layout import HEAD_BYTES
 from ledger.journals.payloads import encode_payload
 from ledger.journals.repair import REPAIRABLE_BYTES, repair_frames, repair_payload
 

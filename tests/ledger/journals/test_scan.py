@@ -1,8 +1,8 @@
 """Reading bytes of a segment: every intact frame once, gaps by their numbers, padding ignored."""
 
-from journal_damage import short_record
+from journal_damage import encode_frame, short_record
 
-from ledger.journals.layout import FrameKind, encode_frame
+from ledger.journals.layout import FrameKind
 from ledger.journals.payloads import encode_payload
 from ledger.journals.scan import SegmentScanner
 

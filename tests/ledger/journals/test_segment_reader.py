@@ -1,12 +1,11 @@
 """One segment's file: what is read behind a position, and what is told of the rest."""
 
 import pytest
-from journal_damage import short_record
+from journal_damage import encode_frame, short_record
 
 from ledger.journals.layout import (
     HEADER_BYTES,
     SegmentHeader,
-    encode_frame,
     encode_header,
     stamp_of,
 )
