@@ -112,8 +112,8 @@ def _quarantined(connection: Connection) -> list[tuple[SalvageSource, list[Recor
     for journal, segment, offset, raw in connection.execute(query):
         records.setdefault(journal, []).extend(records_of_bytes(raw, journal, segment, offset))
     return [
-        (SalvageSource(f"quarantine of {journal}", journal), found)
-        for journal, found in records.items()
+        (SalvageSource(f"quarantine of {journal}", journal), whole)
+        for journal, whole in records.items()
     ]
 
 
