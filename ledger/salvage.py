@@ -72,7 +72,13 @@ def find_remains(engine: Engine, directory: Path) -> list[SalvageSource]:
 
 
 def apply_remains(
-    engine: Engine, host: str, sources: Iterable[SalvageSource], *, by: str, at_us: int
+    engine: Engine,
+    host: str,
+    sources: Iterable[SalvageSource],
+    *,
+    by: str,
+    at_us: int,
+    note: str | None = None,
 ) -> SalvageResult:
     """Bring what is new into the books; a second time it adds nothing."""
     here = LedgerRepository(engine, host=host)
@@ -98,7 +104,8 @@ def apply_remains(
         settled += nowhere.settle_lost(SALVAGED + source.journal, at_us=at_us).settled
         with engine.begin() as connection:
             says = {"source": source.name, "records": len(source.new)}
-            enter(connection, ManualEntry(0, SALVAGE + source.journal, says, at_us, at_us, by))
+            subject = SALVAGE + source.journal
+            enter(connection, ManualEntry(0, subject, says, at_us, at_us, by, note))
     return SalvageResult(attempts, settled, refusals)
 
 

@@ -64,6 +64,7 @@ def salvage(
     apply: Annotated[
         bool, typer.Option("--apply", help="Bring it into the books; else only show it.")
     ] = False,
+    note: Why = None,
     by: By = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
@@ -79,7 +80,8 @@ def salvage(
         text = "Nothing was applied: `--apply` does."
         if apply:
             host, at_us = _host_name(ledger, settings), Clock().wall_us()
-            done = apply_remains(ledger, host, sources, by=by or os_user(), at_us=at_us)
+            who = by or os_user()
+            done = apply_remains(ledger, host, sources, by=who, note=note, at_us=at_us)
             said |= {"applied": {"attempts": done.attempts, "settled": done.settled,
                                  "refusals": done.refusals}}  # fmt: skip
             text = (

@@ -1,4 +1,4 @@
-"""Damage and old journals, for the tests of this folder."""
+"""Damage to journals, for the tests of this folder."""
 
 import sys
 from pathlib import Path

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from old_journal import OldWriter
 from sqlalchemy import func, select
 
 from ledger.journals.findings import LackingBound
@@ -296,6 +297,37 @@ def test_a_live_worker_whose_bytes_are_no_frame_stalls_after_two_seconds(
     assert tail.stalled() is None
     assert settled_rows(engine) == names(0, 1)
     writer.close()
+
+
+def test_journals_of_both_formats_are_booked_side_by_side(engine, tmp_path, opened, settled):
+    """As after an upgrade: a journal that nobody delivered, and one that lives."""
+    old, new = OldWriter(tmp_path, "w0"), JournalWriter(tmp_path, "w0")
+    for number in range(5):
+        old.append(opened(number, holds=()))
+        old.append(settled(number))
+    write_attempts(new, opened, settled, range(5, 9))
+    old.close()
+    drain(tail_of(engine, tmp_path))
+    assert settled_rows(engine) == names(*range(9))
+    assert [journal.name for journal in JournalReader(tmp_path).journals()] == [new.name]
+    new.close()
+    drain(tail_of(engine, tmp_path))
+    assert journal_faults(engine) == []
+
+
+def test_a_live_journal_of_format_1_that_cannot_be_read_on_is_told(
+    engine, tmp_path, opened, settled
+):
+    old, now_s = OldWriter(tmp_path, "w0"), [0.0]
+    for number in range(5):
+        old.append(opened(number, holds=()))
+        old.append(settled(number))
+    flip(old.segment, 2, bit=3)
+    tail = tail_of(engine, tmp_path, now_s=lambda: now_s[0])
+    for now_s[0] in (0.0, 0.5, 3.0):
+        tail.step()
+    assert "is no frame" in tail.stalled()
+    old.close()
 
 
 def test_what_is_read_again_is_booked_once(engine, tmp_path, opened, settled):
