@@ -25,6 +25,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
+from ledger.budgets.at_stake import lacking_bound
 from ledger.budgets.broker import BudgetBroker
 from ledger.budgets.budget_snapshot import BudgetSnapshot
 from ledger.budgets.grants import release_idle
@@ -36,6 +37,7 @@ from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
 from ledger.idempotency import forget_keys
 from ledger.identity.keyring import KeyGeneration
 from ledger.identity.tokens import GENERATION
+from ledger.journals.findings import LackingBound
 from ledger.journals.reader import JournalReader
 from ledger.orm import tables as orm
 from ledger.overrides import NEWEST_OVERRIDE_FILE
@@ -49,6 +51,7 @@ from ledger.spans import DAY_US
 from ledger.stored_responses import forget_answers
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
+from ledger.writing.findings import FindingTotals, finding_totals
 from ledger.writing.heap import limit_heaps
 from ledger.writing.lag import WriterLag, write_lag
 from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
@@ -60,6 +63,7 @@ HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
 TIDY_S = 30.0  # what statements leave behind; the interpreter itself would wait for 50,000 of it
+FINDINGS_S = 5.0  # findings in journals, of all hosts, for metrics
 SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
@@ -130,13 +134,12 @@ class LedgerWriter:
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._host = engine, host
         self._run_dir, self._now_us = run_dir, now_us
-        self._tail = JournalTailer(
-            LedgerRepository(engine, host=host), JournalReader(journals), now_us
-        )
+        self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
+        repository, reader = LedgerRepository(engine, host=host), JournalReader(journals)
+        self._tail = JournalTailer(repository, reader, now_us, self._bound_of)
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._registers = AuditLog(engine)
         self._retention = retention
-        self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
         self._commits = CommitWatch(engine)
         self._last_read: _KnownVersions | None = None
         self._generation = KeyGeneration(run_dir)
@@ -145,6 +148,7 @@ class LedgerWriter:
         self._newest_override = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
         self._newest_contract = KeyGeneration(run_dir, NEWEST_CONTRACT_FILE)
         self._quarantined = 0
+        self._findings = FindingTotals()
         self._away = False
         self._applied_us = now_us()
         self._caught_up = asyncio.Event()
@@ -158,6 +162,7 @@ class LedgerWriter:
                     tasks.create_task(self._every(NEWS_S, self._news)),
                     tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
                     tasks.create_task(self._every(SEAL_S, self._seal)),
+                    tasks.create_task(self._every(FINDINGS_S, self._count_findings)),
                     tasks.create_task(self._every(FORGET_S, self._forget)),
                     tasks.create_task(self._every(RETIRE_S, self._retire)),
                 ]
@@ -177,8 +182,13 @@ class LedgerWriter:
 
     def lag(self) -> WriterLag:
         return WriterLag(
-            self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined
-        )
+            self._tail.backlog_bytes(), self._applied_us, self._away, self._quarantined,
+            *(self._findings.count, self._findings.at_most_pusd, self._findings.unbounded),
+            self._tail.stalled(),
+        )  # fmt: skip
+
+    def _bound_of(self, journal: str) -> LackingBound:
+        return lacking_bound(self._desk.at_stake(journal))
 
     async def _run_tail(self, stop: asyncio.Event) -> None:
         retry_s = RETRY_FIRST_S
@@ -219,11 +229,13 @@ class LedgerWriter:
     async def _restore(self, stop: asyncio.Event) -> None:
         """Read the grants before anything is applied, however long the database is away."""
         retry_s = RETRY_FIRST_S
-        while not stop.is_set():
+        while True:
             try:
                 await asyncio.to_thread(self._desk.restore, self._tail.journals())
-            except DBAPIError:
+            except (DBAPIError, OSError):
                 self._away = True
+                if stop.is_set():
+                    return
                 await _wait(stop, retry_s)
                 retry_s = min(2 * retry_s, RETRY_LAST_S)
             else:
@@ -278,6 +290,13 @@ class LedgerWriter:
             pass
         while await asyncio.to_thread(self._rollups.follow):
             pass
+
+    async def _count_findings(self) -> None:
+        self._findings = await asyncio.to_thread(self._read_findings)
+
+    def _read_findings(self) -> FindingTotals:
+        with reading(self._engine) as connection:
+            return finding_totals(connection)
 
     async def _forget(self) -> None:
         for forgotten in (forget_keys, forget_answers):

@@ -67,6 +67,7 @@ CHECKS = {
     "hours_add_up": "GPU hours add up to their bills",
     "hours_hold_every_settle": "GPU hours hold every answer",
     "nothing_is_quarantined": "no record waits for a person",
+    "journals_are_whole": "no journal lacks records that nobody has acknowledged",
     "seals_hold": "nothing sealed was edited",
     "registers_hold": "nothing of contracts, prices, policies, keys or engines was edited",
     "retirements_hold": "what was retired is what was sealed",

@@ -63,6 +63,10 @@ _LEDGER = {
     "changes": "ledger:changes_",
     "rebuild": "ledger:rebuild",
     "retire": "ledger:retire",
+    "findings": "journals:findings",
+    "acknowledge": "journals:acknowledge",
+    "salvage": "journals:salvage",
+    "drain": "journals:drain",
 }
 _INVOICES = {
     "import": "invoices:import_file",

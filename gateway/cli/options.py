@@ -22,6 +22,7 @@ CHANGING = frozenset(
         *("ledger:migrate_", "ledger:rebuild", "ledger:retire"),
         *("invoices:import_file", "invoices:project", "invoices:post"),
         "billing_claims:waive",
+        *("journals:acknowledge", "journals:salvage", "journals:drain"),
         "prices:import_prices",
         *("rates:enter", "rates:withdraw", "rates:currency"),
     }
@@ -36,6 +37,7 @@ READING = frozenset(
         *("simulate:simulate", "policy:explain_command"),
         *("operate:list_targets", "operate:list_routes"),
         *("export:export", "ledger:report", "ledger:verify", "ledger:seal", "ledger:changes_"),
+        "journals:findings",
         *("invoices:list_invoices", "invoices:show", "billing_claims:list_claims"),
         *("prices:show", "prices:check", "prices:diff", "rates:list_rates"),
         *("configuration:import_command", "configuration:schema_command"),

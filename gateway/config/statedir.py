@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gateway.config.schema import Settings
 from gateway.errors import ConfigError
+from ledger.journals.homes import later_journals
 from ledger.locks import is_locked
 
 LOCK = "lock"
@@ -39,6 +40,7 @@ def hold(settings: Settings) -> StateDirLock:
         os.umask(0o077)  # the children's, too: keys' hashes, prompts' sizes and bills are in there
         for name in DIRECTORIES:
             (state / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _refuse_later_journals(state)
         _close(state)
         descriptor = os.open(state / "run" / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -55,6 +57,14 @@ def hold(settings: Settings) -> StateDirLock:
             os.close(descriptor)
             raise
     return StateDirLock(descriptor)
+
+
+def _refuse_later_journals(state: Path) -> None:
+    """Journals of a later version would be left lying; nothing of them would be in the books."""
+    if later := later_journals(state / "journal"):
+        words = "holds journals of a later version of breakeven, which this one cannot read"
+        todo = "run `breakeven ledger drain` of that version first, or start it"
+        raise ConfigError([f"state_dir: {later[0]} {words}: {todo}"])
 
 
 def is_held(settings: Settings) -> bool:

@@ -15,6 +15,7 @@ from gateway.control.admin import (
     estimates,
     explaining,
     invoices,
+    journal_findings,
     keys,
     open_claims,
     overrides,
@@ -39,6 +40,7 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *rates.VERBS,
     *entries.VERBS,
     *books.VERBS,
+    *journal_findings.VERBS,
 )
 # By `METHOD /path`, the scope of every route there may be.
 ROUTES: Final[Mapping[str, str]] = OTHER_ROUTES | {

@@ -8,12 +8,13 @@ import httpx
 from gateway.worker.journal_gate import JOURNAL
 
 ASKED_S = 2.0
+STALLED = "journal "  # how a reason begins why a journal cannot be read on
 
 
 async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str) -> None:
     """Say what a worker misses for the journal's sake; run it until it is cancelled."""
     host, port = address
-    refused = False
+    refused, stalled = False, None
     url = f"http://{_reachable_host(host)}:{port}/readyz"
     async with httpx.AsyncClient(trust_env=False, timeout=ASKED_S) as client:
         while True:
@@ -25,6 +26,10 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
             if (JOURNAL in missing) is not refused:
                 refused = not refused
                 say(_not_ready_text(logs) if refused else "requests are recorded and served again")
+            why = next((word for word in missing if word.startswith(STALLED)), None)
+            if why != stalled:
+                stalled = why
+                say("all journals are read again" if why is None else f"not ready: {why}")
 
 
 def _not_ready_text(logs: str) -> str:

@@ -209,7 +209,8 @@ def _open_records(
 ) -> tuple[JournalWriter, BudgetClient, JournalGate]:
     """The worker's journal, the budgets that its records count on, and who may still write."""
     journal = _journal(settings, runtime, worker)
-    return journal, _desk(runtime, worker, journal), JournalGate(journal)
+    gate = JournalGate(journal, runtime.run_dir)
+    return journal, _desk(runtime, worker, journal), gate
 
 
 def _metrics(
@@ -322,6 +323,8 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
         missing.append("ledger writer")
     if not recording.is_open():
         missing.append(JOURNAL)
+    if (stalled := recording.stalled()) is not None:
+        missing.append(stalled)
     return missing
 
 

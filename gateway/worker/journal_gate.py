@@ -5,8 +5,10 @@ prints: once per change, for requests come by the thousand.
 """
 
 import logging
+from pathlib import Path
 
 from ledger.journals.journal import JournalWriter
+from ledger.writing.lag import read_lag
 
 JOURNAL = "journal"
 
@@ -14,10 +16,10 @@ log = logging.getLogger("breakeven.recording")
 
 
 class JournalGate:
-    """One worker's journal, watched."""
+    """One worker's journal, watched. `run_dir` has what the host's ledger writer says of all."""
 
-    def __init__(self, journal: JournalWriter) -> None:
-        self._journal = journal
+    def __init__(self, journal: JournalWriter, run_dir: Path) -> None:
+        self._journal, self._run_dir = journal, run_dir
         self._refused = False
 
     def is_open(self) -> bool:
@@ -30,3 +32,8 @@ class JournalGate:
             log.warning("the journal takes new work again")
         self._refused = refused
         return not refused
+
+    def stalled(self) -> str | None:
+        """Return why the ledger writer cannot read a journal of this host on; None: it can."""
+        lag = read_lag(self._run_dir)
+        return None if lag is None else lag.stalled

@@ -152,6 +152,9 @@ class BudgetBroker:
         """What this host's workers were lent beyond what the books say they spent."""
         return self._book.lent_pusd(account)
 
+    def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
+        return self._book.at_stake(journal)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         worker = _Worker(writer)
         self._workers.add(worker)

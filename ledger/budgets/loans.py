@@ -55,6 +55,25 @@ class LoanBook:
             if journal not in (GONE, UNKNOWN)
         )
 
+    def at_stake(self, journal: str) -> dict[BudgetAccount, int]:
+        """Return what its worker was lent, at most, beyond what the books say it spent.
+
+        A worker of before a restart that has said nothing may have had all that nobody accounts
+        for. May be called from another thread: it reads copies of values that are replaced whole.
+        """
+        pots, spent, silent = dict(self._pots), dict(self._spent), set(self._undeclared)
+        found = {}
+        for account, pot in pots.items():
+            lent = pot.granted.get(journal, 0)
+            booked = {journal}
+            if journal in silent:
+                lent += pot.granted.get(UNKNOWN, 0)
+                booked |= silent
+            left = lent - sum(spent.get((name, account), 0) for name in booked)
+            if left > 0:
+                found[account] = left
+        return found
+
     def is_unaccounted(self, account: BudgetAccount) -> bool:
         """Whether money may be there that a worker has yet to account for."""
         return self._pot(account).granted.get(UNKNOWN, 0) > 0

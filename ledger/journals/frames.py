@@ -1,4 +1,4 @@
-"""How a record lies in a journal: length, checksum, msgpack; and how far a segment can be trusted.
+"""Frames of journal format 1 (length, checksum, msgpack), which earlier versions wrote: read only.
 
 A frame that is cut short at the end of a segment was never acknowledged: it is a torn tail and no
 loss. A whole frame whose checksum is wrong, or bytes that are no frame at all, were: they come
@@ -11,35 +11,26 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ledger.journals.payloads import RECORD_LIMIT_BYTES, decode_payload
 from ledger.journals.records import Record
 
-RECORD_LIMIT_BYTES = 1024 * 1024
 FAULT_SAMPLE_BYTES = 4096
 _HEAD = struct.Struct("<II")  # payload length, CRC-32 of the payload
 FRAME_LIMIT_BYTES = _HEAD.size + RECORD_LIMIT_BYTES
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
-
-
-class RecordTooLargeError(ValueError):
-    """A record that no journal takes: its size was not bounded where it was made."""
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One frame, from `start` up to `end` of its segment. Exactly one of record and fault."""
+    """One frame, from `start` up to `end` of its segment. Exactly one of record and fault.
+
+    `sequence`: its number in its journal; 0 in format 1, which has none.
+    """
 
     start: int
     end: int
     raw: bytes
     record: Record | None
     fault: str | None = None
-
-
-def encode(record: Record) -> bytes:
-    payload = _ENCODER.encode(record)
-    if len(payload) > RECORD_LIMIT_BYTES:
-        raise RecordTooLargeError(f"a record of {len(payload)} bytes")
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    sequence: int = 0
 
 
 def decode(data: bytes, base: int, *, sealed: bool) -> Iterator[Frame]:
@@ -66,7 +57,7 @@ def _frame(raw: bytes, start: int, end: int, checksum: int) -> Frame:
     if zlib.crc32(raw) != checksum:
         return _fault(raw, start, end, "checksum")
     try:
-        return Frame(start, end, raw, _DECODER.decode(raw))
+        return Frame(start, end, raw, decode_payload(raw))
     except msgspec.MsgspecError as error:
         return _fault(raw, start, end, f"not a record: {error}")
 

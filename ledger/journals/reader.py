@@ -1,7 +1,8 @@
 """Tails every worker's journal from a position, and removes the segments that are applied.
 
 A journal whose owner is gone will not grow: its last segment counts as sealed, and once all of it
-is applied and its open attempts are settled, the whole directory goes.
+is applied and its open attempts are settled, the whole directory goes. Format 1, which earlier
+versions wrote, is read by `_read_old`; format 2 by `ledger.journals.segment_reader`.
 """
 
 import shutil
@@ -10,27 +11,31 @@ from itertools import islice
 from pathlib import Path
 
 from ledger.journals.frames import FRAME_LIMIT_BYTES, Frame, decode
-from ledger.journals.journal import OWNER_FILE, number_of, segments
-from ledger.locks import is_locked
+from ledger.journals.homes import (
+    JournalSource,
+    has_owner,
+    keep_copy,
+    list_journals,
+    number_of,
+    segments,
+)
+from ledger.journals.mark import read_boot_id, read_mark
+from ledger.journals.scan import Damage
+from ledger.journals.segment_reader import SegmentReading, read_segment
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class JournalOffset:
-    """Everything before `offset` of `segment` is applied."""
+    """Everything before `offset` of `segment` is applied.
+
+    `sequence` is the number of the frame that comes next; 0 in format 1, and where none was read.
+    """
 
     segment: int = 0
     offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class JournalSource:
-    """`name` identifies the journal in the books: the worker's name and an id per process."""
-
-    name: str
-    worker: str
-    home: Path
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,14 @@ class JournalChunk:
     """What can be read from a position on: frames of `after`'s segment.
 
     `after` may be ahead of the last frame. `more`: as much as was asked for, or a later segment
-    exists.
+    exists. `damages` lie in `damaged`, the number of a segment.
     """
 
     frames: tuple[Frame, ...]
     after: JournalOffset
     more: bool = False
+    damages: tuple[Damage, ...] = ()
+    damaged: int = 0
 
 
 class JournalReader:
@@ -53,8 +60,7 @@ class JournalReader:
         self._directory = directory
 
     def journals(self) -> list[JournalSource]:
-        homes = sorted(owner.parent for owner in self._directory.glob(f"[!.]*/{OWNER_FILE}"))
-        return [JournalSource(home.name, home.name.rpartition("-")[0], home) for home in homes]
+        return list_journals(self._directory)
 
     def read(
         self,
@@ -66,39 +72,68 @@ class JournalReader:
     ) -> JournalChunk:
         """Whole frames after `since`, from at most one segment; `most`: so many.
 
-        One frame is read even where it is larger than `limit_bytes`.
+        One frame is read even where it is larger than `limit_bytes`. Raises `OSError`.
         """
+        if journal.format == 1:
+            return _read_old(journal, since, limit_bytes, most)
         owned = has_owner(journal)  # before the listing: what is unowned now will not grow
-        files = [path for path in segments(journal.home) if number_of(path) >= since.segment]
+        # Before the frames, too: what it says was written is whole when they are read.
+        written = read_mark(journal.lock).written if owned else None
+        files = [path for path in segments(journal) if number_of(path) >= since.segment]
         for place, path in enumerate(files):
-            number = number_of(path)
-            offset = since.offset if number == since.segment else 0
-            data = _read(path, offset, limit_bytes)
-            full = len(data) == limit_bytes
-            sealed = place + 1 < len(files) or not owned
-            frames = tuple(islice(decode(data, offset, sealed=sealed), most))
-            if not frames and full:
-                data = _read(path, offset, FRAME_LIMIT_BYTES)
-                frames = tuple(islice(decode(data, offset, sealed=sealed), 1))
-            last = place + 1 == len(files)
-            if frames or last:
-                after = JournalOffset(number, frames[-1].end if frames else offset)
-                return JournalChunk(frames, after, not last or full or len(frames) == most)
+            number, last = number_of(path), place + 1 == len(files)
+            here = since if number == since.segment else JournalOffset(number, 0, since.sequence)
+            reading = SegmentReading(
+                path, journal.name, number, here.offset, here.sequence, limit_bytes, most,
+                following=None if last else files[place + 1], is_live=owned and last,
+                written=written,
+            )  # fmt: skip
+            found = read_segment(reading)
+            after = JournalOffset(number, found.end, found.sequence)
+            if found.damages:
+                keep_copy(self._directory, journal, path)
+            if found.frames or found.damages or found.more or last:
+                more = found.more or not last
+                damages = tuple(found.damages)
+                return JournalChunk(tuple(found.frames), after, more, damages, number)
             # Nothing whole is left here and a later segment exists: the rest is a torn tail.
         return JournalChunk((), since)
+
+    def lost_tail(self, journal: JournalSource, since: JournalOffset) -> Damage | None:
+        """Return what a journal without an owner, read to `since`, was written beyond that.
+
+        None where nothing lacks: it was closed, or its process was killed behind the last frame.
+        """
+        if journal.format == 1 or not journal.home.is_dir():
+            return None
+        files = segments(journal)
+        after = max(0, since.sequence - 1)
+        sure = read_mark(journal.lock).sure(read_boot_id())
+        place = since.offset
+        if sure is None:
+            if files and _is_closed(files[-1], journal, number_of(files[-1])):
+                return None
+            return Damage(place, place, after, None, "neither an end frame nor a readable mark")
+        if sure <= after:
+            return None
+        rest = _read(files[-1], place, FRAME_LIMIT_BYTES).rstrip(b"\0") if files else b""
+        if files and rest:
+            keep_copy(self._directory, journal, files[-1])
+        reason = "it was written further than what is there"
+        return Damage(place, place + len(rest), after, sure - after, reason, rest)
 
     def backlog_bytes(self, journal: JournalSource, since: JournalOffset) -> int:
         """Bytes written and not applied."""
         total = 0
-        for path in segments(journal.home):
+        for path in segments(journal):
             if number_of(path) >= since.segment:
                 total += path.stat().st_size
                 total -= since.offset if number_of(path) == since.segment else 0
-        return total
+        return max(0, total)
 
     def remove_applied(self, journal: JournalSource, position: JournalOffset) -> int:
         """Delete segments wholly before the position, never the newest; returns how many."""
-        old = [path for path in segments(journal.home)[:-1] if number_of(path) < position.segment]
+        old = [path for path in segments(journal)[:-1] if number_of(path) < position.segment]
         for path in old:
             path.unlink()
         return len(old)
@@ -108,9 +143,32 @@ class JournalReader:
         shutil.rmtree(journal.home)
 
 
-def has_owner(journal: JournalSource) -> bool:
-    """Whether a live process holds the journal; the lock falls when that process dies."""
-    return is_locked(journal.home / OWNER_FILE)
+def _read_old(
+    journal: JournalSource, since: JournalOffset, limit_bytes: int, most: int | None
+) -> JournalChunk:
+    owned = has_owner(journal)
+    files = [path for path in segments(journal) if number_of(path) >= since.segment]
+    for place, path in enumerate(files):
+        number = number_of(path)
+        offset = since.offset if number == since.segment else 0
+        data = _read(path, offset, limit_bytes)
+        full = len(data) == limit_bytes
+        sealed = place + 1 < len(files) or not owned
+        frames = tuple(islice(decode(data, offset, sealed=sealed), most))
+        if not frames and full:
+            data = _read(path, offset, FRAME_LIMIT_BYTES)
+            frames = tuple(islice(decode(data, offset, sealed=sealed), 1))
+        last = place + 1 == len(files)
+        if frames or last:
+            after = JournalOffset(number, frames[-1].end if frames else offset)
+            return JournalChunk(frames, after, not last or full or len(frames) == most)
+        # Nothing whole is left here and a later segment exists: the rest is a torn tail.
+    return JournalChunk((), since)
+
+
+def _is_closed(path: Path, journal: JournalSource, number: int) -> bool:
+    whole = SegmentReading(path, journal.name, number, 0, 0, path.stat().st_size, None)
+    return read_segment(whole).is_ended
 
 
 def _read(path: Path, offset: int, limit_bytes: int) -> bytes:

@@ -214,7 +214,11 @@ class PostingRow(LedgerBase):
 
 
 class JournalPositionRow(LedgerBase):
-    """How far each journal is applied; moved in the same transaction as what it covers."""
+    """How far each journal is applied; moved in the same transaction as what it covers.
+
+    `sequence` is the number of the frame that comes next, in format 2: 0 where none was read, and
+    `ledger.writing.repository.ENDED` once all of the journal is in the books.
+    """
 
     __tablename__ = "journal_positions"
 
@@ -224,6 +228,7 @@ class JournalPositionRow(LedgerBase):
     segment: Stored[int] = define_column(BigInteger)
     offset: Stored[int] = define_column(BigInteger)
     applied_us: Stored[int] = define_column(BigInteger)
+    sequence: Stored[int] = define_column(BigInteger, default=0, server_default=text("0"))
 
 
 class HostNameRow(LedgerBase):

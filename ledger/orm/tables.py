@@ -64,6 +64,7 @@ from ledger.orm.identity import (
     UserRow,
 )
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
+from ledger.orm.journals import JournalFindingRow
 from ledger.orm.market import GpuTypeRow
 from ledger.orm.policies import ManualEntryRow, OverrideRow, PolicySetRow
 from ledger.orm.rates import RateAccountRow, RateHostRow, RatePartRow
@@ -132,6 +133,7 @@ __all__ = [
     "HostNameRow",
     "InvoiceItemRow",
     "InvoiceRow",
+    "JournalFindingRow",
     "JournalPositionRow",
     "KeptAnswerRow",
     "KeyChangeRow",

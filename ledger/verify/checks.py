@@ -24,7 +24,6 @@ from ledger.orm.books import (
     JournalPositionRow,
     PostingRow,
     PriceVersionRow,
-    QuarantinedRecordRow,
     token_column,
 )
 from ledger.orm.budgets import HoldRow
@@ -35,6 +34,7 @@ from ledger.seals.retirements import retirements_hold
 from ledger.verify.budgets import BUDGET_CHECKS
 from ledger.verify.entries import entries_have_a_cause
 from ledger.verify.hours import Found, hours_add_up, hours_hold_every_settle
+from ledger.verify.journals import journals_are_whole, nothing_is_quarantined
 from ledger.verify.registers import registers_hold
 from ledger.verify.rollups import sums_are_the_rows
 from ledger.verify.seals import seals_hold
@@ -259,19 +259,6 @@ def holds_end(connection: Connection) -> Found:
         yield attempt_id, f"open, but its journal {journal} is finished"
 
 
-def nothing_is_quarantined(connection: Connection) -> Found:
-    """Records that could not be applied wait for a person."""
-    for row in connection.execute(
-        select(
-            QuarantinedRecordRow.journal,
-            QuarantinedRecordRow.segment,
-            QuarantinedRecordRow.offset,
-            QuarantinedRecordRow.reason,
-        )
-    ):
-        yield f"{row.journal} {row.segment}:{row.offset}", row.reason
-
-
 CHECKS: tuple[Check, ...] = (
     postings_balance,
     entries_have_a_cause,
@@ -284,6 +271,7 @@ CHECKS: tuple[Check, ...] = (
     hours_add_up,
     hours_hold_every_settle,
     nothing_is_quarantined,
+    journals_are_whole,
     seals_hold,
     registers_hold,
     retirements_hold,

@@ -12,13 +12,19 @@ LAG_FILE = "ledger.json"
 class WriterLag(msgspec.Struct, frozen=True):
     """How far the books are behind the journals; `away` while the database cannot be written.
 
-    All that lay in the journals at `applied_us` is in the books.
+    All that lay in the journals at `applied_us` is in the books. `findings` are places of journals
+    of all hosts where rows may lack and nobody has acknowledged it: at most `lacking_pusd`, and an
+    unknown amount in `unbounded` of them. `stalled` says why a journal here cannot be read on.
     """
 
     backlog_bytes: int
     applied_us: int
     away: bool
     quarantined: int
+    findings: int = 0
+    lacking_pusd: int = 0
+    unbounded: int = 0
+    stalled: str | None = None
 
 
 def write_lag(run_dir: Path, lag: WriterLag) -> None:

@@ -8,7 +8,7 @@ within the transaction, and quarantined alone. What fails because the database i
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.exc import DBAPIError, StatementError
@@ -16,10 +16,12 @@ from sqlalchemy.exc import DBAPIError, StatementError
 from ledger.budgets.escrow import account_order
 from ledger.database import is_momentary, is_unavailable, reading
 from ledger.fleet.hours import correct_hours
+from ledger.journals.findings import JournalFinding
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
 from ledger.orm import tables as orm
 from ledger.writing.bisect import BatchBisector, RecordsRejected, TransientDbError
+from ledger.writing.findings import finding_row
 from ledger.writing.fold import FoldResult, JournalItem, fold, fold_lost
 from ledger.writing.rows import UNSETTLED, RowBatch
 from ledger.writing.statements import WriterStatements
@@ -27,6 +29,7 @@ from ledger.writing.stored import known_attempts
 
 IMPORT_BATCH = 4000
 LOST_BATCH = 1000
+ENDED = -1  # the sequence of a journal that is wholly in the books, and may be deleted
 # A record's own fault: values that do not fit, broken constraints, postings that do not balance.
 _VALUES = (ValueError, OverflowError, TypeError)
 _POISON = (StatementError, *_VALUES)
@@ -38,12 +41,13 @@ class DatabaseUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JournalMove:
-    """A journal's position before and after a batch."""
+    """A journal's position before and after a batch, and what was found wrong between the two."""
 
     journal: str
     worker: str
     since: JournalOffset
     after: JournalOffset
+    findings: tuple[JournalFinding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -73,10 +77,10 @@ class LedgerRepository:
     def positions(self) -> dict[str, JournalOffset]:
         """How far each journal of this host is applied."""
         table = orm.JournalPositionRow
-        query = select(table.journal, table.segment, table.offset).where(table.host == self._host)
+        columns = (table.journal, table.segment, table.offset, table.sequence)
+        query = select(*columns).where(table.host == self._host)
         with translate_db_errors(), reading(self._engine) as connection:
-            return {name: JournalOffset(segment, offset) for name, segment, offset in
-                    connection.execute(query)}  # fmt: skip
+            return {name: JournalOffset(*place) for name, *place in connection.execute(query)}
 
     def apply(
         self, items: Sequence[JournalItem], moves: Sequence[JournalMove], *, at_us: int
@@ -139,6 +143,12 @@ class LedgerRepository:
                 _add(total, lost)
             if len(ids) < LOST_BATCH:
                 return total
+
+    def end_journal(self, move: JournalMove, *, at_us: int) -> None:
+        """Note that all of a journal is in the books, before its files go."""
+        ended = replace(move, after=replace(move.after, sequence=ENDED))
+        with translate_db_errors(), self._engine.begin() as connection:
+            self._move(connection, [ended], at_us)
 
     def forget_journal(self, journal: str) -> None:
         """Drop the position of a journal whose files are gone."""
@@ -282,9 +292,14 @@ class LedgerRepository:
                 "segment": move.after.segment,
                 "offset": move.after.offset,
                 "applied_us": at_us,
+                "sequence": move.after.sequence,
             }
             for move in moves
         ]
+        found = [
+            finding_row(finding, self._host, at_us) for move in moves for finding in move.findings
+        ]
+        self._statements.findings.run(connection, found)
         self._statements.positions.run(connection, rows)
 
 

@@ -125,6 +125,9 @@ class CopyStatement(InsertStatement):
             cursor.close()
 
 
+MOVED = ("segment", "offset", "applied_us", "sequence")  # of a position
+
+
 class WriterStatements:
     """All of them, for one database."""
 
@@ -140,6 +143,7 @@ class WriterStatements:
         self.refusals = self._insert_missing(orm.RefusalRow, "request_id")
         self.windows = self._insert_missing(orm.BudgetWindowRow)
         self.quarantined = self._insert_missing(orm.QuarantinedRecordRow)
+        self.findings = self._insert_missing(orm.JournalFindingRow)
         self.settles = PreparedStatement(dialect, _settle())
         self.hold_ends = PreparedStatement(dialect, _end_hold())
         self.spent = PreparedStatement(dialect, _select_spent())
@@ -158,7 +162,7 @@ class WriterStatements:
 
     def _positions(self) -> PreparedStatement:
         statement = self._upsert(orm.JournalPositionRow)
-        changed = {name: statement.excluded[name] for name in ("segment", "offset", "applied_us")}
+        changed = {name: statement.excluded[name] for name in MOVED}
         statement = statement.on_conflict_do_update(index_elements=["journal"], set_=changed)
         return PreparedStatement(self._dialect, statement.inline(), _names(orm.JournalPositionRow))
 

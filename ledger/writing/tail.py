@@ -2,20 +2,29 @@
 
 The blocking half of the ledger writer. A journal whose owner is gone and whose end is applied is
 finished: its open attempts are settled as lost, then its files go, then its position. Whichever of
-these steps a crash interrupts, the next pass repeats it without effect.
+these steps a crash interrupts, the next pass repeats it without effect. What is damaged or missing
+is entered with the batch that it was found in, and told in the log; reading goes on behind it.
 """
 
+import logging
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ledger.journals.reader import JournalOffset, JournalReader, JournalSource, has_owner
+from ledger.journals.findings import UNKNOWN_BOUND, JournalFinding, LackingBound, finding_of
+from ledger.journals.homes import JournalSource, has_owner
+from ledger.journals.reader import JournalChunk, JournalOffset, JournalReader
+from ledger.journals.scan import Damage
 from ledger.writing.fold import JournalItem
 from ledger.writing.repository import (
+    ENDED,
     ApplyResult,
     DatabaseUnavailable,
     JournalMove,
     LedgerRepository,
 )
+from ledger.writing.stalls import StallWatch
 
 STEP_BYTES = 1024 * 1024  # per transaction, of all journals: others wait for SQLite's lock as long
 LEAST_BYTES = 64 * 1024  # of each journal
@@ -23,6 +32,9 @@ LEAST_BYTES = 64 * 1024  # of each journal
 # any one may fail for a moment (a deadlock, a connection cut), a large one would fail for ever.
 FEWEST_RECORDS = 4
 ALL_RECORDS = 8192  # from here on only bytes count
+EVERY_JOURNAL = "*"  # in place of a name: the directory itself
+
+log = logging.getLogger("breakeven.journals")
 
 
 @dataclass(slots=True)
@@ -38,72 +50,153 @@ class TailResult:
     buried: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Batch:
+    """What one pass read. `ended` are journals without an owner of which nothing is left."""
+
+    items: list[JournalItem] = field(default_factory=list)
+    moves: list[JournalMove] = field(default_factory=list)
+    ended: list[JournalSource] = field(default_factory=list)
+
+
 class JournalTailer:
-    """The blocking half: one pass over all journals. Runs in a thread, one at a time."""
+    """The blocking half: one pass over all journals. Runs in a thread, one at a time.
+
+    `at_stake` bounds what rows of a journal that lack can have cost.
+    """
 
     def __init__(
-        self, repository: LedgerRepository, reader: JournalReader, now_us: Callable[[], int]
+        self,
+        repository: LedgerRepository,
+        reader: JournalReader,
+        now_us: Callable[[], int],
+        at_stake: Callable[[str], LackingBound] = lambda _: UNKNOWN_BOUND,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._repository, self._reader, self._now_us = repository, reader, now_us
+        self._at_stake = at_stake
         self._positions: dict[str, JournalOffset] | None = None
         self._records = ALL_RECORDS  # a transaction takes at most so many
+        self._stalls = StallWatch(now_s)
+        self._told: set[tuple[str, int, int]] = set()  # places of findings
+        self._backlog_bytes = 0
 
     def step(self) -> TailResult:
         """Apply what lies ahead of the positions. Raises `DatabaseUnavailable`."""
         try:
-            return self._step()
+            step = self._step()
         except DatabaseUnavailable:
             self._positions = None
             raise
+        except OSError as error:
+            self._stalls.record_failure(EVERY_JOURNAL, f"{error.strerror}: {error.filename}")
+            return TailResult(ApplyResult())
+        self._stalls.record_progress(EVERY_JOURNAL)
+        return step
+
+    def stalled(self) -> str | None:
+        """Return why a journal cannot be read on, None where all can."""
+        return self._stalls.reason()
 
     def backlog_bytes(self) -> int:
-        positions = self._positions or {}
-        return sum(
-            self._reader.backlog_bytes(journal, positions.get(journal.name, JournalOffset()))
-            for journal in self._reader.journals()
-        )
+        """Return what is not applied, as last known while the disk cannot be read."""
+        positions = dict(self._positions or {})
+        with suppress(OSError):
+            self._backlog_bytes = sum(
+                self._reader.backlog_bytes(journal, positions.get(journal.name, JournalOffset()))
+                for journal in self._reader.journals()
+            )
+        return self._backlog_bytes
 
     def journals(self) -> list[str]:
         return [journal.name for journal in self._reader.journals()]
 
     def _step(self) -> TailResult:
+        journals = self._reader.journals()
         if self._positions is None:
             self._positions = self._repository.positions()
-            self._forget_removed(self._positions)
-        positions = self._positions
-        items: list[JournalItem] = []
-        moves: list[JournalMove] = []
-        ended: list[JournalSource] = []
+        self._forget_removed(self._positions, {journal.name for journal in journals})
         step = TailResult(ApplyResult())
-        journals = list(self._reader.journals())
+        batch = self._read(journals, self._positions, step)
+        if batch.moves:
+            step.moved = any(move.after != move.since for move in batch.moves)
+            step.applied = self._apply_items(batch.items, batch.moves)
+            self._positions.update({move.journal: move.after for move in batch.moves})
+            self._note(batch.moves)
+            self._remove_applied(batch.moves)
+        for journal in batch.ended:
+            self._bury(journal, step)
+        return step
+
+    def _read(
+        self, journals: list[JournalSource], positions: dict[str, JournalOffset], step: TailResult
+    ) -> _Batch:
+        batch = _Batch()
         share = max(LEAST_BYTES, STEP_BYTES // max(1, len(journals)))
         for journal in journals:
-            if len(items) >= self._records:
+            if len(batch.items) >= self._records:
                 step.more = True
                 break
             since = positions.get(journal.name, JournalOffset())
-            owned = has_owner(journal)
-            most = self._records - len(items) if self._records < ALL_RECORDS else None
-            chunk = self._reader.read(journal, since, limit_bytes=share, most=most)
-            if chunk.after == since:
-                if not owned:
-                    ended.append(journal)
+            if since.sequence == ENDED:
+                batch.ended.append(journal)
                 continue
+            owned = has_owner(journal)
+            most = self._records - len(batch.items) if self._records < ALL_RECORDS else None
+            try:
+                chunk = self._reader.read(journal, since, limit_bytes=share, most=most)
+            except OSError as error:
+                self._stalls.record_failure(journal.name, f"{error.strerror}: {error.filename}")
+                continue
+            findings = self._new_findings(journal, chunk.damages, chunk.damaged)
+            if chunk.after == since and not findings:
+                self._watch(journal, since, chunk, owned=owned)
+                if not owned:
+                    batch.ended.append(journal)
+                continue
+            self._stalls.record_progress(journal.name)
             step.more |= chunk.more
-            moves.append(JournalMove(journal.name, journal.worker, since, chunk.after))
-            name, segment = journal.name, chunk.after.segment
-            items += [
-                JournalItem(name, segment, frame.start, frame.raw, frame.record, frame.fault)
-                for frame in chunk.frames
-            ]
-        if moves:
-            step.moved = True
-            step.applied = self._apply_items(items, moves)
-            positions.update({move.journal: move.after for move in moves})
-            self._remove_applied(moves)
-        for journal in ended:
-            self._bury(journal, step)
-        return step
+            batch.moves.append(
+                JournalMove(journal.name, journal.worker, since, chunk.after, findings)
+            )
+            batch.items += _items(journal, chunk, findings)
+        return batch
+
+    def _watch(
+        self, journal: JournalSource, since: JournalOffset, chunk: JournalChunk, *, owned: bool
+    ) -> None:
+        """What a live worker wrote and cannot be read stops its rows until it is told."""
+        if not owned or chunk.damages or not self._reader.backlog_bytes(journal, since):
+            self._stalls.record_progress(journal.name)
+            return
+        place = f"segment {since.segment}, byte {since.offset}"
+        self._stalls.record_standstill(journal.name, f"what lies behind {place} is no frame")
+
+    def _new_findings(
+        self, journal: JournalSource, damages: tuple[Damage, ...], segment: int
+    ) -> tuple[JournalFinding, ...]:
+        """Findings that were not told since the start; the books keep the first of a place."""
+        fresh = [
+            damage for damage in damages if (journal.name, segment, damage.start) not in self._told
+        ]
+        if not fresh:
+            return ()
+        bound = self._at_stake(journal.name)
+        return tuple(
+            finding_of(damage, journal.name, journal.worker, segment, bound) for damage in fresh
+        )
+
+    def _note(self, moves: list[JournalMove]) -> None:
+        for move in moves:
+            for finding in move.findings:
+                self._told.add((finding.journal, finding.segment, finding.offset))
+                log.error(
+                    "journal damaged journal=%s segment=%d offset=%d: %s",
+                    finding.journal,
+                    finding.segment,
+                    finding.offset,
+                    finding.text,
+                )
 
     def _apply_items(self, items: list[JournalItem], moves: list[JournalMove]) -> ApplyResult:
         try:
@@ -116,15 +209,38 @@ class JournalTailer:
 
     def _bury(self, journal: JournalSource, step: TailResult) -> None:
         """Its lock was free before its end was read: nothing will follow."""
-        lost = self._repository.settle_lost(journal.name, at_us=self._now_us())
+        assert self._positions is not None
+        since = self._positions.get(journal.name, JournalOffset())
+        if since.sequence != ENDED:
+            lost = self._reader.lost_tail(journal, since)
+            if lost is not None:
+                self._tell_lost_tail(journal, since, lost)
+            self._settle_lost(journal.name, step)
+            if journal.format != 1:
+                ended = JournalMove(journal.name, journal.worker, since, since)
+                self._repository.end_journal(ended, at_us=self._now_us())
+        self._reader.remove(journal)
+        self._repository.forget_journal(journal.name)
+        self._positions.pop(journal.name, None)
+        self._stalls.record_progress(journal.name)
+        step.buried.append(journal.name)
+
+    def _tell_lost_tail(self, journal: JournalSource, since: JournalOffset, lost: Damage) -> None:
+        findings = self._new_findings(journal, (lost,), since.segment)
+        move = JournalMove(journal.name, journal.worker, since, since, findings)
+        rest = [
+            JournalItem(journal.name, since.segment, lost.start, lost.raw, None, finding.text)
+            for finding in findings
+            if lost.raw
+        ]
+        self._apply_items(rest, [move])
+        self._note([move])
+
+    def _settle_lost(self, journal: str, step: TailResult) -> None:
+        lost = self._repository.settle_lost(journal, at_us=self._now_us())
         for account, pusd in lost.spent.items():
             step.applied.spent[account] = step.applied.spent.get(account, 0) + pusd
         step.applied.settled += lost.settled
-        self._reader.remove(journal)
-        self._repository.forget_journal(journal.name)
-        if self._positions is not None:
-            self._positions.pop(journal.name, None)
-        step.buried.append(journal.name)
 
     def _remove_applied(self, moves: list[JournalMove]) -> None:
         after = {move.journal: move.after for move in moves}
@@ -132,9 +248,43 @@ class JournalTailer:
             if journal.name in after:
                 self._reader.remove_applied(journal, after[journal.name])
 
-    def _forget_removed(self, positions: dict[str, JournalOffset]) -> None:
-        """Journals that were removed just before the process died."""
-        there = set(self.journals())
+    def _forget_removed(self, positions: dict[str, JournalOffset], there: set[str]) -> None:
+        """Forget journals that were removed just before the process died.
+
+        One of format 2 that was not wholly in the books was removed by somebody else.
+        """
         for name in [name for name in positions if name not in there]:
+            since = positions[name]
+            if since.sequence > 0:
+                self._tell_vanished(name, since)
             self._repository.forget_journal(name)
             del positions[name]
+
+    def _tell_vanished(self, name: str, since: JournalOffset) -> None:
+        worker = name.rpartition("-")[0]
+        reason = "its files are gone, and its end was not read"
+        gone = JournalFinding(
+            name, worker, since.segment, since.offset, since.sequence - 1, None, reason,
+            self._at_stake(name),
+        )  # fmt: skip
+        move = JournalMove(name, worker, since, since, (gone,))
+        self._apply_items([], [move])
+        self._note([move])
+        self._repository.settle_lost(name, at_us=self._now_us())
+
+
+def _items(
+    journal: JournalSource, chunk: JournalChunk, findings: tuple[JournalFinding, ...]
+) -> list[JournalItem]:
+    """The records, and the bytes of what is damaged, for quarantine."""
+    name, segment = journal.name, chunk.after.segment
+    items = [
+        JournalItem(name, segment, frame.start, frame.raw, frame.record, frame.fault)
+        for frame in chunk.frames
+    ]
+    raw = {damage.start: damage.raw for damage in chunk.damages}
+    return items + [
+        JournalItem(name, segment, finding.offset, raw[finding.offset], None, finding.text)
+        for finding in findings
+        if raw.get(finding.offset)
+    ]

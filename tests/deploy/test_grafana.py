@@ -199,6 +199,7 @@ MET, MISSED = (f'breakeven_slo_total{{backend="own",met="{word}"}}' for word in 
 SPILL, OWN = 'breakeven_spill_total{reason="ttft"}', 'breakeven_requests_total{target="pool:a/0"}'
 BEHIND, AWAY = "breakeven_ledger_lag_seconds", "breakeven_ledger_away"
 ASIDE, BLIND = "breakeven_ledger_quarantined_total", 'breakeven_static_decisions_total{cause="%s"}'
+DAMAGED, STALLED = "breakeven_journal_findings", "breakeven_journal_stalled"
 HEALTHY = 'breakeven_engine_healthy{engine="a"}'
 SPANS = 'breakeven_otel_spans_total{instance="h",outcome="%s"}'
 HOST = '{instance="h"}'
@@ -218,6 +219,8 @@ FIRING = (  # alert, its labels, samples
     ("BreakevenLedgerBehind", {"instance": "h"}, {BEHIND + HOST: "90x120"}),
     ("BreakevenLedgerAway", {"instance": "h"}, {AWAY + HOST: "0x80 1x40"}),
     ("BreakevenLedgerQuarantine", {"instance": "h"}, {ASIDE + HOST: "0x40 1x80"}),
+    ("BreakevenJournalDamaged", {"instance": "h"}, {DAMAGED + HOST: "0x80 2x40"}),
+    ("BreakevenJournalStalled", {"instance": "h"}, {STALLED + HOST: "0x80 1x40"}),
     ("BreakevenDecidesBlindly", {"cause": "telemetry"}, {BLIND % "telemetry": "0x87 3x20"}),
     ("BreakevenEngineUnhealthy", {"engine": "a"}, {HEALTHY: "1x80 0x40"}),
     ("BreakevenTracesLost", {"instance": "h"}, {SPANS % "lost": "0x60 0+5x60"}),
@@ -244,6 +247,8 @@ CALM = (
     ("BreakevenLedgerBehind", {}, {BEHIND + HOST: "0x88 90x20"}),  # for too short a time
     ("BreakevenLedgerAway", {}, {AWAY + HOST: "0x120"}),
     ("BreakevenLedgerQuarantine", {}, {ASIDE + HOST: "0x10 1x120"}),  # more than an hour ago
+    ("BreakevenJournalDamaged", {}, {DAMAGED + HOST: "2x60 0x60"}),  # acknowledged
+    ("BreakevenJournalStalled", {}, {STALLED + HOST: "1x60 0x60"}),  # over
     ("BreakevenDecidesBlindly", {}, {BLIND % "telemetry": "0x60 3x60"}),  # over
     ("BreakevenEngineUnhealthy", {}, {HEALTHY: "1x87 0x20"}),  # for too short a time
     ("BreakevenTracesLost", {}, {SPANS % "sent": "0+5x120", SPANS % "lost": "0x60 9x60"}),  # over

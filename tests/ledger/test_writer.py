@@ -17,6 +17,7 @@ from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
 from ledger.identity.tokens import GENERATION
+from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
 from ledger.journals.records import Hold
@@ -445,7 +446,7 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
             )
         ).scalar_one()
         assert posted == costs
-    assert list((tmp_path / "journal").iterdir()) == []
+    assert list((tmp_path / "journal" / FOLDER).iterdir()) == []
 
 
 async def test_an_idle_writer_reads_no_budget_again_and_sees_the_next_commit(engine, tmp_path):

@@ -65,13 +65,33 @@ class HostMetrics(Collector):
             "breakeven_ledger_quarantined",
             "Records that the ledger refused and set aside, since its writer began",
         )
+        findings = GaugeMetricFamily(
+            "breakeven_journal_findings",
+            "Places of journals where rows may lack, and quarantined records, of all hosts, that "
+            "nobody has acknowledged",
+        )
+        lacking = GaugeMetricFamily(
+            "breakeven_journal_lacking_usd",
+            "What rows that lack can have cost at most, where that is known",
+        )
+        unbounded = GaugeMetricFamily(
+            "breakeven_journal_findings_unbounded",
+            "Of the findings, those where rows that lack can have cost an unknown amount",
+        )
+        stalled = GaugeMetricFamily(
+            "breakeven_journal_stalled", "1 while a journal of this host cannot be read on"
+        )
         lag = read_lag(self._run_dir)
         if lag is not None:
+            findings.add_metric([], lag.findings)
+            lacking.add_metric([], lag.lacking_pusd / 1e12)
+            unbounded.add_metric([], lag.unbounded)
+            stalled.add_metric([], float(lag.stalled is not None))
             seconds.add_metric([], max(0.0, (self._clock.wall_us() - lag.applied_us) / 1e6))
             backlog.add_metric([], lag.backlog_bytes)
             away.add_metric([], float(lag.away))
             aside.add_metric([], lag.quarantined)
-        yield from (seconds, backlog, away, aside)
+        yield from (seconds, backlog, away, aside, findings, lacking, unbounded, stalled)
 
     def _engines(self) -> Iterator[Metric]:
         healthy = GaugeMetricFamily(

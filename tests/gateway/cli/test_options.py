@@ -27,12 +27,12 @@ NOT_HERE = {  # of what changes something, what has no use for an option, and wh
     "--by": {
         "engine install": "files of this host", "engine pack": "likewise",
         "engine unpack": "likewise", "ledger migrate": "no entry of the books",
-        "ledger rebuild": "likewise", "ledger retire": "likewise",
+        "ledger rebuild": "likewise", "ledger retire": "likewise", "ledger drain": "likewise",
     },
     "--note": {
         "engine install": "files of this host", "engine pack": "likewise",
         "engine unpack": "likewise", "ledger migrate": "no entry of the books",
-        "ledger rebuild": "likewise", "ledger retire": "likewise",
+        "ledger rebuild": "likewise", "ledger retire": "likewise", "ledger drain": "likewise",
         "invoices import": "the file itself is kept", "invoices post": "the invoice says why",
         "invoices waive": "the claim says of what",
         "prices import": "the source is kept with each price",

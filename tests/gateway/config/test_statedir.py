@@ -174,3 +174,13 @@ def test_a_ledger_of_another_version_says_what_brings_it_up(tmp_path: Path) -> N
     said = refused(tmp_path, REPORT, lambda: None)
     assert "no such table" in said
     assert "another version made it: `breakeven serve` brings it up" in said
+
+
+def test_journals_of_a_later_version_refuse_the_start_and_say_how_to_drain(tmp_path: Path) -> None:
+    home = tmp_path / "state" / "journal" / "v3" / "worker-0-a"
+    home.mkdir(parents=True)
+    said = refused(tmp_path, SERVE, lambda: None)
+    assert "journals of a later version" in said
+    assert "`breakeven ledger drain` of that version" in said
+    home.rmdir()
+    hold(Settings(state_dir=str(tmp_path / "state"))).release()

@@ -99,7 +99,7 @@ SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes",
 READ = {"prices", "currencies", "scenarios", "budgets"}
 PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes"}
 SEES = {
-    KeyRole.VIEWER: SPENT | HELD | READ | {"estimates"},
+    KeyRole.VIEWER: SPENT | HELD | READ | {"estimates", "journal_findings"},
     KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
     KeyRole.DEVELOPER: SPENT,
     KeyRole.TEAM_ADMIN: SPENT | {"budgets", "keys"},

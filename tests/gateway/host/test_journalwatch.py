@@ -10,7 +10,11 @@ from gateway.host.journalwatch import follow
 
 
 async def test_the_parent_says_each_change_once(monkeypatch) -> None:
-    answers = [[], ["journal"], ["journal", "draining"], None, ["journal"], [], []]
+    stalled = "journal w0-a cannot be read on: EIO"
+    answers = [
+        [], ["journal"], ["journal", "draining"], None, ["journal"], [], [],
+        [stalled], [stalled], [],
+    ]  # fmt: skip
     said: list[str] = []
     ended = asyncio.Event()
     monkeypatch.setattr(module, "ASKED_S", 0.001)
@@ -33,7 +37,9 @@ async def test_the_parent_says_each_change_once(monkeypatch) -> None:
     await asyncio.wait_for(ended.wait(), 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert len(said) == 2
+    assert len(said) == 4
+    assert stalled in said[2]
+    assert said[3] == "all journals are read again"
     assert "journal takes no new work" in said[0]
     assert "logs/worker-*" in said[0]
     assert "again" in said[1]

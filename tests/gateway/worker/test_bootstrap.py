@@ -50,25 +50,27 @@ def test_an_engines_key_is_optional(make_backend) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draining", "connected", "recorded", "missing"),
+    ("draining", "connected", "recorded", "stalled", "missing"),
     [
-        (False, True, True, []),
-        (True, True, True, ["draining"]),
-        (False, False, True, ["ledger writer"]),
-        (False, True, False, ["journal"]),
-        (True, False, False, ["draining", "ledger writer", "journal"]),
+        (False, True, True, None, []),
+        (True, True, True, None, ["draining"]),
+        (False, False, True, None, ["ledger writer"]),
+        (False, True, False, None, ["journal"]),
+        (False, True, True, "journal x: no", ["journal x: no"]),
+        (True, False, False, "y", ["draining", "ledger writer", "journal", "y"]),
     ],
 )
-def test_what_is_missing_for_readiness(draining, connected, recorded, missing) -> None:
+def test_what_is_missing_for_readiness(draining, connected, recorded, stalled, missing) -> None:
     hot, desk = SimpleNamespace(draining=draining), SimpleNamespace(connected=connected)
-    assert readiness(hot, desk, SimpleNamespace(is_open=lambda: recorded)) == missing
+    gate = SimpleNamespace(is_open=lambda: recorded, stalled=lambda: stalled)
+    assert readiness(hot, desk, gate) == missing
 
 
 def test_a_stopped_worker_leaves_no_socket_and_no_promise(run_stack) -> None:
     with run_stack() as stack:
         for _ in range(3):
             assert stack.chat("own", stream=True, max_tokens=5).status_code == 200
-        home = next(stack.runtime.journal_dir.glob("worker-0-*"))
+        home = next(stack.runtime.journal_dir.glob("v2/worker-0-*"))
         board = (stack.runtime.run_dir / "board").read_bytes()
         assert any(board[16 : 16 + 8])  # the worker's pid
     links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]

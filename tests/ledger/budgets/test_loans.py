@@ -110,3 +110,28 @@ def test_once_everyone_ended_all_that_was_not_spent_is_free(steps):
         workers.die(name)
     assert workers.book.lent_pusd(ACCOUNT) == 0
     assert workers.book.remaining_pusd(ACCOUNT) == workers.grant - workers.gone
+
+
+def test_what_is_at_stake_is_what_a_worker_was_lent_beyond_what_is_booked() -> None:
+    workers = Workers()
+    workers.borrow("x", 300)
+    workers.borrow("y", 200)
+    workers.spend("x", 120)
+    workers.apply("x")
+    lent = workers.lent["x"]
+    assert workers.book.at_stake("x") == {ACCOUNT: lent - 120}
+    assert workers.book.at_stake("z") == {}
+    assert workers.book.at_stake("nobody") == {}
+
+
+def test_after_a_restart_a_silent_worker_may_have_had_all_that_nobody_accounts_for() -> None:
+    workers = Workers()
+    for name, amount in (("x", 300), ("y", 200)):
+        workers.borrow(name, amount)
+    workers.spend("x", 120)
+    workers.apply("x")
+    workers.restart()
+    assert workers.book.at_stake("y") == {ACCOUNT: workers.grant - 120}
+    workers.declare("x")
+    assert workers.book.at_stake("y") == {ACCOUNT: workers.grant - workers.lent["x"]}
+    assert workers.book.at_stake("x") == {ACCOUNT: workers.lent["x"] - 120}

@@ -163,4 +163,8 @@ def _the_rest(engine: Engine) -> None:
     _follow(engine)
 
 
-NEVER = {"quarantine", "rollup_waiting"}  # a row there is a finding, or is waited for
+NEVER = {
+    "quarantine",
+    "journal_findings",
+    "rollup_waiting",
+}  # a row there is a finding, or is waited for

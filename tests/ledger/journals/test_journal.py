@@ -16,7 +16,8 @@ import pytest
 
 from ledger.journals import journal as module
 from ledger.journals.flusher import ThreadFlusher
-from ledger.journals.journal import JournalBroken, JournalFull, JournalWriter, segments
+from ledger.journals.homes import FOLDER
+from ledger.journals.journal import JournalBroken, JournalFull, JournalWriter
 from ledger.journals.reader import JournalOffset, JournalReader
 
 
@@ -26,6 +27,10 @@ def read_journal(reader, journal):
         found += [frame.record for frame in chunk.frames]
         since = chunk.after
     return found
+
+
+def segments(directory, writer):
+    return sorted((directory / FOLDER / writer.name).glob("*.segment"))
 
 
 def read_all(directory):
@@ -95,7 +100,7 @@ async def test_a_waiter_returns_only_after_a_flush_that_began_after_its_write(tm
         sizes.append(path["segment"].stat().st_size)
 
     writer = JournalWriter(tmp_path, "w0", flusher=ThreadFlusher(sync))
-    path["segment"] = segments(tmp_path / writer.name)[-1]
+    path["segment"] = segments(tmp_path, writer)[-1]
 
     async def one(number):
         await writer.append_durable(settled(number))
@@ -125,7 +130,7 @@ async def test_segments_rotate(tmp_path, opened):
         writer.append(opened(number))
     await writer.flush()
     writer.close()
-    assert len(segments(tmp_path / writer.name)) > 4
+    assert len(segments(tmp_path, writer)) > 4
     assert read_all(tmp_path) == [opened(number) for number in range(100)]
 
 
@@ -139,7 +144,7 @@ async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, set
     # The ledger writer applies and removes: work goes on.
     reader = JournalReader(tmp_path)
     (journal,) = reader.journals()
-    newest = JournalOffset(int(segments(journal.home)[-1].stem))
+    newest = JournalOffset(int(segments(tmp_path, writer)[-1].stem))
     assert reader.remove_applied(journal, newest) > 0
     writer.append(opened(next(numbers)))
     writer.close()
@@ -150,7 +155,7 @@ async def test_a_full_disk_refuses_new_work_and_takes_settles(
 ):
     writer = JournalWriter(tmp_path, "w0")
     writer.append(opened(1))
-    real, reserve = os.write, tmp_path / writer.name / "reserve"
+    real, reserve = os.write, tmp_path / FOLDER / writer.name / "reserve"
 
     def write(file, data):  # the disk has exactly the room that the reserve gives up
         if reserve.stat().st_size:
@@ -347,15 +352,15 @@ def test_a_reserve_grows_with_what_is_in_flight(tmp_path, opened, settled, monke
 def test_a_segment_that_a_full_disk_refused_is_opened_later(tmp_path, opened, monkeypatch):
     writer = JournalWriter(tmp_path, "w0", segment_bytes=500)
     writer.append(opened(1))
-    real = module._sync_directory
+    real = module.sync_directory
 
     def fail(_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "_sync_directory", fail)
+    monkeypatch.setattr(module, "sync_directory", fail)
     with pytest.raises(JournalFull):
         writer.append(opened(2))
-    monkeypatch.setattr(module, "_sync_directory", real)
+    monkeypatch.setattr(module, "sync_directory", real)
     writer.append(opened(3))
     writer.close()
     assert read_all(tmp_path) == [opened(1), opened(3)]

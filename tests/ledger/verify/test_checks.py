@@ -148,6 +148,9 @@ BROKEN = {
     " provisional_pusd, engine_us) VALUES ('chat', 0, 'ads', 0, 0, 7)",
     "nothing_is_quarantined": 'INSERT INTO quarantine (journal, segment, "offset", at_us, reason,'
     " record) VALUES ('j', 1, 9, 0, 'checksum', 'x')",
+    "journals_are_whole": "INSERT INTO journal_findings (journal, worker, host, segment, "
+    ' "offset", at_us, "after", missing, reason, at_most_pusd, budgets_pusd)'
+    " VALUES ('j', 'w', 'h', 1, 9, 0, 7, 1, 'r', NULL, '0')",
     "sums_are_the_rows": "INSERT INTO rollup_position VALUES ('attempts', 9, 1)",
     "retirements_hold": "INSERT INTO retirements (number, part, ends, retired_us, until_us,"
     " attempts, posted, input_tokens, output_tokens, engine_us, cost_pusd, gone, left_rows,"

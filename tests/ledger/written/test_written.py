@@ -26,7 +26,8 @@ from written_read import (
 )
 
 from ledger.database import make_engine, migrate, schema_of, sqlite_url
-from ledger.journals import frames
+from ledger.journals import payloads
+from ledger.journals.payloads import encode_payload
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused, TokenCounts
 from ledger.verify.checks import verify
 from router import packed, snapshot_codec
@@ -101,7 +102,7 @@ def test_the_journal_is_written_as_it_was(written) -> None:
     read = journal_frames(written[0])
     assert read
     for frame in read:
-        now = frames.encode(frame.record)[frames._HEAD.size :]
+        now = encode_payload(frame.record)
         assert difference(_decoded(frame.raw), _decoded(now)) is None
 
 
@@ -201,6 +202,6 @@ def test_two_token_kinds_that_change_places_are_found(written, then, monkeypatch
     ]
     settled = msgspec.defstruct("AttemptSettled", fields, tag="settle", kw_only=True)
     decoder = msgspec.msgpack.Decoder(AttemptOpened | settled | RequestRefused)
-    monkeypatch.setattr(frames, "_DECODER", decoder)
+    monkeypatch.setattr(payloads, "_DECODER", decoder)
     is_noticed = _reads_otherwise(then["journal"], lambda: journal_records(written[0]))
     assert is_noticed, later(*_TOKEN_KINDS[place : place + 2])

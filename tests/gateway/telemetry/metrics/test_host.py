@@ -54,6 +54,16 @@ def test_the_writers_lag_grows_by_itself(tmp_path: Path, sample) -> None:
     assert [sample(f"ledger_{name}") for name in names] == [2.5, 4096.0, 1.0, 3.0]
 
 
+def test_findings_in_journals_are_told_with_what_they_lack_at_most(tmp_path: Path, sample) -> None:
+    names = ("findings", "lacking_usd", "findings_unbounded", "stalled")
+    for lag, expected in (
+        (WriterLag(0, NOW_US, False, 0), [0.0, 0.0, 0.0, 0.0]),
+        (WriterLag(0, NOW_US, False, 0, 3, 5 * 10**11, 1, "journal x"), [3.0, 0.5, 1.0, 1.0]),
+    ):
+        write_lag(tmp_path, lag)
+        assert [sample(f"journal_{name}") for name in names] == expected
+
+
 def test_an_engine_is_shown_as_routing_sees_it(board: SharedLoadTable, sample) -> None:
     where = {"engine": "pool:a/0"}
     board.publish(0, SERVING)

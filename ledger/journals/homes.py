@@ -1,0 +1,130 @@
+"""Where journals lie: a directory for each, by format, with a lock that its process holds.
+
+Format 1 lies in the journal directory itself (`NAME/owner`, `*.journal`), format 2 in its folder
+`v2` (`NAME/holder`, `*.segment`). A version that knows format 1 alone sees nothing of `v2`, so it
+takes nothing there for finished. Later formats get folders of their own; a version that does not
+know them refuses to start while journals are in them (`later_journals`).
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledger.journals.mark import WriteMark
+from ledger.locks import is_locked
+
+FOLDER = "v2"
+DAMAGED = "damaged"  # copies of segments in which something was wrong: `ledger salvage` reads them
+HOLDER_FILE = "holder"
+OWNER_FILE = "owner"  # of format 1
+RESERVE_FILE = "reserve"
+_SUFFIXES = {1: ".journal", 2: ".segment"}
+_LATER = re.compile(r"v([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSource:
+    """`name` identifies the journal in the books: the worker's name and an id per process."""
+
+    name: str
+    worker: str
+    home: Path
+    format: int = 2
+
+    @property
+    def lock(self) -> Path:
+        return self.home / (OWNER_FILE if self.format == 1 else HOLDER_FILE)
+
+
+def list_journals(directory: Path) -> list[JournalSource]:
+    """Return every journal: those of format 1 first, for they are older. Raises `OSError`."""
+    old = [home for home in sorted(_folders(directory)) if (home / OWNER_FILE).exists()]
+    new = sorted(_folders(directory / FOLDER))
+    homes = [*((home, 1) for home in old), *((home, 2) for home in new)]
+    return [
+        JournalSource(home.name, home.name.rpartition("-")[0], home, number)
+        for home, number in homes
+    ]
+
+
+def later_journals(directory: Path) -> list[Path]:
+    """Return folders with journals in formats that this version cannot read."""
+    later = []
+    for folder in _folders(directory):
+        known = _LATER.fullmatch(folder.name)
+        if known is not None and int(known[1]) > max(_SUFFIXES) and any(_folders(folder)):
+            later.append(folder)
+    return sorted(later)
+
+
+def has_owner(journal: JournalSource) -> bool:
+    """Whether a live process holds the journal; the lock falls when that process dies."""
+    return is_locked(journal.lock)
+
+
+def segments(journal: JournalSource) -> list[Path]:
+    """Return a journal's segments, oldest first."""
+    return sorted(journal.home.glob(f"*{_SUFFIXES[journal.format]}"))
+
+
+def number_of(segment: Path) -> int:
+    return int(segment.name.partition(".")[0])
+
+
+def segment_path(home: Path, number: int) -> Path:
+    return home / f"{number:012d}{_SUFFIXES[2]}"
+
+
+def segments_of_worker(directory: Path, worker: str) -> Iterator[Path]:
+    """Segments that this worker's earlier processes left: they count against its limit."""
+    for journal in list_journals(directory):
+        if journal.worker == worker:
+            yield from segments(journal)
+
+
+def make_home(directory: Path, name: str) -> tuple[Path, int, WriteMark]:
+    """Make a journal's folder with its lock held and its mark: it is never seen without."""
+    folder = directory / FOLDER
+    draft, home = folder / f".{name}", folder / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft.mkdir(mode=0o700)
+    holder = os.open(draft / HOLDER_FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    mark = WriteMark(holder)
+    return draft.rename(home), holder, mark
+
+
+def sync_directory(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def keep_copy(directory: Path, journal: JournalSource, segment: Path) -> None:
+    """Keep a damaged segment under a second name, for as long as nobody deletes that.
+
+    Where the file system has no second names it stays only until it is applied; what is damaged in
+    it is in the books' quarantine as well.
+    """
+    kept = directory / DAMAGED / journal.name
+    with suppress(OSError):
+        kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (kept / segment.name).exists():
+            os.link(segment, kept / segment.name)
+
+
+def _folders(directory: Path) -> Iterator[Path]:
+    try:
+        entries = os.scandir(directory)
+    except FileNotFoundError:
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir() and not entry.name.startswith("."):
+                yield Path(entry.path)

@@ -1,0 +1,84 @@
+"""How far a worker wrote its journal, kept beside the journal in memory that the file backs.
+
+A frame that is missing at a journal's end was either never finished, because its process was
+killed, or was written and lost by the disk. The mark tells the two apart. It is stored after each
+frame, without a system call, and survives the process. The host's death may leave a mark that is
+ahead of the frames on the disk, so after another boot only the numbers that were flushed count.
+
+The file is the journal's lock, too. A mark is the head of the frame itself, which has a checksum.
+Two places take turns: where one is damaged, or half written, the number before stays readable.
+"""
+
+import mmap
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, FrameKind, encode_head, parse_head
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_AT, _BOOT_BYTES = 2048, 64
+_PLACES = tuple(slice(place, place + HEAD_BYTES) for place in range(0, 4 * HEAD_BYTES, HEAD_BYTES))
+WRITTEN, _FLUSHED = _PLACES[:2], _PLACES[2:]  # of even numbers, and of odd ones
+NOTHING_YET = encode_head(b"", 0, 0, FrameKind.END)
+
+
+class WriteMark:
+    """The writing side: heads of frames, whose sequence numbers grow.
+
+    `memory` is the file's. Whoever wrote a frame of number n stores its head at `WRITTEN[n & 1]`:
+    a call for that would cost more than the store.
+    """
+
+    def __init__(self, file: int) -> None:
+        """Make the mark in an empty file; raises `OSError` where the disk has no room for it."""
+        block = bytearray(HEADER_BYTES)
+        boot = read_boot_id().encode()[:_BOOT_BYTES]
+        block[_BOOT_AT : _BOOT_AT + len(boot)] = boot
+        for place in (WRITTEN[0], _FLUSHED[0]):
+            block[place] = NOTHING_YET
+        os.pwrite(file, block, 0)
+        os.fsync(file)  # a store into memory without a block behind it would end the process
+        self.memory = mmap.mmap(file, HEADER_BYTES)
+
+    def record_flushed(self, head: bytes, sequence: int) -> None:
+        self.memory[_FLUSHED[sequence & 1]] = head
+
+    def close(self) -> None:
+        self.memory.close()
+
+
+class MarkReading(NamedTuple):
+    """Sequence numbers as a mark has them; None: it is damaged or missing."""
+
+    written: int | None
+    flushed: int | None
+    boot: str
+
+    def sure(self, boot: str) -> int | None:
+        """Return the last number that must be in the journal, read under this boot's id."""
+        return self.written if boot and boot == self.boot else self.flushed
+
+
+def read_boot_id() -> str:
+    """Return this boot's id; empty where the kernel tells none."""
+    try:
+        return BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def read_mark(path: Path) -> MarkReading:
+    try:
+        block = path.read_bytes()
+    except FileNotFoundError:
+        block = b""
+    if len(block) < HEADER_BYTES:
+        return MarkReading(None, None, "")
+    boot = block[_BOOT_AT : _BOOT_AT + _BOOT_BYTES].rstrip(b"\0").decode("ascii", "replace")
+    return MarkReading(_number(block, WRITTEN), _number(block, _FLUSHED), boot)
+
+
+def _number(block: bytes, places: tuple[slice, ...]) -> int | None:
+    heads = (parse_head(block, place.start, None) for place in places)
+    return max((head.sequence for head in heads if head is not None), default=None)

@@ -1,0 +1,71 @@
+"""What is left of damaged journals on this disk: copies of their segments, and what they still say.
+
+Copies lie in the journal directory's folder `damaged` (`ledger.journals.homes.keep_copy`), one
+folder for each journal. Nothing is written here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ledger.journals.frames import decode
+from ledger.journals.homes import DAMAGED, number_of
+from ledger.journals.layout import HEADER_BYTES, parse_header, stamp_of
+from ledger.journals.records import Record
+from ledger.journals.repair import repair_frames
+from ledger.journals.scan import SegmentScanner
+
+
+class SegmentRemains(msgspec.Struct, frozen=True):
+    """What one damaged segment says. `repaired`: records in which one bit was turned back.
+
+    `lost_bytes` count what is neither intact nor could be put right.
+    """
+
+    path: Path
+    journal: str
+    segment: int
+    intact: tuple[Record, ...]
+    repaired: tuple[Record, ...]
+    lost_bytes: int
+
+
+def damaged_segments(directory: Path) -> list[Path]:
+    """Return the copies of damaged segments, oldest journal first."""
+    return sorted(path for path in (directory / DAMAGED).glob("*/*.*") if path.is_file())
+
+
+def read_remains(path: Path) -> SegmentRemains:
+    """Return what a copy says; its folder is named after its journal. Raises `OSError`."""
+    journal, segment, data = path.parent.name, number_of(path), path.read_bytes()
+    if path.suffix == ".journal":
+        frames = list(decode(data, 0, sealed=True))
+        intact = tuple(frame.record for frame in frames if frame.record is not None)
+        lost = sum(frame.end - frame.start for frame in frames if frame.record is None)
+        return SegmentRemains(path, journal, segment, intact, (), lost)
+    stamp = stamp_of(journal, segment)
+    since = 0 if parse_header(data[:HEADER_BYTES]) is None else HEADER_BYTES
+    scanner = SegmentScanner(data, 0, stamp, since=since)
+    scan = scanner.scan(0)
+    holes = [(damage.start, damage.end) for damage in scan.damages]
+    rest = scanner.rest(scan)
+    if rest:
+        holes.append((scan.end, scan.end + len(rest)))
+    repaired, lost = [], 0
+    for start, end in holes:
+        found = list(repair_frames(data[start:end], start, stamp))
+        repaired += [frame.record for frame in found if frame.record is not None]
+        lost += end - start - sum(frame.end - frame.start for frame in found)
+    whole = tuple(frame.record for frame in scan.frames if frame.record is not None)
+    return SegmentRemains(path, journal, segment, whole, tuple(repaired), lost)
+
+
+def records_of_bytes(raw: bytes, journal: str, segment: int, offset: int) -> Iterator[Record]:
+    """Yield the records of quarantined bytes: a payload, or damaged frames of that segment."""
+    try:
+        yield msgspec.msgpack.decode(raw, type=Record)
+    except msgspec.MsgspecError:
+        for frame in repair_frames(raw, offset, stamp_of(journal, segment)):
+            if frame.record is not None:
+                yield frame.record

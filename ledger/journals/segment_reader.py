@@ -1,0 +1,131 @@
+"""One segment of format 2, from its file: what is intact behind a position, and what is damaged.
+
+Reading goes on behind damage, also while the worker lives: frames are written one after the other,
+so whatever lies before an intact frame was whole when that frame was written. A live segment is
+read twice before damage in it is told, for a read that overlaps a write may see half of it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledger.journals.layout import (
+    HEAD_BYTES,
+    HEADER_BYTES,
+    parse_header,
+    stamp_of,
+)
+from ledger.journals.payloads import RECORD_LIMIT_BYTES
+from ledger.journals.scan import SAMPLE_BYTES, Damage, SegmentScan, SegmentScanner
+
+BACK_BYTES = 1024 * 1024  # before a damaged place, that are looked through for shifted frames
+BEYOND_BYTES = HEAD_BYTES + RECORD_LIMIT_BYTES  # the longest frame
+RESYNC_BYTES = 8 * 1024 * 1024  # behind damage, in which the next intact frame is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReading:
+    """What is asked of a segment: frames from `offset` on, the next of which has `sequence`.
+
+    `following` is the next segment's file. `is_live`: the worker may append. `written` is the last
+    number that the worker had certainly written when this was asked.
+    """
+
+    path: Path
+    journal: str
+    segment: int
+    offset: int
+    sequence: int
+    limit_bytes: int
+    most: int | None
+    following: Path | None = None
+    is_live: bool = False
+    written: int | None = None
+
+
+@dataclass(slots=True)
+class SegmentResult(SegmentScan):
+    """`more`: the segment goes on behind what was read."""
+
+    more: bool = False
+
+
+def read_segment(asked: SegmentReading) -> SegmentResult:
+    """Raises `OSError`."""
+    found = _read_once(asked)
+    if found.damages and asked.is_live:
+        found = _read_once(asked)
+    return found
+
+
+def _read_once(asked: SegmentReading) -> SegmentResult:
+    size = asked.path.stat().st_size
+    offset, sequence = asked.offset, asked.sequence
+    damages: list[Damage] = []
+    if size < offset:
+        reason = "the segment is shorter than what was read of it"
+        damages.append(Damage(size, offset, sequence - 1, 0, reason))
+        offset = 0
+    if offset < HEADER_BYTES:
+        header = parse_header(_read(asked.path, 0, HEADER_BYTES))
+        first = 1 if asked.segment == 1 else 0
+        sequence = sequence or (first if header is None else header.first)
+        offset = 0 if header is None else HEADER_BYTES  # a damaged one is bytes that are no frame
+    found = _scan_from(asked, offset, sequence, size)
+    found.damages[:0] = damages
+    return found
+
+
+def _scan_from(asked: SegmentReading, offset: int, sequence: int, size: int) -> SegmentResult:
+    stamp = stamp_of(asked.journal, asked.segment)
+    data = _read(asked.path, offset, asked.limit_bytes)
+    scanner = SegmentScanner(data, offset, stamp)
+    scan = scanner.scan(sequence, most=asked.most)
+    for limit in (BEYOND_BYTES, RESYNC_BYTES, size):  # a long frame, or much damage
+        if scan.frames or scan.end > offset or offset + len(data) >= size:
+            break
+        data = _read(asked.path, offset, max(limit, asked.limit_bytes))
+        scanner = SegmentScanner(data, offset, stamp)
+        scan = scanner.scan(sequence, most=asked.most)
+    if scan.damages and offset > HEADER_BYTES:
+        base = max(HEADER_BYTES, offset - BACK_BYTES)
+        data = _read(asked.path, base, offset - base + len(data))
+        scanner = SegmentScanner(data, base, stamp, since=offset)
+        scan = scanner.scan(sequence, most=asked.most)
+        offset = base
+    is_read = offset + len(data) >= size
+    stopped = asked.most is not None and len(scan.frames) >= asked.most
+    result = SegmentResult(
+        scan.end, scan.sequence, scan.frames, scan.damages, scan.is_ended,
+        more=stopped or (not is_read and scan.end != asked.offset),
+    )  # fmt: skip
+    if is_read and not stopped:
+        _judge_rest(asked, result, scanner.rest(scan))
+    return result
+
+
+def _judge_rest(asked: SegmentReading, result: SegmentResult, rest: bytes) -> None:
+    """Say what the bytes behind the last intact frame are, where that is certain."""
+    after = result.sequence - 1
+    if asked.following is not None:
+        header = parse_header(_read(asked.following, 0, HEADER_BYTES))
+        missing = 0 if header is None else max(0, header.first - result.sequence)
+        if rest or missing:
+            _add_rest(result, rest, missing)
+            result.end += len(rest)
+            result.sequence += missing
+    elif asked.is_live and asked.written is not None and asked.written > max(0, after):
+        # The worker had written these numbers before the bytes were read.
+        _add_rest(result, rest, asked.written - max(0, after))
+
+
+def _add_rest(result: SegmentResult, rest: bytes, missing: int) -> None:
+    start, after = result.end, max(0, result.sequence - 1)
+    reason = "bytes that are no intact frame" if rest else "no frame has these numbers"
+    noted = Damage(start, start + len(rest), after, missing, reason, rest[:SAMPLE_BYTES])
+    result.damages.append(noted)
+
+
+def _read(path: Path, offset: int, limit_bytes: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(limit_bytes)

@@ -1,0 +1,213 @@
+"""Records that damaged journals and the quarantine still hold, brought into the books.
+
+Each attempt is one transaction. One that is in the books already adds nothing, so salvage may be
+repeated. An attempt that the books never saw has money in no host's grant: its cost stands as the
+grant of `NO_HOST`, like spending of before a budget. What is applied is entered with who and when.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from sqlalchemy import Connection, Engine, select
+
+from ledger.budgets.binding import BoundBudgets
+from ledger.budgets.grants import BudgetAccount, lock_balance, regrant
+from ledger.database import reading
+from ledger.journals.records import AttemptOpened, AttemptSettled, Record
+from ledger.journals.remains import damaged_segments, read_remains, records_of_bytes
+from ledger.manual_entries import ManualEntry, enter
+from ledger.orm.books import AttemptRow, QuarantinedRecordRow, RefusalRow
+from ledger.orm.budgets import NO_HOST
+from ledger.seals.retirements import retired_until_us
+from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt
+from ledger.writing.repository import LedgerRepository
+from ledger.writing.stored import known_attempts
+
+SALVAGE = "salvage:"  # a subject of what is entered, before the journal's name
+SALVAGED = "salvaged:"  # before a journal's name: whose rows the books did not have
+IDS_PER_QUERY = 500
+
+
+class SalvageSource(msgspec.Struct):
+    """What one segment, or the quarantined bytes of one journal, still say.
+
+    `new` records are not in the books. `known` count those that are, `retired` those that are too
+    old to be told apart from rows that were retired, `orphans` settles whose open is nowhere.
+    """
+
+    name: str
+    journal: str
+    new: list[Record] = []
+    known: int = 0
+    repaired: int = 0
+    orphans: int = 0
+    retired: int = 0
+    lost_bytes: int = 0
+
+
+class SalvageResult(msgspec.Struct, frozen=True):
+    """What was applied: rows that were added, attempts that were settled, refusals."""
+
+    attempts: int = 0
+    settled: int = 0
+    refusals: int = 0
+
+
+def find_remains(engine: Engine, directory: Path) -> list[SalvageSource]:
+    """Return what can be brought into the books, source by source. Reads only."""
+    found = []
+    for path in damaged_segments(directory):
+        remains = read_remains(path)
+        source = SalvageSource(str(path), remains.journal, lost_bytes=remains.lost_bytes)
+        source.repaired = len(remains.repaired)
+        found.append((source, [*remains.intact, *remains.repaired]))
+    with reading(engine) as connection:
+        found += _quarantined(connection)
+        seen: set[str] = set()
+        retired_us = retired_until_us(connection)
+        for source, records in found:
+            _sort_records(connection, source, records, seen, retired_us)
+    return [source for source, _ in found]
+
+
+def apply_remains(
+    engine: Engine,
+    host: str,
+    sources: Iterable[SalvageSource],
+    *,
+    by: str,
+    at_us: int,
+    note: str | None = None,
+) -> SalvageResult:
+    """Bring what is new into the books; a second time it adds nothing."""
+    here = LedgerRepository(engine, host=host)
+    nowhere = LedgerRepository(engine, host=NO_HOST)
+    attempts = settled = refusals = 0
+    for source in sources:
+        if not source.new:
+            continue
+        for records in _by_attempt(source.new):
+            with engine.begin() as connection:
+                stored = _stored(connection, records)
+                repository, journal = here, source.journal
+                if stored is None and isinstance(records[0], AttemptOpened):
+                    repository, journal = nowhere, SALVAGED + source.journal
+                    _cover(connection, records)
+                items = [
+                    JournalItem(journal, 0, number, b"", record)
+                    for number, record in enumerate(records)
+                ]
+                done = repository.apply_within(connection, items, (), at_us=at_us)
+            attempts, settled = attempts + done.attempts, settled + done.settled
+            refusals += sum(not isinstance(record, _OF_ATTEMPTS) for record in records)
+        settled += nowhere.settle_lost(SALVAGED + source.journal, at_us=at_us).settled
+        with engine.begin() as connection:
+            says = {"source": source.name, "records": len(source.new)}
+            subject = SALVAGE + source.journal
+            enter(connection, ManualEntry(0, subject, says, at_us, at_us, by, note))
+    return SalvageResult(attempts, settled, refusals)
+
+
+_OF_ATTEMPTS = (AttemptOpened, AttemptSettled)
+
+
+def _quarantined(connection: Connection) -> list[tuple[SalvageSource, list[Record]]]:
+    table = QuarantinedRecordRow
+    query = select(table.journal, table.segment, table.offset, table.record).order_by(table.seq)
+    records: dict[str, list[Record]] = {}
+    for journal, segment, offset, raw in connection.execute(query):
+        records.setdefault(journal, []).extend(records_of_bytes(raw, journal, segment, offset))
+    return [
+        (SalvageSource(f"quarantine of {journal}", journal), whole)
+        for journal, whole in records.items()
+    ]
+
+
+def _sort_records(
+    connection: Connection,
+    source: SalvageSource,
+    records: list[Record],
+    seen: set[str],
+    retired_us: int,
+) -> None:
+    """Put into `new` what the books do not have; `seen` are keys of records taken already."""
+    ids = sorted({each.attempt_id for each in records if isinstance(each, _OF_ATTEMPTS)})
+    stored = known_attempts(connection, ids)
+    refused = _known_refusals(connection, records)
+    opens = {each.attempt_id for each in records if isinstance(each, AttemptOpened)}
+    for record in records:
+        if not isinstance(record, _OF_ATTEMPTS):
+            key, at_us, known = record.request_id, record.refused_us, record.request_id in refused
+        else:
+            key = f"{type(record).__name__}:{record.attempt_id}"
+            at_us = record.opened_us if isinstance(record, AttemptOpened) else record.settled_us
+            known = _is_known(record, stored)
+            if isinstance(record, AttemptSettled) and record.attempt_id not in opens | {*stored}:
+                source.orphans += 1
+                continue
+        if known or key in seen:
+            source.known += 1
+            continue
+        seen.add(key)
+        if at_us < retired_us:
+            source.retired += 1
+        else:
+            source.new.append(record)
+
+
+def _is_known(record: Record, stored: Mapping[str, KnownAttempt]) -> bool:
+    if not isinstance(record, _OF_ATTEMPTS):
+        return False
+    attempt = stored.get(record.attempt_id)
+    if attempt is None:
+        return False
+    return isinstance(record, AttemptOpened) or attempt.stage is AttemptStage.SETTLED
+
+
+def _known_refusals(connection: Connection, records: list[Record]) -> set[str]:
+    ids = [each.request_id for each in records if not isinstance(each, _OF_ATTEMPTS)]
+    found: set[str] = set()
+    for start in range(0, len(ids), IDS_PER_QUERY):
+        some = RefusalRow.request_id.in_(ids[start : start + IDS_PER_QUERY])
+        found |= set(connection.execute(select(RefusalRow.request_id).where(some)).scalars())
+    return found
+
+
+def _by_attempt(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield an attempt's open and settle together, in that order; a refusal alone."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        key = record.attempt_id if isinstance(record, _OF_ATTEMPTS) else record.request_id
+        groups.setdefault(key, []).append(record)
+    for group in groups.values():
+        yield sorted(group, key=lambda record: isinstance(record, AttemptSettled))
+
+
+def _stored(connection: Connection, records: list[Record]) -> str | None:
+    """Return the attempt's id where the books have it."""
+    first = records[0]
+    if not isinstance(first, _OF_ATTEMPTS):
+        return None
+    query = select(AttemptRow.attempt_id).where(AttemptRow.attempt_id == first.attempt_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _cover(connection: Connection, records: list[Record]) -> None:
+    """Let what an unknown attempt cost stand behind `NO_HOST` on its hard budgets."""
+    opened = records[0]
+    assert isinstance(opened, AttemptOpened)
+    settles = [record for record in records if isinstance(record, AttemptSettled)]
+    budgets = BoundBudgets(connection, [hold.scope for hold in opened.holds])
+    holds = sorted(
+        opened.holds, key=lambda hold: BudgetAccount(hold.scope, hold.window).lock_order()
+    )
+    for hold in holds:
+        bound = budgets.of(hold.scope)
+        if bound is None or not bound.hard:
+            continue
+        at_bound = hold.amount_pusd or opened.bound_pusd
+        cost = (settles[0].cost_pusd or 0) if settles else at_bound
+        account = BudgetAccount(hold.scope, hold.window)
+        before = lock_balance(connection, NO_HOST, account)
+        regrant(connection, NO_HOST, account, before, cost)

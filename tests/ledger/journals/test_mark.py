@@ -1,0 +1,74 @@
+"""How far a worker wrote, beside its journal: read after any death, and never too high."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, encode_head
+from ledger.journals.mark import WRITTEN, MarkReading, WriteMark, read_boot_id, read_mark
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "holder"
+
+
+@pytest.fixture
+def mark(path: Path):
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    made = WriteMark(file)
+    yield made
+    made.close()
+    os.close(file)
+
+
+def head_of(number: int) -> bytes:
+    return encode_head(b"payload", number, 77)
+
+
+def record(mark, number: int) -> None:
+    mark.memory[WRITTEN[number & 1]] = head_of(number)
+
+
+@pytest.mark.parametrize("start", [1, 2**32 - 3])
+def test_numbers_are_read_back_at_once(mark, path: Path, start) -> None:
+    assert read_mark(path)[:2] == (0, 0)
+    for number in range(start, start + 6):
+        record(mark, number)
+        mark.record_flushed(head_of(number), number)
+        assert read_mark(path) == MarkReading(number, number, read_boot_id())
+
+
+@pytest.mark.parametrize("bit", range(0, 8 * 4 * HEAD_BYTES, 3))
+def test_a_wrong_bit_makes_no_number_higher(mark, path: Path, bit) -> None:
+    for number in (41, 42):
+        record(mark, number)
+        mark.record_flushed(head_of(number), number)
+    block = bytearray(path.read_bytes())
+    block[bit // 8] ^= 1 << bit % 8
+    copy = path.with_name("copy")
+    copy.write_bytes(block)
+    found = read_mark(copy)
+    assert found.written in (41, 42)
+    assert found.flushed in (41, 42)
+
+
+def test_a_kill_within_a_store_leaves_the_number_before(mark, path: Path) -> None:
+    record(mark, 41)
+    mark.memory[: HEAD_BYTES // 2] = head_of(42)[: HEAD_BYTES // 2]
+    assert read_mark(path).written == 41
+
+
+def test_after_another_boot_only_what_was_flushed_counts() -> None:
+    read = MarkReading(9, 7, "boot-a")
+    assert read.sure("boot-a") == 9
+    assert read.sure("boot-b") == 7
+    assert read.sure("") == 7
+
+
+@pytest.mark.parametrize("data", [None, b"", b"x" * 100, bytes(HEADER_BYTES)])
+def test_a_missing_or_damaged_mark_says_nothing(path: Path, data) -> None:
+    if data is not None:
+        path.write_bytes(data)
+    assert read_mark(path)[:2] == (None, None)
