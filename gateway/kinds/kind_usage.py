@@ -91,7 +91,7 @@ def _reads_too_little(counted: TokenCounts, sent: Members) -> bool:
     """
     if counted.searches or counted.audio_ms:
         return False
-    return counted.prompt < least_prompt_tokens(sent, None)
+    return counted.prompt < least_prompt_tokens(sent, None, counted.prompt + 1)
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:

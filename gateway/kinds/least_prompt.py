@@ -24,20 +24,32 @@ _SHORTENS: Final = re.compile(
     rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
     re.IGNORECASE,
 )
+MOST_TOKENS: Final = 2**53  # of any prompt
 _decode = msgspec.json.Decoder().decode
+_decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def least_prompt_tokens(members: Members, context: int | None) -> int:
+class _Message(msgspec.Struct):
+    content: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_message = msgspec.json.Decoder(_Message).decode
+
+
+def least_prompt_tokens(members: Members, context: int | None, enough: int = MOST_TOKENS) -> int:
     """Return the tokens that every target counts at least.
 
     `context`: of the target, in tokens, None where nobody states one. Models of embeddings and
     rankings cut what is longer than theirs; without a stated context each text has one token.
+    Of a conversation no more is read than has `enough` tokens, so that a long one that was counted
+    as a few tokens takes no longer than a short one.
     """
     shortens = _may_shorten(members)
     found = 0
     for name in ("messages", "prompt"):
         if name in members:
-            counts = [_least_tokens(size) for size in _prompt_sizes(name, bytes(members[name]))]
+            sizes = _prompt_sizes(name, bytes(members[name]), enough * LONGEST_TOKEN_BYTES)
+            counts = [_least_tokens(size) for size in sizes]
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
     for name in _LISTS:
         if name in members:
@@ -66,35 +78,53 @@ def _may_shorten(members: Members) -> bool:
     )
 
 
-def _prompt_sizes(name: str, raw: bytes) -> list[int]:
-    """Bytes of text of each prompt: a conversation is one."""
+def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
+    """Bytes of text of each prompt: a conversation is one, read until it has enough."""
     if name == "prompt":
         return _text_sizes(raw)
+    found = 0
     try:
-        messages = _decode(raw)
+        for text in _said(raw):
+            found += text_bytes(text)
+            if found >= enough_bytes:
+                break
+    except msgspec.ValidationError:  # no list
+        return [0]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [len(raw)]
-    return [sum(map(text_bytes, _said(messages)))]
+    return [found]
 
 
-def _said(messages: Any) -> Iterator[str]:
-    for message in messages if isinstance(messages, list) else ():
-        content = message.get("content") if isinstance(message, dict) else None
-        for part in content if isinstance(content, list) else [content]:
-            if isinstance(part, str):
-                yield part
-            elif isinstance(part, dict) and _is_text(part.get("type")):
-                text = part.get("text")
+def _said(messages: bytes) -> Iterator[str]:
+    """Read one part after the other: a message may have very many."""
+    for message in _decode_items(messages):
+        content = _content_of(message)
+        for part in _decode_items(content) if content.startswith(b"[") else [content]:
+            value = _decode(part)
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, dict) and content.startswith(b"[") and _is_text(value):
+                text = value.get("text")
                 if isinstance(text, str):
                     yield text
 
 
-def _is_text(kind: Any) -> bool:
+def _content_of(message: msgspec.Raw) -> bytes:
+    try:
+        return bytes(_decode_message(message).content)
+    except msgspec.ValidationError:  # no object
+        return b"null"
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    kind = part.get("type")
     return kind is None or (isinstance(kind, str) and kind.endswith("text"))
 
 
 def _text_sizes(raw: bytes) -> list[int]:
     """Bytes of each text of a member that is a text or a list; of objects one text may be read."""
+    if b'"' not in raw:
+        return []  # numbers of tokens, perhaps very many
     try:
         value = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

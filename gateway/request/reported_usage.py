@@ -113,7 +113,7 @@ def _reading(
     prompt = tokens.prompt
     # The second look is for few: most prompts are not even near it with all that stands beside.
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and not attempt.own
-    if too_low and prompt < least_prompt_tokens(asked.members, context_of(attempt)):
+    if too_low and prompt < least_prompt_tokens(asked.members, context_of(attempt), prompt + 1):
         tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
         return UsageReading(tokens, "estimated", True, usage)
     if tokens.output <= bounds.output and prompt <= bounds.prompt:

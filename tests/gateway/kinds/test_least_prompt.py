@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from gateway.http.body import decode_members
+from gateway.kinds import least_prompt
 from gateway.kinds.least_prompt import least_prompt_tokens
 
 TEXT = "word " * 2560  # 12,800 bytes, 100 tokens at least
@@ -102,3 +103,23 @@ def test_embeddings_and_rankings_are_cut_where_no_context_is_stated() -> None:
     assert least(30, input=[TEXT, TEXT]) == 60
     assert least(512, query="q", documents=[TEXT, {"text": TEXT}]) == 101
     assert least(input=[[1, 2, 3]]) == 0
+
+
+@pytest.mark.parametrize("enough", [1, 100, 101, 250, 10_000])
+def test_no_more_is_read_than_decides(enough: int, monkeypatch) -> None:
+    """A megabyte of short messages that was counted as five tokens held up the loop for 10 ms."""
+    read: list[bytes] = []
+    decode = least_prompt._decode
+    monkeypatch.setattr(least_prompt, "_decode", lambda raw: (read.append(raw), decode(raw))[1])
+    whole = {"role": "user", "content": [{"type": "text", "text": TEXT}] * 4}
+    for messages in ([USER] * 4, [whole]):
+        read.clear()
+        members = decode_members(json.dumps({"messages": messages}).encode())
+        found = least_prompt_tokens(members, None, enough)
+        assert (found >= enough) is (enough <= 400)
+        assert len(read) == min(4, -(-enough // 100))
+
+
+def test_numbers_of_tokens_are_not_looked_through(monkeypatch) -> None:
+    monkeypatch.setattr(least_prompt, "_decode", None)
+    assert least(prompt=[1234] * 9) == 0
