@@ -21,28 +21,21 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
 from ledger.budgets.at_stake import lacking_bound
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.budget_snapshot import BudgetSnapshot
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
-from ledger.commit_watch import CommitWatch
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
-from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE, carry_rates
+from ledger.fleet.paidrates import carry_rates
+from ledger.followed_versions import FollowedVersions, LedgerVersions
 from ledger.idempotency import forget_keys
-from ledger.identity.keyring import KeyGeneration
-from ledger.identity.tokens import GENERATION
 from ledger.journals.findings import LackingBound
 from ledger.journals.reader import JournalReader
-from ledger.orm import tables as orm
-from ledger.overrides import NEWEST_OVERRIDE_FILE
-from ledger.policies import NEWEST_POLICY_FILE
-from ledger.prices.stored import NEWEST_PRICE_FILE
 from ledger.seals.audit_log import AuditLog
 from ledger.seals.compact import CompactionResult, PostingCompactor
 from ledger.seals.retire import AttemptRetirer, RetirementResult, SealMismatch
@@ -68,46 +61,10 @@ SEAL_S = 5.0  # what is in the books is sealed within twice this
 RETRY_FIRST_S, RETRY_LAST_S = 0.05, 2.0
 DESK_SOCKET = "desk.sock"
 LOCK_FILE = "writer.lock"
-# The numbers of `LedgerVersions` in their order: asked in one statement, which is written once.
-_NEWEST = select(
-    select(orm.MetaRow.value).where(orm.MetaRow.name == GENERATION).scalar_subquery(),
-    *[
-        select(func.max(number)).scalar_subquery()
-        for number in (
-            orm.PriceVersionRow.version,
-            orm.PolicySetRow.number,
-            orm.OverrideRow.number,
-            orm.GpuContractRow.id,
-        )
-    ],
-)
 
 
 class WriterRunningError(RuntimeError):
     """Another live process is this host's ledger writer."""
-
-
-class LedgerVersions(NamedTuple):
-    """The newest numbers of what workers follow, and the state of budgets."""
-
-    keys: int
-    price: int
-    policies: int
-    override: int
-    contract: int
-    budgets: BudgetSnapshot
-
-
-class _KnownVersions(NamedTuple):
-    """What was read of the books at one version, and the windows of that moment."""
-
-    version: int | None
-    starts: set[int]
-    news: LedgerVersions
-
-    def holds_at(self, version: int | None, now_us: int) -> bool:
-        known = version is not None and version == self.version
-        return known and self.starts == self.news.budgets.starts(now_us)
 
 
 class Retention(NamedTuple):
@@ -140,13 +97,7 @@ class LedgerWriter:
         self._sealer, self._rollups = Sealer(engine), Rollups(engine)
         self._registers = AuditLog(engine)
         self._retention = retention
-        self._commits = CommitWatch(engine)
-        self._last_read: _KnownVersions | None = None
-        self._generation = KeyGeneration(run_dir)
-        self._newest_price = KeyGeneration(run_dir, NEWEST_PRICE_FILE)
-        self._newest_policies = KeyGeneration(run_dir, NEWEST_POLICY_FILE)
-        self._newest_override = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
-        self._newest_contract = KeyGeneration(run_dir, NEWEST_CONTRACT_FILE)
+        self._followed = FollowedVersions(engine, run_dir, self._desk.read_snapshot)
         self._quarantined = 0
         self._findings = FindingTotals()
         self._away = False
@@ -172,12 +123,7 @@ class LedgerWriter:
             await self._release_money()
         finally:
             await self._desk.stop()
-            self._commits.close()
-            self._generation.close()
-            self._newest_price.close()
-            self._newest_policies.close()
-            self._newest_override.close()
-            self._newest_contract.close()
+            self._followed.close()
             os.close(self._lock)
 
     def lag(self) -> WriterLag:
@@ -242,31 +188,15 @@ class LedgerWriter:
                 return
 
     async def _news(self) -> None:
-        news = await asyncio.to_thread(self._read_versions)
-        self._generation.publish(news.keys)
-        self._newest_price.publish(news.price)
-        self._newest_policies.publish(news.policies)
-        self._newest_override.publish(news.override)
-        self._newest_contract.publish(news.contract)
+        news = await asyncio.to_thread(self._read_news)
+        self._followed.publish(news)
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
 
-    def _read_versions(self) -> LedgerVersions:
-        """In one thread, for handing over costs as much as reading; the lag is told first.
-
-        Nothing is read again before anybody commits or a window begins.
-        """
+    def _read_news(self) -> LedgerVersions:
+        """In one thread, for handing over costs as much as reading; the lag is told first."""
         write_lag(self._run_dir, self.lag())
-        now_us, version, known = self._now_us(), self._commits.version(), self._last_read
-        if known is not None and known.holds_at(version, now_us):
-            return known.news
-        with reading(self._engine) as connection:
-            found = connection.execute(_NEWEST).one()
-        seen = self._desk.read_snapshot(now_us)
-        keys, price, policies, override, contract = [number or 0 for number in found]
-        news = LedgerVersions(keys, price, policies, override, contract, seen)
-        self._last_read = _KnownVersions(version, seen.starts(now_us), news)
-        return news
+        return self._followed.read(self._now_us())
 
     async def _close_hours(self) -> None:
         # An hour is closed only from complete books: what is written since belongs to later ones.

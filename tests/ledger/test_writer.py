@@ -11,12 +11,11 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import event, func, insert, select
+from sqlalchemy import func, insert, select
 
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
-from ledger.identity.tokens import GENERATION
 from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalWriter
 from ledger.journals.reader import JournalReader
@@ -447,24 +446,3 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
         ).scalar_one()
         assert posted == costs
     assert list((tmp_path / "journal" / FOLDER).iterdir()) == []
-
-
-async def test_an_idle_writer_reads_no_budget_again_and_sees_the_next_commit(engine, tmp_path):
-    """Red without the watch: five times a second everything is read."""
-    read: list[str] = []
-    event.listen(engine, "before_cursor_execute", lambda *given: read.append(given[2]))
-
-    def budget_reads() -> int:
-        return sum("budgets" in statement for statement in read)
-
-    async with Running(engine, tmp_path) as writer:
-        await until(lambda: writer._last_read is not None or engine.dialect.name != "sqlite")
-        before, news = budget_reads(), writer._read_versions()
-        again = writer._read_versions()
-        if engine.dialect.name == "sqlite":
-            assert (budget_reads(), again) == (before, news)
-        generation = again.keys
-        with engine.begin() as connection:
-            connection.execute(insert(orm.MetaRow).values(name=GENERATION, value=generation + 1))
-        assert writer._read_versions().keys == generation + 1
-        assert budget_reads() > before
