@@ -5,7 +5,7 @@ BOOTSTRAP := sh deploy/python -m deploy.bootstrap
 VENV := .venv/bin
 PORTS = $(if $(PORT),--port $(PORT)) $(if $(DASHBOARD_PORT),--dashboard-port $(DASHBOARD_PORT))
 .DEFAULT_GOAL := help
-.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary chaos hosts security check format settings sbom lock clean
+.PHONY: help install run demo parts test tidy near screenshots test-long soak adversary journals chaos hosts security check format settings sbom lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ soak:  ## random faults for three minutes (SECONDS=7200); STRIKES=0: none killed
 adversary:  ## clients and upstreams that do anything, into real ledgers, against an honest bill (SCHEDULES=300000 SEED=7 ARGS="--jobs 2")
 	@$(BOOTSTRAP) tools
 	@$(VENV)/python tests/adversary/adversary.py $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+journals:  ## a journal of 50 records with every bit flipped, every block damaged and every byte cut: a quarter of an hour
+	@$(BOOTSTRAP) tools
+	@JOURNAL_DAMAGE=all $(VENV)/python -m pytest -q tests/ledger/journals/test_damaged_journals.py
 
 chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
 	@$(BOOTSTRAP) tools

@@ -145,7 +145,7 @@ class Stage:
         place = host.state / "site"
         place.mkdir(exist_ok=True)
         (place / "sitecustomize.py").write_text(DIES_OFTEN + self._sabotage)
-        host.environ["PYTHONPATH"] = str(place)
+        host.environ["PYTHONPATH"] = f"{place}{os.pathsep}{host.root}"
         self._ended.callback(host.close)
         return host
 
