@@ -24,6 +24,7 @@ _SHORTENS: Final = re.compile(
     rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
     re.IGNORECASE,
 )
+LONGEST_ESCAPE: Final = 6  # bytes of JSON for one byte of text
 MOST_TOKENS: Final = 2**53  # of any prompt
 _decode = msgspec.json.Decoder().decode
 _decode_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -33,7 +34,13 @@ class _Message(msgspec.Struct):
     content: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Part(msgspec.Struct):
+    type: Any = None
+    text: msgspec.Raw = msgspec.Raw(b"null")
+
+
 _decode_message = msgspec.json.Decoder(_Message).decode
+_decode_part = msgspec.json.Decoder(_Part).decode
 
 
 def least_prompt_tokens(members: Members, context: int | None, enough: int = MOST_TOKENS) -> int:
@@ -84,10 +91,10 @@ def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
         return _text_sizes(raw)
     found = 0
     try:
-        for text in _said(raw):
-            found += text_bytes(text)
-            if found >= enough_bytes:
-                break
+        for string in _said(raw):
+            if len(string) - 2 >= LONGEST_ESCAPE * (enough_bytes - found) and not _has_data(string):
+                return [enough_bytes]
+            found += text_bytes(_decode(string))
     except msgspec.ValidationError:  # no list
         return [0]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -95,18 +102,23 @@ def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
     return [found]
 
 
-def _said(messages: bytes) -> Iterator[str]:
-    """Read one part after the other: a message may have very many."""
+def _has_data(string: bytes) -> bool:
+    """Whether some of the text may be a picture's data, which are no text."""
+    return b"base64" in string
+
+
+def _said(messages: bytes) -> Iterator[bytes]:
+    """Read one part after the other, as JSON: a message may have very many."""
     for message in _decode_items(messages):
         content = _content_of(message)
-        for part in _decode_items(content) if content.startswith(b"[") else [content]:
-            value = _decode(part)
-            if isinstance(value, str):
-                yield value
-            elif isinstance(value, dict) and content.startswith(b"[") and _is_text(value):
-                text = value.get("text")
-                if isinstance(text, str):
-                    yield text
+        if content.startswith(b'"'):
+            yield content
+        for raw in _decode_items(content) if content.startswith(b"[") else ():
+            part = bytes(raw)
+            if part.startswith(b'"'):
+                yield part
+            elif part.startswith(b"{") and _is_text(said := _decode_part(part)):
+                yield bytes(said.text)
 
 
 def _content_of(message: msgspec.Raw) -> bytes:
@@ -116,9 +128,9 @@ def _content_of(message: msgspec.Raw) -> bytes:
         return b"null"
 
 
-def _is_text(part: dict[str, Any]) -> bool:
-    kind = part.get("type")
-    return kind is None or (isinstance(kind, str) and kind.endswith("text"))
+def _is_text(part: "_Part") -> bool:
+    is_kind = part.type is None or (isinstance(part.type, str) and part.type.endswith("text"))
+    return is_kind and bytes(part.text).startswith(b'"')
 
 
 def _text_sizes(raw: bytes) -> list[int]:

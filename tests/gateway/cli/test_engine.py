@@ -6,7 +6,7 @@ import pytest
 from rich.progress import Progress
 
 from backends.engine.catalog import GPUS
-from gateway.cli.output import progress
+from gateway.cli.progress_bars import progress
 
 
 def test_the_list_names_every_gpu_with_dated_prices(engine):

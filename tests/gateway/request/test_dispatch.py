@@ -438,6 +438,7 @@ def test_a_full_journal_refuses_before_anything_is_sent(run_stack, patiently) ->
         read_until(long, b'"content"')
         journal = stack.app.hot._dispatcher.metering._journal
         journal._kept[stack.state] = 1024 * 1024  # as if so much lay there unapplied
+        journal._kept_bytes += 1024 * 1024
         served = len(stack.entries("alpha"))
         answer = stack.chat("api", max_tokens=2)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")

@@ -64,7 +64,7 @@ def test_genai_prices_states_what_differs_from_the_lists(stored):
     found = read("genai-prices", stored=stored)
     names = {draft.name for draft in found.drafts}
     assert "groq/openai/gpt-oss-safeguard-20b" in names  # the map rounds its cached rate
-    assert "openai/gpt-4o-mini" not in names
+    assert "mistral/devstral-latest" not in names
     assert "2026-10-01" < found.stamp.read_on <= "2026-11-21"
     agreed = [row for row in stored if row.name in names]
     assert all(named.terms != next(d.terms for d in found.drafts if d.name == named.name)
