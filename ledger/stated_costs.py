@@ -14,13 +14,14 @@ TICKS_PER_USD = 10**10  # xAI's
 LIMIT_USD = 100_000
 _PLAIN = ("cost", "total_cost", "cost_usd", "total_cost_usd", "estimated_cost")
 _INSIDE = ("total_cost", "total", "total_cost_usd")
+_TICKS = "cost_in_usd_ticks"
+_NAMES = frozenset((*_PLAIN, _TICKS))  # without any of them, as most usage is, nothing is read
 _OWN_KEY = "upstream_inference_cost"  # OpenRouter with a key of one's own: billed by its owner
 
 
 def stated_claim_pusd(usage: Mapping[str, object], cost_pusd: int) -> int | None:
     """Return the stated cost, where it is above `cost_pusd` by more than its own rounding."""
-    found = stated_cost(usage)
-    if found is None:
+    if _NAMES.isdisjoint(usage) or (found := stated_cost(usage)) is None:
         return None
     stated, rounding = found
     claimed = int(stated * PUSD_PER_USD)
@@ -42,7 +43,7 @@ def _figures(usage: Mapping[str, object]) -> Iterator[tuple[Decimal, Decimal]]:
         for figure in (value, *(inside.get(total) for total in _INSIDE)):
             if (found := _dollars(figure)) is not None:
                 yield _with_own_key(usage, found)
-    ticks = usage.get("cost_in_usd_ticks")
+    ticks = usage.get(_TICKS)
     if type(ticks) is int and 0 < ticks <= LIMIT_USD * TICKS_PER_USD:
         yield Decimal(ticks) / TICKS_PER_USD, Decimal(1) / TICKS_PER_USD / 2
 

@@ -69,8 +69,9 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     request_checks.refuse_nested(members)
     if not is_plain:
         request_checks.refuse_long_caches(prompt, "messages")
-    for name in _MARKED.intersection(members):
-        request_checks.refuse_long_caches(bytes(members[name]), name)
+    if not _MARKED.isdisjoint(members):
+        for name in _MARKED.intersection(members):
+            request_checks.refuse_long_caches(bytes(members[name]), name)
     refuse_other_spellings(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     media = NO_FEATURES if is_plain else media_features(prompt)

@@ -32,7 +32,12 @@ _NOT_WRITTEN = frozenset((
     "allowed_token_ids", "bad_words", "logit_bias", "metadata", "prompt_cache_key",
     "safety_identifier", "stop", "stop_token_ids", "user",
 ))  # fmt: skip
-_SELDOM_READ = _NEVER_READ - _NOT_WRITTEN
+# Most requests have some of these: a name, a number or a word is never long.
+_SHORT = frozenset((
+    "frequency_penalty", "max_completion_tokens", "max_tokens", "model", "n", "presence_penalty",
+    "seed", "stream", "stream_options", "temperature", "top_k", "top_p",
+))  # fmt: skip
+_SELDOM_READ = _NEVER_READ - _NOT_WRITTEN - _SHORT
 LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a list of tools has more
 
 
@@ -50,9 +55,10 @@ def seldom_read_bytes(members: Members) -> int:
 
     They are in no estimate, for most targets read none of them; they are in each bound.
     """
+    if _SELDOM_READ.isdisjoint(members):
+        return 0
     found = 0
-    for name in _SELDOM_READ.intersection(members):
-        size = len(memoryview(members[name]))
-        if size > LONG_BYTES:
+    for name, value in members.items():
+        if name in _SELDOM_READ and (size := len(memoryview(value))) > LONG_BYTES:
             found += size
     return found

@@ -11,6 +11,7 @@ _MEMBERS: Final = frozenset((
     "enable_thinking", "think", "thinking_config", "thinkingConfig",
 ))  # fmt: skip
 _WRAPPERS: Final = frozenset(("chat_template_kwargs", "extra_body"))  # of vendors' own members
+_READ: Final = _MEMBERS | _WRAPPERS
 _WORD: Final = re.compile(rb"think|reason", re.IGNORECASE)
 _NO: Final = re.compile(rb'null|false|0|"(?:none|off|no|disabled|false)"')
 _SWITCHED_OFF: Final = re.compile(
@@ -22,7 +23,7 @@ _SWITCHED_OFF: Final = re.compile(
 
 def asks_to_think(members: Members) -> bool:
     """Whether a member asks for thoughts; one that switches them off does not."""
-    if _MEMBERS.isdisjoint(members) and _WRAPPERS.isdisjoint(members):
+    if _READ.isdisjoint(members):
         return False
     for name, value in members.items():
         if name in _MEMBERS or (name in _WRAPPERS and _WORD.search(bytes(value))):

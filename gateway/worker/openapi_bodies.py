@@ -61,6 +61,7 @@ def _translated_path(
     )
 
 
+_PICTURE_TYPE: Schema = {"type": "string", "pattern": "^image/"}
 _TEXT_BLOCK = _of("text", {"text": TEXT})
 _TEXTS: Schema = {"anyOf": [TEXT, {"type": "array", "items": _TEXT_BLOCK}]}
 _TEXTS_OR_NONE: Schema = {"anyOf": [*_TEXTS["anyOf"], {"type": "null"}]}
@@ -70,7 +71,7 @@ _IMAGE = _of(
         "source": {
             "anyOf": [
                 _of("url", {"url": TEXT}),
-                _of("base64", {"media_type": TEXT, "data": TEXT}),
+                _of("base64", {"media_type": _PICTURE_TYPE, "data": TEXT}),
             ]
         }
     },
