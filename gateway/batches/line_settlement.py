@@ -30,25 +30,34 @@ from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
+DONE, STATUS_DIGITS = 200, 3  # of HTTP
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
 
 
 class _Response(msgspec.Struct):
-    status_code: int
+    """An answer; one without a status that can be read has its body all the same."""
+
+    status_code: int | str | None = None
     body: msgspec.Raw = msgspec.Raw(b"null")
 
-
-class _Error(msgspec.Struct):
-    code: str | None = None
+    @property
+    def status(self) -> int:
+        said = str(self.status_code)
+        return int(said) if said.isdecimal() and len(said) == STATUS_DIGITS else DONE
 
 
 class LineResult(msgspec.Struct):
-    """One line of an output or error file."""
+    """One line of an output or error file. Errors are read in the words of any vendor."""
 
     custom_id: str
     response: _Response | None = None
-    error: _Error | None = None
+    error: object = None
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the provider says that it did not work on the line."""
+        return isinstance(self.error, dict) and self.error.get("code") in UNDONE
 
 
 def _forget(_line: OutLine, _overrun: LimitOverrun) -> None:
@@ -84,9 +93,9 @@ class LineSettlement:
         """How the line ended, by its result."""
         response = result.response
         if response is None:
-            undone = result.error is not None and result.error.code in UNDONE
+            undone = result.is_undone
             return self._settle_retry(line, opening, None, failed=not undone)
-        status, body = response.status_code, bytes(response.body)
+        status, body = response.status, bytes(response.body)
         if status == 200:
             return self._settle_answer(line, opening, body)
         return self._refused(line, opening, status, body)

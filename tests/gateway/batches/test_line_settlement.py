@@ -131,6 +131,27 @@ def test_what_nobody_can_say_costs_its_bound() -> None:
     assert (broken.settled.basis, broken.ok) == ("bound", False)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"error": {"code": 0, "message": ""}},
+        {"error": ""},
+        {"error": {}},
+        {"response": {"status_code": "200"}},
+        {"response": {"status_code": None}},
+    ],
+)
+def test_an_answer_is_read_whatever_stands_beside_it(more: dict) -> None:
+    """Red before: the line was returned at no cost and done again."""
+    body = answer()
+    response = {"status_code": 200, "body": body} | more.get("response", {})
+    line = {"custom_id": LINE.attempt_id, **more, "response": response}
+    found = result_of(json.dumps(line).encode())
+    assert found is not None
+    ended = BOOKING.settle_result(LINE, OPENING, found)
+    assert (ended.ok, ended.settled.cost_pusd) == (True, 20 * 500 + 4 * 2000)
+
+
 def test_what_is_no_result_is_none() -> None:
     assert result_of(b"{") is None
     assert result_of(b'{"response":null}') is None
