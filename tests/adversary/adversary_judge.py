@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_world import CallResult
 
+from gateway.kinds.inference_request import NEWER_LIMIT
 from ledger.journals.records import AttemptSettled, TokenCounts
 from ledger.prices.book import Price, cost_pusd
 
 # What a record may have in place of `disputed`, to say that its usage or its price is partly known.
 MEDIA = (b"image", b"audio", b"video", b"file")  # in each body that has one
+THINKS = b"enable_thinking"  # in each body that asks for thoughts which are billed beside its limit
 MARKS = ("disputed", "claimed_pusd", "unknown_tier", "partly_read", "partly_priced")
 
 
@@ -85,7 +87,8 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
         if before is result or before.bound_pusd is None or not result.is_limited:
             continue
         bound, beside = result.bound_pusd or 0, results[since:place]
-        if not any(_raises(other, result) for other in beside):
+        ignores_limits = sum(map(_ignores_limit, results[:place])) > 1
+        if not (ignores_limits or any(_raises(other, result) for other in beside)):
             if result.bound_pusd != before.bound_pusd:
                 yield f"same: held at {before.bound_pusd}, then at {result.bound_pusd}"
         elif bound < before.bound_pusd:
@@ -99,4 +102,10 @@ def _of_repeats(results: list[CallResult]) -> Iterator[str]:
 def _raises(other: CallResult, result: CallResult) -> bool:
     """Whether what another call was billed may raise the hold of this one."""
     beyond = other.call.is_beyond and any(mark in result.call.body for mark in MEDIA)
-    return other.settled is not None and (other.call.is_beside or beyond)
+    both_think = THINKS in other.call.body and THINKS in result.call.body
+    return other.settled is not None and (other.call.is_beside or beyond or both_think)
+
+
+def _ignores_limit(result: CallResult) -> bool:
+    """Whether its target wrote on; the second time it was told the limit by both names."""
+    return result.settled is not None and NEWER_LIMIT.encode() in result.call.body

@@ -122,7 +122,12 @@ def draw(strategy: Any, count: int, number: int) -> list[AdversarySchedule]:
 def recombine(
     schedule: AdversarySchedule, other: AdversarySchedule, random: Random
 ) -> AdversarySchedule:
-    """Calls of both in any order, at the price of the other; both are of one kind."""
+    """Calls of both in any order, at the price of the other; both are of one kind.
+
+    Pictures are billed by the rule of the price that they were drawn with.
+    """
+    if schedule.terms.image_rule != other.terms.image_rule:
+        other = schedule
     calls = [*schedule.calls, *random.sample(other.calls, random.randint(0, len(other.calls)))]
     random.shuffle(calls)
     ample, part = random.randrange(3), random.random()
