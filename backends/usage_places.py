@@ -79,20 +79,25 @@ def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
         whole = _merged(whole, usage, output=False)
     if len(told) > 1:
         for total in [name for name in whole if name.lower().startswith("total")]:
-            figures = [usage.get(total) for usage in told]
-            if all(type(figure) is int for figure in figures):
-                whole[total] = sum(figures) - _repeated_prompts(told, whole)  # type: ignore[arg-type]
+            if (figures := _counts_of(told, total)) is not None:
+                whole[total] = sum(figures) - _repeated_prompts(told, whole)
     return whole
 
 
 def _repeated_prompts(told: list[dict[str, Any]], whole: Mapping[str, Any]) -> int:
     """Tokens of prompts that the choices' totals have more often than once."""
     for name in whole:
-        if _COUNT.search(name) and name.lower().startswith(("prompt", "input")):
-            prompts = [usage.get(name) for usage in told]
-            if all(type(prompt) is int for prompt in prompts):
-                return sum(prompts) - whole[name]  # type: ignore[arg-type, no-any-return]
+        is_prompt = _COUNT.search(name) and name.lower().startswith(("prompt", "input"))
+        if is_prompt and (prompts := _counts_of(told, name)) is not None:
+            return sum(prompts) - int(whole[name])
     return 0
+
+
+def _counts_of(told: list[dict[str, Any]], name: str) -> list[int] | None:
+    """The counts of one name, where each choice tells one."""
+    counts = [usage.get(name) for usage in told]
+    whole = [count for count in counts if type(count) is int]
+    return whole if len(whole) == len(counts) else None
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any], *, output: bool) -> dict[str, Any]:

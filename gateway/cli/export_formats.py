@@ -4,7 +4,7 @@ No attribute has a default, so that a new format decides all of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import BinaryIO
 
@@ -30,7 +30,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatTraits:
-    """What one format writes.
+    """The content of one format, and how it is written.
 
     `holds`: its content in the words of the help. `money`: the column whose sum the command prints.
     `rows`: of a connection, a scope and a charge period in microseconds, which most formats ignore.
@@ -74,29 +74,20 @@ def _open_hours(connection: Connection, scope: Scope) -> Iterator[str]:
             yield f"pool {pool}: hours from {moment(until_us, digits=False)} on are not closed"
 
 
+_CSV = FormatTraits(
+    holds="every attempt",
+    columns=attempts.COLUMNS,
+    money="cost_usd",
+    rows=_attempts,
+    write=write_csv,
+    is_text=True,
+    needs_full_hours=False,
+    unpriced="have an empty cost",
+    notes=_no_notes,
+)
 EXPORT_FORMATS: Mapping[ExportFormat, FormatTraits] = {
-    ExportFormat.CSV: FormatTraits(
-        holds="every attempt",
-        columns=attempts.COLUMNS,
-        money="cost_usd",
-        rows=_attempts,
-        write=write_csv,
-        is_text=True,
-        needs_full_hours=False,
-        unpriced="have an empty cost",
-        notes=_no_notes,
-    ),
-    ExportFormat.PARQUET: FormatTraits(
-        holds="every attempt",
-        columns=attempts.COLUMNS,
-        money="cost_usd",
-        rows=_attempts,
-        write=write_parquet,
-        is_text=False,
-        needs_full_hours=False,
-        unpriced="have an empty cost",
-        notes=_no_notes,
-    ),
+    ExportFormat.CSV: _CSV,
+    ExportFormat.PARQUET: replace(_CSV, write=write_parquet, is_text=False),
     ExportFormat.FOCUS: FormatTraits(
         holds="FOCUS 1.2",
         columns=focus_columns.COLUMNS,

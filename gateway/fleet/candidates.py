@@ -31,6 +31,7 @@ from gateway.fleet.prompt_bound import (
     measure_prompt,
     reachable_media,
 )
+from gateway.fleet.quote_memory import QuoteMemory
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
@@ -39,7 +40,6 @@ from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, cost_pusd, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
-from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
@@ -47,7 +47,6 @@ from router.target_prompts import TargetPrompts
 from router.types import ApiState, Candidate, RoutingRequest, TargetHealth
 
 API_CONTEXT_TOKENS = CONTEXT_UNSTATED  # the provider itself refuses what is longer than its limit
-PRICED_LIMIT = 4096  # names whose price is remembered while no price of the book changes
 _HEALTHY = TargetHealth.HEALTHY
 
 
@@ -125,17 +124,13 @@ class CandidateBuilder:
         self._sights: TargetViews = seen
         self._prefixes = prefixes
         self._overruns = overruns or TargetOverruns(TargetOutput(), TargetPrompts())
-        self._prices = prices
-        self._limits = limits or {}
+        self._quotes = QuoteMemory(prices, limits or {})
         self._engines: dict[int, EngineView] = {}  # by their rows
         self._apis: dict[int, ApiView] = {}
-        self._quoted: dict[str, PriceQuote | None] = {}
-        self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
-        self._quoted_us = (0, 0)  # from and until when these hold
         self._media: PromptMedia | None = None
 
     def with_media(self, media: PromptMedia | None) -> "CandidateBuilder":
-        """Return a builder for a prompt with parts beside text; it shares what is known."""
+        """Return a builder for a prompt with parts beside text; both share views and quotes."""
         if media is None:
             return self
         made = copy(self)
@@ -157,7 +152,7 @@ class CandidateBuilder:
         Both shorten the answer to a request that sets no limit itself.
         """
         at_us, tokens = clock.wall_us(), expected_tokens(request)
-        compared, units = self._quotes(compare_with, at_us), KINDS[request.kind].units
+        compared, units = self._quotes.quotes_at(compare_with, at_us), KINDS[request.kind].units
         if units is None:
             costs = [quote.cost_pusd(tokens) for quote in compared]
         else:
@@ -187,41 +182,11 @@ class CandidateBuilder:
 
     def reprice(self, prices: PriceBook) -> None:
         """From the next request on this book counts; no remembered quote holds any more."""
-        self._prices, self._quoted_us = prices, (0, 0)
+        self._quotes.reprice(prices)
 
     def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
-        return tuple([quote.price for quote in self._quotes(compare_with, at_us)])
-
-    def _quotes(self, compare_with: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
-        """The quotes of these names; all that are remembered hold at this instant from here on."""
-        since_us, until_us = self._quoted_us
-        if not since_us <= at_us < until_us:
-            self._quoted_us = self._prices.unchanged_span_us(at_us)
-            self._quoted, self._compared = {}, {}
-        names = tuple(compare_with)
-        compared = self._compared.get(names)
-        if compared is None:
-            found = [self._quote(name) for name in names]
-            compared = tuple([quote for quote in found if quote is not None])
-            if len(self._compared) < PRICED_LIMIT:
-                self._compared[names] = compared
-        return compared
-
-    def _quote(self, name: str) -> PriceQuote | None:
-        if name in self._quoted:
-            return self._quoted[name]
-        price = self._prices.find(name, self._quoted_us[0])
-        quote = None
-        if price is not None:
-            quote = PriceQuote(
-                price,
-                self._prices.unread_terms(price, self._quoted_us[0]),
-                self._limits.get(price.name.partition("#")[0]),
-            )
-        if len(self._quoted) < PRICED_LIMIT:
-            self._quoted[name] = quote
-        return quote
+        return tuple([quote.price for quote in self._quotes.quotes_at(compare_with, at_us)])
 
     def _own(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request = target.row, asked.request
@@ -281,7 +246,7 @@ class CandidateBuilder:
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
-        quote = self._quote(target.price_name or target.name)
+        quote = self._quotes.quote(target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0

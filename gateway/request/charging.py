@@ -67,7 +67,7 @@ def charge(
     attempt: Attempt,
     outcome: AttemptOutcome,
     ratio: TokenRatio,
-    target_output: TargetOutput | None = None,
+    target_output: TargetOutput,
     *,
     now_s: float,
 ) -> AttemptCharge:
@@ -84,8 +84,7 @@ def charge(
     elif attempt.own:
         used = own_usage(attempt, outcome)
     else:
-        known = target_output or TargetOutput()
-        used = api_usage(attempt, outcome, ratio, known, now_s=now_s)
+        used = api_usage(attempt, outcome, ratio, target_output, now_s=now_s)
     if attempt.own:
         return _of_own(attempt, outcome, used, now_s)
     bill = _of_api(attempt, outcome, used)

@@ -6,6 +6,7 @@ postings came to where an earlier release kept none. Days are UTC, money is in p
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -197,7 +198,11 @@ def _retired_costs(connection: Connection, provider: str, days: _BillingDays) ->
     ]
 
 
-class _RetiredBooking(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RetiredBooking:
+    """Sums in pico-USD; `start_us` begins a quarter of an hour. See `RetiredBookingRow`."""
+
+    provider: str
     start_us: int
     upstream_model: str
     team_id: str
@@ -209,15 +214,15 @@ class _RetiredBooking(NamedTuple):
 
 def _retired_bookings(
     connection: Connection, provider: str, days: _BillingDays
-) -> list[_RetiredBooking]:
+) -> list[RetiredBooking]:
     """Return the sums that retirements kept, those of several parts one by one."""
     table = RetiredBookingRow
     query = (
-        select(*(getattr(table, name) for name in _RetiredBooking._fields))
+        select(*(getattr(table, field.name) for field in fields(RetiredBooking)))
         .where(table.provider == provider, days.have(table.start_us))
         .order_by(table.number, table.part, table.line)
     )
-    return [_RetiredBooking(*row) for row in connection.execute(query)]
+    return [RetiredBooking(*row) for row in connection.execute(query)]
 
 
 def _unsummed(connection: Connection, provider: str, days: _BillingDays) -> dict[int, int]:

@@ -38,6 +38,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ledger.budgets.open_claims import serialize_claims, stop_counting
 from ledger.database import reading
+from ledger.invoices.bookings import RetiredBooking
 from ledger.journals.records import HoldState
 from ledger.orm.books import AttemptDecisionRow, AttemptRow, ClaimRow, ComparedCostRow
 from ledger.orm.budgets import HoldRow
@@ -48,12 +49,7 @@ from ledger.orm.rollups import RollupPositionRow, RollupWaitingRow
 from ledger.orm.seals import RetiredUseRow, RetirementRow, SealMarkRow, SealRow
 from ledger.orm.types import exact_sum
 from ledger.seals import sealed
-from ledger.seals.retired_bookings import (
-    RetiredBooking,
-    add_bookings,
-    digest_bookings,
-    sum_bookings,
-)
+from ledger.seals.retired_bookings import add_bookings, digest_bookings, sum_bookings
 from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of

@@ -6,32 +6,18 @@ digest, and nobody changes them.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, fields
 
 import msgspec
 from sqlalchemy import Connection, case, func, insert, literal_column, select
 
-from ledger.invoices.bookings import is_uncertain
+from ledger.invoices.bookings import RetiredBooking, is_uncertain
 from ledger.orm.books import AttemptRow, ClaimRow
 from ledger.orm.seals import RetiredBookingRow
 from ledger.orm.types import exact_sum
 from ledger.seals.seal import digest
 
 QUARTER_US = 15 * 60 * 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class RetiredBooking:
-    """Sums in pico-USD; `start_us` begins a quarter of an hour. See `RetiredBookingRow`."""
-
-    provider: str
-    start_us: int
-    upstream_model: str
-    team_id: str
-    attempts: int
-    sure_pusd: int
-    uncertain_pusd: int
-    claimed_pusd: int
 
 
 def sum_bookings(connection: Connection, groups: Iterable[Sequence[int]]) -> list[RetiredBooking]:

@@ -388,23 +388,6 @@ def replace_price(name: str) -> Price:
     return msgspec.structs.replace(price(), name=name)
 
 
-def test_prices_of_so_many_names_are_remembered_and_no_more(
-    board: SharedLoadTable, monkeypatch
-) -> None:
-    """A client names models as it likes; one that is not remembered is looked up again."""
-    monkeypatch.setattr("gateway.fleet.candidates.PRICED_LIMIT", 2)
-    candidates = CandidateBuilder(board, PriceBook([price()]), stale_s=10.0)
-    for names in (["x/m"], ["a"], ["b"], ["x/m", "c"], ["x/m"]):
-        found = candidates.comparators(names, 10**15)
-        assert [listed.name for listed in found] == ["x/m"] * ("x/m" in names)
-    assert (set(candidates._compared), set(candidates._quoted)) == (
-        {("x/m",), ("a",)},
-        {"x/m", "a"},
-    )
-    candidates.reprice(PriceBook([]))
-    assert candidates.comparators(["x/m"], 10**15) == ()
-
-
 def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoadTable) -> None:
     """Prices are remembered while none changes."""
     dearer = msgspec.structs.replace(

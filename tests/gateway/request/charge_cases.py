@@ -10,6 +10,7 @@ from gateway.request.attempt import Attempt
 from gateway.request.charging import charge as charge_by
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
 from router.request_kinds import RequestKind
+from router.target_output import TargetOutput
 from router.token_ratio import TokenRatio
 from router.types import Feature, StepModel
 
@@ -33,7 +34,7 @@ PRICE = Price(
 
 
 COMPLETE = msgspec.structs.replace(PRICE, terms=msgspec.structs.replace(PRICE.terms, complete=True))
-charge = partial(charge_by, ratio=TokenRatio())
+charge = partial(charge_by, ratio=TokenRatio(), target_output=TargetOutput())
 
 
 def api(outcome, price=PRICE, **more):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
-from gateway.request.charging import charge as charge_by
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import rates_from
@@ -238,7 +237,7 @@ def test_bytes_per_token_are_what_was_learned_but_never_more_than_the_prior():
         for _ in range(1000):
             ratio.observe(("m", "t"), bytes_per_token * 1000, 1000, 0.0)
         left = attempt(own=False, price=PRICE, stream=True, events=9)
-        found = charge_by(left, outcome, ratio, now_s=12.0)
+        found = charge(left, outcome, ratio=ratio, now_s=12.0)
         assert found.tokens.output >= output
 
 

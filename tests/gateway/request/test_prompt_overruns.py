@@ -14,6 +14,7 @@ from gateway.request.prompt_overruns import prompt_overrun_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import Price, PriceTerms, bound_pusd, rates_from
 from router.request_kinds import RequestKind
+from router.target_output import TargetOutput
 from router.target_prompts import (
     CONTEXT_LIMIT_TOKENS,
     PICTURE_LIMIT_TOKENS,
@@ -146,7 +147,7 @@ def test_a_prompt_beyond_its_bound_is_booked_within_the_hold_and_teaches(told, c
     held = bound_pusd(PRICE, prompt_tokens=2_464, output_tokens=10)
     for room in (held, 10**12):  # the rest of a hold may have room for it, too
         more = {"features": (Feature.IMAGES,), "prompt": PICTURED, "held_pusd": room} | changes
-        found = charge(attempt(**more), outcome, TokenRatio(), now_s=12.0)
+        found = charge(attempt(**more), outcome, TokenRatio(), TargetOutput(), now_s=12.0)
         assert found.cost_pusd <= room
         assert found.prompt_overrun == overrun
         if room == held:
@@ -163,4 +164,4 @@ def test_a_prompt_beyond_its_bound_is_booked_within_the_hold_and_teaches(told, c
 def test_a_bound_that_is_booked_teaches_nothing(outcome):
     made = attempt(PICTURED._replace(pictures=9_000), features=(Feature.IMAGES,))
     made.step.frozen.prompt = PICTURED  # before it was raised
-    assert charge(made, outcome, TokenRatio(), now_s=12.0).prompt_overrun is None
+    assert charge(made, outcome, TokenRatio(), TargetOutput(), now_s=12.0).prompt_overrun is None

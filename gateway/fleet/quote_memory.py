@@ -1,0 +1,54 @@
+"""Quotes of prices in force, remembered while no price of the book changes."""
+
+from collections.abc import Mapping, Sequence
+
+from ledger.prices.book import PriceBook
+from ledger.prices.modellimits import ModelLimits
+from ledger.prices.quotes import PriceQuote
+
+PRICED_LIMIT = 4096  # names whose price is remembered
+
+
+class QuoteMemory:
+    """Quotes of one worker. `limits` are of models, by the names of the price book."""
+
+    def __init__(self, prices: PriceBook, limits: Mapping[str, ModelLimits]) -> None:
+        self._prices, self._limits = prices, limits
+        self._quoted: dict[str, PriceQuote | None] = {}
+        self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
+        self._quoted_us = (0, 0)  # from and until when these hold
+
+    def reprice(self, prices: PriceBook) -> None:
+        """Take another book, and forget every quote."""
+        self._prices, self._quoted_us = prices, (0, 0)
+
+    def quotes_at(self, names: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
+        """Return the quotes of names that have a price, all of this instant from here on."""
+        since_us, until_us = self._quoted_us
+        if not since_us <= at_us < until_us:
+            self._quoted_us = self._prices.unchanged_span_us(at_us)
+            self._quoted, self._compared = {}, {}
+        key = tuple(names)
+        compared = self._compared.get(key)
+        if compared is None:
+            found = [self.quote(name) for name in key]
+            compared = tuple([quote for quote in found if quote is not None])
+            if len(self._compared) < PRICED_LIMIT:
+                self._compared[key] = compared
+        return compared
+
+    def quote(self, name: str) -> PriceQuote | None:
+        """Return the quote of a name at the instant of the last `quotes_at`; None: no price."""
+        if name in self._quoted:
+            return self._quoted[name]
+        price = self._prices.find(name, self._quoted_us[0])
+        quote = None
+        if price is not None:
+            quote = PriceQuote(
+                price,
+                self._prices.unread_terms(price, self._quoted_us[0]),
+                self._limits.get(price.name.partition("#")[0]),
+            )
+        if len(self._quoted) < PRICED_LIMIT:
+            self._quoted[name] = quote
+        return quote

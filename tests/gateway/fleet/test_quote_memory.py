@@ -1,0 +1,36 @@
+"""Quotes are looked up once while no price changes, whoever asks; so many and no more."""
+
+from typing import Any
+
+from gateway.fleet import quote_memory
+from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.quote_memory import QuoteMemory
+from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
+
+AT_US = 10**15
+PRICE = Price(1, "x/m", "test", 0, PriceTerms(rates_from({"input": 1, "output": 2})))
+
+
+def test_prices_of_so_many_names_are_remembered_and_no_more(monkeypatch) -> None:
+    """A client names models as it likes; one that is not remembered is looked up again."""
+    monkeypatch.setattr(quote_memory, "PRICED_LIMIT", 2)
+    memory = QuoteMemory(PriceBook([PRICE]), {})
+    for names in (["x/m"], ["a"], ["b"], ["x/m", "c"], ["x/m"]):
+        found = memory.quotes_at(names, AT_US)
+        assert [quote.price.name for quote in found] == ["x/m"] * ("x/m" in names)
+    assert (set(memory._compared), set(memory._quoted)) == ({("x/m",), ("a",)}, {"x/m", "a"})
+    memory.reprice(PriceBook([]))
+    assert memory.quotes_at(["x/m"], AT_US) == ()
+
+
+def test_requests_with_pictures_share_what_was_looked_up(monkeypatch) -> None:
+    """Red before: each of them looked every price up again."""
+    book, asked = PriceBook([PRICE]), []
+    find = PriceBook.find
+    monkeypatch.setattr(PriceBook, "find", lambda *given: (asked.append(given), find(*given))[1])
+    board: Any = None
+    builder = CandidateBuilder(board, book, stale_s=10.0)
+    media: Any = object()  # only kept until a prompt is measured
+    for each_media in (media, None, media):
+        assert len(builder.with_media(each_media).comparators(["x/m"], AT_US)) == 1
+    assert len(asked) == 1
