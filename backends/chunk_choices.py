@@ -126,7 +126,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
 
 
 class UnnamedWords(NamedTuple):
-    """What deltas say in members that have no name here.
+    """Return what deltas say in members that have no name here.
 
     `text`: whether a plain text is among it, as thoughts came before they had a name.
     """

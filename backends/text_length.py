@@ -1,4 +1,4 @@
-"""How much an answer says, in bytes of text, by two measures: what its tokens are judged by.
+"""Measures an answer in bytes of text, in two ways by which its tokens are judged.
 
 `least` is text that the model certainly wrote: words, thoughts, refusals, names and arguments of
 tools, a transcript of its voice. Fewer tokens than it needs cannot be meant, and an answer without
@@ -132,7 +132,7 @@ def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
 
 
 def answer_said_bytes(body: bytes) -> SaidBytes:
-    """What the choices of a whole answer say; zeros where it has none, as embeddings.
+    """Measure the choices of a whole answer; zeros where it has none, as embeddings.
 
     What cannot be read is said from end to end.
     """
@@ -145,7 +145,7 @@ def answer_said_bytes(body: bytes) -> SaidBytes:
 
 
 def answer_content_bytes(body: bytes) -> int:
-    """What the choices of a whole answer say for certain."""
+    """Return the bytes that the choices of a whole answer say for certain."""
     return answer_said_bytes(body).least
 
 

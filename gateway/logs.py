@@ -38,7 +38,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class LogFormat(Protocol):
-    """What is asked of `schema_reports.LogsSection`: not every process reads that."""
+    """The part of `schema_reports.LogsSection` that is read; not every process imports that."""
 
     @property
     def format(self) -> str: ...

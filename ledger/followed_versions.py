@@ -47,7 +47,7 @@ class LedgerVersions(NamedTuple):
 
 
 class _KnownVersions(NamedTuple):
-    """What was read of the books at one version, and the windows of that moment."""
+    """The versions read at one version of the books, and the windows of that moment."""
 
     version: int | None
     starts: set[int]
@@ -59,7 +59,7 @@ class _KnownVersions(NamedTuple):
 
 
 class FollowedVersions:
-    """Of one host. `read_budgets` reads the budgets and the windows of a moment (in us)."""
+    """Versions for one host. `read_budgets` reads budgets and windows of a moment (in us)."""
 
     def __init__(
         self, engine: Engine, run_dir: Path, read_budgets: Callable[[int], BudgetSnapshot]

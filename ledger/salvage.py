@@ -47,7 +47,7 @@ class SalvageSource(msgspec.Struct):
 
 
 class SalvageResult(msgspec.Struct, frozen=True):
-    """What was applied: rows that were added, attempts that were settled, refusals."""
+    """Counts of what was applied: rows added, attempts settled, refusals."""
 
     attempts: int = 0
     settled: int = 0

@@ -1,4 +1,4 @@
-"""What a provider says that a request costs, beside its counts: a figure of its bill.
+"""Reads what a provider says that a request costs, beside its counts.
 
 OpenRouter, xAI, Perplexity and DeepInfra state it. It is rounded as it is written, and a price book
 may know less than it: fees, tiers and whatever nobody counts are in it. What is stated beyond the

@@ -1,4 +1,4 @@
-"""How far targets billed prompts beyond their bounds, learned by target.
+"""Learns how far each target bills prompts beyond their bounds.
 
 Pictures and sounds have a factor: billed tokens for each token of the bound. A context has the most
 tokens of a prompt that was read though less was stated. The next prompt is held for twice the most
@@ -107,7 +107,7 @@ def _held(row: list[float]) -> PromptOverrun:
 
 
 def _within(row: list[float]) -> PromptOverrun:
-    """What was seen, within the limits whatever the cells hold."""
+    """Return what was seen, within the limits whatever the cells hold."""
     pictures, sounds, context = row[_PICTURES], row[_SOUNDS], row[_CONTEXT]
     return PromptOverrun(
         min(pictures, PICTURE_FACTOR_LIMIT) if pictures > 0.0 else 0.0,

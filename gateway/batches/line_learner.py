@@ -1,4 +1,4 @@
-"""What lines of providers' batches teach: the host's next requests are held for it."""
+"""Lines of providers' batches teach what the host's next requests are held for."""
 
 from collections.abc import Callable
 from functools import partial

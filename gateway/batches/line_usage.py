@@ -73,7 +73,7 @@ def line_overrun(terms: LineTerms, tokens: TokenCounts) -> LimitOverrun | None:
 
 @dataclass(frozen=True, slots=True)
 class LineHold:
-    """What a line was held for, as a `HeldUsage`."""
+    """The hold of a line, as a `HeldUsage`."""
 
     line: OutLine
     price: Price

@@ -50,7 +50,7 @@ class LocalAdmin:
 
 
 def _running_here(settings: Settings) -> AbstractContextManager["EngineHost"]:
-    """What runs on this host: few commands ask, and it takes the memory that processes share."""
+    """Read the shared memory of what runs on this host; few commands ask for it."""
     from gateway.control.admin.enginehost import running_here  # noqa: PLC0415  (with all of that)
 
     return running_here(settings)

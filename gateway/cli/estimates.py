@@ -129,7 +129,7 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
 
 
 def _raised(known: dict[str, Any]) -> str:
-    """What the target's prompts are held for beyond their bounds."""
+    """Describe how much more than their bounds the target's prompts are held for."""
     words = [
         f"{known[name]:.1f}x {what}"
         for name, what in (("picture_factor", "pictures"), ("sound_factor", "sound"))

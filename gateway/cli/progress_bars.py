@@ -1,4 +1,4 @@
-"""What a command shows while it works long: beside its output, not in it."""
+"""Shows the progress of long commands beside their output, not in it."""
 
 from rich.console import Console
 from rich.progress import (

@@ -12,7 +12,7 @@ from ledger.database import sqlite_url
 
 
 def database_of(url: str) -> str:
-    """What kind of database a SQLAlchemy URL is of; empty where it is none."""
+    """Return the kind of database that a SQLAlchemy URL names; empty where it is no URL."""
     try:
         return make_url(url).get_backend_name()
     except (ArgumentError, ValueError):  # the second of a port that is no number

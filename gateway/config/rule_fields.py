@@ -1,4 +1,4 @@
-"""What each field of a policy rule does: one entry for each field of `PolicyRuleSection`.
+"""Registry of the fields of policy rules: one entry for each field of `PolicyRuleSection`.
 
 An entry says whether the field restricts, how two rules are compared by it, which targets it leaves
 out, what it becomes in the router's policy, and its words. Checks, matching and lists of policies

@@ -117,7 +117,7 @@ def judge_document(document: ConfigDocument, name: str, known: Known | None = No
 
 
 def find_contradictions(draft: SettingsDraft) -> list[ConfigFault]:
-    """What the settings say against one another."""
+    """Return the contradictions between settings."""
     if draft.settings is None:
         return []
     return list(chain.from_iterable(check(draft.settings) for check in CHECKS))

@@ -1,4 +1,4 @@
-"""What the state directory or the ledger in it refuses, as faults for people."""
+"""Tells people what the state directory, or the ledger in it, refuses."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def translate_state_errors(settings: Settings) -> Iterator[None]:
 
 
 def _unlike(error: DBAPIError) -> str:
-    """What to do about tables that are not as this version has them."""
+    """Return what to do about tables that are not as this version has them."""
     words, state = str(error.orig), getattr(error.orig, "sqlstate", None)
     if words.startswith(("no such table", "no such column")) or state in ("42P01", "42703"):
         return "; another version made it: `breakeven serve` brings it up to this one"

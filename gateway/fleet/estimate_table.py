@@ -27,7 +27,7 @@ _STAMP, _RESET, _SWEPT_S = range(3)
 
 
 class KnownRatio(NamedTuple):
-    """What is known of one key; its names are None where they are too long to keep."""
+    """The estimates of one key; its names are None where they are too long to keep."""
 
     model: str | None
     team: str | None
@@ -35,7 +35,7 @@ class KnownRatio(NamedTuple):
 
 
 class KnownTarget(NamedTuple):
-    """What is known of one target; None where nothing is."""
+    """The estimates of one target; None where nothing is known."""
 
     output: OutputRow | None = None
     prompts: PromptRow | None = None

@@ -9,7 +9,7 @@ from router.target_prompts import TargetPrompts
 
 
 class TargetOverruns(NamedTuple):
-    """What targets were seen to bill beyond their bounds."""
+    """The overruns that targets were seen to bill."""
 
     output: TargetOutput
     prompts: TargetPrompts

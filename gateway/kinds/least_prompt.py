@@ -1,4 +1,4 @@
-"""How few tokens a target can count for a prompt: what a figure that is too low is known by.
+"""Counts the fewest tokens that a target can read in a prompt, to find figures that are too low.
 
 Only what every target reads counts: the decoded text of messages, prompts and inputs. Thoughts of
 earlier turns, media, files, white space and escapes of the JSON do not, whatever stands beside

@@ -1,4 +1,4 @@
-"""What surely is a picture, by where it comes from: data that begin as one, or a web address.
+"""Decides what surely is a picture: data that begin as one, or a web address.
 
 Targets read a PDF or a film from the member that is meant for a picture, and charge for its pages
 and seconds. So data count as a picture's where they say so and begin as a known format does, and an
@@ -114,7 +114,7 @@ def _begins(source: str, place: int) -> bool:
 
 
 def _is_picture_address(address: str) -> bool:
-    """What its ending says comes first: hosts of films have pictures of them, too."""
+    """The ending of an address decides first: hosts of films have pictures of them, too."""
     if re.search(r"[\s\\]", address) or re.search(r"(?<!http)(?<!https)://", address.lower()):
         return False
     try:

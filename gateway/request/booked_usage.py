@@ -55,7 +55,7 @@ class BookedUsage(NamedTuple):
 
 
 def own_usage(attempt: Attempt, outcome: AttemptOutcome) -> BookedUsage:
-    """Of an own engine nobody else keeps an account: what it did not report is not charged.
+    """Nobody else keeps an account of an own engine: what it did not report is not charged.
 
     That an answer with words in it took no token is no report.
     """

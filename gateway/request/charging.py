@@ -127,7 +127,7 @@ def _of_own(
 
 
 class _AttemptHold(msgspec.Struct, frozen=True):
-    """What the attempt was held for, as a `HeldUsage`."""
+    """The hold of an attempt, as a `HeldUsage`."""
 
     attempt: Attempt
 

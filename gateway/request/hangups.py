@@ -102,7 +102,7 @@ def _of_thinker(attempt: Attempt, known: TargetOutput, now_s: float, *, stops: b
 
 
 def _kept_back(attempt: Attempt, known: TargetOutput, now_s: float) -> float:
-    """What a target that says all that it makes may have kept back: since it was heard last."""
+    """Return the tokens that a target may have kept back since it was heard last."""
     rate = known.tokens_per_s(attempt.step.frozen.target.name)
     since_s = attempt.last_token_s or attempt.dispatched_s
     return unseen_tokens(

@@ -21,7 +21,7 @@ _PARTS = 2**20  # how finely what nothing else fits is cut
 
 
 class HeldUsage(Protocol):
-    """What an attempt was held for: asked only where its bill is not what was reported."""
+    """The hold of an attempt; it is asked only where the bill is not what was reported."""
 
     @property
     def media(self) -> ReachableMedia:

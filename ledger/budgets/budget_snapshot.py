@@ -1,4 +1,4 @@
-"""What the books say of all budgets at one moment, as a host's desk and its workers follow it."""
+"""Reads all budgets at one moment, as a host's desk and its workers follow them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

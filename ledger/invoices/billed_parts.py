@@ -21,7 +21,7 @@ _PoolsByDay = Mapping[int, Sequence[Pool]]
 
 
 class ClaimDemand(NamedTuple):
-    """What a provider claims of one attempt beyond what was booked."""
+    """The claim of a provider for one attempt, beyond what was booked."""
 
     attempt_id: str
     day: int

@@ -39,7 +39,7 @@ class UnpostedBill(NamedTuple):
 
 
 class _PostedBills(NamedTuple):
-    """What is known of a provider's bills.
+    """The state of a provider's bills.
 
     `said` are places of periods whose bills say all that is owed. `billed` are the periods that
     have more than credits. `short` are days and models that were billed for less than was booked.

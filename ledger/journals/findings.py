@@ -1,4 +1,4 @@
-"""What is wrong with a journal at one place, and what rows that lack there can have cost. Pure."""
+"""Findings: damage at one place of a journal, and what lost rows can have cost. Pure."""
 
 import msgspec
 
@@ -49,7 +49,7 @@ class JournalFinding(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is wrong, in a sentence."""
+        """Describe the damage in a sentence."""
         if self.missing == 0:
             return f"damaged behind record {self.after}, no record lacks: {self.reason}"
         count = "rows" if self.missing is None else f"{self.missing} records"

@@ -31,7 +31,7 @@ NAME_LIMIT_BYTES = 1024
 
 
 class FrameKind(IntEnum):
-    """What a frame holds. `END` has no payload: the journal was closed and is complete."""
+    """The content of a frame. `END` has no payload: the journal was closed and is complete."""
 
     RECORD = 1
     END = 2

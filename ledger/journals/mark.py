@@ -1,4 +1,4 @@
-"""How far a worker wrote its journal, kept beside the journal in memory that the file backs.
+"""Keeps beside a journal, in file-backed memory, how far its worker wrote it.
 
 A frame that is missing at a journal's end was either never finished, because its process was
 killed, or was written and lost by the disk. The mark tells the two apart. It is stored after each

@@ -1,4 +1,4 @@
-"""What is left of damaged journals on this disk: copies of their segments, and what they still say.
+"""Reads the copies of damaged segments that this disk still has.
 
 Copies lie in the journal directory's folder `damaged` (`ledger.journals.homes.keep_copy`), one
 folder for each journal. Nothing is written here.
@@ -18,7 +18,7 @@ from ledger.journals.scan import SegmentScanner
 
 
 class SegmentRemains(msgspec.Struct, frozen=True):
-    """What one damaged segment says. `repaired`: records in which one bit was turned back.
+    """The records of one damaged segment. `repaired`: records in which one bit was turned back.
 
     `lost_bytes` count what is neither intact nor could be put right.
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a host's journals: where rows may lack, until somebody acknowledges it."""
+"""Findings in a host's journals: where rows may lack, until somebody acknowledges it."""
 
 from sqlalchemy import BigInteger, UniqueConstraint
 

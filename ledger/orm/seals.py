@@ -80,7 +80,7 @@ class RetirementRow(LedgerBase):
 
 
 class RetiredBookingRow(LedgerBase):
-    """What retired attempts of a provider were booked at, by quarters of an hour of their settles.
+    """Costs booked for a provider's retired attempts, by quarters of an hour of their settles.
 
     Days of bills begin at a quarter of an hour of UTC in every time zone. `sure_pusd` and
     `uncertain_pusd` are costs (`invoices.bookings.is_uncertain`), `claimed_pusd` is what was

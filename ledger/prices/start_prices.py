@@ -60,7 +60,7 @@ class PriceSources:
 
 
 class StartPrices(NamedTuple):
-    """How many versions a start stored, and how many names have another price in the map.
+    """Counts of a start: versions that it stored, names with another price in the map.
 
     Those wait for a person's approval (`ledger.prices.stored.import_drafts`).
     """

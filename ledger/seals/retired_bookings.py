@@ -1,4 +1,4 @@
-"""What retired attempts were booked at, by provider, time, model and team: for invoices.
+"""Sums of what retired attempts were booked at, by provider, time, model and team.
 
 A bill may be posted, corrected and matched with claims long after the attempts of its days went.
 Lines belong to one part of a retirement: they are added with it, its chain value binds their

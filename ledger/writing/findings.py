@@ -33,7 +33,7 @@ class OpenFinding(msgspec.Struct, frozen=True):
 
 
 class FindingTotals(msgspec.Struct, frozen=True):
-    """Of the open findings: how many, what they lack at most, how many have no known bound."""
+    """Totals of the open findings: how many, their most in pUSD, how many have no known bound."""
 
     count: int = 0
     at_most_pusd: int = 0

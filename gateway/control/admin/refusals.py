@@ -26,7 +26,7 @@ KINDS: dict[type[Exception], str] = {
 
 
 def request_error_of(error: Exception) -> RequestError | None:
-    """What a client is told of a verb's own error; None for any other."""
+    """Return what a client is told of a verb's own error; None for any other."""
     words = f"{error}".removesuffix(".") + "."
     if isinstance(error, OperationRefused):
         return RequestError(error.kind, words, param=error.param)

@@ -1,1 +1,1 @@
-"""What invoices look like as providers and clouds give them: one file a format."""
+"""Readers of invoices as providers and clouds give them: one file a format."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class InvoiceLine:
-    """What one day of one item cost. `quantity` counts `unit`s (tokens, hours), if it was told.
+    """The cost of one day of one item. `quantity` counts `unit`s (tokens, hours), if it was told.
 
     `charge` is the number of the file's charge that it is a share of; None in formats without
     charges for several days.
