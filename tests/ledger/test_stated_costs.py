@@ -67,6 +67,12 @@ def test_what_its_rounding_explains_is_not_claimed(cost, computed_pusd, claimed)
         assert found == int(Decimal(str(cost)) * USD)
 
 
+@pytest.mark.parametrize(("computed_pusd", "claimed"), [(49, True), (50, False)])
+def test_half_a_tick_is_rounding(computed_pusd: int, claimed: bool) -> None:
+    found = stated_claim_pusd({"cost_in_usd_ticks": 1}, computed_pusd)
+    assert found == (100 if claimed else None)
+
+
 @given(st.dictionaries(
     st.sampled_from(("cost", "cost_in_usd_ticks", "total_cost", "cost_details", "is_byok")),
     st.recursive(

@@ -10,6 +10,7 @@ from ledger.usage import (
     UsageError,
     has_unread,
     tokens_from_usage,
+    tokens_of_embedding,
     tokens_of_reranking,
     tokens_of_transcription,
 )
@@ -282,6 +283,31 @@ def test_the_usual_shape_is_read_as_any_other(prompt, completion, total, details
             return str(error)
 
     assert read(usage) == read({**usage, "of_another_vendor": 1})
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"total_tokens": 7}, TokenCounts(input=7)),  # Voyage
+        ({"prompt_tokens": 5, "total_tokens": 7}, TokenCounts(input=5, output=2, reasoning=2)),
+        ({"prompt_tokens": None, "total_tokens": 7}, TokenCounts(input=7)),
+    ],
+)
+def test_an_embeddings_total_is_its_prompt_where_no_other_count_is_told(usage, tokens):
+    assert tokens_of_embedding(usage) == tokens
+
+
+def test_counts_by_modality_add_up_and_one_without_a_number_says_nothing():
+    usage = {
+        "promptTokenCount": 100, "candidatesTokenCount": 30, "totalTokenCount": 130,
+        "promptTokensDetails": [
+            {"modality": "AUDIO", "tokenCount": 40}, {"modality": "AUDIO", "tokenCount": 2},
+            {"modality": "AUDIO"}, {"modality": "TEXT", "tokenCount": 58},
+        ],
+        "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 20}, {"modality": "AUDIO"}],
+    }  # fmt: skip
+    found = tokens_from_usage(usage, INSIDE)
+    assert found == TokenCounts(input=58, audio_input=42, output=30, image_output=20)
 
 
 @pytest.mark.parametrize(

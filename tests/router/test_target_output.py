@@ -148,6 +148,14 @@ def test_an_overrun_halves_in_a_day_and_the_next_is_held_for_at_once(swept) -> N
     assert beside.allowance("p/m") == MARGIN * 5000
 
 
+def test_an_old_overrun_has_faded_when_the_next_is_noted_though_nobody_swept() -> None:
+    cells = memory()
+    beside = TargetOutput(cells)
+    beside.observe_unknown_limit("p/m", 0.0)
+    beside.observe_overrun("p/m", 1, 3 * UNSEEN_HALF_LIFE_S)
+    assert not beside.is_told_twice("p/m")
+
+
 def test_what_was_silent_is_unknown_again() -> None:
     beside = observed(1000, 1000)
     beside.age(UNSEEN_HALF_LIFE_S)

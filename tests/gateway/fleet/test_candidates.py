@@ -361,6 +361,16 @@ def test_a_smaller_room_makes_a_shorter_answer(
         )
 
 
+def test_an_answer_without_a_limit_has_the_context_that_its_prompt_leaves(
+    board: SharedLoadTable,
+) -> None:
+    asked = replace(request(None), prompt_tokens=1000, prompt_tokens_bound=2048)
+    own, _ = frozen_within(board, None, None, asked, price())
+    assert own.open_end.limit_tokens == own.candidate.context_tokens - likely_prompt_tokens(asked)
+    full, _ = frozen_within(board, None, None, replace(asked, prompt_tokens=2048), price())
+    assert full.open_end.limit_tokens == 1
+
+
 def test_a_limit_of_the_clients_own_is_never_changed(board: SharedLoadTable) -> None:
     for item in frozen_within(board, 10, 10, request(9000), price()):
         assert item.candidate.output_cap is None

@@ -51,6 +51,14 @@ def test_usage_is_read_wherever_it_stands(end: bytes, usage: dict) -> None:
     assert relay.finish().startswith(end[:40])
 
 
+def test_quoted_material_without_a_word_beside_it_may_be_text() -> None:
+    """A figure that a provider counts for it is not too high."""
+    relay = ByteRelay(hide_usage=True)
+    relay.feed(event(choice(delta={"annotations": [{"quote": PAGE}]})))
+    assert relay.said_bytes == 0
+    assert relay.most_said_bytes >= len(PAGE)
+
+
 def test_each_choices_own_usage_is_added_up() -> None:
     relay = ByteRelay(hide_usage=True, choices=2)
     for index in (0, 1):

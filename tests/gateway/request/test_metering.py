@@ -226,6 +226,47 @@ def test_an_own_engine_is_believed_when_it_reported_nothing(
     assert (record.tokens.input, record.tokens.output) == tokens
 
 
+def test_what_an_own_engine_reported_is_not_disputed(metering, parts, attempt) -> None:
+    attempt.step.frozen.target.own = True
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
+    (record,) = parts.journal.records
+    assert (record.basis, record.disputed, record.tokens.input) == ("reported", False, 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"), [(RequestKind.CHAT, "input"), (RequestKind.RERANK, "ranked")]
+)
+def test_a_rankings_tokens_are_counted_apart(metering, parts, attempt, kind, label) -> None:
+    attempt.plan.request.kind, attempt.plan.request.extent = kind, None
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
+    parts.metrics.flush()
+    counted = {
+        sample.labels["kind"]: sample.value
+        for metric in parts.registry.collect()
+        for sample in metric.samples
+        if sample.name == "breakeven_tokens_total" and sample.value
+    }
+    assert counted.get(label) == 100
+    assert {"input", "ranked"} & set(counted) == {label}
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_shadow_policy_that_chooses_another_target_disagrees(metering, parts, agrees) -> None:
+    def choice(name: str) -> SimpleNamespace:
+        chosen = SimpleNamespace(candidate=SimpleNamespace(name=name))
+        return SimpleNamespace(first_choice=chosen, policy="other")
+
+    shadow = choice("alpha/m" if agrees else "beta/m")
+    plan = SimpleNamespace(
+        terms=SimpleNamespace(undecided=()), decision=choice("alpha/m"),
+        shadow=SimpleNamespace(policy="other", first_choice=shadow.first_choice),
+    )  # fmt: skip
+    metering.record_policy_notes(plan)
+    parts.metrics.flush()
+    labels = {"policy": "other", "agrees": "yes" if agrees else "no"}
+    assert parts.registry.get_sample_value("breakeven_shadow_decisions_total", labels) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "first_s", "output", "met"),
     [

@@ -174,6 +174,11 @@ def test_a_usual_answer_is_not_read_again():
     assert is_worth_reading(TokenCounts(output=1), 1, 10_000)
 
 
+def test_a_short_answer_that_claims_a_picture_is_read() -> None:
+    assert is_worth_reading(TokenCounts(output=1300, image_output=1290), 1, 400)
+    assert not is_worth_reading(TokenCounts(output=10), 1, 400)
+
+
 def test_tokens_of_a_picture_that_nobody_saw_are_no_text() -> None:
     tokens = TokenCounts(input=5, output=1300, image_output=1290)
     assert is_too_high(tokens, {}, 1, 10)

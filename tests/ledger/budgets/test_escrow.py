@@ -93,6 +93,7 @@ def test_small_remainders_are_lent_one_hold_at_a_time():
     assert loan_pusd(319, 10, 10, 4) == 10
     assert loan_pusd(320, 10, 10, 4) == 320 // 16
     assert loan_pusd(9, 10, 10, 4) == 0
+    assert loan_pusd(10, 10, 10, 4) == 10, "the last of it is lent too"
     with pytest.raises(EscrowError):
         is_sliced(1, 1, 0)
 
