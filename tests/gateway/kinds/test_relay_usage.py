@@ -51,10 +51,11 @@ def test_usage_is_read_wherever_it_stands(end: bytes, usage: dict) -> None:
     assert relay.finish().startswith(end[:40])
 
 
-def test_quoted_material_without_a_word_beside_it_may_be_text() -> None:
+@pytest.mark.parametrize("index", [0, "0"], ids=["usual", "of another type"])
+def test_quoted_material_without_a_word_beside_it_may_be_text(index) -> None:
     """A figure that a provider counts for it is not too high."""
     relay = ByteRelay(hide_usage=True)
-    relay.feed(event(choice(delta={"annotations": [{"quote": PAGE}]})))
+    relay.feed(event(choice(index, delta={"annotations": [{"quote": PAGE}]})))
     assert relay.said_bytes == 0
     assert relay.most_said_bytes >= len(PAGE)
 
