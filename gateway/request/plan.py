@@ -170,12 +170,6 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         ]
         return min((bound for bound in bounds if bound is not None), default=None)
 
-    @property
-    def spill_reason(self) -> str | None:
-        """Why no own engine serves it, when the model has one."""
-        best = self.best_own
-        return None if best is None else best.reason.value
-
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
