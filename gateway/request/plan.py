@@ -261,8 +261,8 @@ class RoutePlanner:
             clock=clock,
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
-        policy = rule.priced(frozen)
         now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
+        policy = rule.priced(offered)
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
         shadow = None
         if terms.shadow is not None and not static:
@@ -333,7 +333,7 @@ class RoutePlanner:
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
         asked = bar_partly_priced(asked, frozen, terms.rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]
-        decision, static = self._failsafe.decide(asked, terms.rule.priced(frozen), offered, now_s)
+        decision, static = self._failsafe.decide(asked, terms.rule.priced(offered), offered, now_s)
         return None if static else decision
 
 
