@@ -10,8 +10,8 @@ keep their machines' credentials (link-local and the like) nothing leads unless 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
 
 Address = IPv4Address | IPv6Address
 NAT64 = IPv6Network("64:ff9b::/96")
@@ -24,8 +24,7 @@ METADATA = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AddressPolicy:
+class AddressPolicy(NamedTuple):
     """`networks`: CIDRs that a name may lead to beside public ones; `inside`: to private ones."""
 
     networks: tuple[str, ...] = ()

@@ -1,14 +1,12 @@
 """Where connections go to, read from a base URL."""
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from backends.address_policy import PUBLIC, AddressPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where connections go to, and where its host may lead."""
 
     scheme: str

@@ -17,6 +17,7 @@ _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.
 _LONGEST_WAIT_S = 3600.0
 _PERIODS_S = (60.0, 3600.0, 86_400.0)
 _PERIOD_ERROR = 0.05  # what rounding to whole seconds and thousands of tokens may make of a period
+_OPENAI_LEFT = frozenset(("x-ratelimit-remaining-requests", "x-ratelimit-remaining-tokens"))
 _PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 
@@ -55,6 +56,8 @@ def parse_rate_limit(headers: Mapping[str, str], *, wall_s: float) -> RateLimitH
         if tokens.left is None:
             tokens = _anthropic(headers, "input-tokens", wall_s)
         return RateLimitHeaders(_anthropic(headers, "requests", wall_s), tokens)
+    if _OPENAI_LEFT.isdisjoint(headers):  # of most engines, and of some providers
+        return None
     found = RateLimitHeaders(_openai(headers, "requests"), _openai(headers, "tokens"))
     return None if found.requests.left is None and found.tokens.left is None else found
 

@@ -231,8 +231,8 @@ def _rejection(
     candidate: Candidate, forecast: Forecast, rejection: Rejection, dense: float | None = None
 ) -> Verdict:
     reason, detail = rejection
-    verdict = _verdict(candidate, forecast, reason, dense, None)
-    return verdict._replace(feasible=False, detail=detail)
+    verdict = (candidate, False, reason, detail, dense, None) + forecast[:TOLD]  # noqa: RUF005  (as above)
+    return _new(Verdict, verdict)
 
 
 def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]) -> Decision:

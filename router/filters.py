@@ -234,8 +234,8 @@ def first_rejection(
     ):
         engine, api = candidate.engine, candidate.api
         if engine is not None:
-            if engine.ready and candidate.internal and api is None:
-                return None
+            if candidate.internal and api is None:  # nothing but its health is left to ask for
+                return None if engine.ready else health(request, policy, candidate)
         elif (
             api is not None
             and api.ready

@@ -45,17 +45,13 @@ def names_of(kind: type) -> tuple[str, ...]:
 
 _REQUEST, _POLICY, _CANDIDATE = map(names_of, (RoutingRequest, Policy, Candidate))
 _ENGINE, _API = names_of(EngineState), names_of(ApiState)
-_of_request, _of_policy, _of_candidate = (
-    attrgetter(*_REQUEST), attrgetter(*_POLICY), attrgetter(*_CANDIDATE),
-)  # fmt: skip
+_of_request, _of_policy = attrgetter(*_REQUEST), attrgetter(*_POLICY)
 _of_engine, _of_api = attrgetter(*_ENGINE), attrgetter(*_API)
 _of_slo, _of_step = attrgetter(*names_of(Slo)), attrgetter(*names_of(StepModel))
 _of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names_of(RequestUnits))
 _STEP, _OUTPUT, _EXTENT = _ENGINE.index("step"), _REQUEST.index("output"), _REQUEST.index("extent")
 _BARRED, _BEGINNING = _REQUEST.index("barred"), _REQUEST.index("beginning")
 _SLO = _POLICY.index("slo")
-_FEATURES, _KINDS = _CANDIDATE.index("features"), _CANDIDATE.index("kinds")
-_OWN, _EXTERNAL = _CANDIDATE.index("engine"), _CANDIDATE.index("api")
 # How many fields the first inputs of this version have.
 _POLICY_LEAST, _CANDIDATE_LEAST, _ENGINE_LEAST, _API_LEAST = 7, 17, 23, 10
 
@@ -101,11 +97,29 @@ def encode(
     return FROZEN_VERSION, asked, rule, [_candidate(candidate, parts) for candidate in candidates]
 
 
-def _candidate(candidate: Candidate, parts: SnapshotParts) -> list[Any]:
-    frozen = list(_of_candidate(candidate))
-    state = _EXTERNAL if candidate.engine is None else _OWN
-    frozen[_FEATURES], frozen[_KINDS], frozen[state] = parts.of(candidate)
-    return frozen
+def _candidate(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, ...]:
+    """Its fields in their order, each by its name: `attrgetter` takes ten times as long."""
+    features, kinds, state = parts.of(candidate)
+    own = candidate.engine is not None
+    return (
+        candidate.name,
+        candidate.pool,
+        features,
+        kinds,
+        candidate.context_tokens,
+        candidate.internal,
+        candidate.expected_pusd,
+        candidate.bound_pusd,
+        candidate.avoided_pusd,
+        candidate.budget_room_pusd,
+        candidate.bid_price_pusd_per_s,
+        candidate.accepts_salt,
+        state if own else None,
+        None if own else state,
+        candidate.output_cap,
+        candidate.top_density_pusd_per_s,
+        candidate.density_spread,
+    )
 
 
 def decode(frozen: Sequence[Any]) -> Inputs:

@@ -293,10 +293,9 @@ class CandidateBuilder:
             api=self._api_state_of(target, sight, asked),
         )
         return CandidateSnapshot(
-            target, price, candidate, open_end,
-            allowance_tokens=allowance, unread=unread, unlimited=unlimited, unlisted_tier=unlisted,
-            limits=limits, prompt_tokens_bound=request.prompt_tokens_bound, told_twice=told_twice,
-            prompt=prompt,
+            target, price, candidate, open_end, 0,  # by place: names cost as much again
+            allowance, unread, unlimited, unlisted, limits, told_twice,
+            request.prompt_tokens_bound, prompt,
         )  # fmt: skip
 
     def _api_state_of(self, target: Target, sight: ApiView, asked: _RequestTerms) -> ApiState:

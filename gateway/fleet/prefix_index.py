@@ -128,7 +128,7 @@ class PrefixIndex:
         """
         _, _, first, places, turn = self._table(engine)
         cells, times = self._cells, self._sent
-        found = left = missed = looked = 0
+        found = left = missed = 0
         if not places:
             return 0
         for mark in marks[:MISSES]:
@@ -137,18 +137,17 @@ class PrefixIndex:
         else:
             return 0  # most were sent elsewhere: no more is looked at
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
-        for mark in marks:
-            looked += 1
+        for looked, mark in enumerate(marks, 1):
             place = first + mark % places
-            if cells[place] != mark ^ turn or cells[place + times] < oldest:
+            if cells[place] == mark ^ turn and cells[place + times] >= oldest:
+                missed = 0
+                left += 1
+                if left >= LEFT * looked:
+                    found = looked
+            else:
                 missed += 1
                 if missed == MISSES:
                     break
-                continue
-            missed = 0
-            left += 1
-            if left >= LEFT * looked:
-                found = looked
         return found
 
     def record_sent(self, engine: int, marks: Sequence[int], now_s: float) -> None:

@@ -23,6 +23,7 @@ from gateway.table_layout import (
     SEQUENCE_CELLS,
     STAGES,
     SUPERVISION_CELLS,
+    ApiStatsCell,
     EngineCell,
     LoadCell,
     SupervisionCell,
@@ -34,6 +35,12 @@ MAGIC = 0xB4EA_0010
 _TIGHTEST = int(LoadCell.TIGHTEST_TPOT_MS)
 _LATEST = tuple(
     map(int, (LoadCell.QUEUE_MOVED_S, LoadCell.HEARD_S, LoadCell.SILENT_S, LoadCell.ASK_AT_S))
+)
+# Of an API's cells, those before, between and behind the two that count what is out.
+_NEWS = (
+    (0, int(ApiStatsCell.REQUESTS_OUT)),
+    (int(ApiStatsCell.TOKENS_LEFT), int(ApiStatsCell.TOKENS_OUT)),
+    (int(ApiStatsCell.OPENED_S), API_CELLS),
 )
 _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first is the stamp
 
@@ -120,6 +127,14 @@ class SharedLoadTable:
         """Each worker's experience with one API."""
         rows = [self.api_stats_row(worker, api) for worker in range(self.layout.workers)]
         return [self._view(row, API_CELLS) for row in rows]
+
+    def api_news_views(self, api: int) -> "list[memoryview[float]]":
+        """The same without what is on its way there, which changes with every request."""
+        return [
+            self._view(self.api_stats_row(worker, api) + first, end - first)
+            for worker in range(self.layout.workers)
+            for first, end in _NEWS
+        ]
 
     def _view(self, row: int, count: int) -> "memoryview[float]":
         view = self.cells[row : row + count]
@@ -231,6 +246,11 @@ class SharedLoadTable:
         """Return each worker's cells of models that share a row, one after another."""
         rows = [self.held_row(worker, api) for worker in range(self.layout.workers)]
         return [self.cells[row : row + BACKOFF_CELLS].tolist() for row in rows]  # type: ignore[misc]  # as in `loads`
+
+    def api_cells(self, api: int, cell: int) -> list[float]:
+        """One cell of each worker's statistics of one API."""
+        first, step, cells = self.api_stats_row(0, api) + cell, self._worker_cells, self.cells
+        return [cells[first + worker * step] for worker in range(self.layout.workers)]
 
     def api_stats(self, api: int) -> list[Sequence[float]]:
         """Each worker's statistics of one API, indexed by `ApiStatsCell`."""

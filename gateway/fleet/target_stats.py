@@ -41,6 +41,7 @@ RESET_LIMIT_S = 60.0  # beyond it a request now and then asks again
 _SAID_S, _REFILL_PER_S, _UNTIL_S, _OUT = range(1, 5)
 # Plain numbers: members of an enumeration cost time as indices.
 _REQUESTS, _TOKENS = int(ApiStatsCell.REQUESTS_LEFT), int(ApiStatsCell.TOKENS_LEFT)
+_OPENED_S = int(ApiStatsCell.OPENED_S)
 _RETRY_AT_S, MOMENTS = int(ApiStatsCell.RETRY_AT_S), int(ApiStatsCell.LN_TPOT_VAR) + 1
 
 _TTFT_VAR, _TPOT_VAR = int(ApiStatsCell.LN_TTFT_VAR), int(ApiStatsCell.LN_TPOT_VAR)
@@ -145,7 +146,7 @@ class TargetStats:
     def record_answer(self, row: int) -> None:
         """The head of an answer came: from the first one after a silence on, more may follow."""
         board = self._board
-        opened_s = max([cells[ApiStatsCell.OPENED_S] for cells in board.api_stats(row)])
+        opened_s = max(board.api_cells(row, _OPENED_S))
         cell = board.api_stats_row(self._worker, row) + ApiStatsCell.ANSWERED_S
         if opened_s and board.cells[cell] <= opened_s:
             board.cells[cell] = self._clock.now_s()

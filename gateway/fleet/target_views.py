@@ -124,8 +124,8 @@ class LiveApiView:
 
     def __init__(self, board: SharedLoadTable, row: int) -> None:
         self._board, self._row = board, row
-        self._views = board.api_stats_views(row)
-        self._cells = b""
+        self._views, self._news_views = board.api_stats_views(row), board.api_news_views(row)
+        self._cells = self._news = b""
         self._state: ApiState | None = None  # none that time or the request would change
         self._moments = b""
         self._latencies: Latencies = latencies_of([])
@@ -134,13 +134,17 @@ class LiveApiView:
         cells = b"".join(self._views)
         if self._state is not None and cells == self._cells:
             return self._state
+        news = b"".join(self._news_views)
+        if self._state is not None and news == self._news:  # without limits nothing else counts
+            self._cells = cells
+            return self._state
         seen = self._board.api_stats(self._row)
         moments = b"".join([view[:MOMENTS] for view in self._views])
         if moments != self._moments:
             self._moments, self._latencies = moments, latencies_of(seen)
         state = state_of(seen, self._latencies, now_s, needed_tokens)
         quiet = not state.circuit_open and state.requests_left is None is state.tokens_left
-        self._cells, self._state = cells, state if quiet else None
+        self._cells, self._news, self._state = cells, news, state if quiet else None
         return state
 
 

@@ -31,15 +31,18 @@ def framing_fault(
     """What is wrong with a head, in words for its client; names in `headers` are in lower case."""
     if version not in _VERSIONS:
         return VERSION
-    hosts = [value for name, value in headers if name == b"host"]
-    if len(hosts) != 1:
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
+    if hosts != 1:
         if hosts or version != HOSTLESS:
             return HOST
-    elif not _ADDRESS(hosts[0]):
+    elif not _ADDRESS(headers[names.index(b"host")][1]):
         return HOST
-    codings = [value for name, value in headers if name == b"transfer-encoding"]
-    if codings and (len(codings) > 1 or codings[0].lower() != b"chunked" or version == HOSTLESS):
-        return CODING
+    if b"transfer-encoding" in names:
+        coding = headers[names.index(b"transfer-encoding")][1]
+        several = names.count(b"transfer-encoding") > 1
+        if several or coding.lower() != b"chunked" or version == HOSTLESS:
+            return CODING
     if (target[:1] != b"/" or b"#" in target) and not _is_other_form(method, target):
         return TUNNEL if method == b"CONNECT" else TARGET
     return None

@@ -13,11 +13,10 @@ from gateway.config.conditions import Condition
 from gateway.config.rule_fields import POLICY_PARTS
 from gateway.config.schema_policies import TimesSection
 from gateway.config.settings import PolicyRuleSection, Settings
-from gateway.fleet.candidates import CandidateSnapshot
 from ledger.budgets.windows import zone_named
 from router.hours import DAYS, RuleCalendar, WeeklyHours, minute_of
 from router.policy import MatchInput, RoutingRule, rules_for
-from router.types import Policy
+from router.types import Candidate, Policy
 
 PENALTY_FACTOR = 5
 PRIORITIES = {"high": -1, "normal": 0, "low": 1}
@@ -36,11 +35,10 @@ class CompiledPolicy:
     penalty_is_default: bool
     priority: int = 0  # for engines that serve by priority: the lowest first
 
-    def priced(self, frozen: Sequence[CandidateSnapshot]) -> Policy:
+    def priced(self, offered: Sequence[Candidate]) -> Policy:
         """The policy with its penalty in pico-USD for this request."""
         if not self.penalty_is_default:
             return self.policy
-        offered = [entry.candidate for entry in frozen]
         dearest = max(
             [candidate.expected_pusd or candidate.avoided_pusd for candidate in offered], default=0
         )

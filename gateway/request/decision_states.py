@@ -4,7 +4,6 @@ A target's state holds for many requests, and is written once for all of them.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -17,13 +16,9 @@ KEPT = 4096  # clients name models of providers, and with them candidates
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _WrittenParts(NamedTuple):
-    """A target's parts as the last candidate of its name had them, and their bytes."""
-
-    features: frozenset[str]
-    kinds: frozenset[str]
-    state: EngineState | ApiState | None
-    parts: tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]
+_Parts = tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]
+# A target's features, kinds and state as the last candidate of its name had them, and their bytes.
+_Written = tuple[frozenset[str], frozenset[str], EngineState | ApiState | None, _Parts]
 
 
 class SnapshotStates(SnapshotParts):
@@ -32,7 +27,7 @@ class SnapshotStates(SnapshotParts):
     __slots__ = ("_written",)
 
     def __init__(self) -> None:
-        self._written: dict[str, _WrittenParts] = {}
+        self._written: dict[str, _Written] = {}
 
     def inputs(
         self, request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
@@ -41,20 +36,22 @@ class SnapshotStates(SnapshotParts):
         whole = _encode(encode(request, policy, candidates, self))
         return whole if len(whole) <= INPUTS_LIMIT_BYTES else b""
 
-    def of(self, candidate: Candidate) -> tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw]:
+    def of(self, candidate: Candidate) -> _Parts:
         features, kinds = candidate.features, candidate.kinds
         state = candidate.api if candidate.engine is None else candidate.engine
         known = self._written.get(candidate.name)
-        if known is not None and known.features is features and known.kinds is kinds:
-            if known.state is state:
-                return known.parts
-            can, does, _ = known.parts
-        else:
+        if known is None:
+            if len(self._written) >= KEPT:
+                self._written.clear()
             can, does = _raw(features), _raw(kinds)
-        if known is None and len(self._written) >= KEPT:
-            self._written.clear()
+        else:
+            could, did, was, parts = known
+            alike = could is features and did is kinds
+            if alike and was is state:
+                return parts
+            can, does = parts[:2] if alike else (_raw(features), _raw(kinds))
         parts = can, does, _raw(self.state(candidate))
-        self._written[candidate.name] = _WrittenParts(features, kinds, state, parts)
+        self._written[candidate.name] = features, kinds, state, parts
         return parts
 
 

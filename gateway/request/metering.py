@@ -57,7 +57,9 @@ class UsageMeter:
 
     def open(self, attempt: Attempt) -> None:
         attempt.opened_us = self._clock.wall_us()
-        self._journal.append(opened_record(attempt, attempt.opened_us))
+        record = opened_record(attempt, attempt.opened_us)
+        attempt.spill_reason = record.spill_reason
+        self._journal.append(record)
 
     async def settle(self, attempt: Attempt, outcome: AttemptOutcome) -> int | None:
         """Durable settle; returns the cost in pico-USD, or None when it has no price."""
@@ -272,7 +274,7 @@ class UsageMeter:
                 str(attempt.step.verdict.reason),
                 outcome.status,
                 record.slo_met,
-                None if target.own else attempt.plan.spill_reason,
+                attempt.spill_reason,
             )
         )
         for finding in usage_findings(record):
@@ -319,7 +321,7 @@ def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
         policy=plan.policy.name,
         policy_version=plan.policy_version,
         reason=str(verdict.reason),
-        spill_reason=None if target.own else plan.spill_reason,
+        spill_reason=None if target.own or best is None else str(best.reason),
         price_version=None if step.frozen.price is None else step.frozen.price.version,
         bound_pusd=verdict.candidate.bound_pusd or 0,
         prompt_tokens_estimate=plan.request.prompt_tokens,

@@ -170,12 +170,6 @@ class RoutingPlan(msgspec.Struct, frozen=True):
         ]
         return min((bound for bound in bounds if bound is not None), default=None)
 
-    @property
-    def spill_reason(self) -> str | None:
-        """Why no own engine serves it, when the model has one."""
-        best = self.best_own
-        return None if best is None else best.reason.value
-
 
 @dataclass(frozen=True, slots=True)
 class LearnedEstimates:
@@ -267,8 +261,8 @@ class RoutePlanner:
             clock=clock,
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
-        policy = rule.priced(frozen)
         now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
+        policy = rule.priced(offered)
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
         shadow = None
         if terms.shadow is not None and not static:
@@ -339,7 +333,7 @@ class RoutePlanner:
         asked = replace(request, preferred=terms.preferred, barred=terms.barred)
         asked = bar_partly_priced(asked, frozen, terms.rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]
-        decision, static = self._failsafe.decide(asked, terms.rule.priced(frozen), offered, now_s)
+        decision, static = self._failsafe.decide(asked, terms.rule.priced(offered), offered, now_s)
         return None if static else decision
 
 

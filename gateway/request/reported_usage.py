@@ -109,7 +109,6 @@ def _reading(
         tokens = replace(tokens, audio_output=0)  # nobody asked for it, and none came
     bounds, asked = bounds_of(attempt), attempt.plan.asked
     basis: Basis = "reported" if outcome.usage_final else "continuous"
-    elsewhere = reads_elsewhere(attempt, tokens)
     prompt = tokens.prompt
     # The second look is for few: most prompts are not even near it with all that stands beside.
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and not attempt.own
@@ -119,7 +118,9 @@ def _reading(
     if tokens.output <= bounds.output and prompt <= bounds.prompt:
         return UsageReading(tokens, basis, False, usage)
     said = most_said_bytes_of(attempt, outcome)
-    sent = None if elsewhere else sum(len(bytes(value)) for value in asked.members.values())
+    sent = None
+    if not reads_elsewhere(attempt, tokens):
+        sent = sum(len(bytes(value)) for value in asked.members.values())
     disputed = is_impossible(tokens, bounds, said_bytes=said, sent_bytes=sent)
     return UsageReading(tokens, basis, disputed, usage)
 

@@ -136,8 +136,9 @@ class PolicyReplay:
             clock=self._clock,
         )
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
-        policy = rule.priced(frozen)
-        decision = decide(request, policy, [entry.candidate for entry in frozen])
+        offered = [entry.candidate for entry in frozen]
+        policy = rule.priced(offered)
+        decision = decide(request, policy, offered)
         for place, verdict in enumerate(decision.order):
             choice = self._own_choice(arrival, request, verdict, frozen, rule)
             if choice is not None:

@@ -67,6 +67,15 @@ def test_the_version_stands_for_these_fields(kind) -> None:
     assert len(names_of(kind)) == FIELDS[kind]
 
 
+def test_each_field_of_a_candidate_stands_in_its_place() -> None:
+    names = [name for name in names_of(Candidate) if name not in ("engine", "api")]
+    offered = Candidate(**{name: name for name in names}, api=ApiState())
+    _, _, _, (frozen,) = encode(asked(), POLICY, [offered])
+    named = dict(zip(names_of(Candidate), frozen, strict=True))
+    assert {name: named[name] for name in names} == {name: name for name in names}
+    assert (named["engine"], len(named["api"])) == (None, FIELDS[ApiState])
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -82,8 +82,8 @@ def explain(
             clock=clock,
         )
     request = bar_partly_priced(request, frozen, terms.rule.policy.max_cost_pusd)
-    policy = terms.rule.priced(frozen)
-    return decide(request, policy, tuple(entry.candidate for entry in frozen))
+    offered = tuple(entry.candidate for entry in frozen)
+    return decide(request, terms.rule.priced(offered), offered)
 
 
 class _StatedRequest(NamedTuple):

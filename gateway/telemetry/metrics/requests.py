@@ -10,13 +10,14 @@ worker renders `/metrics`: a file per request would cost more than the rest of m
 from collections.abc import Collection, Sequence
 from typing import get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from gateway.fleet.estimator_accuracy import EstimatorAccuracy
 from gateway.request.request_counters import AttemptLabels, AttemptSums, HangupEnd
 from gateway.telemetry.metrics.estimators import EstimatorMetrics
 from gateway.telemetry.metrics.pace import PaceMetrics
 from gateway.telemetry.metrics.policies import PolicyMetrics
+from gateway.telemetry.metrics.target_histogram import TargetHistogram
 from router.estimator_rules import Objection
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
@@ -38,19 +39,17 @@ class RequestMetrics:
             ("model", "target", "reason", "status"),
             registry=registry,
         )
-        self.duration = Histogram(
+        self._duration = TargetHistogram(
             "breakeven_request_duration_seconds",
             "From dispatch to the last byte of an attempt",
-            ("target",),
-            buckets=LATENCY_BUCKETS_S,
-            registry=registry,
+            LATENCY_BUCKETS_S,
+            registry,
         )
-        self.ttft = Histogram(
+        self._ttft = TargetHistogram(
             "breakeven_ttft_seconds",
             "From dispatch to the first token of an attempt",
-            ("target",),
-            buckets=LATENCY_BUCKETS_S,
-            registry=registry,
+            LATENCY_BUCKETS_S,
+            registry,
         )
         self.tokens = Counter(
             "breakeven_tokens",
@@ -92,7 +91,6 @@ class RequestMetrics:
         self.working = 0
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[AttemptLabels, AttemptSums] = {}
-        self._bound: dict[tuple[Histogram, str], Histogram] = {}
         self._create_series()
 
     def _create_series(self) -> None:
@@ -140,15 +138,9 @@ class RequestMetrics:
 
     def observe_attempt(self, target: str, duration_s: float, ttft_s: float | None) -> None:
         name = self.target(target)
-        self.observe(self.duration, name, duration_s)
+        self._duration.observe(name, duration_s)
         if ttft_s is not None:
-            self.observe(self.ttft, name, ttft_s)
-
-    def observe(self, histogram: Histogram, target: str, seconds: float) -> None:
-        bound = self._bound.get((histogram, target))
-        if bound is None:
-            bound = self._bound[histogram, target] = histogram.labels(target)
-        bound.observe(seconds)
+            self._ttft.observe(name, ttft_s)
 
     def observe_pace(
         self, target: str, tpot_s: float | None, gaps: Sequence[int] | None, decode_s: float
@@ -163,6 +155,8 @@ class RequestMetrics:
         self.calibration.flush()
         self.estimators.flush()
         self.pace.flush()
+        self._duration.flush()
+        self._ttft.flush()
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 import pytest
 
 from gateway.config.settings import parse
-from gateway.fleet.candidates import CandidateSnapshot
 from gateway.policies.rules import PENALTY_FACTOR, CompiledPolicy, RuleSet
 from router.request_kinds import RequestKind
 from router.types import Candidate, InfeasibleAction, Policy, Residency, Slo
@@ -27,8 +26,8 @@ policies:
 """
 
 
-def candidate(expected: int | None, avoided: int) -> CandidateSnapshot:
-    made = Candidate(
+def candidate(expected: int | None, avoided: int) -> Candidate:
+    return Candidate(
         name="x",
         pool=None,
         features=frozenset(),
@@ -39,7 +38,6 @@ def candidate(expected: int | None, avoided: int) -> CandidateSnapshot:
         bound_pusd=None,
         avoided_pusd=avoided,
     )
-    return CandidateSnapshot(target=None, price=None, candidate=made)  # type: ignore[arg-type]  # not looked at
 
 
 def test_the_first_match_wins_and_nothing_is_left_unmatched() -> None:

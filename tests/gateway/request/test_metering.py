@@ -101,7 +101,6 @@ def attempt(price: Price) -> Attempt:
             output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
             without_pictures=False, service_tier="", features=frozenset(),
         ),
-        spill_reason=None,
         asked=SimpleNamespace(
             prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={},
             form=None,
@@ -165,11 +164,13 @@ def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own)
     verdict.candidate = SimpleNamespace(bound_pusd=7, bid_price_pusd_per_s=1.6)
     plan, attempt.holds = attempt.plan, ()
     plan.identity.user_id, plan.identity.tags = "u", [("a", "b")]
-    plan.best_own, plan.spill_reason = SimpleNamespace(kv_ratio=0.25), "full"
+    plan.best_own = SimpleNamespace(kv_ratio=0.25, reason=Reason.KV_HEADROOM)
     plan.policy_version, plan.inputs, plan.shadow, plan.line_s = "3", b"i", None, 0.5
     metering.open(attempt)
     (record,) = parts.journal.records
-    assert (record.backend, record.spill_reason) == (("own", None) if own else ("api", "full"))
+    spill = None if own else "kv_headroom"
+    assert (record.backend, record.spill_reason) == ("own" if own else "api", spill)
+    assert attempt.spill_reason == spill
     assert (record.pool, record.engine, record.provider) == ("pool", "replica", "provider")
     assert (record.price_version, record.bound_pusd, record.bid_price_pusd_per_s) == (7, 7, 2)
     assert (record.ttft_predicted_us, record.kv_headroom_ppm) == (400_000, 750_000)
@@ -187,13 +188,14 @@ def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wal
     began_us = 1_780_000_000_000_000
     parts.clock.wall_us = lambda: began_us
     monkeypatch.setattr(
-        "gateway.request.metering.opened_record", lambda _attempt, opened_us: opened_us
+        "gateway.request.metering.opened_record",
+        lambda _attempt, opened_us: SimpleNamespace(opened_us=opened_us, spill_reason=None),
     )
     metering.open(attempt)  # at 10 s of the monotonic clock, and settled at 12
     parts.clock.wall_us = lambda: began_us + 2_000_000 + step_us
     metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
-    opened_us, settled = parts.journal.records
-    assert opened_us == began_us
+    opened, settled = parts.journal.records
+    assert opened.opened_us == began_us
     assert settled.settled_us == began_us + settled.duration_us == began_us + 2_000_000
 
 

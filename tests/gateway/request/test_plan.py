@@ -39,8 +39,8 @@ def test_a_plan_has_every_feasible_target_in_order(plan_of, stack) -> None:
     assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0", "alpha/m"]
     assert [target.name for target in plan.route.targets] == ["pool:main/0", "alpha/m"]
     assert plan.comparators[0].name == "openai/gpt-4o-mini"
-    assert plan.spill_reason is not None
-    assert plan_of(model="api").spill_reason is None
+    assert plan.best_own is not None
+    assert plan_of(model="api").best_own is None
     assert plan.policy_version == stack.runtime.policy_version
 
 
@@ -117,7 +117,7 @@ def test_of_a_plan_stays_what_its_one_answer_needs(plan_of) -> None:
         kept = plan.reduce_to(verdict)
         assert kept.decision.order == (verdict,)
         assert set(kept.decision.verdicts) == {verdict, plan.best_own}
-        assert (kept.best_own, kept.spill_reason) == (plan.best_own, plan.spill_reason)
+        assert kept.best_own == plan.best_own
         assert (kept.frozen, kept.decision_blob) == ((), b"")
         assert (kept.asked, kept.request, kept.policy) == (plan.asked, plan.request, plan.policy)
 

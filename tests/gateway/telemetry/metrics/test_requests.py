@@ -43,7 +43,7 @@ def test_what_is_counted_is_in_the_registry_after_a_flush_and_only_once() -> Non
     for _ in range(3):
         metrics.count(metrics.tokens, "input", "api", amount=7)
         metrics.count(metrics.refusals, "budget")
-        metrics.observe(metrics.duration, "alpha/m", 0.3)
+        metrics.observe_attempt("alpha/m", 0.3, None)
     metrics.working = 2
     for _ in range(2):
         metrics.flush()
