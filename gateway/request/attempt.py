@@ -66,6 +66,7 @@ class Attempt:
     tokens: int = 0  # once it is settled: all that it took
     booked: TokenCounts | None = None  # the same by kind, as the ledger has it
     transmission: Transmission | None = None  # of its call, once its backend is asked
+    stated_cost: str | None = None  # in dollars, by a header of the answer
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

@@ -169,7 +169,9 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
         return AttemptCharge(used.tokens, used.basis, 0, 0, tier, disputed=used.disputed)
     asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
     held_pusd = frozen.candidate.bound_pusd or 0
-    terms = BillTerms(price, tier, asked_tier, held_pusd, outcome.usage)
+    terms = BillTerms(
+        price, tier, asked_tier, held_pusd, outcome.usage, stated_cost=attempt.stated_cost
+    )
     bill = bill_usage(used, terms, _AttemptHold(attempt))
     return AttemptCharge(
         bill.tokens, bill.basis, 0, bill.cost_pusd, bill.tier, disputed=bill.disputed,

@@ -410,6 +410,16 @@ def test_of_sound_what_is_read_from_a_cache_may_cost_more():
     assert not api(outcome).partly_priced
 
 
+def test_a_cost_that_a_header_states_is_claimed():
+    tried = attempt(own=False, price=PRICE)
+    outcome = AttemptOutcome("finished", 200, usage=USAGE, usage_final=True, answer=b"{}")
+    tried.stated_cost = "0.5"
+    charged = charge(tried, outcome, now_s=12.0)
+    assert (charged.claimed_pusd, charged.cost_pusd) == (5 * 10**11, api(outcome).cost_pusd)
+    refused = AttemptOutcome("rejected", 429, billable=False)
+    assert charge(tried, refused, now_s=12.0).claimed_pusd is None
+
+
 def test_what_costs_nothing_owes_no_fee():
     outcome = AttemptOutcome("rejected", 429, billable=False)
     charged = api(outcome, unread=(PICTURE,))
