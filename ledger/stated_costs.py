@@ -1,9 +1,10 @@
 """Reads what a provider says that a request costs, beside its counts.
 
 OpenRouter, xAI, Perplexity and DeepInfra state it in their usage, a LiteLLM proxy in a header. What
-the LiteLLM library computes here from its own list of prices is stated by nobody. It is rounded as it is written, and a price book
-may know less than it: fees, tiers and whatever nobody counts are in it. What is stated beyond the
-computed cost is claimed. Below the computed cost it says nothing: discounts are the price book's.
+the LiteLLM library computes here from its own list of prices is stated by nobody. A stated cost is
+rounded as it is written, and a price book may know less than it: fees, tiers and whatever nobody
+counts are in it. What is stated beyond the computed cost is claimed. Below the computed cost it
+says nothing: discounts are the price book's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,9 +46,7 @@ def stated_cost(usage: Mapping[str, object]) -> tuple[Decimal, Decimal] | None:
     return max(_figures(usage), default=None)
 
 
-def _stated_anywhere(
-    usage: Mapping[str, object], header: str
-) -> tuple[Decimal, Decimal] | None:
+def _stated_anywhere(usage: Mapping[str, object], header: str) -> tuple[Decimal, Decimal] | None:
     """Return the larger of what usage and a header state: one may be rounded."""
     figures = (stated_cost(usage), _dollars(header.strip()))
     return max((figure for figure in figures if figure is not None), default=None)

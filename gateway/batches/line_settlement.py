@@ -8,6 +8,7 @@ such a line waits again.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -134,14 +135,14 @@ class LineSettlement:
                 return self._settle_retry(line, opening, None, failed=True)
             used = line_usage(line, error.usage, body)
             settled = self._settled_record(
-                line, opening, "upstream_error", 502, used, error="bad_answer"
+                line, opening, "upstream_error", 502, used, error="bad_answer", usage=error.usage
             )
             unread = has_unread(error.usage or {})
             settled = msgspec.structs.replace(settled, partly_read=unread)
             return LineEnd(line, settled, self._unanswered_line(line))
         used = line_usage(line, said.usage, body)
         settled = msgspec.structs.replace(
-            self._settled_record(line, opening, "finished", 200, used),
+            self._settled_record(line, opening, "finished", 200, used, usage=said.usage),
             finish_reason=said.finish_reason,
             partly_read=has_unread(said.usage or {}),
         )
@@ -172,8 +173,9 @@ class LineSettlement:
         used: BookedUsage | None,
         *,
         error: str | None = None,
+        usage: Mapping[str, Any] | None = None,
     ) -> AttemptSettled:
-        """`used` is `None` where the provider did no work."""
+        """`used` is `None` where the provider did no work; `usage` may state a cost."""
         price = self.prices.get(opening.price_version or 0)
         booked = used or BookedUsage(NO_TOKENS, "estimated", disputed=False)
         settled = AttemptSettled(
@@ -193,7 +195,8 @@ class LineSettlement:
         if used is None:
             return settled
         if price is not None:
-            settled = self._priced(settled, line, opening, used, price)
+            terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd, usage)
+            settled = self._priced(settled, line, used, terms)
         compared = self._compared_costs(line, settled.tokens)
         return msgspec.structs.replace(settled, compared=compared)
 
@@ -201,11 +204,10 @@ class LineSettlement:
         self,
         settled: AttemptSettled,
         line: OutLine,
-        opening: AttemptOpening,
         used: BookedUsage,
-        price: Price,
+        terms: BillTerms,
     ) -> AttemptSettled:
-        terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd)
+        price = terms.price
         bill = bill_usage(used, terms, LineHold(line, price))
         overrun = None if bill.cut is None else line_overrun(line.terms, bill.cut)
         if overrun is not None:

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from backends.half_characters import whole_characters
+from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import Convention, UsageError, tokens_from_usage
+from ledger.usage import UsageError, tokens_from_usage
 
 Kind = Literal["text", "reasoning", "refusal", "call"]
 
