@@ -8,7 +8,7 @@ such a line waits again.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,7 @@ OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 DONE, STATUS_DIGITS = 200, 3  # of HTTP
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
+_NOT_DONE = "not_done"
 
 
 class _Response(msgspec.Struct):
@@ -59,6 +60,14 @@ class LineResult(msgspec.Struct):
     def is_undone(self) -> bool:
         """Whether the provider says that it did not work on the line."""
         return isinstance(self.error, dict) and self.error.get("code") in UNDONE
+
+
+class _Ending(NamedTuple):
+    """How an attempt of a line ended."""
+
+    status: Status
+    http_status: int
+    error: str | None = None
 
 
 def _forget(_line: OutLine, _overrun: LimitOverrun) -> None:
@@ -107,20 +116,20 @@ class LineSettlement:
         told = openai_refusal(body, status, self.secrets)
         if status in PASSING:
             return self._settle_retry(line, opening, (status, told), failed=True)
-        settled = self._settled_record(line, opening, "rejected", status, None, error=REFUSED)
+        settled = self._settled_record(line, opening, _Ending("rejected", status, REFUSED))
         return LineEnd(line, settled, self._line(line, status, told))
 
     def settle_returned(
         self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
     ) -> LineEnd:
         """It was not done, and waits again."""
-        settled = self._settled_record(line, opening, "rejected", 503, None, error="not_done")
+        settled = self._settled_record(line, opening, _Ending("rejected", 503, _NOT_DONE))
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
         bound = most_usage(line.terms)
-        settled = self._settled_record(line, opening, "upstream_error", 502, bound, error=GONE)
+        settled = self._settled_record(line, opening, _Ending("upstream_error", 502, GONE), bound)
         return LineEnd(line, settled, self._unanswered_line(line))
 
     def _settle_answer(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
@@ -135,14 +144,14 @@ class LineSettlement:
                 return self._settle_retry(line, opening, None, failed=True)
             used = line_usage(line, error.usage, body)
             settled = self._settled_record(
-                line, opening, "upstream_error", 502, used, error="bad_answer", usage=error.usage
+                line, opening, _Ending("upstream_error", 502, "bad_answer"), used, error.usage
             )
             unread = has_unread(error.usage or {})
             settled = msgspec.structs.replace(settled, partly_read=unread)
             return LineEnd(line, settled, self._unanswered_line(line))
         used = line_usage(line, said.usage, body)
         settled = msgspec.structs.replace(
-            self._settled_record(line, opening, "finished", 200, used, usage=said.usage),
+            self._settled_record(line, opening, _Ending("finished", 200), used, said.usage),
             finish_reason=said.finish_reason,
             partly_read=has_unread(said.usage or {}),
         )
@@ -158,7 +167,7 @@ class LineSettlement:
     ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
-        settled = self._settled_record(line, opening, "rejected", status, None, error="not_done")
+        settled = self._settled_record(line, opening, _Ending("rejected", status, _NOT_DONE))
         if failed and line.failures + 1 >= MOST_FAILURES:
             answer = self._unanswered_line(line) if told is None else self._line(line, *told)
             return LineEnd(line, settled, answer)
@@ -168,11 +177,8 @@ class LineSettlement:
         self,
         line: OutLine,
         opening: AttemptOpening,
-        status: Status,
-        http_status: int,
-        used: BookedUsage | None,
-        *,
-        error: str | None = None,
+        ending: _Ending,
+        used: BookedUsage | None = None,
         usage: Mapping[str, Any] | None = None,
     ) -> AttemptSettled:
         """`used` is `None` where the provider did no work; `usage` may state a cost."""
@@ -181,14 +187,14 @@ class LineSettlement:
         settled = AttemptSettled(
             attempt_id=line.attempt_id,
             settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
-            status=status,
-            http_status=http_status,
+            status=ending.status,
+            http_status=ending.http_status,
             tokens=booked.tokens,
             basis=booked.basis,
             cost_pusd=None if price is None or used is not None else 0,  # nor a fee
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
-            error=error,
+            error=ending.error,
             tier=BATCH_TIER,
             disputed=booked.disputed,
         )
