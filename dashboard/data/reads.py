@@ -31,6 +31,7 @@ from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.invoices.bookings import PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceLine
+from ledger.invoices.offset_search import zone_note
 from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
 from ledger.prices.book import PriceBook
@@ -338,6 +339,7 @@ class InvoiceDetail:
     invoice: invoices.ImportedInvoice
     lines: tuple[InvoiceLine, ...]
     booked: tuple[BookedCost, ...]
+    zone_note: str | None = None
 
 
 @query(ViewerScope.BOOKS, entries=4)
@@ -352,9 +354,9 @@ def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDet
     provider = found.party.removeprefix(PROVIDER)
     teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    days = found.first_day, found.last_day
-    booked = booked_costs(connection, found.party, *days, offset_min=found.offset_min)
-    return InvoiceDetail(found, tuple(lines), tuple(booked))
+    days, zone = (found.first_day, found.last_day), invoices.zone_of(connection, found)
+    booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
+    return InvoiceDetail(found, tuple(lines), tuple(booked), zone_note(zone, provider))
 
 
 @query(ViewerScope.BOOKS)
