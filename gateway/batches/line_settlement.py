@@ -62,7 +62,7 @@ class LineResult(msgspec.Struct):
         return isinstance(self.error, dict) and self.error.get("code") in UNDONE
 
 
-class _Ending(NamedTuple):
+class _AttemptEnd(NamedTuple):
     """How an attempt of a line ended."""
 
     status: Status
@@ -116,20 +116,22 @@ class LineSettlement:
         told = openai_refusal(body, status, self.secrets)
         if status in PASSING:
             return self._settle_retry(line, opening, (status, told), failed=True)
-        settled = self._settled_record(line, opening, _Ending("rejected", status, REFUSED))
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, REFUSED))
         return LineEnd(line, settled, self._line(line, status, told))
 
     def settle_returned(
         self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
     ) -> LineEnd:
         """It was not done, and waits again."""
-        settled = self._settled_record(line, opening, _Ending("rejected", 503, _NOT_DONE))
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", 503, _NOT_DONE))
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
         bound = most_usage(line.terms)
-        settled = self._settled_record(line, opening, _Ending("upstream_error", 502, GONE), bound)
+        settled = self._settled_record(
+            line, opening, _AttemptEnd("upstream_error", 502, GONE), bound
+        )
         return LineEnd(line, settled, self._unanswered_line(line))
 
     def _settle_answer(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
@@ -144,14 +146,14 @@ class LineSettlement:
                 return self._settle_retry(line, opening, None, failed=True)
             used = line_usage(line, error.usage, body)
             settled = self._settled_record(
-                line, opening, _Ending("upstream_error", 502, "bad_answer"), used, error.usage
+                line, opening, _AttemptEnd("upstream_error", 502, "bad_answer"), used, error.usage
             )
             unread = has_unread(error.usage or {})
             settled = msgspec.structs.replace(settled, partly_read=unread)
             return LineEnd(line, settled, self._unanswered_line(line))
         used = line_usage(line, said.usage, body)
         settled = msgspec.structs.replace(
-            self._settled_record(line, opening, _Ending("finished", 200), used, said.usage),
+            self._settled_record(line, opening, _AttemptEnd("finished", 200), used, said.usage),
             finish_reason=said.finish_reason,
             partly_read=has_unread(said.usage or {}),
         )
@@ -167,7 +169,7 @@ class LineSettlement:
     ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
-        settled = self._settled_record(line, opening, _Ending("rejected", status, _NOT_DONE))
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, _NOT_DONE))
         if failed and line.failures + 1 >= MOST_FAILURES:
             answer = self._unanswered_line(line) if told is None else self._line(line, *told)
             return LineEnd(line, settled, answer)
@@ -177,7 +179,7 @@ class LineSettlement:
         self,
         line: OutLine,
         opening: AttemptOpening,
-        ending: _Ending,
+        ending: _AttemptEnd,
         used: BookedUsage | None = None,
         usage: Mapping[str, Any] | None = None,
     ) -> AttemptSettled:
