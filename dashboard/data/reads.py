@@ -31,7 +31,6 @@ from ledger.invoices import books as invoices
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.invoices.bookings import PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceLine
-from ledger.invoices.offset_search import zone_note
 from ledger.invoices.reconcile import BookedCost, map_projects
 from ledger.manual_entries import project_teams
 from ledger.prices.book import PriceBook
@@ -351,12 +350,11 @@ def bills(connection: Connection, _view: DashboardView) -> list[invoices.Importe
 @query(ViewerScope.BOOKS)
 def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
     found = invoices.find_invoice(connection, number)
-    provider = found.party.removeprefix(PROVIDER)
-    teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
+    teams = project_teams(connection, found.party.removeprefix(PROVIDER), view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    days, zone = (found.first_day, found.last_day), invoices.zone_of(connection, found)
+    zone, days = invoices.zone_of(connection, found), (found.first_day, found.last_day)
     booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
-    return InvoiceDetail(found, tuple(lines), tuple(booked), zone_note(zone, provider))
+    return InvoiceDetail(found, tuple(lines), tuple(booked), zone.note)
 
 
 @query(ViewerScope.BOOKS)

@@ -31,6 +31,7 @@ from backends.sse import (
     is_simple,
     join_data,
 )
+from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, read_counts, sum_running
 from backends.usage_places import counts_output, find_usage
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
@@ -114,9 +115,7 @@ class ByteRelay:
         """(prompt, output) tokens as the target counts them so far, where it says both."""
         usage = self.usage or {}
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if isinstance(prompt, int) and isinstance(output, int):
-            return prompt, output
-        return None
+        return (prompt, output) if isinstance(prompt, int) and isinstance(output, int) else None
 
     @property
     def is_ended(self) -> bool:
@@ -171,7 +170,8 @@ class ByteRelay:
             rest = bytes(self._splitter.rest)  # an event whose empty line never came
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
                 raise self._reported_error(rest)
-            raise self._broken_error("the stream ended before the answer did")
+            broken = self._broken_error("the stream ended before the answer did")
+            raise broken if self._started else with_usage_of(broken, rest)  # it may be no stream
         if not (self._spoke or self.content_events or self._finished):
             raise self._broken_error("the stream ended without an answer")
 
@@ -186,8 +186,9 @@ class ByteRelay:
         """Observe one event; return what of it may be relayed, marking the ending as such."""
         spans = spans or data_spans(event)
         if spans is None:
-            reported = self._reported_error(event) if error_in(event) is not None else None
-            raise reported or self._broken_error("the answer is no event stream")
+            if error_in(event) is not None:
+                raise self._reported_error(event)
+            raise with_usage_of(self._broken_error("the answer is no event stream"), event)
         if not spans:
             return event
         payload = join_data(event, spans)
@@ -277,8 +278,7 @@ class ByteRelay:
             if choice.finish_reason:
                 self.finish_reason = printable_text(choice.finish_reason)
                 self._finished.add(choice.index)
-                if len(self._finished) >= self._choices:
-                    self._withholding = True
+                self._withholding = self._withholding or len(self._finished) >= self._choices
         if content:
             self._add_content()
         return content

@@ -195,6 +195,8 @@ def _is_partly_priced(
         words = [*request.features, *(["sound"] if tokens.audio_input else [])]
         if charged_terms(unread, words):
             return True
+    if tokens.searches and not (price.terms.search_pusd or price.terms.complete):
+        return KINDS[request.kind].units is None  # what a ranking counts so is its own price
     listed = tokens.image_output and not is_unlisted(price.terms.rates, "image_output")
     if listed or price.terms.complete or not KINDS[request.kind].answer_has_text:
         return False

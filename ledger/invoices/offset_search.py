@@ -37,6 +37,24 @@ class BillingZone(NamedTuple):
     basis: OffsetBasis
     offset_min: int
     fitting: tuple[int, ...] = ()
+    provider: str = ""
+
+    @property
+    def note(self) -> str | None:
+        """Return what a person should know of the zone; None where it is stated, or UTC."""
+        setting = f"`providers.{self.provider}.billing_utc_offset`"
+        if self.basis is OffsetBasis.FOUND and self.offset_min:
+            found = offset_text(self.offset_min)
+            return f"Its days are those of {found}, which alone explains it; {setting} is not set."
+        if self.basis is not OffsetBasis.UNKNOWN:
+            return None
+        if self.fitting:
+            zones = ", ".join(offset_text(offset) for offset in self.fitting)
+            return f"Its days are not UTC's. It fits {zones}: set {setting} and import it again."
+        return (
+            "Under no time zone does it have all that was booked, day by day. If its days are not "
+            f"UTC's, set {setting} and import it again."
+        )
 
 
 def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
@@ -45,26 +63,9 @@ def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
         return BillingZone(OffsetBasis.STATED, invoice.utc_offset_min)
     fitting = _search(connection, invoice)
     if len(fitting) == 1:
-        return BillingZone(OffsetBasis.FOUND, fitting[0], fitting)
+        return BillingZone(OffsetBasis.FOUND, fitting[0], fitting, invoice.provider)
     basis = OffsetBasis.UTC if 0 in fitting else OffsetBasis.UNKNOWN
-    return BillingZone(basis, 0, fitting)
-
-
-def zone_note(zone: BillingZone, provider: str) -> str | None:
-    """Return what a person should know of the zone; None where it is stated, or UTC."""
-    setting = f"`providers.{provider}.billing_utc_offset`"
-    if zone.basis is OffsetBasis.FOUND and zone.offset_min:
-        found = offset_text(zone.offset_min)
-        return f"Its days are those of {found}, which alone explains it; {setting} is not set."
-    if zone.basis is not OffsetBasis.UNKNOWN:
-        return None
-    if zone.fitting:
-        zones = ", ".join(offset_text(offset) for offset in zone.fitting)
-        return f"Its days are not UTC's. It fits {zones}: set {setting} and import it again."
-    return (
-        "Under no time zone does it have all that was booked, day by day. If its days are not "
-        f"UTC's, set {setting} before its import."
-    )
+    return BillingZone(basis, 0, fitting, invoice.provider)
 
 
 def _search(connection: Connection, invoice: InvoiceSpan) -> tuple[int, ...]:

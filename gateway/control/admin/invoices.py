@@ -22,7 +22,7 @@ from ledger.invoices.billing_days import offset_minutes
 from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
-from ledger.invoices.offset_search import BillingZone, zone_note
+from ledger.invoices.offset_search import BillingZone
 from ledger.invoices.reconcile import (
     BookedCost,
     ReconciliationLine,
@@ -141,7 +141,7 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
             "invoice": asdict(invoice),
             "by": given.by,
             "rows": rows,
-            "zone": _zone_document(zone, provider),
+            "zone": _zone_document(zone),
         }
     )
     return found
@@ -162,7 +162,7 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
             days = invoices.posting_differences(connection, invoice, manner)
             zone = invoices.zone_of(connection, invoice)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
-        told = _zone_document(zone, invoice.party.removeprefix(PROVIDER))
+        told = _zone_document(zone)
         seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found, "zone": told}
         if place.now_us >= invoices.postable_us(invoice):
             return seen
@@ -174,12 +174,8 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
     return {"invoice": number, "posted_pusd": _by_day(days)}
 
 
-def _zone_document(zone: BillingZone, provider: str) -> dict[str, Any]:
-    return {
-        "utc_offset_min": zone.offset_min,
-        "basis": zone.basis.value,
-        "note": zone_note(zone, provider),
-    }
+def _zone_document(zone: BillingZone) -> dict[str, Any]:
+    return {"utc_offset_min": zone.offset_min, "basis": zone.basis.value, "note": zone.note}
 
 
 def _by_day(days: dict[date, int]) -> dict[str, int]:

@@ -400,6 +400,22 @@ def test_what_a_price_does_not_say_is_told_where_it_may_have_been_charged(more, 
     assert api(outcome, **more).partly_priced is partly
 
 
+@pytest.mark.parametrize(
+    ("searches", "changes", "partly"),
+    [
+        (5, {}, True),
+        (0, {}, False),
+        (5, {"search_pusd": 7, "searches_limit": 9}, False),
+        (5, {"complete": True}, False),
+    ],
+)
+def test_searches_that_no_price_lists_may_have_been_charged(searches, changes, partly):
+    price = msgspec.structs.replace(PRICE, terms=msgspec.structs.replace(PRICE.terms, **changes))
+    usage = USAGE | {"num_search_queries": searches}
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_final=True, answer=b"{}")
+    assert api(outcome, price=price).partly_priced is partly
+
+
 def test_of_sound_what_is_read_from_a_cache_may_cost_more():
     details = {"audio_tokens": 40}
     outcome = AttemptOutcome(

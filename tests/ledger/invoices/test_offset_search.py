@@ -19,7 +19,7 @@ from ledger.invoices.books import (
     zone_of,
 )
 from ledger.invoices.files import InvoiceFile, InvoiceLine
-from ledger.invoices.offset_search import BillingZone, OffsetBasis, zone_note
+from ledger.invoices.offset_search import BillingZone, OffsetBasis
 from ledger.orm import tables as orm
 from ledger.spans import DAY_US
 
@@ -161,7 +161,7 @@ def test_a_claim_that_depends_on_the_zone_waits_for_it(engine, opened, settled, 
     ],
 )
 def test_what_is_not_known_of_a_zone_is_told(found, words) -> None:
-    note = zone_note(found, "p")
+    note = found._replace(provider="p").note
     assert (note is None) == (words is None)
     if note is not None:
         assert words in note
