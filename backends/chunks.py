@@ -13,8 +13,9 @@ import msgspec
 from backends.charged_errors import charged_error
 from backends.chunk_choices import EMPTY, NULL, ChunkChoice, is_given, odd_choice
 from backends.errors import BackendError, InvalidResponse, StreamError
-from backends.half_characters import whole_characters
+from backends.json_mending import mend_json
 from backends.reported import error_in, read_error
+from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, decode_usage, usage_bytes
 from backends.usage_places import usage_in
 
@@ -53,7 +54,7 @@ def read_chunk(payload: bytes) -> Chunk | None:
     except msgspec.ValidationError:
         return _read_odd(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        mended = whole_characters(payload)
+        mended = mend_json(payload)
         return None if mended is None else read_chunk(mended)
 
 
@@ -124,15 +125,15 @@ def parse_answer(body: bytes) -> AnswerSummary:
     (`backends.reported`); its text stays here. An empty list of choices is a `StreamError`.
     """
     if not body.isascii() and not _is_utf8(body):  # the decoder does not look into values
-        raise InvalidResponse("the answer is not UTF-8")
+        raise with_usage_of(InvalidResponse("the answer is not UTF-8"), body)
     try:
         answer = _decode_answer(body)
     except msgspec.ValidationError:
         return _parse_odd(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        mended = whole_characters(body)
+        mended = mend_json(body)
         if mended is None:
-            raise InvalidResponse("the answer is not JSON") from error
+            raise with_usage_of(InvalidResponse("the answer is not JSON"), body) from error
         return parse_answer(mended)
     if answer.error is not NULL and is_given(answer.error):
         raise charged_error(read_error(body), decode_object(body))

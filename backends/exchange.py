@@ -61,10 +61,21 @@ async def _join_parts(
     return b"".join(parts)
 
 
+def _ignore(_piece: bytes) -> None:
+    """Nobody reads it."""
+
+
 async def drain_exchange(
-    exchange: Exchange, *, grace_s: float = 0.05, limit_bytes: int = 65536
+    exchange: Exchange,
+    take: Callable[[bytes], None] = _ignore,
+    *,
+    grace_s: float = 0.05,
+    limit_bytes: int = 65536,
 ) -> None:
-    """Let an answer that has said all end by itself; after the grace it is closed."""
+    """Let an answer that has said all end by itself; after the grace it is closed.
+
+    `take` gets what still comes.
+    """
     size = 0
     try:
         async with asyncio.timeout(grace_s):
@@ -72,6 +83,7 @@ async def drain_exchange(
                 size += len(part)
                 if size > limit_bytes:
                     break
+                take(part)
     except (TimeoutError, BackendError):
         pass
     finally:

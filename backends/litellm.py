@@ -21,6 +21,7 @@ import msgspec
 
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call, Deadlines
+from backends.cost_headers import cost_headers
 from backends.errors import (
     BackendError,
     HeadTimeout,
@@ -184,7 +185,7 @@ class LiteLLMBackend:
         except Exception as error:  # noqa: BLE001 - foreign errors are translated at this border
             await tap.abort()
             return self._refusal_exchange(error, tap)
-        limits = rate_limit_headers(tap.headers)
+        limits = rate_limit_headers(tap.headers) | cost_headers(tap.headers)
         if call.stream:
             chunks = self._events(result, first, tap, call.deadlines)
             return LiteLLMExchange(200, {**_EVENTS, **limits}, chunks, tap.abort)

@@ -94,10 +94,8 @@ def whole_answer(result: Any) -> bytes:
 
 
 def _plain_usage(usage: Any) -> dict[str, Any] | None:
-    """Without LiteLLM's own idea of the cost: money is the ledger's."""
-    if not isinstance(usage, dict):
-        return None
-    return {key: value for key, value in usage.items() if key != "cost"}
+    """Return the usage as an object; a `cost` in it is what the provider states."""
+    return usage if isinstance(usage, dict) else None
 
 
 def translate_error(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from backends.half_characters import whole_characters
+from backends.json_mending import mend_json
 
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
@@ -166,5 +166,5 @@ def decode_answer(body: bytes) -> Any:
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        mended = whole_characters(body)
+        mended = mend_json(body)
         return None if mended is None else decode_answer(mended)

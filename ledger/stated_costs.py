@@ -1,8 +1,10 @@
 """Reads what a provider says that a request costs, beside its counts.
 
-OpenRouter, xAI, Perplexity and DeepInfra state it. It is rounded as it is written, and a price book
-may know less than it: fees, tiers and whatever nobody counts are in it. What is stated beyond the
-computed cost is claimed. Below the computed cost it says nothing: discounts are the price book's.
+OpenRouter, xAI, Perplexity and DeepInfra state it in their usage, a LiteLLM proxy in a header. What
+the LiteLLM library computes here from its own list of prices is stated by nobody. A stated cost is
+rounded as it is written, and a price book may know less than it: fees, tiers and whatever nobody
+counts are in it. What is stated beyond the computed cost is claimed. Below the computed cost it
+says nothing: discounts are the price book's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,9 +21,17 @@ _NAMES = frozenset((*_PLAIN, _TICKS))  # without any of them, as most usage is, 
 _OWN_KEY = "upstream_inference_cost"  # OpenRouter with a key of one's own: billed by its owner
 
 
-def stated_claim_pusd(usage: Mapping[str, object], cost_pusd: int) -> int | None:
-    """Return the stated cost, where it is above `cost_pusd` by more than its own rounding."""
-    if _NAMES.isdisjoint(usage) or (found := stated_cost(usage)) is None:
+def stated_claim_pusd(
+    usage: Mapping[str, object], cost_pusd: int, *, header: str | None = None
+) -> int | None:
+    """Return the stated cost, where it is above `cost_pusd` by more than its own rounding.
+
+    `header`: dollars that a header of the answer states.
+    """
+    if header is None and _NAMES.isdisjoint(usage):
+        return None
+    found = stated_cost(usage) if header is None else _stated_anywhere(usage, header)
+    if found is None:
         return None
     stated, rounding = found
     claimed = int(stated * PUSD_PER_USD)
@@ -34,6 +44,12 @@ def stated_cost(usage: Mapping[str, object]) -> tuple[Decimal, Decimal] | None:
     Of several the largest: one may be a part of another.
     """
     return max(_figures(usage), default=None)
+
+
+def _stated_anywhere(usage: Mapping[str, object], header: str) -> tuple[Decimal, Decimal] | None:
+    """Return the larger of what usage and a header state: one may be rounded."""
+    figures = (stated_cost(usage), _dollars(header.strip()))
+    return max((figure for figure in figures if figure is not None), default=None)
 
 
 def _figures(usage: Mapping[str, object]) -> Iterator[tuple[Decimal, Decimal]]:

@@ -1,18 +1,18 @@
 """Tokens by kind out of what a provider reports, or a typed refusal to believe it.
 
 Providers disagree whether cached reads and cache writes are counted inside the prompt's total
-(OpenAI, vLLM, LiteLLM's translations) or beside it (Anthropic), and the numbers cannot tell:
-the `Convention` is therefore a required argument. Usage that contradicts itself is refused, so
-that the attempt is settled on an estimate, visibly, instead of on nonsense. Rerankings count
-tokens or searches, transcriptions tokens or seconds, each in words of their own.
+(OpenAI, vLLM, LiteLLM's translations) or beside it (Anthropic). The `Convention` is therefore a
+required argument; figures that tell another one are read by that (`cache_conventions`). Usage that
+contradicts itself is refused, so that the attempt is settled on an estimate, visibly, instead of on
+nonsense. Rerankings count tokens or searches, transcriptions tokens or seconds, each in words of
+their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from ledger.cache_conventions import Convention, find_convention, summed_prompt
 from ledger.journals.token_kinds import (
     AUDIO_MS_LIMIT,
     MS_PER_S,
@@ -25,35 +25,24 @@ from ledger.usage_members import (
     AGREED,
     BY_MODALITY,
     MEMBERS,
-    OBJECTS,
     SOUND_SECONDS,
     UsageCount,
     is_counted,
-    is_known,
     leaves,
     unread,
 )
+from ledger.usage_shapes import (
+    ORDER,
+    OUTER_OBJECTS,
+    counts_by_shape,
+    unknown_places,
+    usage_shape,
+)
 
-_ORDER = {
-    path: place
-    for place, (path, meaning) in enumerate(MEMBERS.items())
-    if meaning is not UsageCount.INCLUDED
-}
-_OBJECTS = tuple(path for path in OBJECTS if "." not in path and "[" not in path)
-_OBJECT_NAMES = frozenset(_OBJECTS)
-_MOST_NAMES = 40  # of a shape that is remembered
-_Shape = tuple[str | tuple[str, ...], ...]
 _WORDS = {UsageCount.CACHED: "cached reads", UsageCount.WRITTEN: "cache writes"}
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
-
-
-class Convention(StrEnum):
-    """Where cached reads and cache writes are counted."""
-
-    CACHED_INSIDE = "cached_inside"  # OpenAI, vLLM: part of prompt_tokens
-    CACHED_OUTSIDE = "cached_outside"  # Anthropic: input_tokens is only what was not cached
 
 
 class UsageError(ValueError):
@@ -61,12 +50,40 @@ class UsageError(ValueError):
 
 
 def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> TokenCounts:
-    """Read chat, completions, embeddings, responses and Anthropic messages usage."""
+    """Read chat, completions, embeddings, responses and Anthropic messages usage.
+
+    Usage that cannot be of `CACHED_INSIDE`, or tells that it is not, is read as `CACHED_OUTSIDE`.
+    """
     if _PLAIN.issuperset(usage) and convention is Convention.CACHED_INSIDE:
         plain = _plain(usage)
         if plain is not None:
             return plain
     counts = _counts(usage)
+    if convention is Convention.CACHED_INSIDE:
+        convention = find_convention(counts, usage, _cached(counts)).convention
+    return _tokens(usage, counts, convention)
+
+
+def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
+    """Return what usage says by the other convention, None where its figures tell which it is."""
+    try:
+        counts = _counts(usage)
+        known = find_convention(counts, usage, _cached(counts))
+        if known.is_told:
+            return None
+        return _tokens(usage, counts, next(way for way in Convention if way != known.convention))
+    except UsageError:
+        return None
+
+
+def _cached(counts: Mapping[UsageCount, int]) -> int:
+    """All that stands for cached tokens: read and written."""
+    return counts.get(UsageCount.CACHED, 0) + sum(_writes(counts))
+
+
+def _tokens(
+    usage: Mapping[str, object], counts: Mapping[UsageCount, int], convention: Convention
+) -> TokenCounts:
     prompt = counts.get(UsageCount.PROMPT)
     if prompt is None:
         raise UsageError("neither `prompt_tokens` nor `input_tokens` is there")
@@ -83,6 +100,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
             )
     else:
         fresh = prompt
+        prompt = summed_prompt(counts, prompt, (cached, write + write_1h))
         write = write or counts.get(UsageCount.CREATED, 0)
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
@@ -108,10 +126,10 @@ def has_unread(usage: Mapping[str, object]) -> bool:
     """Whether the usage has counts above zero that nobody here knows."""
     if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
         return False
-    shape = _shape(usage)
+    shape = usage_shape(usage)
     if shape is None:
         return bool(unread(usage))
-    for outer, name in _unknown_places(shape):
+    for outer, name in unknown_places(shape):
         fields: Any = usage if outer is None else usage[outer]
         if is_counted(fields[name]):
             return True
@@ -131,24 +149,27 @@ def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
 
 def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
     """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
-    shape = _shape(usage)
+    shape = usage_shape(usage)
     said: dict[UsageCount, list[int]] = {}
-    for meaning, name, value in _walked(usage) if shape is None else _looked_up(usage, shape):
+    for meaning, name, value in _walked(usage) if shape is None else counts_by_shape(usage, shape):
         if value is None:
             continue
         usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
         said.setdefault(meaning, []).append(value if usual else _whole(name, value))
     return {
-        meaning: _agree_on_count(_WORDS[meaning], numbers) if meaning in AGREED else numbers[0]
+        # A zero beside a count is a name that is not in use.
+        meaning: _agree_on_count(_WORDS[meaning], numbers)
+        if meaning in AGREED
+        else next(filter(None, numbers), 0)
         for meaning, numbers in said.items()
     }
 
 
 def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
     """Every member that the table names, in the table's order, however deep it stands."""
-    for path in _OBJECTS:
+    for path in OUTER_OBJECTS:
         _details(usage, path)
-    found = [(_ORDER[path], path, value) for path, value in leaves(usage) if path in _ORDER]
+    found = [(ORDER[path], path, value) for path, value in leaves(usage) if path in ORDER]
     found.sort(key=itemgetter(0))
     read = [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
     return [*read, *_by_modality(usage)]
@@ -165,60 +186,6 @@ def _by_modality(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str,
         ]
         if counts := [_whole(name, count) for count in entries if count is not None]:
             yield meaning, name, sum(counts)
-
-
-def _looked_up(usage: Mapping[str, object], shape: _Shape) -> Iterator[tuple[UsageCount, str, Any]]:
-    """Read only the members that count, of a usage whose shape was seen before."""
-    for meaning, outer, name in _places(shape):
-        fields: Any = usage if outer is None else usage[outer]
-        yield meaning, name, fields[name]
-
-
-@lru_cache(maxsize=256)
-def _places(shape: _Shape) -> tuple[tuple[UsageCount, str | None, str], ...]:
-    """Where a shape has the members that count, in the table's order."""
-    paths: list[tuple[str | None, str]] = []
-    for part in shape:
-        paths += [(None, part)] if isinstance(part, str) else [(part[0], name) for name in part[1:]]
-    found = []
-    for outer, name in paths:
-        path = name if outer is None else f"{outer}.{name}"
-        if path in _ORDER:
-            found.append((_ORDER[path], MEMBERS[path], outer, name))
-    found.sort(key=itemgetter(0))
-    return tuple((meaning, outer, name) for _, meaning, outer, name in found)
-
-
-@lru_cache(maxsize=256)
-def _unknown_places(shape: _Shape) -> tuple[tuple[str | None, str], ...]:
-    """Where a shape has members that no provider known here counts."""
-    paths: list[tuple[str | None, str]] = []
-    for part in shape:
-        paths += [(None, part)] if isinstance(part, str) else [(part[0], name) for name in part[1:]]
-    return tuple(
-        (outer, name)
-        for outer, name in paths
-        if not is_known(name if outer is None else f"{outer}.{name}")
-    )
-
-
-def _shape(usage: Mapping[str, object]) -> _Shape | None:
-    """The names in `usage`, one level deep; `None` for what is deeper, odd or very large.
-
-    A provider writes few shapes, so what stands where is found once for each.
-    """
-    shape: list[str | tuple[str, ...]] = []
-    for name, value in usage.items():
-        if type(value) is dict:
-            for inner in value.values():
-                if type(inner) is dict or type(inner) is list:
-                    return None
-            shape.append((name, *value))
-        elif type(value) is list or (name in _OBJECT_NAMES and value is not None):
-            return None
-        else:
-            shape.append(name)
-    return tuple(shape) if len(shape) <= _MOST_NAMES else None
 
 
 def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
@@ -318,7 +285,7 @@ def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, in
     reasoning = counts.get(UsageCount.THOUGHT, 0)
     beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
     anywhere = counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
-    total = counts.get(UsageCount.TOTAL)
+    total = counts.get(UsageCount.TOTAL) or None  # a zero beside counts is not in use
     surplus = 0 if total is None else total - prompt - completion
     if surplus < 0:
         raise UsageError(f"total_tokens {total} is less than {prompt} + {completion}")

@@ -338,6 +338,7 @@ class InvoiceDetail:
     invoice: invoices.ImportedInvoice
     lines: tuple[InvoiceLine, ...]
     booked: tuple[BookedCost, ...]
+    zone_note: str | None = None
 
 
 @query(ViewerScope.BOOKS, entries=4)
@@ -349,12 +350,11 @@ def bills(connection: Connection, _view: DashboardView) -> list[invoices.Importe
 @query(ViewerScope.BOOKS)
 def bill(connection: Connection, view: DashboardView, number: int) -> InvoiceDetail:
     found = invoices.find_invoice(connection, number)
-    provider = found.party.removeprefix(PROVIDER)
-    teams = project_teams(connection, provider, view.now_us + TTL_S * _US)
+    teams = project_teams(connection, found.party.removeprefix(PROVIDER), view.now_us + TTL_S * _US)
     lines = map_projects(invoices.lines_of(connection, number), teams)
-    days = found.first_day, found.last_day
-    booked = booked_costs(connection, found.party, *days, offset_min=found.offset_min)
-    return InvoiceDetail(found, tuple(lines), tuple(booked))
+    zone, days = invoices.zone_of(connection, found), (found.first_day, found.last_day)
+    booked = booked_costs(connection, found.party, *days, offset_min=zone.offset_min)
+    return InvoiceDetail(found, tuple(lines), tuple(booked), zone.note)
 
 
 @query(ViewerScope.BOOKS)

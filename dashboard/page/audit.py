@@ -225,6 +225,8 @@ def _bill(view: DashboardView, found: InvoiceDetail) -> None:
     elif found.invoice.posted_us is not None:
         posted = formatting.moment(found.invoice.posted_us)
         st.caption(f"Posted {posted} by {found.invoice.posted_by}: adjustments are in the books.")
+    if found.zone_note is not None:
+        st.caption(found.zone_note)
     records = [
         {"day": str(day), "kind": kind, "usd": dollars(sum(getattr(row, name) for row in rows))}
         for day, rows in days.items()

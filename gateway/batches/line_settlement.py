@@ -8,6 +8,7 @@ such a line waits again.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,6 +34,7 @@ OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 DONE, STATUS_DIGITS = 200, 3  # of HTTP
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
+_NOT_DONE = "not_done"
 
 
 class _Response(msgspec.Struct):
@@ -58,6 +60,14 @@ class LineResult(msgspec.Struct):
     def is_undone(self) -> bool:
         """Whether the provider says that it did not work on the line."""
         return isinstance(self.error, dict) and self.error.get("code") in UNDONE
+
+
+class _AttemptEnd(NamedTuple):
+    """How an attempt of a line ended."""
+
+    status: Status
+    http_status: int
+    error: str | None = None
 
 
 def _forget(_line: OutLine, _overrun: LimitOverrun) -> None:
@@ -106,20 +116,22 @@ class LineSettlement:
         told = openai_refusal(body, status, self.secrets)
         if status in PASSING:
             return self._settle_retry(line, opening, (status, told), failed=True)
-        settled = self._settled_record(line, opening, "rejected", status, None, error=REFUSED)
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, REFUSED))
         return LineEnd(line, settled, self._line(line, status, told))
 
     def settle_returned(
         self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
     ) -> LineEnd:
         """It was not done, and waits again."""
-        settled = self._settled_record(line, opening, "rejected", 503, None, error="not_done")
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", 503, _NOT_DONE))
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""
         bound = most_usage(line.terms)
-        settled = self._settled_record(line, opening, "upstream_error", 502, bound, error=GONE)
+        settled = self._settled_record(
+            line, opening, _AttemptEnd("upstream_error", 502, GONE), bound
+        )
         return LineEnd(line, settled, self._unanswered_line(line))
 
     def _settle_answer(self, line: OutLine, opening: AttemptOpening, body: bytes) -> LineEnd:
@@ -134,14 +146,14 @@ class LineSettlement:
                 return self._settle_retry(line, opening, None, failed=True)
             used = line_usage(line, error.usage, body)
             settled = self._settled_record(
-                line, opening, "upstream_error", 502, used, error="bad_answer"
+                line, opening, _AttemptEnd("upstream_error", 502, "bad_answer"), used, error.usage
             )
             unread = has_unread(error.usage or {})
             settled = msgspec.structs.replace(settled, partly_read=unread)
             return LineEnd(line, settled, self._unanswered_line(line))
         used = line_usage(line, said.usage, body)
         settled = msgspec.structs.replace(
-            self._settled_record(line, opening, "finished", 200, used),
+            self._settled_record(line, opening, _AttemptEnd("finished", 200), used, said.usage),
             finish_reason=said.finish_reason,
             partly_read=has_unread(said.usage or {}),
         )
@@ -157,7 +169,7 @@ class LineSettlement:
     ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
-        settled = self._settled_record(line, opening, "rejected", status, None, error="not_done")
+        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, _NOT_DONE))
         if failed and line.failures + 1 >= MOST_FAILURES:
             answer = self._unanswered_line(line) if told is None else self._line(line, *told)
             return LineEnd(line, settled, answer)
@@ -167,33 +179,32 @@ class LineSettlement:
         self,
         line: OutLine,
         opening: AttemptOpening,
-        status: Status,
-        http_status: int,
-        used: BookedUsage | None,
-        *,
-        error: str | None = None,
+        ending: _AttemptEnd,
+        used: BookedUsage | None = None,
+        usage: Mapping[str, Any] | None = None,
     ) -> AttemptSettled:
-        """`used` is `None` where the provider did no work."""
+        """`used` is `None` where the provider did no work; `usage` may state a cost."""
         price = self.prices.get(opening.price_version or 0)
         booked = used or BookedUsage(NO_TOKENS, "estimated", disputed=False)
         settled = AttemptSettled(
             attempt_id=line.attempt_id,
             settled_us=max(self.now_us, opening.opened_us),  # a clock may be set back meanwhile
-            status=status,
-            http_status=http_status,
+            status=ending.status,
+            http_status=ending.http_status,
             tokens=booked.tokens,
             basis=booked.basis,
             cost_pusd=None if price is None or used is not None else 0,  # nor a fee
             ttft_us=None,
             duration_us=max(0, self.now_us - opening.opened_us),
-            error=error,
+            error=ending.error,
             tier=BATCH_TIER,
             disputed=booked.disputed,
         )
         if used is None:
             return settled
         if price is not None:
-            settled = self._priced(settled, line, opening, used, price)
+            terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd, usage)
+            settled = self._priced(settled, line, used, terms)
         compared = self._compared_costs(line, settled.tokens)
         return msgspec.structs.replace(settled, compared=compared)
 
@@ -201,11 +212,10 @@ class LineSettlement:
         self,
         settled: AttemptSettled,
         line: OutLine,
-        opening: AttemptOpening,
         used: BookedUsage,
-        price: Price,
+        terms: BillTerms,
     ) -> AttemptSettled:
-        terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd)
+        price = terms.price
         bill = bill_usage(used, terms, LineHold(line, price))
         overrun = None if bill.cut is None else line_overrun(line.terms, bill.cut)
         if overrun is not None:

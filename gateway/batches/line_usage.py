@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from backends.answer_media import has_pictures
 from backends.text_length import answer_said_bytes
+from gateway.http.body import decode_members
+from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
+from gateway.kinds.least_prompt import least_prompt_tokens
 from gateway.request.booked_usage import BookedUsage
 from gateway.request.limit_overruns import LimitOverrun, overrun_beyond
 from gateway.request.plausible_claims import ClaimTerms, plausible_tokens
@@ -25,10 +28,11 @@ from gateway.request.usage_checks import (
     most_tokens,
 )
 from ledger.batches.outgoing import LineTerms, OutLine
+from ledger.cache_conventions import Convention
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
 from ledger.prices.rates import ReachableMedia
-from ledger.usage import Convention, UsageError, tokens_from_usage
+from ledger.usage import UsageError, other_reading, tokens_from_usage
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN
 
 _PICTURE = b'"image_url"'
@@ -47,8 +51,25 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     except UsageError:
         return most_usage(line.terms)._replace(disputed=True)
+    used = _judged(line, usage, tokens, body)
+    if used.disputed and (other := other_reading(usage)) is not None:
+        second = _judged(line, usage, other, body)
+        return used if second.disputed else second
+    return used
+
+
+def _judged(
+    line: OutLine, usage: Mapping[str, Any], tokens: TokenCounts, body: bytes
+) -> BookedUsage:
+    """Return the figures as they can be meant, by what was sent, what came and what was held."""
     bounds, (said, most_said) = _bounds_of(line.terms), answer_said_bytes(body)
     sent = None if _PICTURE in line.body else len(line.body)
+    if _is_prompt_too_low(line, tokens.prompt):
+        # As many as English has, where nobody said how many: `most` is what was held for.
+        estimate = min(ceil(len(line.body) / PRIOR_BYTES_PER_TOKEN), bounds.prompt)
+        told, tokens = tokens, replace(tokens, input=tokens.input + estimate - tokens.prompt)
+        within = fit_tokens(tokens, bounds)
+        return BookedUsage(within, "estimated", True, told, within)
     disputed = is_impossible(tokens, bounds, said_bytes=most_said, sent_bytes=sent)
     within = plausible = tokens
     if tokens.output and is_too_low(tokens, said):
@@ -64,6 +85,14 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
     within = fit_tokens(within, bounds)
     basis: Basis = "reported" if within == tokens else "bound"
     return BookedUsage(within, basis, True, tokens, plausible)
+
+
+def _is_prompt_too_low(line: OutLine, prompt: int) -> bool:
+    """Whether a prompt's figure is below what every target counts of what the line sent."""
+    if len(line.body) <= LONGEST_TOKEN_BYTES * prompt:
+        return False
+    context = line.terms.context or None
+    return prompt < least_prompt_tokens(decode_members(line.body), context, prompt + 1)
 
 
 def line_overrun(terms: LineTerms, tokens: TokenCounts) -> LimitOverrun | None:

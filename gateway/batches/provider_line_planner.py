@@ -24,6 +24,7 @@ from gateway.request.dispatch import CAP_NAMES, Dispatcher
 from gateway.request.hangups import can_think
 from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.reported_usage import context_of
 from gateway.request.request_parser import body_for
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
@@ -112,6 +113,7 @@ class ProviderLinePlanner(Dispatcher):
                 allowance=frozen.allowance_tokens,
                 media=reachable_media(request),
                 thinks=can_think(attempt, self.metering.target_output),
+                context=context_of(attempt) or 0,
             ),
         )
 

@@ -1,6 +1,6 @@
 """`breakeven invoices`: what providers and clouds billed, beside what the books say."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -94,7 +94,7 @@ def show(
     found = run_query(
         config, verbs.invoices_compare, verbs.CompareInvoiceInput(number, chosen, teams)
     )
-    emit(found, as_json=as_json, show=lambda out: _show(out, found["invoice"], by, found["rows"]))
+    emit(found, as_json=as_json, show=lambda out: _show(out, found, by))
 
 
 def project(
@@ -139,6 +139,9 @@ def post(
             verbs.invoices_post, verbs.PostInvoiceInput(number, wanted.manner, look=True)
         )
         planned, invoice = seen["posted_pusd"], seen["of"]
+        note = seen["zone"]["note"]
+        if not yes and note is not None:
+            typer.echo(note, err=True)
         if not yes and invoice["posted_us"] is None:
             change = f"{format_usd(sum(planned.values()))} on {_count(planned)}"
             typer.confirm(
@@ -156,7 +159,8 @@ def post(
     print_result(said, words, as_json=as_json)
 
 
-def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[str, Any]]) -> None:
+def _show(out: Console, found: dict[str, Any], by: str) -> None:
+    invoice, rows = found["invoice"], found["rows"]
     columns = [by if by != "day" else "model", ">invoiced", ">booked", ">difference", ">attempts"]
     columns = ["=day", *columns, "may be explained by"] if by == "day" else columns
     cells = []
@@ -174,6 +178,8 @@ def _show(out: Console, invoice: dict[str, Any], by: str, rows: Sequence[dict[st
         f"\nInvoiced {format_usd(total_pusd)}, booked {format_usd(booked)}, "
         f"difference {format_usd(difference)}.", markup=False,
     )  # fmt: skip
+    if found["zone"]["note"] is not None:
+        out.print(found["zone"]["note"], markup=False)
     if invoice["posted_us"] is None and difference:
         out.print(f"To bring the books to it: breakeven invoices post {number}", markup=False)
 

@@ -269,10 +269,10 @@ class ProviderSection(ConfigSection):
         "`continues` and is billed; default: as the provider documents it, else `unknown`, which "
         "is read to its end as `continues` is",
     )
-    billing_utc_offset: UtcOffset = Field(
-        "+00:00",
+    billing_utc_offset: UtcOffset | None = Field(
+        None,
         description="the time zone of the days of its invoices that are imported from now on, as "
-        "`-08:00`",
+        "`-08:00`; default: the one that alone explains an invoice, else UTC",
     )
 
     @property

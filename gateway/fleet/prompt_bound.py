@@ -26,13 +26,15 @@ from router.types import Feature, RoutingRequest
 _CHAT: Final = RequestKind.CHAT
 _COMPLETION: Final = RequestKind.COMPLETION
 _HOSTED: Final = Feature.HOSTED_TOOLS
+# Without any of these a target opens no file: what may be an address is words to it.
+_OPENED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
 class TargetPrompt(NamedTuple):
     """What a prompt's bound at one target is made of, in tokens, before what was learned.
 
     `parts`: how many pictures and films have the tokens of `pictures`; `context`: 0 where nobody
-    states it.
+    states it. `apart`: how many files may each fill a context of their own.
     """
 
     text: int
@@ -41,6 +43,7 @@ class TargetPrompt(NamedTuple):
     sounds: int
     has_files: bool
     context: int
+    apart: int = 0
 
 
 def measure_prompt(
@@ -54,7 +57,10 @@ def measure_prompt(
     if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
         return None
     rule = "" if media is None else quote.picture_rule(target.upstream_model)
-    return _target_prompt(request, media, rule, context)
+    prompt = _target_prompt(request, media, rule, context)
+    if media is not None and media.apart and not _OPENED.isdisjoint(target.features):
+        return prompt._replace(apart=media.files)
+    return prompt
 
 
 def bound_prompt(
@@ -68,7 +74,7 @@ def prompt_bound(
     request: RoutingRequest, prompt: TargetPrompt, overrun: PromptOverrun | None = None
 ) -> int:
     """Return the most tokens that the target can count for the prompt."""
-    text, pictures, parts, sounds, has_files, context = prompt
+    text, pictures, parts, sounds, has_files, context, apart = prompt
     unstated = CONTEXT_UNSTATED
     if overrun is not None:
         most = min(
@@ -79,7 +85,9 @@ def prompt_bound(
         context = max(context, overrun.context) if context else 0
         unstated = max(unstated, overrun.context)
     bound = text + pictures + sounds
-    if has_files:
+    if apart:
+        bound += apart * (context or unstated)
+    elif has_files:
         bound = max(bound, context or unstated)
     return min(bound, most_read(request, context) or bound) if context else bound
 

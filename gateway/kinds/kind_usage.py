@@ -5,6 +5,8 @@ comparator's price may be by tokens. What is priced and was not counted is fille
 of the request, never left at zero.
 """
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from backends.errors import ServerError
@@ -25,6 +27,16 @@ from router.types import RoutingRequest
 TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
 
 
+class SentRequest(NamedTuple):
+    """What a target was sent: members of the request, and its model's stated context in tokens.
+
+    `context` is None where nobody states one.
+    """
+
+    members: Members
+    context: int | None = None
+
+
 def usage_of(
     spec: RequestKindSpec,
     units: KindUnits,
@@ -32,11 +44,11 @@ def usage_of(
     price: Price | None,
     outcome: AttemptOutcome,
     *,
-    sent: Members | None,
+    sent: SentRequest | None,
 ) -> tuple[TokenCounts, Basis, bool]:
     """The attempt's use at its end, in every unit that its price lists; own engines have none.
 
-    `sent`: the members of the request, `None` for an own engine, whose figures nobody bills.
+    `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
     given up, the most that it can be. The last says whether the target's figures are disputed:
     no target can have meant them.
@@ -84,14 +96,14 @@ def _is_too_low(
     return said_bytes > LONGEST_TOKEN_BYTES * counted.output
 
 
-def _reads_too_little(counted: TokenCounts, sent: Members) -> bool:
-    """Whether a target that counts tokens of texts counts fewer than texts.
+def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
+    """Whether a target that counts tokens of texts counts fewer than it must have read.
 
-    It may cut each text to a context that nobody states.
+    It may cut each text to its context, which may be stated nowhere.
     """
     if counted.searches or counted.audio_ms:
         return False
-    return counted.prompt < least_prompt_tokens(sent, None, counted.prompt + 1)
+    return counted.prompt < least_prompt_tokens(sent.members, sent.context, counted.prompt + 1)
 
 
 def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCounts) -> TokenCounts:

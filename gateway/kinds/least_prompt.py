@@ -58,11 +58,13 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
             sizes = _prompt_sizes(name, bytes(members[name]), enough * LONGEST_TOKEN_BYTES)
             counts = [_least_tokens(size) for size in sizes]
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
+    # A ranking's document shares its context with the query, which has at most half of it.
+    each = context // 2 if context is not None and "query" in members else context
     for name in _LISTS:
         if name in members:
             counts = [_least_tokens(size) for size in _text_sizes(bytes(members[name]))]
             cut = shortens or context is None
-            found += sum(_cut(count, context, shortens=cut) for count in counts)
+            found += sum(_cut(count, each, shortens=cut) for count in counts)
     return found
 
 

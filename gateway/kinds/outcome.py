@@ -21,7 +21,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
     measured only if need be. `earlier_usage`: what a stream reported before and took back;
     `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
-    may be text, where that is more than `said_bytes`; `spoken`: sound was in it.
+    may be text, where that is more than `said_bytes`; `spoken`: sound was in it. `usage_behind`:
+    words came behind the last usage, or it is of some choices alone.
     """
 
     status: Status
@@ -39,6 +40,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     read_on: bool = False
     most_said_bytes: int = 0
     spoken: bool = False
+    usage_behind: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -94,6 +96,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
             earlier_usage=() if relay is None else relay.earlier_usage,
             most_said_bytes=0 if relay is None else relay.most_said_bytes,
             spoken=relay is not None and relay.spoken,
+            usage_behind=relay is not None and relay.usage_behind,
         )
 
     @classmethod

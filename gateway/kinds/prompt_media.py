@@ -29,7 +29,8 @@ class PromptMedia(NamedTuple):
     as output of each choice, beside what is said.
     `text_bound`: tokens of the prompt at most, without the data of pictures; `stated`: tokens
     that the configuration states for a picture; `sounds`: tokens of sounds of known length at most,
-    which `text_bound` has in it.
+    which `text_bound` has in it. `apart`: whether each file is read by itself, as a list's inputs
+    are.
     """
 
     text_bound: int
@@ -39,6 +40,7 @@ class PromptMedia(NamedTuple):
     files: int
     predicted: int = 0
     sounds: int = 0
+    apart: bool = False
 
 
 def likely_tokens(pictures: tuple[PictureSize, ...], unread: int, stated: int) -> int:

@@ -13,6 +13,8 @@ A stream is broken by an error event, data that is no JSON object, an end withou
 ending without anything before it; what was good goes first, `error` and the next call tell of it.
 """
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -29,10 +31,11 @@ from backends.sse import (
     is_simple,
     join_data,
 )
+from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, read_counts, sum_running
 from backends.usage_places import counts_output, find_usage
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
-from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage
+from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage, trailing_usage
 
 __all__ = ["ByteRelay", "EventRelay", "parse_answer"]
 WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
@@ -50,28 +53,11 @@ class ByteRelay:
     """
 
     __slots__ = (
-        "_beside_bytes",
-        "_choices",
-        "_ending_bytes",
-        "_failed",
-        "_finished",
-        "_hide_usage",
-        "_splitter",
-        "_spoke",
-        "_started",
-        "_told",
-        "_withheld",
-        "_withholding",
-        "complete",
-        "content_events",
-        "error",
-        "finish_reason",
-        "first_content",
-        "said_bytes",
-        "shown",
-        "spoken",
-        "tier",
-    )
+        "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_hide_usage",
+        "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding", "complete",
+        "content_events", "error", "finish_reason", "first_content", "said_bytes", "shown",
+        "spoken", "tier",
+    )  # fmt: skip
 
     last_word = b"data: [DONE]\n\n"
 
@@ -110,6 +96,11 @@ class ByteRelay:
         return self._told.final
 
     @property
+    def usage_behind(self) -> bool:
+        """Return whether words came behind the last figure, or it lacks some choices."""
+        return self._told.behind
+
+    @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
         """Return the last three figures that `usage` took the place of, oldest first."""
         return self._told.replaced
@@ -124,9 +115,7 @@ class ByteRelay:
         """(prompt, output) tokens as the target counts them so far, where it says both."""
         usage = self.usage or {}
         prompt, output = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if isinstance(prompt, int) and isinstance(output, int):
-            return prompt, output
-        return None
+        return (prompt, output) if isinstance(prompt, int) and isinstance(output, int) else None
 
     @property
     def is_ended(self) -> bool:
@@ -140,12 +129,13 @@ class ByteRelay:
         if self.complete:
             return b""
         out: list[bytes] = []
+        left: Iterator[bytes] = iter(())
         try:
             if not self._splitter.rest and len(chunk) <= EVENT_LIMIT_BYTES and is_simple(chunk):
-                events, spans = [chunk], [(6, len(chunk) - 2)]
+                left, spans = iter((chunk,)), [(6, len(chunk) - 2)]
             else:
-                events, spans = self._splitter.feed(chunk), None
-            for event in events:
+                left, spans = iter(self._splitter.feed(chunk)), None
+            for event in left:
                 passed = self._event(event, spans)
                 if self._withholding:
                     self._withhold(passed)
@@ -153,13 +143,24 @@ class ByteRelay:
                     out.append(passed)
                     self._started = True
                 if self.complete:
-                    break
+                    self._trail(left)
         except (BackendError, UsageTooLong) as error:
             broken = error if isinstance(error, BackendError) else self._broken_error(str(error))
             self.error = broken
+            self._trail(left)
             if not out:
                 raise broken from None
         return out[0] if len(out) == 1 else b"".join(out)
+
+    def take_trailing(self, piece: bytes) -> None:
+        """Take usage that comes behind the answer's end, or its error; nothing is relayed."""
+        with suppress(BackendError):
+            self._trail(self._splitter.feed(piece))
+
+    def _trail(self, events: Iterable[bytes]) -> None:
+        if self.error is None or self.content_events:  # else nothing is owed
+            for raw in trailing_usage(events):
+                self._told.take(raw, final=True)
 
     def check_end(self) -> None:
         """At the upstream's end, before settling: raises if the answer is not whole."""
@@ -169,7 +170,8 @@ class ByteRelay:
             rest = bytes(self._splitter.rest)  # an event whose empty line never came
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
                 raise self._reported_error(rest)
-            raise self._broken_error("the stream ended before the answer did")
+            broken = self._broken_error("the stream ended before the answer did")
+            raise broken if self._started else with_usage_of(broken, rest)  # it may be no stream
         if not (self._spoke or self.content_events or self._finished):
             raise self._broken_error("the stream ended without an answer")
 
@@ -184,8 +186,9 @@ class ByteRelay:
         """Observe one event; return what of it may be relayed, marking the ending as such."""
         spans = spans or data_spans(event)
         if spans is None:
-            reported = self._reported_error(event) if error_in(event) is not None else None
-            raise reported or self._broken_error("the answer is no event stream")
+            if error_in(event) is not None:
+                raise self._reported_error(event)
+            raise with_usage_of(self._broken_error("the answer is no event stream"), event)
         if not spans:
             return event
         payload = join_data(event, spans)
@@ -275,8 +278,7 @@ class ByteRelay:
             if choice.finish_reason:
                 self.finish_reason = printable_text(choice.finish_reason)
                 self._finished.add(choice.index)
-                if len(self._finished) >= self._choices:
-                    self._withholding = True
+                self._withholding = self._withholding or len(self._finished) >= self._choices
         if content:
             self._add_content()
         return content
@@ -303,8 +305,7 @@ class ByteRelay:
     def _add_content(self) -> None:
         self.content_events += 1
         self.first_content = True
-        if not self._withholding:
-            self._told.final = False  # a figure that came before is of less than came
+        self._told.add_words()
 
     def _withhold(self, event: bytes) -> None:
         if not self._withheld:

@@ -1,9 +1,12 @@
 """Usage that a stream tells, of several figures in several places."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from backends.chunks import read_chunk
+from backends.sse import data_spans, join_data
 from backends.usage_bytes import decode_usage
 from backends.usage_places import sum_choices
 
@@ -18,15 +21,18 @@ class UsageTooLong(ValueError):
 class StreamUsage:
     """The last figure, whether it is `final`, and those that it took the place of.
 
+    `behind`: words came behind it, or it is of some choices alone.
+
     Encoded figures are kept for as long as their stream lasts, for each choice.
     """
 
-    __slots__ = ("_choices", "_inside", "earlier", "final", "raw")
+    __slots__ = ("_choices", "_inside", "behind", "earlier", "final", "raw")
 
     def __init__(self, choices: int) -> None:
         """`choices`: how many the answer will have."""
         self.earlier: tuple[bytes, ...] = ()
         self.final = False
+        self.behind = False
         self.raw: bytes | None = None
         self._choices = choices
         self._inside: dict[int, bytes] = {}  # what choices tell of themselves
@@ -47,7 +53,12 @@ class StreamUsage:
         checked = check_usage(raw)
         if self.raw not in (None, checked):
             self.earlier = (*self.earlier[1 - EARLIER_LIMIT :], self.raw)
-        self.raw, self.final = checked, final
+        self.raw, self.final, self.behind = checked, final, False
+
+    def add_words(self) -> None:
+        """Note that words came: a figure that came before is of less than came."""
+        self.final = False
+        self.behind = self.raw is not None
 
     def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
         """Take a figure that stands in a choice. Raises `UsageTooLong`.
@@ -59,7 +70,8 @@ class StreamUsage:
             told = [decode_usage(inside) or {} for inside in self._inside.values()]
             if len(told) > 1:
                 self.take(msgspec.json.encode(sum_choices(told)), final=final)
-                self.final = final and len(told) == self._choices
+                self.behind = len(told) < self._choices
+                self.final = final and not self.behind
                 return
         self.take(raw, final=final)
 
@@ -73,3 +85,13 @@ def check_usage(raw: bytes) -> bytes:
     if len(raw) > USAGE_LIMIT_BYTES:
         raise UsageTooLong(f"its usage is larger than {USAGE_LIMIT_BYTES} bytes")
     return raw
+
+
+def trailing_usage(events: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the usage of events behind an answer's end, all else of which counts nothing."""
+    for event in events:
+        spans = data_spans(event)
+        chunk = read_chunk(join_data(event, spans)) if spans else None
+        raw = None if chunk is None else chunk.usage_bytes()
+        if raw is not None and len(raw) <= USAGE_LIMIT_BYTES:
+            yield raw

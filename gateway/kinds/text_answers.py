@@ -5,8 +5,9 @@ from typing import Any
 
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.relay import ByteRelay, EventRelay
+from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import Convention, tokens_from_usage
+from ledger.usage import tokens_from_usage
 
 
 def chat_usage(usage: Mapping[str, Any]) -> TokenCounts:

@@ -67,6 +67,7 @@ class Attempt:
     booked: TokenCounts | None = None  # the same by kind, as the ledger has it
     transmission: Transmission | None = None  # of its call, once its backend is asked
     spill_reason: str | None = None  # why no own engine serves it, as its record says
+    stated_cost: str | None = None  # in dollars, by a header of the answer
     id: str = field(init=False)
 
     def __post_init__(self) -> None:

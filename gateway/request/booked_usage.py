@@ -185,7 +185,9 @@ def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Whether reported output is of all that came: a running figure may be of the beginning."""
     if output == 0:
         return not _speaks(attempt, outcome)
-    return outcome.usage_final or output >= _content_events_of(attempt)
+    if outcome.usage_final:
+        return True
+    return not outcome.usage_behind and output >= _content_events_of(attempt)
 
 
 def _content_events_of(attempt: Attempt) -> int:

@@ -16,7 +16,7 @@ from backends.chunks import printable_text
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
-from gateway.kinds.kind_usage import complete_counts, usage_of
+from gateway.kinds.kind_usage import SentRequest, complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.attempt import Attempt
@@ -25,7 +25,7 @@ from gateway.request.engine_progress import engine_time_s, estimate_progress, is
 from gateway.request.limit_overruns import LimitOverrun, overrun_of
 from gateway.request.plausible_claims import plausible_claim
 from gateway.request.prompt_overruns import prompt_overrun_of
-from gateway.request.reported_usage import bounds_of
+from gateway.request.reported_usage import bounds_of, context_of
 from gateway.request.usage_bill import BillTerms, bill_usage
 from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
@@ -79,7 +79,8 @@ def charge(
     spec = KINDS[request.kind]
     if spec.units is not None:
         price = attempt.step.frozen.price
-        sent = None if attempt.own else attempt.plan.asked.members
+        asked = attempt.plan.asked
+        sent = None if attempt.own else SentRequest(asked.members, context_of(attempt))
         used = BookedUsage(*usage_of(spec, spec.units, request, price, outcome, sent=sent))
     elif attempt.own:
         used = own_usage(attempt, outcome)
@@ -169,7 +170,9 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
         return AttemptCharge(used.tokens, used.basis, 0, 0, tier, disputed=used.disputed)
     asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
     held_pusd = frozen.candidate.bound_pusd or 0
-    terms = BillTerms(price, tier, asked_tier, held_pusd, outcome.usage)
+    terms = BillTerms(
+        price, tier, asked_tier, held_pusd, outcome.usage, stated_cost=attempt.stated_cost
+    )
     bill = bill_usage(used, terms, _AttemptHold(attempt))
     return AttemptCharge(
         bill.tokens, bill.basis, 0, bill.cost_pusd, bill.tier, disputed=bill.disputed,
@@ -192,6 +195,8 @@ def _is_partly_priced(
         words = [*request.features, *(["sound"] if tokens.audio_input else [])]
         if charged_terms(unread, words):
             return True
+    if tokens.searches and not (price.terms.search_pusd or price.terms.complete):
+        return KINDS[request.kind].units is None  # what a ranking counts so is its own price
     listed = tokens.image_output and not is_unlisted(price.terms.rates, "image_output")
     if listed or price.terms.complete or not KINDS[request.kind].answer_has_text:
         return False

@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from backends.base import Call, Deadlines, Exchange
+from backends.cost_headers import COST_HEADER
 from backends.errors import (
     BackendError,
     DispatchSuperseded,
@@ -354,6 +355,7 @@ class Dispatcher:
         call = Call(asked.path, body, streamed, headers, deadlines, media)
         attempt.transmission = call.transmission
         exchange = await target.backend.open(call)
+        attempt.stated_cost = exchange.headers.get(COST_HEADER)
         if attempt.passage is not None:
             self.experience.record_answer(target.row)
             if target.shares_row:

@@ -1,5 +1,6 @@
 """How many tokens a prompt has: an estimate, its bound, and what each target's own bound needs."""
 
+from gateway.kinds import KINDS
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.prompt_media import PromptMedia, likely_tokens
@@ -46,4 +47,10 @@ def prompt_media(
         asked.files,
         0 if forecast is None else len(bytes(forecast)),
         asked.sound_tokens_bound,
+        _reads_apart(asked),
     )
+
+
+def _reads_apart(asked: InferenceRequest) -> bool:
+    """Whether each input is read by itself: a conversation is one prompt, a list is none."""
+    return not KINDS[asked.kind].generated

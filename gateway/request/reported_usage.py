@@ -26,7 +26,7 @@ from gateway.request.usage_checks import (
 )
 from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
-from ledger.usage import UsageError
+from ledger.usage import UsageError, other_reading
 from router.target_output import TargetOutput
 from router.types import Feature
 
@@ -105,6 +105,17 @@ def _reading(
         tokens = KINDS[attempt.plan.request.kind].usage(usage)
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
+    reading = _judged(tokens, attempt, outcome, usage)
+    if reading.disputed and (other := other_reading(usage)) is not None:
+        second = _judged(other, attempt, outcome, usage)
+        return reading if second.disputed else second
+    return reading
+
+
+def _judged(
+    tokens: TokenCounts, attempt: Attempt, outcome: AttemptOutcome, usage: Mapping[str, Any]
+) -> UsageReading:
+    """Return the figures as they can be meant, by what was sent and what was held for."""
     if tokens.audio_output and not _has_sound(attempt, outcome):
         tokens = replace(tokens, audio_output=0)  # nobody asked for it, and none came
     bounds, asked = bounds_of(attempt), attempt.plan.asked

@@ -84,9 +84,11 @@ class ResponseWriter:
                     attempt.start_answer()
                 await reply.body(stream.held, more=True)
             if stream.error is not None:
+                if relay.error is not None and relay.content_events:  # it has begun to work
+                    await drain_exchange(exchange, relay.take_trailing)
                 raise stream.error
-            if relay.complete:  # an upstream that stays open after `[DONE]` has nothing to add
-                await drain_exchange(exchange)
+            if relay.complete:  # an upstream that stays open after `[DONE]` may add its usage
+                await drain_exchange(exchange, relay.take_trailing)
                 break
         rest = relay.finish()
         outcome = AttemptOutcome(
@@ -101,6 +103,7 @@ class ResponseWriter:
             earlier_usage=relay.earlier_usage,
             most_said_bytes=relay.most_said_bytes,
             spoken=relay.spoken,
+            usage_behind=relay.usage_behind,
         )
         if reply.ended_by is not None:
             await self._metering.settle(attempt, outcome.without_client())

@@ -44,7 +44,7 @@ class BillTerms(msgspec.Struct, frozen=True):
     """`tier` is what the answer named, None where it named none: then `asked_tier` counts.
 
     "" asks for the standard one. `held_pusd` is 0 where nothing was held. `usage` is the target's
-    own, which may state a cost.
+    own, which may state a cost. `stated_cost`: what a header of the answer states, in dollars.
     """
 
     price: Price
@@ -52,6 +52,7 @@ class BillTerms(msgspec.Struct, frozen=True):
     asked_tier: str
     held_pusd: int
     usage: Mapping[str, Any] | None = None
+    stated_cost: str | None = None
 
 
 class UsageBill(msgspec.Struct, frozen=True):
@@ -84,7 +85,10 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
         tier = terms.asked_tier or None
     cost, listed = tier_cost_pusd(tokens, price, tier)
     claimed = cost if used.claim is None else tier_cost_pusd(used.claim, price, tier)[0]
-    stated = stated_claim_pusd(terms.usage, max(cost, claimed)) or 0 if terms.usage else 0
+    stated = 0
+    if terms.usage or terms.stated_cost:
+        most = max(cost, claimed)
+        stated = stated_claim_pusd(terms.usage or {}, most, header=terms.stated_cost) or 0
     told_tokens, cut = used.plausible or tokens, None
     if terms.held_pusd and cost > terms.held_pusd:
         cut = None if disputed else tokens

@@ -81,7 +81,8 @@ class LineTerms(msgspec.Struct, frozen=True):
     `most`: output tokens of all choices that its bound is made of; `told`: whether the provider
     was told that limit; `compared`: price versions. `allowance`: what of `most` is beside the limit
     of each choice; `thinks`: whether the model may think unseen, as any may of which nobody said;
-    `media`: kinds beside text that it can be charged for.
+    `media`: kinds beside text that it can be charged for. `context`: the stated context of the
+    model in tokens, 0 where nobody states it.
     """
 
     n: int
@@ -92,6 +93,7 @@ class LineTerms(msgspec.Struct, frozen=True):
     allowance: int = 0
     thinks: bool = True
     media: ReachableMedia = WITHOUT_SOUND
+    context: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ were retired by an earlier release, which kept no sums of them by model.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, Self
 
 from sqlalchemy import Connection
 
@@ -28,8 +28,15 @@ from ledger.invoices.billed_periods import BilledPeriod, billed_periods
 from ledger.invoices.billing_days import billing_day
 from ledger.invoices.bookings import provider_bookings
 from ledger.invoices.claim_matching import READ_DAYS, ClaimMatch, match_claims, reached_places
-from ledger.invoices.posted_bills import newest_offset, read_bills
+from ledger.invoices.offset_search import find_zone
+from ledger.invoices.posted_bills import known_offset, posted_spans, read_bills
 from ledger.invoices.reconcile import model_of
+
+# What a claim waits for whose settlement depends on the hour at which the provider's days begin.
+ZONE: Final = (
+    "bills fit several time zones of the provider's days: set its `billing_utc_offset`, and the "
+    "next invoice that is posted settles it"
+)
 
 
 def reconcile_claims(connection: Connection, provider: str, resolution: Resolution) -> None:
@@ -85,6 +92,16 @@ class _Matches(NamedTuple):
     by_attempt: dict[str, ClaimMatch]
     frozen: frozenset[str]
 
+    def agreed(self, other: Self) -> Self:
+        """Return what both say; a claim of which they differ waits for its provider's zone."""
+        by_attempt = {
+            attempt_id: match
+            if match == other.by_attempt[attempt_id]
+            else ClaimMatch(min(match.part_pusd, other.by_attempt[attempt_id].part_pusd), ZONE)
+            for attempt_id, match in self.by_attempt.items()
+        }
+        return self._replace(by_attempt=by_attempt, frozen=self.frozen | other.frozen)
+
 
 def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim]) -> _Matches:
     """Match all claims of a provider with its bills, those that were waived, too.
@@ -92,7 +109,37 @@ def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim])
     A bill that has less than all claims is shared in proportion, whoever waives one of them, and
     whichever of them leave the books with their attempts.
     """
-    offset_min = newest_offset(connection, provider)
+    known = known_offset(connection, provider)
+    if known is not None:
+        return _match_at(connection, provider, claims, known)
+    first, *others = _fitting_offsets(connection, provider, claims)
+    matches = _match_at(connection, provider, claims, first)
+    for offset_min in others:
+        matches = matches.agreed(_match_at(connection, provider, claims, offset_min))
+    return matches
+
+
+def _fitting_offsets(
+    connection: Connection, provider: str, claims: Sequence[BudgetClaim]
+) -> list[int]:
+    """Return the offsets under which all bills about these claims can be true, UTC first.
+
+    Where there is none, the bills differ from the books in other ways: then UTC alone.
+    """
+    days = {billing_day(claim.settled_us, 0) for claim in claims}
+    reach = READ_DAYS + 1
+    fitting: set[int] = set()
+    for span in posted_spans(connection, provider):
+        if any(span.first - reach <= day <= span.last + reach for day in days):
+            offsets = set(find_zone(connection, span).fitting)
+            # A part of a bill, and one that is wrong, fits none.
+            fitting = offsets if not fitting else fitting & (offsets or fitting)
+    return sorted(fitting, key=abs) if fitting else [0]
+
+
+def _match_at(
+    connection: Connection, provider: str, claims: Sequence[BudgetClaim], offset_min: int
+) -> _Matches:
     demands = [
         ClaimDemand(
             claim.attempt_id,

@@ -6,13 +6,13 @@ twice changes nothing: what was adjusted before counts as booked.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, and_, insert, or_, select, update
 
 from ledger.accounts import adjustments, gpu_payable, postings_for_invoice, provider_payable
 from ledger.budgets.open_claims import BILLED, Resolution, serialize_claims
@@ -23,6 +23,8 @@ from ledger.invoices.billing_days import day_start_us, offset_text
 from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.files import InvoiceFile, InvoiceLine
 from ledger.invoices.invoice_entries import invoice_entry
+from ledger.invoices.offset_search import BillingZone, OffsetBasis, find_zone
+from ledger.invoices.posted_bills import InvoiceSpan
 from ledger.orm.books import PostingRow
 from ledger.orm.invoices import InvoiceItemRow, InvoiceRow
 from ledger.posting_rows import posting_rows
@@ -58,19 +60,27 @@ class ImportedInvoice:
 
 
 def store(engine: Engine, found: InvoiceFile, *, party: str, name: str, by: str, at_us: int) -> int:
-    """Keep an invoice; the same file of the same party is refused. Returns its number."""
-    digest = f"{party} {found.digest}"
+    """Keep an invoice; the same file of the same party is refused. Returns its number.
+
+    One that is not posted takes a time zone that was stated since.
+    """
+    digest, table = f"{party} {found.digest}", InvoiceRow
     days = [line.day for line in found.lines]
     with engine.begin() as connection:
-        known = select(InvoiceRow.id).where(InvoiceRow.digest == digest)
+        known = select(table.id).where(table.digest == digest)
         before = connection.execute(known).scalar_one_or_none()
         if before is not None:
+            other = or_(table.utc_offset_min.is_(None), table.utc_offset_min != found.offset_min)
+            where = and_(table.id == before, table.posted_us.is_(None), other)
+            zone = update(table).where(where).values(utc_offset_min=found.offset_min)
+            if found.offset_min is not None and connection.execute(zone).rowcount:
+                return int(before)
             raise InvoiceStateError(f"this file was imported already, as invoice {before}")
         row = {
             "party": party, "format": found.format, "name": name, "digest": digest,
             "places": found.places, "first_day": min(days), "last_day": max(days),
             "total_pusd": found.total_pusd, "imported_us": at_us, "imported_by": by,
-            "utc_offset_min": found.offset_min or None,
+            "utc_offset_min": found.offset_min,
         }  # fmt: skip
         made = connection.execute(insert(InvoiceRow).returning(InvoiceRow.id), row)
         number = int(made.scalar_one())
@@ -105,6 +115,16 @@ def lines_of(connection: Connection, number: int) -> list[InvoiceLine]:
     ]
 
 
+def zone_of(connection: Connection, invoice: ImportedInvoice) -> BillingZone:
+    """Return the time zone of the invoice's days; those of a cloud are UTC's."""
+    if not invoice.party.startswith(PROVIDER):
+        return BillingZone(OffsetBasis.STATED, 0)
+    first, last = day_number(invoice.first_day), day_number(invoice.last_day)
+    provider = invoice.party.removeprefix(PROVIDER)
+    span = InvoiceSpan(invoice.id, provider, first, last, invoice.places, invoice.utc_offset_min)
+    return find_zone(connection, span)
+
+
 class PostingMode(StrEnum):
     """How an invoice stands to what the books have of its days."""
 
@@ -129,7 +149,10 @@ def overlapping_invoices(connection: Connection, invoice: ImportedInvoice) -> li
 def posting_differences(
     connection: Connection, invoice: ImportedInvoice, manner: PostingMode
 ) -> dict[date, int]:
-    """What posting it adds to what is owed, by day. Refuses to guess between two invoices."""
+    """What posting it adds to what is owed, by day. Refuses to guess between two invoices.
+
+    Its days are those of its zone (`zone_of`).
+    """
     others = overlapping_invoices(connection, invoice)
     if others and manner is PostingMode.WHOLE:
         raise InvoiceStateError(
@@ -142,7 +165,7 @@ def posting_differences(
     if manner is not PostingMode.ADDS:
         for booking in booked_costs(
             connection, invoice.party, invoice.first_day, invoice.last_day,
-            offset_min=invoice.offset_min,
+            offset_min=zone_of(connection, invoice).offset_min,
         ):  # fmt: skip
             found[booking.day] = found.get(booking.day, 0) - booking.booked_pusd
     return {day: pusd for day, pusd in found.items() if pusd}
@@ -164,6 +187,8 @@ def post_invoice(
             .values(posted_us=at_us, posted_by=by)
         )
         invoice = find_invoice(connection, number)
+        if manner is not PostingMode.ADDS:
+            invoice = _with_found_zone(connection, invoice)
         if not taken.rowcount:
             raise InvoiceStateError(f"invoice {number} was posted by {invoice.posted_by}")
         if at_us < postable_us(invoice):
@@ -185,6 +210,16 @@ def post_invoice(
             provider = invoice.party.removeprefix(PROVIDER)
             reconcile_claims(connection, provider, Resolution(BILLED, at_us, by))
     return posted
+
+
+def _with_found_zone(connection: Connection, invoice: ImportedInvoice) -> ImportedInvoice:
+    """Keep the zone that the invoice itself tells, so that what follows from it stays so."""
+    zone = zone_of(connection, invoice)
+    if zone.basis is not OffsetBasis.FOUND:
+        return invoice
+    where = InvoiceRow.id == invoice.id
+    connection.execute(update(InvoiceRow).where(where).values(utc_offset_min=zone.offset_min))
+    return replace(invoice, utc_offset_min=zone.offset_min)
 
 
 def postable_us(invoice: ImportedInvoice) -> int:

@@ -38,14 +38,14 @@ class InvoiceFile:
     """`places`: the most decimal places of an amount; half of the last one is its rounding.
 
     `digest` is the hash of the whole text; `offset_min`: minutes by which its days are ahead of
-    UTC's.
+    UTC's, None where nobody stated it.
     """
 
     format: str
     lines: tuple[InvoiceLine, ...]
     places: int
     digest: str
-    offset_min: int = 0
+    offset_min: int | None = None
 
     @property
     def total_pusd(self) -> int:

@@ -8,9 +8,9 @@ imported, it follows from how a charge is spread over its days.
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, and_, select
 
 from ledger.accounts import adjustments
 from ledger.instants import DAY_US, day_number
@@ -28,7 +28,8 @@ def read_bills(
 ) -> tuple[list[PostedBill], list[UnpostedBill]]:
     """Return the provider's posted invoices in the order of their posting, and the others."""
     table, party = InvoiceRow, f"provider:{provider}"
-    amounts, differences = _amounts(connection, party), _differences(connection, provider)
+    is_posted = and_(table.party == party, table.posted_us.is_not(None))
+    amounts, differences = _amounts(connection, is_posted), _differences(connection, provider)
     posted: list[PostedBill] = []
     unposted: list[UnpostedBill] = []
     headers = (
@@ -49,20 +50,57 @@ def read_bills(
     return posted, unposted
 
 
+class InvoiceSpan(NamedTuple):
+    """The head of a provider's invoice. `utc_offset_min` is None where nobody knows its zone."""
+
+    number: int
+    provider: str
+    first: int
+    last: int
+    places: int
+    utc_offset_min: int | None
+
+
 def newest_offset(connection: Connection, provider: str) -> int:
-    """Return by how many minutes the provider's days are ahead of UTC's, by its newest bill."""
+    """Return by how many minutes the provider's days are ahead of UTC's, 0 where it is unknown."""
+    return known_offset(connection, provider) or 0
+
+
+def known_offset(connection: Connection, provider: str) -> int | None:
+    """Return the offset of the provider's newest posted bill whose zone is known."""
     table = InvoiceRow
     query = (
         select(table.utc_offset_min)
-        .where(table.party == f"provider:{provider}", table.posted_us.is_not(None))
+        .where(
+            table.party == f"provider:{provider}",
+            table.posted_us.is_not(None),
+            table.utc_offset_min.is_not(None),
+        )
         .order_by(table.posted_us.desc(), table.id.desc())
         .limit(1)
     )
-    return connection.execute(query).scalar() or 0
+    return connection.execute(query).scalar()
 
 
-def _amounts(connection: Connection, party: str) -> dict[int, list[BilledAmount]]:
-    """Return the lines of the party's posted invoices, by number."""
+def posted_spans(connection: Connection, provider: str) -> list[InvoiceSpan]:
+    """Return the heads of the provider's posted invoices."""
+    table, party = InvoiceRow, f"provider:{provider}"
+    query = select(
+        table.id, table.first_day, table.last_day, table.places, table.utc_offset_min
+    ).where(table.party == party, table.posted_us.is_not(None))
+    return [
+        InvoiceSpan(number, provider, day_number(first), day_number(last), places, offset_min)
+        for number, first, last, places, offset_min in connection.execute(query)
+    ]
+
+
+def invoice_amounts(connection: Connection, number: int) -> list[BilledAmount]:
+    """Return the lines of one invoice, posted or not."""
+    return _amounts(connection, InvoiceRow.id == number)[number]
+
+
+def _amounts(connection: Connection, wanted: ColumnElement[bool]) -> dict[int, list[BilledAmount]]:
+    """Return the lines of these invoices, by number."""
     item = InvoiceItemRow
     query = (
         select(
@@ -71,7 +109,7 @@ def _amounts(connection: Connection, party: str) -> dict[int, list[BilledAmount]
             item.unit,
         )
         .join(InvoiceRow, InvoiceRow.id == item.invoice_id)
-        .where(InvoiceRow.party == party, InvoiceRow.posted_us.is_not(None))
+        .where(wanted)
         .order_by(item.invoice_id, item.id)
     )  # fmt: skip
     rows: dict[int, list[tuple[Any, ...]]] = {}

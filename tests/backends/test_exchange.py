@@ -95,6 +95,12 @@ async def test_draining_ends_quietly_whatever_comes(steps):
     assert exchange.closed == 1
 
 
+async def test_draining_hands_on_what_still_comes():
+    taken: list[bytes] = []
+    await drain_exchange(Scripted(b"a", b"b", b"x" * 30, b"c"), taken.append, limit_bytes=20)
+    assert taken == [b"a", b"b"]
+
+
 async def test_draining_keeps_a_real_connection(upstream, wire):
     upstream.script = lambda n: [
         wire.STREAM_HEAD, b"6\r\n[DONE]\r\n", 0.01, b"0\r\n\r\n",

@@ -45,7 +45,8 @@ def test_usage_beside_content_moves_to_the_end():
     ]
     assert "usage" not in read(first)
     assert writer.event(chunk({}, usage={"prompt_tokens": 2, "cost": 0.5})) == b""
-    assert read(writer.usage_event()) == {**BASE, "choices": [], "usage": {"prompt_tokens": 2}}
+    told = {"prompt_tokens": 2, "cost": 0.5}
+    assert read(writer.usage_event()) == {**BASE, "choices": [], "usage": told}
 
 
 def test_a_finish_without_words_is_an_event():
@@ -57,13 +58,13 @@ def test_without_usage_there_is_no_usage_event():
     assert StreamWriter().usage_event() == b""
 
 
-def test_a_whole_answer_always_has_content_and_never_a_cost():
+def test_a_whole_answer_always_has_content_and_the_cost_that_its_provider_states():
     value = json.loads(
         whole_answer(Dumps(choices=[{"message": {"tool_calls": []}}], usage={"cost": 1, "a": 2}))
     )
     assert value == {
         "choices": [{"message": {"tool_calls": [], "content": None}}],
-        "usage": {"a": 2},
+        "usage": {"cost": 1, "a": 2},
     }
 
 

@@ -73,6 +73,22 @@ def test_half_a_tick_is_rounding(computed_pusd: int, claimed: bool) -> None:
     assert found == (100 if claimed else None)
 
 
+@pytest.mark.parametrize(
+    ("usage", "header", "claimed"),
+    [
+        ({}, "0.25", 25 * USD // 100),
+        ({}, " 2.5e-05 ", 25 * USD // 10**6),
+        ({"cost": 0.5}, "0.25", USD // 2),
+        ({"cost": 0.1}, "0.25", USD // 4),
+        ({"cost": 0.1}, "no figure", USD // 10),
+        ({}, "0.0", None), ({}, "-1", None), ({}, "nan", None), ({}, "Infinity", None),
+        ({}, "", None), ({}, "9" * 300, None), ({}, "0x1", None),
+    ],
+)  # fmt: skip
+def test_a_header_states_a_cost_as_usage_does(usage: dict, header: str, claimed: int) -> None:
+    assert stated_claim_pusd(COUNTS | usage, 0, header=header) == claimed
+
+
 @given(st.dictionaries(
     st.sampled_from(("cost", "cost_in_usd_ticks", "total_cost", "cost_details", "is_byok")),
     st.recursive(

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import prompt_tokens
 from ledger.usage import (
-    Convention,
     UsageError,
     has_unread,
     tokens_from_usage,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.cache_conventions import Convention
 from ledger.journals.token_kinds import TokenCounts
 from ledger.usage import (
-    Convention,
     UsageError,
     has_unread,
     tokens_from_usage,
@@ -231,6 +231,44 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         openai(4, 5, completion_tokens_per_sec=99.5, time_to_first_token=0.2, total_latency=0.4,
                completion_tokens_after_first_per_sec_first_ten=7.5, end_time=1.5),
         T(4, output=5)),
+    "anthropic's at an OpenAI path": (
+        {"input_tokens": 10, "cache_creation_input_tokens": 2000,
+         "cache_read_input_tokens": 9000, "output_tokens": 50},
+        T(10, 9000, 2000, output=50)),
+    "anthropic's at an OpenAI path: fewer cached than fresh": (
+        {"input_tokens": 900, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 100,
+         "output_tokens": 5},
+        T(900, 100, output=5)),
+    "anthropic's at an OpenAI path: of two ages": (
+        {"input_tokens": 900, "cache_creation_input_tokens": 70, "cache_read_input_tokens": 100,
+         "cache_creation": {"ephemeral_5m_input_tokens": 30, "ephemeral_1h_input_tokens": 40},
+         "output_tokens": 5},
+        T(900, 100, 30, 40, output=5)),
+    "one-api: anthropic's beside OpenAI's, in the total": (
+        openai(10, 5, cache_read_input_tokens=9000, cache_creation_input_tokens=2000,
+               total_tokens=11_015),
+        T(10, 9000, 2000, output=5)),
+    "one-api: fewer cached than fresh, in the total": (
+        openai(1000, 5, cache_read_input_tokens=100, total_tokens=1105),
+        T(1000, 100, output=5)),
+    "one-api: the same with thoughts beside": (
+        openai(1000, 5, cache_read_input_tokens=100, total_tokens=1145,
+               completion_tokens_details={"reasoning_tokens": 40}),
+        T(1000, 100, output=45, reasoning=40)),
+    "one-api: beside, and in no total": (
+        openai(10, 5, cache_read_input_tokens=9000), T(10, 9000, output=5)),
+    "one-api: OpenAI's name of what is beside": (
+        openai(10, 5, total_tokens=9015) | details(cached_tokens=9000), T(10, 9000, output=5)),
+    "new-api: names of both, some not in use": (
+        openai(0, 0, input_tokens=900, output_tokens=5, total_tokens=905), T(900, output=5)),
+    "a total that is not in use": (openai(20, 5, total_tokens=0), T(20, output=5)),
+    "litellm: anthropic's names inside": (
+        openai(1000, 5, cache_read_input_tokens=600, cache_creation_input_tokens=100)
+        | details(cached_tokens=600), T(300, 600, 100, output=5)),
+    "bedrock's at an OpenAI path, in the total": (
+        {"inputTokens": 30, "outputTokens": 628, "cacheReadInputTokens": 1000,
+         "cacheWriteInputTokens": 500, "totalTokens": 2158},
+        T(30, 1000, 500, output=628)),
     "perplexity: thinking beside, told to be more than all": (
         openai(20, 300, reasoning_tokens=73_000, num_search_queries=18,
                cost={"input_tokens_cost": 0.001, "total_cost": 0.4}),
@@ -262,6 +300,14 @@ BESIDE: dict[str, tuple[Shape, TokenCounts]] = {
     "bedrock: cache": (
         {"inputTokens": 30, "outputTokens": 628, "cacheReadInputTokens": 1000,
          "cacheWriteInputTokens": 500},
+        T(30, 1000, 500, output=628)),
+    "bedrock: cache in the total": (
+        {"inputTokens": 30, "outputTokens": 628, "cacheReadInputTokens": 1000,
+         "cacheWriteInputTokens": 500, "totalTokens": 2158},
+        T(30, 1000, 500, output=628)),
+    "bedrock: reads in the total, no writes": (
+        {"inputTokens": 30, "outputTokens": 628, "cacheReadInputTokens": 1000,
+         "cacheWriteInputTokens": 500, "totalTokens": 1658},
         T(30, 1000, 500, output=628)),
 }  # fmt: skip
 # Read for what it is, but with a number that no price of ours can charge: it stays visible.

@@ -22,6 +22,7 @@ from ledger.invoices.billing_days import offset_minutes
 from ledger.invoices.bookings import GPU, PROVIDER, booked_costs
 from ledger.invoices.books import ImportedInvoice, PostingMode
 from ledger.invoices.files import FORMATS, InvoiceError, InvoiceLine, parse
+from ledger.invoices.offset_search import BillingZone
 from ledger.invoices.reconcile import (
     BookedCost,
     ReconciliationLine,
@@ -100,9 +101,12 @@ def invoices_import(place: OperationContext, given: ImportInvoiceInput) -> dict[
     except InvoiceError as error:
         words = f"{given.name} is no invoice that can be read; nothing was imported\n{error}"
         raise OperationRefused(words, param="content") from error
-    if given.provider is not None and found.format != "focus":  # whose charges have instants
+    if found.format == "focus":  # its charges have instants
+        found = replace(found, offset_min=0)
+    elif given.provider is not None:
         offset = place.settings.providers[given.provider].billing_utc_offset
-        found = replace(found, offset_min=offset_minutes(offset))
+        if offset is not None:
+            found = replace(found, offset_min=offset_minutes(offset))
     number = invoices.store(
         place.ledger, found, party=party, name=given.name, by=place.by, at_us=place.now_us
     )
@@ -124,15 +128,21 @@ def invoices_compare(place: OperationContext, given: CompareInvoiceInput) -> dic
         lines = map_projects(
             invoices.lines_of(connection, given.invoice), {**known, **given.projects}
         )
+        zone = invoices.zone_of(connection, invoice)
         booked = booked_costs(
             connection, invoice.party, invoice.first_day, invoice.last_day,
-            offset_min=invoice.offset_min,
+            offset_min=zone.offset_min,
         )  # fmt: skip
     if invoice.party.startswith(GPU):  # a resource of a cloud is no model: days are compared
         lines = [replace(line, item=invoice.party.removeprefix(GPU)) for line in lines]
     rows = [_line_document(*row) for row in _rows(invoice, lines, booked, given.by)]
     found: dict[str, Any] = msgspec.to_builtins(
-        {"invoice": asdict(invoice), "by": given.by, "rows": rows}
+        {
+            "invoice": asdict(invoice),
+            "by": given.by,
+            "rows": rows,
+            "zone": _zone_document(zone),
+        }
     )
     return found
 
@@ -150,8 +160,10 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
         with place.ledger.connect() as connection:
             invoice = invoices.find_invoice(connection, number)
             days = invoices.posting_differences(connection, invoice, manner)
+            zone = invoices.zone_of(connection, invoice)
         found: dict[str, Any] = msgspec.to_builtins(asdict(invoice))
-        seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found}
+        told = _zone_document(zone)
+        seen = {"invoice": number, "posted_pusd": _by_day(days), "of": found, "zone": told}
         if place.now_us >= invoices.postable_us(invoice):
             return seen
         until_us = invoices.postable_us(invoice)
@@ -160,6 +172,10 @@ def invoices_post(place: OperationContext, given: PostInvoiceInput) -> dict[str,
         place.ledger, number, by=place.by, at_us=place.now_us, manner=manner
     )
     return {"invoice": number, "posted_pusd": _by_day(days)}
+
+
+def _zone_document(zone: BillingZone) -> dict[str, Any]:
+    return {"utc_offset_min": zone.offset_min, "basis": zone.basis.value, "note": zone.note}
 
 
 def _by_day(days: dict[date, int]) -> dict[str, int]:

@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from backends.half_characters import whole_characters
+from backends.json_mending import mend_json
+from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import Convention, UsageError, tokens_from_usage
+from ledger.usage import UsageError, tokens_from_usage
 
 Kind = Literal["text", "reasoning", "refusal", "call"]
 
@@ -31,7 +32,7 @@ def read_object(payload: bytes) -> dict[str, Any] | None:
     try:
         return _decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        mended = whole_characters(payload)
+        mended = mend_json(payload)
         return None if mended is None else read_object(mended)
 
 

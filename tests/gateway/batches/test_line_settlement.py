@@ -246,6 +246,12 @@ def test_what_nobody_saw_costs_the_hold_whatever_kind_it_was() -> None:
     assert ended.settled.cost_pusd == 100 * 4_000 + 50 * 9_000
 
 
+def test_a_stated_cost_above_the_computed_one_is_claimed() -> None:
+    body = answer(usage={**SOUGHT, "cost": 0.25})
+    settled = BOOKING.settle_result(LINE, OPENING, result(200, body)).settled
+    assert (settled.cost_pusd, settled.claimed_pusd) == (20 * 500 + 4 * 2000, 25 * 10**10)
+
+
 @pytest.mark.parametrize(("more", "partly"), [({}, False), ({"images": 5000}, True)])
 def test_counts_that_nobody_knows_are_told_on_the_line(more, partly) -> None:
     body = answer(usage={**SOUGHT, **more})

@@ -32,6 +32,29 @@ def test_a_figure_that_is_too_low_for_the_text_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("prompt", "context", "booked"), [(1, 0, 62), (1, 1, 1), (2, 0, 2), (40, 0, 40)]
+)
+def test_a_prompt_of_fewer_tokens_than_any_target_reads_is_estimated(
+    prompt, context, booked
+) -> None:
+    """A lie of one token for any prompt was booked as it was told."""
+    content = "x" * 200
+    body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
+    line = OutLine(1, "a", "c", 1, 0, body, msgspec.structs.replace(TERMS, context=context))
+    usage = {"prompt_tokens": prompt, "completion_tokens": 9}
+    found = line_usage(line, usage, BODY)
+    estimated = prompt == 1 and not context
+    assert (found.tokens.prompt, found.disputed) == (booked, estimated)
+    assert found.basis == ("estimated" if estimated else "reported")
+
+
+def test_cached_tokens_beside_the_prompt_are_read_where_inside_they_cannot_be() -> None:
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 80, "output_tokens": 9}
+    found = line_usage(LINE, usage, BODY)
+    assert (found.tokens, found.disputed) == (TokenCounts(10, 80, output=9), False)
+
+
+@pytest.mark.parametrize(
     ("output", "reasoning", "overrun"),
     [(100, 0, None), (120, 100, LimitOverrun(10, is_text=False)), (120, 0, LimitOverrun(10, True))],
 )

@@ -47,6 +47,26 @@ def bound_of(bound, found=None, *, rule="", context=None, **more) -> int:
     return at_api(asked, found, quote(rule, context)).prompt_tokens_bound
 
 
+@pytest.mark.parametrize(
+    ("features", "context", "bound"),
+    [
+        ({Feature.IMAGES, Feature.MEDIA_URLS}, 8_192, 100 + 3 * 8_192),
+        ({Feature.IMAGES}, 0, 100 + 3 * CONTEXT_UNSTATED),
+        ((), 8_192, 8_192),  # it opens nothing
+    ],
+)
+def test_each_file_of_a_list_may_fill_a_context(features, context, bound) -> None:
+    """Three films in one embedding were held as one."""
+    asked = request(CONTEXT_UNSTATED, kind=RequestKind.EMBEDDING)
+    found = media(files=3)._replace(apart=True)
+    target = SimpleNamespace(upstream_model="m", features=frozenset(features))
+    prompt = measure_prompt(asked, found, quote(context=context), target)
+    assert prompt is not None
+    assert bound_prompt(asked, prompt).prompt_tokens_bound == bound
+    told = at_engine(asked, found, context).prompt_tokens_bound
+    assert told == (context or CONTEXT_UNSTATED)
+
+
 def parsed(path: str, **members) -> RoutingRequest:
     """As the planner makes it of a client's body."""
     body = IncomingBody(json.dumps({"model": "m", **members}).encode(), "", None, max_n=8)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from backends.errors import ServerError, UpstreamBroken
 from gateway.kinds import KINDS
-from gateway.kinds.kind_usage import complete_counts
+from gateway.kinds.kind_usage import SentRequest, complete_counts
 from gateway.kinds.kind_usage import usage_of as used_by
 from gateway.kinds.outcome import AttemptOutcome
 from ledger.journals.records import TokenCounts
@@ -30,13 +30,20 @@ def price(terms: PriceTerms) -> Price:
 
 
 def attempt(
-    terms: PriceTerms | None, kind=RequestKind.TRANSCRIPTION, *, own=False, extent=SOUND, **sent
+    terms: PriceTerms | None,
+    kind=RequestKind.TRANSCRIPTION,
+    *,
+    own=False,
+    extent=SOUND,
+    context=None,
+    **sent,
 ):
     output = OutputMoments(0, 150.0, 45_000.0, 300.0)
     request = RoutingRequest(kind, "m", 40, 160, 77, output, extent=extent)
     members = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in sent.items()}
     listed = None if terms is None else price(terms)
-    return SimpleNamespace(request=request, price=listed, own=own, sent=members)
+    sent = SentRequest(members, context)
+    return SimpleNamespace(request=request, price=listed, own=own, sent=sent)
 
 
 def used(made, outcome: AttemptOutcome):
@@ -124,21 +131,24 @@ def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -
 
 
 @pytest.mark.parametrize(
-    ("documents", "usage", "disputed"),
+    ("documents", "context", "usage", "disputed"),
     [
-        (["d" * 2000], {"total_tokens": 1}, True),  # query and document are a token each
-        (["d" * 2000], {"total_tokens": 2}, False),  # its model may have cut them
-        ([{"text": "d" * 2000}], {"total_tokens": 9}, False),  # who knows which members are read
-        (["d" * 2000], {"search_units": 1}, False),
+        (["d" * 2000], None, {"total_tokens": 1}, True),  # query and document are a token each
+        (["d" * 2000], None, {"total_tokens": 2}, False),  # its model may have cut them
+        (["d" * 2000], 512, {"total_tokens": 16}, True),  # 2,000 bytes have 16 tokens
+        (["d" * 2000], 512, {"total_tokens": 17}, False),
+        (["d" * 2000], 20, {"total_tokens": 11}, False),  # half of its context is the query's
+        ([{"text": "d" * 2000}], 512, {"total_tokens": 9}, False),  # which members are read?
+        (["d" * 2000], 512, {"search_units": 1}, False),
     ],
 )
 def test_a_ranking_is_not_booked_at_fewer_tokens_than_its_texts_can_have(
-    documents, usage, disputed
+    documents, context, usage, disputed
 ) -> None:
     query = "q" * 20
     made = attempt(
         BY_TOKENS, RequestKind.RERANK, extent=RequestUnits(searches=1, searches_bound=3),
-        query=query, documents=documents,
+        query=query, documents=documents, context=context,
     )  # fmt: skip
     _, basis, found = used(made, ended(usage))
     assert (found, basis == "reported") == (disputed, not disputed and "total_tokens" in usage)

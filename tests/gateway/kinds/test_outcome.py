@@ -20,12 +20,13 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
         earlier_usage=({"prompt_tokens": 2},),
         most_said_bytes=9,
         spoken=True,
+        usage_behind=True,
     )
     cut = AttemptOutcome.cut(relay, "upstream_error", 502, error="broken")
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.earlier_usage == ({"prompt_tokens": 2},)
-    assert (cut.most_said_bytes, cut.spoken) == (9, True)
+    assert (cut.most_said_bytes, cut.spoken, cut.usage_behind) == (9, True, True)
     assert cut.billable
 
 

@@ -1,6 +1,7 @@
 """Usage of a stream in unusual places, behind errors, and beside quoted material."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -140,3 +141,46 @@ def test_sound_is_told() -> None:
     assert not relay.spoken
     relay.feed(event(choice(delta={"audio": {"data": "AAAA", "transcript": "hey"}})))
     assert (relay.spoken, relay.said_bytes) == (True, 5)
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("end", [DONE, event(error=ERROR)])
+def test_usage_behind_the_end_or_an_error_counts_and_is_not_relayed(
+    end: bytes, pieces: int
+) -> None:
+    """Red before: it was not looked at, and the answer was estimated."""
+    told = event(usage=THOUGHT) + event(choice(), usage={"prompt_tokens": "odd"})
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(words())
+    rest = [end + event(usage=THOUGHT)] if pieces == 1 else [end, event(usage=THOUGHT), b"data: {"]
+    with suppress(UpstreamBroken):
+        relay.feed(rest[0])
+    for piece in rest[1:]:
+        relay.take_trailing(piece)
+    assert (relay.usage, relay.usage_final) == (THOUGHT, True)
+    if end == DONE:
+        assert relay.finish() == DONE
+    relay.take_trailing(told)  # whatever comes
+    relay.take_trailing(b"data: \xff\n\n" * 3)
+
+
+def test_usage_behind_an_error_before_any_word_is_of_nothing() -> None:
+    relay = ByteRelay(hide_usage=False)
+    with pytest.raises(StreamError):
+        relay.feed(event(error=ERROR) + event(usage=THOUGHT))
+    relay.take_trailing(event(usage=THOUGHT))
+    assert relay.usage is None
+
+
+def test_words_behind_a_figure_are_not_in_it() -> None:
+    """Red before: behind a finish and usage any text was free."""
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(words() + event(choice(finish="stop")) + event(usage=THOUGHT))
+    assert (relay.usage_final, relay.usage_behind) == (True, False)
+    relay.feed(words("more " * 400) + DONE)
+    assert (relay.usage_final, relay.usage_behind) == (False, True)
+    several = ByteRelay(hide_usage=False, choices=3)
+    for index in (0, 1):
+        several.feed(words(index=index) + event(choice(index, "stop", usage=THOUGHT)))
+    several.feed(words(index=2) + event(choice(2, "stop")) + DONE)
+    assert (several.usage_final, several.usage_behind) == (False, True)

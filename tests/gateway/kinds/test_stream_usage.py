@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from gateway.kinds.stream_usage import USAGE_LIMIT_BYTES, StreamUsage, UsageTooLong, check_usage
+from gateway.kinds.stream_usage import (
+    USAGE_LIMIT_BYTES,
+    StreamUsage,
+    UsageTooLong,
+    check_usage,
+    trailing_usage,
+)
 
 
 def usage(output: int, prompt: int = 9) -> bytes:
@@ -51,3 +57,26 @@ def test_what_no_counter_can_have_written_is_refused() -> None:
         StreamUsage(1).take(long, final=True)
     with pytest.raises(UsageTooLong):
         StreamUsage(2).take_choice(0, long, final=True)
+
+
+def test_a_figure_is_behind_once_words_come_or_while_choices_lack() -> None:
+    told = StreamUsage(2)
+    told.add_words()
+    assert not told.behind, "there is none"
+    told.take_choice(0, usage(5), final=True)
+    told.take_choice(1, usage(5), final=True)
+    assert not told.behind
+    told.add_words()
+    assert (told.behind, told.final) == (True, False)
+    three = StreamUsage(3)
+    three.take_choice(0, usage(5), final=True)
+    three.take_choice(1, usage(5), final=True)
+    assert three.behind
+
+
+def test_behind_an_end_usage_alone_is_read() -> None:
+    long = b'data: {"usage": {"a": "%b"}}\n\n' % (b"x" * USAGE_LIMIT_BYTES)
+    events = [b": alive\n\n", b"data: [DONE]\n\n", b"data: {}\n\n", b"data: 5\n\n", long]
+    assert list(trailing_usage(events)) == []
+    told = b'data: {"usage": %b}\n\n' % usage(3)
+    assert list(trailing_usage([*events, told])) == [usage(3)]

@@ -11,7 +11,7 @@ import pytest
 from backends.engine import silence
 from gateway.errors import RequestError
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.kinds.kind_usage import usage_of
+from gateway.kinds.kind_usage import SentRequest, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.transcription import SPEC, read_transcription, read_translation
 from gateway.sound.decoded_sound import DecodedSound
@@ -87,7 +87,7 @@ def priced(asked: InferenceRequest) -> tuple[int, int]:
     assert units is not None
     request = replace(SOUND, extent=asked.extent, max_tokens=asked.max_tokens)
     outcome = AttemptOutcome("finished", 200, said_bytes=20)
-    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, sent={})
+    used_tokens, _, _ = usage_of(SPEC, units, request, price, outcome, sent=SentRequest({}))
     return units.bound_pusd(price, request, 0), cost_pusd(used_tokens, price)
 
 

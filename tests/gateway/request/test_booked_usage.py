@@ -204,3 +204,12 @@ def test_output_that_an_error_took_the_place_of_is_no_thought() -> None:
     )
     found = api(failed, max_tokens=2_000, price=cheap)
     assert (found.cost_pusd, found.disputed) == (40 + 1_000 * 4, False)
+
+
+@pytest.mark.parametrize(
+    ("behind", "output", "basis"), [(False, 40, "continuous"), (True, 500, "estimated")]
+)
+def test_a_figure_that_words_came_behind_is_of_the_beginning(behind, output, basis) -> None:
+    outcome = AttemptOutcome("finished", 200, counted(40), said_bytes=2000, usage_behind=behind)
+    found = api(outcome, stream=True, max_tokens=16_000, bound_pusd=HELD, events=2)
+    assert (found.tokens.input, found.tokens.output, found.basis) == (40, output, basis)

@@ -400,6 +400,22 @@ def test_what_a_price_does_not_say_is_told_where_it_may_have_been_charged(more, 
     assert api(outcome, **more).partly_priced is partly
 
 
+@pytest.mark.parametrize(
+    ("searches", "changes", "partly"),
+    [
+        (5, {}, True),
+        (0, {}, False),
+        (5, {"search_pusd": 7, "searches_limit": 9}, False),
+        (5, {"complete": True}, False),
+    ],
+)
+def test_searches_that_no_price_lists_may_have_been_charged(searches, changes, partly):
+    price = msgspec.structs.replace(PRICE, terms=msgspec.structs.replace(PRICE.terms, **changes))
+    usage = USAGE | {"num_search_queries": searches}
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_final=True, answer=b"{}")
+    assert api(outcome, price=price).partly_priced is partly
+
+
 def test_of_sound_what_is_read_from_a_cache_may_cost_more():
     details = {"audio_tokens": 40}
     outcome = AttemptOutcome(
@@ -408,6 +424,16 @@ def test_of_sound_what_is_read_from_a_cache_may_cost_more():
     unread = ("cache_read_input_audio_token_cost",)
     assert api(outcome, unread=unread).partly_priced
     assert not api(outcome).partly_priced
+
+
+def test_a_cost_that_a_header_states_is_claimed():
+    tried = attempt(own=False, price=PRICE)
+    outcome = AttemptOutcome("finished", 200, usage=USAGE, usage_final=True, answer=b"{}")
+    tried.stated_cost = "0.5"
+    charged = charge(tried, outcome, now_s=12.0)
+    assert (charged.claimed_pusd, charged.cost_pusd) == (5 * 10**11, api(outcome).cost_pusd)
+    refused = AttemptOutcome("rejected", 429, billable=False)
+    assert charge(tried, refused, now_s=12.0).claimed_pusd is None
 
 
 def test_what_costs_nothing_owes_no_fee():

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.kinds.chat_pictures import measure_pictures
+from gateway.kinds.embedding import read_embedding
 from gateway.kinds.prompt_media import PictureSize, PromptMedia
 from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from ledger.prices.modellimits import CONTEXT_UNSTATED
@@ -59,6 +60,19 @@ def test_a_file_has_at_least_the_context_that_nobody_states() -> None:
     found = prompt_media(given, TokenRatio(), KEY, STATED)
     assert found is not None
     assert found.files > 0
+
+
+def test_the_files_of_a_list_are_read_one_by_one() -> None:
+    films = ["https://a.example/b.mp4", "data:video/mp4;base64,AA"]
+    body = decode_members(json.dumps({"model": "m", "input": films}).encode())
+    found = prompt_media(read_embedding(body, session=None), TokenRatio(), KEY, STATED)
+    assert found is not None
+    assert (found.files, found.apart) == (2, True)
+    chat = prompt_media(
+        asked({"type": "file", "file": {"file_id": "f"}}), TokenRatio(), KEY, STATED
+    )
+    assert chat is not None
+    assert not chat.apart
 
 
 def test_a_text_has_no_media_and_a_forecast_is_told() -> None:

@@ -102,6 +102,7 @@ prompts = st.builds(
     sounds=st.sampled_from((0, 0, 50, 3_000)),
     has_files=st.booleans(),
     context=st.sampled_from((0, 8_000, 200_000)),
+    apart=st.just(0),
 )
 
 

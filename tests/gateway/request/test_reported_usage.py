@@ -109,6 +109,24 @@ def test_a_prompt_of_too_few_tokens_is_estimated_and_disputed() -> None:
     assert (found.tokens.input, found.basis, found.disputed) == (100, "estimated", True)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "cached", "prompt_bytes", "tokens"),
+    [
+        ({"prompt_tokens": 30}, 20, 4000, (30, 20)),  # 30 in all are too few
+        ({"input_tokens": 2000}, 1900, 400, (100, 1900)),  # 3,900 in all are too many
+        ({"prompt_tokens": 300}, 200, 400, (100, 200)),  # either may be: OpenAI's name says which
+    ],
+)
+def test_cached_tokens_are_where_the_prompts_bounds_let_them_be(
+    prompt, cached, prompt_bytes, tokens
+) -> None:
+    told = {**prompt, "cache_read_input_tokens": cached, "completion_tokens": 9}
+    outcome = AttemptOutcome("finished", 200, told, usage_final=True, said_bytes=40)
+    found = read_usage(attempt(prompt_bytes=prompt_bytes), outcome)
+    assert found is not None
+    assert (found.tokens.input, found.tokens.cached, found.disputed) == (*tokens, False)
+
+
 @pytest.mark.parametrize("features", [frozenset({Feature.IMAGES}), frozenset({Feature.N})])
 @pytest.mark.parametrize("said", [";base64,", "data:image/png;base64,AAAA "])
 def test_nothing_beside_a_text_makes_its_tokens_fewer(features, said) -> None:

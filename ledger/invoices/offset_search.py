@@ -1,0 +1,135 @@
+"""Looks for the time zone of an invoice's days in the invoice and in the books.
+
+Only where nobody stated one. Attempts count by the quarters of an hour in which they began and
+ended, since a provider may bill either; of retired attempts the end alone is known.
+"""
+
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, and_, case, func, or_, select
+
+from ledger.invoices.billing_days import LEAST_MINUTES, MOST_MINUTES, day_start_us, offset_text
+from ledger.invoices.billing_offset import BookedTime, fitting_offsets
+from ledger.invoices.bookings import is_uncertain
+from ledger.invoices.posted_bills import InvoiceSpan, invoice_amounts
+from ledger.invoices.reconcile import model_of, rounding_pusd
+from ledger.orm.books import AttemptRow, ClaimRow
+from ledger.orm.seals import RetiredBookingRow
+from ledger.orm.types import exact_sum
+
+QUARTER_US = 15 * 60 * 1_000_000
+_LONGEST_US = 60 * 60 * 1_000_000  # between begin and end of a retired attempt, as most are
+
+
+class OffsetBasis(StrEnum):
+    """How an invoice's time zone is known."""
+
+    STATED = "stated"  # by the configuration, or by the file's own instants
+    FOUND = "found"  # it alone explains the invoice
+    UTC = "utc"  # it explains the invoice, as others may, too
+    UNKNOWN = "unknown"  # it does not explain the invoice
+
+
+class BillingZone(NamedTuple):
+    """The zone that an invoice's days are read in; `fitting`: all offsets that explain it."""
+
+    basis: OffsetBasis
+    offset_min: int
+    fitting: tuple[int, ...] = ()
+    provider: str = ""
+
+    @property
+    def note(self) -> str | None:
+        """Return what a person should know of the zone; None where it is stated, or UTC."""
+        setting = f"`providers.{self.provider}.billing_utc_offset`"
+        if self.basis is OffsetBasis.FOUND and self.offset_min:
+            found = offset_text(self.offset_min)
+            return f"Its days are those of {found}, which alone explains it; {setting} is not set."
+        if self.basis is not OffsetBasis.UNKNOWN:
+            return None
+        if self.fitting:
+            zones = ", ".join(offset_text(offset) for offset in self.fitting)
+            return f"Its days are not UTC's. It fits {zones}: set {setting} and import it again."
+        return (
+            "Under no time zone does it have all that was booked, day by day. If its days are not "
+            f"UTC's, set {setting} and import it again."
+        )
+
+
+def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
+    """Return the zone of a provider's invoice, by what is stated, else by the invoice itself."""
+    if invoice.utc_offset_min is not None:
+        return BillingZone(OffsetBasis.STATED, invoice.utc_offset_min)
+    fitting = _search(connection, invoice)
+    if len(fitting) == 1:
+        return BillingZone(OffsetBasis.FOUND, fitting[0], fitting, invoice.provider)
+    basis = OffsetBasis.UTC if 0 in fitting else OffsetBasis.UNKNOWN
+    return BillingZone(basis, 0, fitting, invoice.provider)
+
+
+def _search(connection: Connection, invoice: InvoiceSpan) -> tuple[int, ...]:
+    """Return the offsets under which the invoice can be true."""
+    amounts = invoice_amounts(connection, invoice.number)
+    by_key: dict[tuple[int, str], int] = {}
+    for amount in amounts:
+        key = amount.day, model_of(amount.item)
+        by_key[key] = by_key.get(key, 0) + 1
+    rounding = rounding_pusd(invoice.places, max(by_key.values(), default=0))
+    booked = _booked_times(connection, invoice)
+    return fitting_offsets(amounts, (invoice.first, invoice.last), booked, rounding)
+
+
+def _booked_times(connection: Connection, invoice: InvoiceSpan) -> list[BookedTime]:
+    start_us = day_start_us(invoice.first, MOST_MINUTES)
+    end_us = day_start_us(invoice.last + 1, LEAST_MINUTES)
+    table = AttemptRow
+    surplus = func.coalesce(ClaimRow.claimed_pusd - ClaimRow.booked_pusd, 0)
+    cost = func.coalesce(table.cost_pusd, 0)
+    begun, ended = _quarter(table.opened_us), _quarter(table.settled_us)
+    query = (
+        select(
+            begun, ended, table.upstream_model,
+            exact_sum(case((is_uncertain(), 0), else_=cost)),
+            exact_sum(cost + surplus),
+        )
+        .outerjoin(ClaimRow, ClaimRow.attempt_id == table.attempt_id)
+        .where(
+            table.provider == invoice.provider,
+            table.settled_us >= start_us,
+            table.opened_us < end_us,
+            or_(cost != 0, surplus != 0),
+        )
+        .group_by(begun, ended, table.upstream_model)
+    )  # fmt: skip
+    times = [
+        BookedTime(
+            int(first) * QUARTER_US, int(last) * QUARTER_US, model_of(model), *map(int, sums)
+        )
+        for first, last, model, *sums in connection.execute(query)
+    ]
+    return times + _retired_times(connection, invoice, start_us, end_us)
+
+
+def _retired_times(
+    connection: Connection, invoice: InvoiceSpan, start_us: int, end_us: int
+) -> list[BookedTime]:
+    table = RetiredBookingRow
+    query = select(
+        table.start_us, table.upstream_model,
+        table.sure_pusd, table.uncertain_pusd, table.claimed_pusd,
+    ).where(
+        and_(
+            table.provider == invoice.provider,
+            table.start_us >= start_us,
+            table.start_us < end_us,
+        )
+    )  # fmt: skip
+    return [
+        BookedTime(at - _LONGEST_US, at, model_of(model), sure, sure + uncertain + claimed)
+        for at, model, sure, uncertain, claimed in connection.execute(query)
+    ]
+
+
+def _quarter(instant: Any) -> Any:
+    return instant.op("/", precedence=8)(QUARTER_US)

@@ -1,0 +1,59 @@
+"""What cannot be relayed is billed all the same, and may say what it used."""
+
+import json
+
+import pytest
+
+from backends.chunks import parse_answer
+from backends.errors import BackendError, InvalidResponse
+from backends.unreadable_answers import LIMIT_BYTES, usage_of_unreadable
+from gateway.kinds.relay import ByteRelay
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 2}
+ANSWER = json.dumps({"choices": [{"message": {"content": "a"}}], "usage": USAGE})
+CHUNK = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n'
+TOLD = b'data: {"choices": [], "usage": %b}\n\n' % json.dumps(USAGE).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xef\xbb\xbf" + ANSWER.encode(),
+        ANSWER.encode("utf-16"),
+        (ANSWER + ANSWER).encode(),
+        CHUNK + TOLD + b"data: [DONE]\n\n",
+        b"event: message\n" + CHUNK + TOLD,
+        TOLD.rstrip(),
+    ],
+)
+def test_an_answer_that_is_no_json_object_tells_its_usage(body: bytes) -> None:
+    """Red before: booked at the whole hold, though the figure stands in it."""
+    with pytest.raises(InvalidResponse) as caught:
+        parse_answer(body)
+    assert caught.value.usage == USAGE
+
+
+@pytest.mark.parametrize("end", [b"", b"\n\n"])
+def test_an_answer_in_one_piece_where_a_stream_was_asked_for_tells_its_usage(end: bytes) -> None:
+    """Red before: booked at its prompt alone, so that its output was free."""
+    relay = ByteRelay(hide_usage=True)
+
+    def read() -> None:
+        relay.feed(ANSWER.encode() + end)
+        relay.check_end()
+
+    with pytest.raises(BackendError) as caught:
+        read()
+    assert caught.value.usage == USAGE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[1]", b"<html>", b"data: {", b"data: \xff\n\n", b"[" * 100_000,
+        b'{"a": %b}' % (b"9" * 9999), b'{"a": "%b"}' % (b"x" * LIMIT_BYTES),
+        b"data: [DONE]", b"\x00" * 9,
+    ],
+)  # fmt: skip
+def test_what_tells_nothing_is_nothing(body: bytes) -> None:
+    assert usage_of_unreadable(body) is None
