@@ -6,9 +6,12 @@ from pathlib import Path
 
 
 def is_locked(path: Path) -> bool:
-    """A file that is not there is held by nobody."""
+    """A file that is not there is held by nobody.
+
+    It is opened for reading: a disk that failed is often left read-only, and its journals are read.
+    """
     try:
-        file = os.open(path, os.O_RDWR)
+        file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:

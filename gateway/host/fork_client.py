@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -13,12 +14,15 @@ from typing import Self
 import msgspec
 
 from gateway.host.children import ChildCommand
+from gateway.host.fork_program import start_fork_server
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 from gateway.host.preload import CHANNEL
 
 STREAMS = (1, 2)  # a child's output and errors; its input is the fork server's, which has none
 ANSWER_S = 10.0  # a fork server without an answer for so long is stopped, or the machine is
+RENEW_S = 1.0  # until the next one is started, twice as long after each that forked no child
+RENEW_LIMIT_S = 60.0
 GONE = "the fork server is gone"
 
 log = logging.getLogger("breakeven.children")
@@ -79,14 +83,27 @@ class ForkedProcess:
 
 
 class ForkClient:
-    """Order children from a fork server. If that dies, children are started as programs."""
+    """Order children from a fork server.
 
-    def __init__(self, channel: socket.socket, server_pid: int) -> None:
+    If that dies, children are started as programs until the next one is ready. `renew` starts it,
+    and returns its channel and its id; None: there is no next one.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        server_pid: int,
+        renew: Callable[[], tuple[socket.socket, int]] | None = None,
+    ) -> None:
         self._channel: socket.socket | None = channel
         self._server_pid = server_pid
+        self._renew = renew
+        self._renewals = 0  # in a row that forked no child
+        self._timer: asyncio.TimerHandle | None = None
+        self._ready = True
         self._running: dict[int, ForkedProcess] = {}
         self._asked: deque[asyncio.Future[ForkedProcess]] = deque()
-        self._reaping: asyncio.Future[None] | None = None
+        self._reaping: set[asyncio.Future[None]] = set()
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> Self | None:
@@ -95,7 +112,8 @@ class ForkClient:
         if given is None:
             return None
         descriptor, _, pid = given.partition(":")
-        return cls(socket.socket(fileno=int(descriptor)), int(pid))
+        renew = functools.partial(start_fork_server, environ)
+        return cls(socket.socket(fileno=int(descriptor)), int(pid), renew)
 
     def begin(self) -> None:
         """Receive messages in the running loop."""
@@ -105,17 +123,19 @@ class ForkClient:
 
     async def end(self) -> None:
         """Kill the fork server; the kernel ends its children then."""
+        self._renew = None
+        if self._timer is not None:
+            self._timer.cancel()
         self._lose_server()
-        if self._reaping is not None:
-            await self._reaping
+        await asyncio.gather(*self._reaping)
 
     @property
     def works(self) -> bool:
-        return self._channel is not None
+        return self._channel is not None and self._ready
 
     async def start(self, command: ChildCommand, output: int) -> ForkedProcess:
         """Fork a child that runs the command's module. Raises `OSError` if no child is started."""
-        if self._channel is None:
+        if self._channel is None or not self._ready:
             raise OSError(GONE)
         if command.module is None:
             raise ValueError(f"{command.name} is no Python module")
@@ -150,7 +170,10 @@ class ForkClient:
             self._lose_server()
             return
         news = msgspec.json.decode(message, type=ForkNews)
-        if news.code is None:
+        if news.ready:
+            self._ready = True
+            log.info("the fork server is there again")
+        elif news.code is None:
             self._answer(news, given)
         elif (process := self._running.pop(news.pid, None)) is not None:
             process.end(news.code)
@@ -165,14 +188,14 @@ class ForkClient:
             _refuse(asked, news.fault or "Too many open files")
             return
         process = self._running[news.pid] = ForkedProcess(news.pid, given[0], self._miss_end)
+        self._renewals = 0
         asked.set_result(process)
 
     def _miss_end(self, process: ForkedProcess) -> None:
         """Kill the fork server, which reported no exit code of a child that has ended."""
-        if self._channel is not None:
+        if self._running.get(process.pid) is process:  # else it was an earlier server's
             log.warning("no exit code within %g s: the fork server is killed", ANSWER_S)
             self._lose_server()
-        self._running.pop(process.pid, None)
         process.end(-signal.SIGTERM)  # sent by the kernel to what a fork server leaves
 
     def _lose_server(self) -> None:
@@ -185,9 +208,31 @@ class ForkClient:
             os.kill(self._server_pid, signal.SIGKILL)
         while self._asked:
             _refuse(self._asked.popleft(), GONE)
-        for process in self._running.values():
+        left, self._running = self._running, {}
+        for process in left.values():
             process.await_code(0)
-        self._reaping = asyncio.ensure_future(asyncio.to_thread(_reap, self._server_pid))
+        reaping = asyncio.ensure_future(asyncio.to_thread(_reap, self._server_pid))
+        self._reaping.add(reaping)
+        reaping.add_done_callback(self._reaping.discard)
+        self._plan_next()
+
+    def _plan_next(self) -> None:
+        if self._renew is None:
+            return
+        pause_s = min(RENEW_S * 2**self._renewals, RENEW_LIMIT_S)
+        self._renewals += 1
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._start_next)
+
+    def _start_next(self) -> None:
+        assert self._renew is not None
+        try:
+            self._channel, self._server_pid = self._renew()
+        except OSError as error:  # the machine has no room for it, which may pass
+            log.warning("the fork server could not be started again: %s", error)
+            self._plan_next()
+            return
+        self._ready = False
+        self.begin()
 
 
 def _refuse(asked: "asyncio.Future[ForkedProcess]", why: str) -> None:

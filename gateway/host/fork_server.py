@@ -51,11 +51,15 @@ class ForkOrder(NamedTuple):
 
 
 class ForkNews(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message about a child: it started (with its pidfd), ended with `code`, or has a `fault`."""
+    """A message about a child: it started (with its pidfd), ended with `code`, or has a `fault`.
+
+    `ready`: of no child; a fork server that was started later takes orders from now on.
+    """
 
     pid: int = 0
     code: int | None = None
     fault: str = ""
+    ready: bool = False
 
 
 def has_threads() -> bool:

@@ -250,6 +250,7 @@ class JournalWriter:
             written = os.write(self._file, frame)
             while written < size:
                 written += os.write(self._file, frame[written:])
+            self._mark.memory[WRITTEN[sequence & 1]] = head
         except OSError as error:
             if error.errno not in _NO_SPACE:
                 self._broken = error
@@ -259,7 +260,6 @@ class JournalWriter:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
         self._offset += size
         self._sequence, self._head = sequence, head
-        self._mark.memory[WRITTEN[sequence & 1]] = head
 
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""

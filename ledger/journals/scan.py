@@ -66,8 +66,15 @@ class SegmentScanner:
         self._since = base if since is None else since
         self._missing: dict[int, Damage] = {}
 
-    def scan(self, sequence: int, *, most: int | None = None) -> SegmentScan:
-        """Read from number `sequence` on; `most`: so many records. Stops where nothing is whole."""
+    def scan(
+        self, sequence: int, *, most: int | None = None, until: int | None = None
+    ) -> SegmentScan:
+        """Read from number `sequence` on. Stops where nothing is whole.
+
+        `most`: so many records. `until`: frames that begin before this offset, one at least. What
+        lies behind either is looked at for numbers that are missing before it, and left for the
+        next pass otherwise.
+        """
         found = SegmentScan(self._since, sequence)
         place, behind = 0, 0
         while most is None or len(found.frames) < most:
@@ -75,11 +82,13 @@ class SegmentScanner:
             if here is None:
                 place = self._next_whole(place)
                 here = self._frame_at(place) if place >= 0 else None
-            if here is None:
+            is_beyond = until is not None and self._base + place >= until
+            if here is None or (is_beyond and found.end > self._since):
                 break
             self._accept(found, behind, place, *here)
             place = behind = place + HEAD_BYTES + here[0].length
             found.end = max(found.end, self._base + place)
+        self._take_late(found, max(place, 0))
         return found
 
     def rest(self, found: SegmentScan) -> bytes:
@@ -113,15 +122,27 @@ class SegmentScanner:
             self._note(found, behind, place, expected - 1, 0, bad)
         if number < expected and number not in self._missing:
             return
-        late = self._missing.pop(number, None)
+        found.sequence = max(expected, number + 1)
+        self._take(found, place, head, payload)
+
+    def _take_late(self, found: SegmentScan, place: int) -> None:
+        """Take frames from `place` on whose numbers are missing before it."""
+        while self._missing and (place := self._next_whole(place)) >= 0:
+            here = self._frame_at(place)
+            assert here is not None, "whole"
+            if here[0].sequence in self._missing:
+                self._take(found, place, *here)
+            place += HEAD_BYTES + here[0].length
+
+    def _take(self, found: SegmentScan, place: int, head: FrameHead, payload: bytes) -> None:
+        late = self._missing.pop(head.sequence, None)
         if late is not None and late.missing:
             late.missing -= 1
-        found.sequence = max(expected, number + 1)
         if head.kind == FrameKind.END:
             found.is_ended = True
             return
         start, end = self._base + place, self._base + place + HEAD_BYTES + head.length
-        found.frames.append(_frame_of(payload, start, end, number))
+        found.frames.append(_frame_of(payload, start, end, head.sequence))
 
     def _bad_bytes(self, behind: int, place: int) -> bytes:
         """Return what lies between two frames and is no padding, as far as it is new."""

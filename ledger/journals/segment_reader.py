@@ -18,6 +18,7 @@ from ledger.journals.payloads import RECORD_LIMIT_BYTES
 from ledger.journals.scan import SAMPLE_BYTES, Damage, SegmentScan, SegmentScanner
 
 BACK_BYTES = 1024 * 1024  # before a damaged place, that are looked through for shifted frames
+AHEAD_BYTES = 1024 * 1024  # the same behind what is read at once
 BEYOND_BYTES = HEAD_BYTES + RECORD_LIMIT_BYTES  # the longest frame
 RESYNC_BYTES = 8 * 1024 * 1024  # behind damage, in which the next intact frame is looked for
 
@@ -86,13 +87,13 @@ def _scan_from(asked: SegmentReading, offset: int, sequence: int, size: int) -> 
         data = _read(asked.path, offset, max(limit, asked.limit_bytes))
         scanner = SegmentScanner(data, offset, stamp)
         scan = scanner.scan(sequence, most=asked.most)
-    if scan.damages and offset > HEADER_BYTES:
-        base = max(HEADER_BYTES, offset - BACK_BYTES)
-        data = _read(asked.path, base, offset - base + len(data))
+    end = offset + len(data)
+    is_read = end >= size
+    if scan.damages:
+        base = max(HEADER_BYTES, offset - BACK_BYTES) if offset > HEADER_BYTES else offset
+        data = _read(asked.path, base, end - base + (0 if is_read else AHEAD_BYTES))
         scanner = SegmentScanner(data, base, stamp, since=offset)
-        scan = scanner.scan(sequence, most=asked.most)
-        offset = base
-    is_read = offset + len(data) >= size
+        scan = scanner.scan(sequence, most=asked.most, until=None if is_read else end)
     stopped = asked.most is not None and len(scan.frames) >= asked.most
     result = SegmentResult(
         scan.end, scan.sequence, scan.frames, scan.damages, scan.is_ended,

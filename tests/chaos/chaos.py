@@ -27,6 +27,7 @@ import scene_books
 import scene_bounds
 import scene_burst
 import scene_clock
+import scene_damage
 import scene_database
 import scene_disk
 import scene_flush
@@ -44,7 +45,7 @@ SCENES: tuple[Scene, ...] = (
     *scene_kills.SCENES, *scene_database.SCENES, *scene_disk.SCENES, *scene_suite.SCENES,
     *scene_windows.SCENES, *scene_pauses.SCENES, *scene_restart.SCENES, *scene_books.SCENES,
     *scene_burst.SCENES, *scene_bounds.SCENES, *scene_refusals.SCENES, *scene_routes.SCENES,
-    *scene_flush.SCENES, *scene_clock.SCENES,
+    *scene_flush.SCENES, *scene_clock.SCENES, *scene_damage.SCENES,
 )  # fmt: skip
 OUT = ROOT / "build" / "chaos.json"
 SHORT = {"difference_pusd": "difference", "overspent_pusd": "over-spent"}
@@ -82,6 +83,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="SCENE", help=names)
     parser.add_argument("--scale", type=float, default=1.0, help="part of the full size")
     parser.add_argument("--database", nargs="+", choices=DATABASES, default=list(DATABASES))
+    parser.add_argument("--jobs", type=int, default=1, help="processes, of scenes that can share")
     parser.add_argument("--broken", action="store_true", help="play the controls: all must be red")
     parser.add_argument("--seed", type=int, default=0, help="0: a new one, which is printed")
     parser.add_argument("--list", action="store_true", help="what there is, and its controls")
@@ -99,7 +101,7 @@ def _played(scene: Scene, database: str, given: argparse.Namespace) -> dict[str,
     def say(line: str) -> None:
         print(f"  {time.monotonic() - began:6.1f} s  {line}", flush=True)
 
-    asked = Given(database, given.scale, given.broken, given.seed, say)
+    asked = Given(database, given.scale, given.broken, given.seed, say, given.jobs)
     try:
         found = scene.play(asked)
     except Missing as missing:

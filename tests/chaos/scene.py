@@ -43,13 +43,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How a scene is to be played; `scale` is a part of its full size."""
+    """How a scene is to be played; `scale` is a part of its full size, `jobs` count processes."""
 
     database: str = "sqlite"
     scale: float = 1.0
     broken: bool = False
     seed: int = 1
     say: Callable[[str], None] = print
+    jobs: int = 1
 
     def of(self, full: int, *, least: int = 1) -> int:
         return max(least, round(full * self.scale))

@@ -87,10 +87,15 @@ class Upstream:
 
 
 class Stage:
-    """One scene's ground: `with Stage(given) as stage`, then `stage.host()`."""
+    """One scene's ground: `with Stage(given) as stage`, then `stage.host()`.
 
-    def __init__(self, given: Given, sabotage: str = "", *, folder: Path | None = None) -> None:
-        self.given = given
+    `target`: whether there is one; without it there are no hosts.
+    """
+
+    def __init__(
+        self, given: Given, sabotage: str = "", *, folder: Path | None = None, target: bool = True
+    ) -> None:
+        self.given, self._target = given, target
         self.folder = folder or Path(tempfile.mkdtemp(prefix="breakeven-chaos-"))
         self._sabotage = TEXTS[sabotage] if given.broken else ""
         self._ended = ExitStack()
@@ -99,8 +104,9 @@ class Stage:
     def __enter__(self) -> Self:
         self._ended.callback(shutil.rmtree, self.folder, ignore_errors=True)
         try:
-            self.upstream = Upstream(self.folder)
-            self._ended.callback(self.upstream.close)
+            if self._target:
+                self.upstream = Upstream(self.folder)
+                self._ended.callback(self.upstream.close)
             self.postgres = self._postgres() if self.given.database == "postgres" else None
             self._url = self.new_url()
         except BaseException:

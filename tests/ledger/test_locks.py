@@ -1,5 +1,6 @@
 """A lock is seen while it is held, and not a moment longer."""
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -13,6 +14,23 @@ def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
     holder = os.open(path, os.O_RDWR | os.O_CREAT)
     assert not is_locked(path)
     fcntl.flock(holder, fcntl.LOCK_EX)
+    assert is_locked(path)
+    os.close(holder)
+    assert not is_locked(path)
+
+
+def test_a_lock_is_seen_on_a_file_system_that_is_read_only(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "lock"
+    holder = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    writable = os.open
+
+    def read_only(path, flags, *more):
+        if flags & (os.O_RDWR | os.O_WRONLY):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return writable(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", read_only)
     assert is_locked(path)
     os.close(holder)
     assert not is_locked(path)

@@ -35,51 +35,53 @@ def encode_frame(payload: bytes, sequence: int, stamp: int, kind=FrameKind.RECOR
     return encode_head(payload, sequence, stamp, kind) + payload
 
 
-def flips(data: bytes) -> Iterator[DamageCase]:
-    for bit in range(8 * len(data)):
-        place = bit // 8
-        changed = bytearray(data)
-        changed[place] ^= 1 << bit % 8
-        yield DamageCase(f"bit {bit} flipped", bytes(changed), ((place, place + 1),))
+def flips(data: bytes, number: int) -> DamageCase:
+    place = number // 8
+    changed = bytearray(data)
+    changed[place] ^= 1 << number % 8
+    return DamageCase(f"bit {number} flipped", bytes(changed), ((place, place + 1),))
 
 
-def blocks(data: bytes) -> Iterator[DamageCase]:
-    """Each block zeroed, written over the next, written twice, and swapped with the next."""
-    for start in range(0, len(data), BLOCK):
-        end = min(start + BLOCK, len(data))
-        block, after = data[start:end], data[end : end + BLOCK]
-        touched = ((start, end),)
-        yield DamageCase(f"block {start} zeroed", data[:start] + bytes(end - start) + data[end:],
-                         touched)  # fmt: skip
-        yield DamageCase(f"block {start} twice", data[:end] + block + data[end:], ((end, end),))
-        if len(after) == BLOCK:
-            rest, beyond = data[end + BLOCK :], (end, end + BLOCK)
-            yield DamageCase(f"block {start} over the next", data[:end] + block + rest, (beyond,))
-            yield DamageCase(f"block {start} swapped", data[:start] + after + block + rest,
-                             (*touched, beyond))  # fmt: skip
+def blocks(data: bytes, number: int) -> DamageCase:
+    """Each block zeroed, written twice, written over the next, and swapped with the next."""
+    which, start = number % len(_BLOCK_KINDS), number // len(_BLOCK_KINDS) * BLOCK
+    end = min(start + BLOCK, len(data))
+    block, after = data[start:end], data[end : end + BLOCK]
+    rest, beyond = data[end + len(after) :], (end, end + len(after))
+    changed, touched = {
+        "zeroed": (data[:start] + bytes(end - start) + data[end:], ((start, end),)),
+        "twice": (data[:end] + block + data[end:], ((end, end),)),
+        "over the next": (data[:end] + block[: len(after)] + rest, (beyond,)),
+        "swapped": (data[:start] + after + block + rest, ((start, end), beyond)),
+    }[_BLOCK_KINDS[which]]
+    return DamageCase(f"block {start} {_BLOCK_KINDS[which]}", changed, touched)
 
 
-def cuts(data: bytes) -> Iterator[DamageCase]:
+def cuts(data: bytes, number: int) -> DamageCase:
     """Each byte taken out, and the end cut off at each byte."""
-    for place in range(len(data)):
-        inside = data[:place] + data[place + 1 :]
-        yield DamageCase(f"byte {place} cut out", inside, ((place, place + 1),))
-        yield DamageCase(f"cut at {place}", data[:place], ((place, len(data)),))
+    place = number // 2
+    if number % 2:
+        return DamageCase(f"cut at {place}", data[:place], ((place, len(data)),))
+    inside = data[:place] + data[place + 1 :]
+    return DamageCase(f"byte {place} cut out", inside, ((place, place + 1),))
 
 
+_BLOCK_KINDS = ("zeroed", "twice", "over the next", "swapped")
 KINDS = {"flips": flips, "blocks": blocks, "cuts": cuts}
+
+
+def count_of(kind: str, size: int) -> int:
+    """Return how many cases of a kind a segment of so many bytes has."""
+    return {"flips": 8 * size, "cuts": 2 * size}.get(kind, -(-size // BLOCK) * len(_BLOCK_KINDS))
 
 
 def chosen(kind: str, data: bytes, most: int, seed: int) -> Iterator[DamageCase]:
     """All cases of a kind with `JOURNAL_DAMAGE=all`, else about so many of them."""
-    cases = KINDS[kind](data)
-    if os.environ.get("JOURNAL_DAMAGE") == "all":
-        yield from cases
-        return
-    total = {"flips": 8 * len(data), "cuts": 2 * len(data)}.get(kind, 4 * len(data) // BLOCK)
-    share = min(1.0, most / total)
-    dice = random.Random(seed)
-    yield from (case for case in cases if dice.random() < share)
+    total, dice = count_of(kind, len(data)), random.Random(seed)
+    share = 1.0 if os.environ.get("JOURNAL_DAMAGE") == "all" else most / total
+    for number in range(total):
+        if dice.random() < share:
+            yield KINDS[kind](data, number)
 
 
 class ReadOutcome(NamedTuple):
@@ -88,11 +90,11 @@ class ReadOutcome(NamedTuple):
     since: JournalOffset
 
 
-def read_on(reader: JournalReader, journal, since: JournalOffset) -> ReadOutcome:
-    """Read as the ledger writer does, until nothing moves."""
+def read_on(reader: JournalReader, journal, since: JournalOffset, **limits) -> ReadOutcome:
+    """Read as the ledger writer does, until nothing moves; `limits`: of one read."""
     records, told = [], []
     for _ in range(10_000):
-        chunk = reader.read(journal, since)
+        chunk = reader.read(journal, since, **limits)
         records += [frame.record for frame in chunk.frames if frame.record is not None]
         told += [*chunk.damages, *(frame.fault for frame in chunk.frames if frame.fault)]
         if chunk.after == since:
@@ -101,9 +103,9 @@ def read_on(reader: JournalReader, journal, since: JournalOffset) -> ReadOutcome
     raise AssertionError("the journal never ends")
 
 
-def read_to_its_end(reader: JournalReader, journal) -> ReadOutcome:
+def read_to_its_end(reader: JournalReader, journal, **limits) -> ReadOutcome:
     """The same of a journal without an owner, with what is told when it is buried."""
-    records, told, since = read_on(reader, journal, JournalOffset())
+    records, told, since = read_on(reader, journal, JournalOffset(), **limits)
     lost = reader.lost_tail(journal, since)
     return ReadOutcome(records, [*told, *([] if lost is None else [lost])], since)
 
@@ -114,8 +116,13 @@ def frame_spans(reader: JournalReader, journal) -> dict[str, tuple[int, int]]:
     return {frame.record.request_id: (frame.start, frame.end) for frame in chunk.frames}
 
 
-def faults(case: DamageCase, spans, wanted: list, found: ReadOutcome) -> list[str]:
-    """What is wrong with what was read of a damaged journal of these records."""
+def faults(
+    case: DamageCase, spans, wanted: list, found: ReadOutcome, data: bytes = b""
+) -> list[str]:
+    """What is wrong with what was read of a damaged journal of these records.
+
+    With `data`, the whole segment, a frame that was moved and is whole counts as intact.
+    """
     wrong = []
     counts = Counter(record.request_id for record in found.records)
     known = {record.request_id: record for record in wanted}
@@ -125,7 +132,8 @@ def faults(case: DamageCase, spans, wanted: list, found: ReadOutcome) -> list[st
     lost = [name for name in known if name not in counts]
     for name in lost:
         start, end = spans.get(name, (0, 0))
-        if not any(_touches(stretch, start, end) for stretch in case.touched):
+        is_there = start < end <= len(data) and data[start:end] in case.data
+        if is_there or not any(_touches(stretch, start, end) for stretch in case.touched):
             wrong.append(f"{name} is intact and was not read")
     if lost and not found.told:
         wrong.append(f"{len(lost)} records lost and nothing told")

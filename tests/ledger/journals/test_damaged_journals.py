@@ -55,11 +55,24 @@ def test_with_the_host_down(tmp_path, kind, end) -> None:
     wrong, count = [], 0
     for case in chosen(kind, data, SAMPLE[kind], seed=count):
         path.write_bytes(case.data)
-        wrong += faults(case, spans, WANTED, read_to_its_end(reader, journal))
+        wrong += faults(case, spans, WANTED, read_to_its_end(reader, journal), data)
         count += 1
         if len(wrong) > 20:
             break
     assert count
+    assert wrong == []
+
+
+@pytest.mark.parametrize("limits", [{"limit_bytes": 700}, {"most": 4}], ids=["bytes", "records"])
+def test_what_lies_across_the_ends_of_reads(tmp_path, limits) -> None:
+    """A frame that was moved is found behind the end of the read that lacks its number."""
+    reader, journal = ended(tmp_path, JournalWriter.close)
+    path, spans = only_segment(journal), frame_spans(reader, journal)
+    data, wrong = path.read_bytes(), []
+    for kind, most in (("flips", 40), ("blocks", 1_000), ("cuts", 40)):
+        for case in chosen(kind, data, most, seed=2):
+            path.write_bytes(case.data)
+            wrong += faults(case, spans, WANTED, read_to_its_end(reader, journal, **limits), data)
     assert wrong == []
 
 

@@ -364,3 +364,29 @@ def test_a_segment_that_a_full_disk_refused_is_opened_later(tmp_path, opened, mo
     writer.append(opened(3))
     writer.close()
     assert read_all(tmp_path) == [opened(1), opened(3)]
+
+
+async def test_a_mark_that_a_full_disk_refuses_refuses_the_frame(tmp_path, opened, settled):
+    """What is not marked is not there: its frame is taken back, and an end has room."""
+    writer = JournalWriter(tmp_path, "w0")
+    writer.append(opened(1))
+    mark, left = writer._mark.memory, [1]
+
+    class Full:
+        def __setitem__(self, place, head) -> None:
+            if left and left.pop():
+                raise OSError(errno.ENOSPC, "No space left on device")
+            mark[place] = head
+
+        def close(self) -> None:
+            mark.close()
+
+    writer._mark.memory = Full()
+    size = writer.size_bytes
+    with pytest.raises(JournalFull):
+        writer.append(opened(2))
+    assert writer.size_bytes == size
+    left.append(1)
+    await writer.append_durable(settled(1))
+    writer.close()
+    assert read_all(tmp_path) == [opened(1), settled(1)]

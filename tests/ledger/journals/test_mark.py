@@ -1,12 +1,22 @@
 """How far a worker wrote, beside its journal: read after any death, and never too high."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from ledger.journals import mark as marks
 from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, encode_head
-from ledger.journals.mark import WRITTEN, MarkReading, WriteMark, read_boot_id, read_mark
+from ledger.journals.mark import (
+    WRITTEN,
+    MarkReading,
+    StoredBlock,
+    WriteMark,
+    read_boot_id,
+    read_mark,
+    writes_in_place,
+)
 
 
 @pytest.fixture
@@ -14,8 +24,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "holder"
 
 
-@pytest.fixture
-def mark(path: Path):
+@pytest.fixture(params=[True, False], ids=["mapped", "stored"])
+def mark(path: Path, request, monkeypatch):
+    monkeypatch.setattr(marks, "writes_in_place", lambda _file: request.param)
     file = os.open(path, os.O_RDWR | os.O_CREAT)
     made = WriteMark(file)
     yield made
@@ -56,7 +67,7 @@ def test_a_wrong_bit_makes_no_number_higher(mark, path: Path, bit) -> None:
 
 def test_a_kill_within_a_store_leaves_the_number_before(mark, path: Path) -> None:
     record(mark, 41)
-    mark.memory[: HEAD_BYTES // 2] = head_of(42)[: HEAD_BYTES // 2]
+    mark.memory[slice(0, HEAD_BYTES // 2)] = head_of(42)[: HEAD_BYTES // 2]
     assert read_mark(path).written == 41
 
 
@@ -72,3 +83,30 @@ def test_a_missing_or_damaged_mark_says_nothing(path: Path, data) -> None:
     if data is not None:
         path.write_bytes(data)
     assert read_mark(path)[:2] == (None, None)
+
+
+def test_memory_is_mapped_only_where_a_block_is_written_in_place(tmp_path: Path, monkeypatch):
+    """`tests/ledger/journals/test_bad_disks.py` fills a Btrfs; here its type is enough."""
+    with (tmp_path / "file").open("w+b") as file:
+        monkeypatch.setattr(marks, "_IN_PLACE", frozenset())
+        assert not writes_in_place(file.fileno())
+        made = WriteMark(file.fileno())
+        assert isinstance(made.memory, StoredBlock)
+    assert not writes_in_place(-1)
+
+
+def test_a_full_disk_refuses_a_store_and_an_older_flushed_number_stays(path: Path, monkeypatch):
+    monkeypatch.setattr(marks, "writes_in_place", lambda _file: False)
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    made = WriteMark(file)
+    made.record_flushed(head_of(41), 41)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        record(made, 42)
+    made.record_flushed(head_of(42), 42)
+    assert read_mark(path).flushed == 41
+    os.close(file)

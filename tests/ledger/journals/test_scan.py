@@ -36,6 +36,24 @@ def test_no_more_than_asked_for_is_read() -> None:
     assert found.end == 1000 + len(frame(1) + frame(2))
 
 
+def test_a_frame_that_was_moved_is_taken_from_behind_the_end_of_the_pass() -> None:
+    """And is passed over by the next one, which begins where this one ended."""
+    data = b"".join(map(frame, (1, 4, 5, 6, 2, 3)))
+    end = 1000 + len(frame(1) + frame(4))
+    for limit in ({"most": 2}, {"until": end}):
+        _, found = scan(data, **limit)
+        assert numbers(found) == [1, 4, 2, 3]
+        assert (found.end, found.sequence) == (end, 5)
+        assert [each.missing for each in found.damages] == [0]
+        _, rest = scan(data[end - 1000 :], 5)
+        assert (numbers(rest), rest.damages) == ([5, 6], [])
+
+
+def test_one_frame_is_taken_though_it_begins_behind_the_end_of_the_pass() -> None:
+    _, found = scan(b"\x01" * 900 + frame(1) + frame(2), until=1010)
+    assert numbers(found) == [1]
+
+
 def test_zeros_between_frames_are_padding() -> None:
     """So that a group of frames may end where a block ends."""
     _, found = scan(frame(1).ljust(512, b"\0") + frame(2) + bytes(4096))

@@ -102,3 +102,11 @@ def test_a_live_tail_is_damage_where_it_was_certainly_written(read, written, mis
 def test_a_segment_that_was_just_begun_is_waited_for(read, size) -> None:
     found = read(header(1, 1)[:size], is_live=True, written=0, segment=1)
     assert (found.frames, found.damages) == ([], [])
+
+
+def test_what_was_moved_beyond_the_end_of_a_read_is_found(read) -> None:
+    moved = header(2, 1) + frames(2, 1, *range(4, 40), 2, 3)
+    found = read(moved, limit_bytes=500)
+    assert numbers(found)[-2:] == [2, 3]
+    assert [damage.missing for damage in found.damages] == [0]
+    assert found.more

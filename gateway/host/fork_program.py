@@ -1,0 +1,58 @@
+"""A fork server that is started while `serve` runs, in place of one that died.
+
+The first one is a fork of the command before it has its secrets (`gateway.host.preload`). Later
+`serve` has secrets and threads, so the next one is a program with an environment without secrets,
+which imports the same modules. That takes about a second; until it says that it is ready, children
+are started as programs.
+"""
+
+import gc
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Mapping
+
+import msgspec
+import setproctitle
+
+from backends.environ import plain_environ
+from gateway.host import fork_server
+from gateway.host.fork_server import ForkNews
+from gateway.host.preload import MODULES
+
+
+def start_fork_server(environ: Mapping[str, str]) -> tuple[socket.socket, int]:
+    """Return our end of its channel, and its id. Raises `OSError` where it cannot be started."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        words = [sys.executable, "-m", __name__, str(theirs.fileno()), str(os.getpid())]
+        files = (
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, theirs.fileno(), theirs.fileno()),  # which it then inherits
+        )
+        try:
+            pid = os.posix_spawn(sys.executable, words, plain_environ(environ), file_actions=files)
+        except OSError:
+            ours.close()
+            raise
+    return ours, pid
+
+
+def main(descriptor: str, host: str) -> None:
+    """Import what children share, say so, and fork them; in a child, run what was ordered."""
+    channel = socket.socket(fileno=int(descriptor))
+    gc.disable()
+    for name in MODULES:
+        importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
+    if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
+        return
+    setproctitle.setproctitle("breakeven fork server")
+    channel.send(msgspec.json.encode(ForkNews(ready=True)))
+    fork_server.run(channel, int(host))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,122 @@
+"""Journals on disks that fail: a power cut, errors, no room, slowness. Scenes have them at length.
+
+Real file systems on a disk in user space (`fuse_disk`), so that faults are where the kernel gives
+them, whichever way bytes reach the disk. Needs root, FUSE and loop devices.
+"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bad_disk import BadDisk, NoDisk
+from power_cuts import LOAD, play_power_cuts, read_after_boot, read_said
+
+
+@pytest.fixture(autouse=True)
+def needs_disks():
+    """A machine, or a user, that may not mount is told so by the summary."""
+    try:
+        yield
+    except NoDisk as missing:
+        pytest.skip(str(missing))
+
+
+class Load:
+    """A worker's journal on a disk that goes bad under it; `said` is what callers were told."""
+
+    def __init__(self, disk: BadDisk, folder: Path, seconds: float, attempts: int) -> None:
+        self.journal, self._said = disk.place / "journal", folder / "said"
+        words = [str(self.journal), str(self._said), str(seconds), str(attempts)]
+        self._process = subprocess.Popen(
+            [sys.executable, str(LOAD), *words], stderr=subprocess.PIPE, text=True
+        )
+
+    def until(self, word: str, count: int) -> None:
+        """Wait until callers were told a word so often."""
+        deadline_s = time.monotonic() + 60
+        while len(self.said(word)) < count and self._process.poll() is None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+
+    def said(self, word: str) -> dict[int, float]:
+        return read_said(self._said, word) if self._said.exists() else {}
+
+    def end(self) -> int:
+        _, errors = self._process.communicate(timeout=60)
+        assert errors == ""
+        return self._process.returncode
+
+
+def test_what_was_acknowledged_is_there_after_a_power_cut(tmp_path) -> None:
+    found = play_power_cuts(tmp_path, attempts=120, share=0.5)
+    assert (found.lost, found.faults, found.told) == (0, [], 0)
+    assert found.acknowledged == 120
+    assert found.cuts > 20
+
+
+def test_control_a_file_system_that_never_flushes_loses_what_was_acknowledged(tmp_path) -> None:
+    found = play_power_cuts(tmp_path, attempts=120, options="nobarrier")
+    assert found.lost > 100
+
+
+@pytest.mark.parametrize("fault", ["write_error", "flush_error"])
+def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault) -> None:
+    with BadDisk(tmp_path) as disk:
+        load = Load(disk, tmp_path, 30, 1_000_000)
+        load.until("ack", 50)
+        disk.faults.order(**{fault: errno.EIO})
+        assert load.end() == 0
+        told, broken = load.said("ack"), load.said("broken")
+        there, _ = read_after_boot(load.journal)  # the file system is read-only by now
+    assert broken
+    assert set(told) <= there
+    assert not set(told) & set(broken)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
+def test_a_full_disk_refuses_and_keeps_room_for_ends(tmp_path, kind) -> None:
+    """On Btrfs a store into a mapped mark ended the process by SIGBUS."""
+    with BadDisk(tmp_path, kind=kind) as disk:
+        load = Load(disk, tmp_path, 30, 1_000_000)
+        load.until("ack", 20)
+        fill(disk.place / "filler")
+        load.until("no", 50)
+        fill(disk.place / "more")
+        (disk.place / "filler").unlink()
+        refused = len(load.said("ack"))
+        load.until("ack", refused + 20)
+        assert load.said("no")
+        load._process.send_signal(signal.SIGKILL)
+        assert load.end() == -signal.SIGKILL
+        opened, told = set(load.said("open")), set(load.said("ack"))
+        there, found = read_after_boot(load.journal)
+    assert told <= there
+    assert len(opened - told) <= 8, "under way as it was killed"
+    assert found == 0
+
+
+def test_a_slow_disk_delays_and_loses_nothing(tmp_path) -> None:
+    with BadDisk(tmp_path) as disk:
+        load = Load(disk, tmp_path, 60, 60)
+        load.until("ack", 10)
+        disk.faults.order(write_delay_us=1_000, flush_delay_us=50_000)
+        assert load.end() == 0
+        there, found = read_after_boot(load.journal)
+    assert set(load.said("ack")) == there == set(range(1, 61))
+    assert found == 0
+
+
+def fill(path: Path) -> None:
+    """To the last byte that one can write."""
+    with path.open("ab", buffering=0) as filler:
+        for size in (1024 * 1024, 4096, 1):
+            try:
+                while True:
+                    filler.write(os.urandom(size) if size > 1 else b"x")
+            except OSError:
+                continue
