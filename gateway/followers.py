@@ -4,10 +4,10 @@ The ledger writer publishes the newest number of each in shared memory; a worker
 one has it followed between two requests. What is under way goes on as it began.
 """
 
-import asyncio
 from pathlib import Path
 from typing import Protocol
 
+from gateway.clock import next_tick
 from ledger.identity.keyring import KeyGeneration
 
 LOOK_S = 0.5  # a glance at shared memory
@@ -29,7 +29,7 @@ async def keep_up(run_dir: Path, name: str, follower: Follower) -> None:
     published = KeyGeneration(run_dir, name)
     try:
         while True:
-            await asyncio.sleep(LOOK_S)
+            await next_tick(LOOK_S)
             newest = published.read()
             if newest > follower.known:
                 await follower.follow(newest)

@@ -1,13 +1,27 @@
 """Tells whether the books may have changed since they were read, without reading them."""
 
+import asyncio
+import os
 import sqlite3
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy import Engine
 
 WAIT_S = 0.05  # for a lock that nobody keeps; then the books are read
+SAME_TICK_NS = 100_000_000  # a file's time is coarse: two writes so close may have the same one
+
+
+class _FileState(NamedTuple):
+    """Size, inode and time of a file; zeros where there is none."""
+
+    bytes: int
+    inode: int
+    written_ns: int
 
 
 class CommitWatch:
@@ -20,6 +34,7 @@ class CommitWatch:
     def __init__(self, engine: Engine) -> None:
         self._path = engine.url.database if engine.dialect.name == "sqlite" else None
         self._connection: sqlite3.Connection | None = None
+        self._files: tuple[_FileState, ...] | None = None  # before the last look, if they tell
 
     def version(self) -> int | None:
         """Return a number that is another one after any commit; None: not known.
@@ -28,6 +43,7 @@ class CommitWatch:
         """
         if self._path is None:
             return None
+        self._files = _settled_files(self._path)
         with suppress(sqlite3.Error):
             if self._connection is None:
                 self._connection = _connect(self._path)
@@ -36,7 +52,19 @@ class CommitWatch:
         self.close()
         return None
 
+    def is_still(self) -> bool:
+        """Return whether surely nobody committed since `version` was asked.
+
+        Two questions to the file system: no thread and no lock of the database is needed.
+        """
+        return (
+            self._path is not None
+            and self._files is not None
+            and _states_of(self._path) == self._files
+        )
+
     def close(self) -> None:
+        self._files = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -45,3 +73,35 @@ class CommitWatch:
 def _connect(path: str) -> sqlite3.Connection:
     address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
     return sqlite3.connect(address, uri=True, timeout=WAIT_S, check_same_thread=False)
+
+
+async def work_after_commit(watch: CommitWatch, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work, unless surely nobody committed since it was done last."""
+    if watch.is_still():
+        return
+    await asyncio.to_thread(watch.version)
+    try:
+        await work()
+    except BaseException:
+        watch.close()  # it was not done: the next call tries again
+        raise
+
+
+def _settled_files(path: str) -> tuple[_FileState, ...] | None:
+    """Return the states of the database's files; None: a write just now would not change them."""
+    states = _states_of(path)
+    newest_ns = max(state.written_ns for state in states)
+    return states if newest_ns < time.time_ns() - SAME_TICK_NS else None
+
+
+def _states_of(path: str) -> tuple[_FileState, ...]:
+    """Whoever commits writes to the log; whoever closes the last connection, to both files."""
+    return _state_of(path), _state_of(f"{path}-wal")
+
+
+def _state_of(path: str) -> _FileState:
+    try:
+        found = os.stat(path)  # noqa: PTH116  (five times a second)
+    except OSError:
+        return _FileState(0, 0, 0)
+    return _FileState(found.st_size, found.st_ino, found.st_mtime_ns)

@@ -86,6 +86,16 @@ class FollowedVersions:
         for generation, number in zip(self._published, numbers, strict=True):
             generation.publish(number)
 
+    def is_current(self, now_us: int) -> bool:
+        """Return whether `read` surely returned what counts now; does not block."""
+        known = self._known
+        return (
+            known is not None
+            and known.version is not None
+            and self._commits.is_still()
+            and known.starts == known.news.budgets.starts(now_us)
+        )
+
     def read(self, now_us: int) -> LedgerVersions:
         """Read the books, but not again before anybody commits or a window begins. Blocks."""
         version, known = self._commits.version(), self._known

@@ -26,15 +26,17 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger import hosts
 from ledger.budgets.at_stake import lacking_bound
-from ledger.budgets.broker import BudgetBroker
+from ledger.budgets.broker import BudgetBroker, accounts_to_share
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
+from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import carry_rates
 from ledger.followed_versions import FollowedVersions, LedgerVersions
 from ledger.idempotency import forget_keys
 from ledger.journals.findings import LackingBound
+from ledger.journals.growth import JournalGrowth, JournalMarks
 from ledger.journals.reader import JournalReader
 from ledger.seals.audit_log import AuditLog
 from ledger.seals.compact import CompactionResult, PostingCompactor
@@ -51,7 +53,9 @@ from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
+IDLE_STEP_S = 5.0  # journals are read at least as often, though none of them moved
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
+IDLE_NEWS_S = 2.0  # the lag is told at least as often, though nobody committed
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
@@ -91,6 +95,7 @@ class LedgerWriter:
         self._lock = _own(run_dir / LOCK_FILE)
         self._engine, self._host = engine, host
         self._run_dir, self._now_us = run_dir, now_us
+        self._growth = JournalGrowth(journals)
         self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
         repository, reader = LedgerRepository(engine, host=host), JournalReader(journals)
         self._tail = JournalTailer(repository, reader, now_us, self._bound_of)
@@ -98,6 +103,9 @@ class LedgerWriter:
         self._registers = AuditLog(engine)
         self._retention = retention
         self._followed = FollowedVersions(engine, run_dir, self._desk.read_snapshot)
+        self._sealed, self._counted = CommitWatch(engine), CommitWatch(engine)
+        self._told: tuple[object, ...] = ()  # what of the lag counts at once, as told last
+        self._tell_s, self._shares = 0.0, False
         self._quarantined = 0
         self._findings = FindingTotals()
         self._away = False
@@ -110,7 +118,7 @@ class LedgerWriter:
             await self._desk.start()
             async with asyncio.TaskGroup() as tasks:
                 chores = [
-                    tasks.create_task(self._every(NEWS_S, self._news)),
+                    tasks.create_task(self._every(NEWS_S, self._look_for_news)),
                     tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
                     tasks.create_task(self._every(SEAL_S, self._seal)),
                     tasks.create_task(self._every(FINDINGS_S, self._count_findings)),
@@ -123,7 +131,8 @@ class LedgerWriter:
             await self._release_money()
         finally:
             await self._desk.stop()
-            self._followed.close()
+            for watch in (self._followed, self._sealed, self._counted, self._growth):
+                watch.close()
             os.close(self._lock)
 
     def lag(self) -> WriterLag:
@@ -140,6 +149,7 @@ class LedgerWriter:
         retry_s = RETRY_FIRST_S
         while True:
             stopping, began_us = stop.is_set(), self._now_us()
+            seen = self._growth.marks()
             try:
                 step = await asyncio.to_thread(self._tail.step)
             except DatabaseUnavailable:
@@ -156,7 +166,18 @@ class LedgerWriter:
             if not step.more:
                 self._applied_us = began_us
                 self._caught_up.set()
-                await _wait(stop, COLLECT_S)
+                await self._rest(stop, seen)
+
+    async def _rest(self, stop: asyncio.Event, seen: JournalMarks | None) -> None:
+        """Wait until a journal is not as it was `seen` before it was read, or `IDLE_STEP_S`."""
+        until_s = time.monotonic() + IDLE_STEP_S
+        await _wait(stop, COLLECT_S)
+        while seen is not None and not stop.is_set() and time.monotonic() < until_s:
+            looked_us = self._now_us()
+            if self._growth.marks() != seen:
+                return
+            self._applied_us = looked_us
+            await _wait(stop, _to_tick(NEWS_S))
 
     def _note(self, step: TailResult) -> None:
         self._quarantined += step.applied.quarantined
@@ -187,11 +208,21 @@ class LedgerWriter:
             else:
                 return
 
+    async def _look_for_news(self) -> None:
+        """Read news if there may be some; of an idle writer most looks end here."""
+        told = (self._away, self._tail.stalled(), self._quarantined, self._findings)
+        now_s, is_told = time.monotonic(), told == self._told and not self._shares
+        if is_told and now_s < self._tell_s and self._followed.is_current(self._now_us()):
+            return
+        await self._news()
+        self._told, self._tell_s = told, now_s + IDLE_NEWS_S
+
     async def _news(self) -> None:
         news = await asyncio.to_thread(self._read_news)
         self._followed.publish(news)
         self._desk.refresh(news.budgets)
         await self._desk.share(news.budgets)
+        self._shares = bool(accounts_to_share(news.budgets))
 
     def _read_news(self) -> LedgerVersions:
         """In one thread, for handing over costs as much as reading; the lag is told first."""
@@ -214,14 +245,22 @@ class LedgerWriter:
 
     async def _seal(self) -> None:
         """And add up what is sealed: nothing can appear among it any more."""
-        while await asyncio.to_thread(self._sealer.seal, at_us=self._now_us()):
-            pass
-        while await asyncio.to_thread(self._registers.follow, at_us=self._now_us()):
-            pass
-        while await asyncio.to_thread(self._rollups.follow):
+        await work_after_commit(self._sealed, self._seal_books)
+
+    async def _seal_books(self) -> None:
+        while await asyncio.to_thread(self._seal_step):
             pass
 
+    def _seal_step(self) -> bool:
+        """Do the first of what is left; of an idle ledger all of it is one call of a thread."""
+        at_us = self._now_us()
+        sealed = self._sealer.seal(at_us=at_us) or self._registers.follow(at_us=at_us)
+        return bool(sealed or self._rollups.follow())
+
     async def _count_findings(self) -> None:
+        await work_after_commit(self._counted, self._look_at_findings)
+
+    async def _look_at_findings(self) -> None:
         self._findings = await asyncio.to_thread(self._read_findings)
 
     def _read_findings(self) -> FindingTotals:
@@ -257,7 +296,12 @@ class LedgerWriter:
             # Away, or a file that went between two looks: the next round sees.
             with contextlib.suppress(DBAPIError, DatabaseUnavailable, OSError):
                 await work()
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(_to_tick(seconds))
+
+
+def _to_tick(period_s: float) -> float:
+    """Return the seconds to the next multiple of a period: chores that wait so wake together."""
+    return period_s - time.monotonic() % period_s
 
 
 async def _collect_garbage() -> None:

@@ -1,4 +1,4 @@
-"""Who listens on a loopback port: the kernel's own answer, read from /proc.
+"""Who listens on a loopback port: the kernel's own answer.
 
 That a port answers does not say who answers, and that our process lives does not say that it is
 the one: another program may have taken the port while ours was loading, and vLLM may bind with
@@ -8,14 +8,16 @@ SO_REUSEPORT, which lets two engines share a port and splits the connections bet
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from backends.engine.guard import descendants
+from backends.engine.listeners import ListeningSocket, listening_sockets
 
 _LISTEN = "0A"  # include/net/tcp_states.h
-_HERE = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), sys.byteorder):08X}"
-_MAPPED = f"{'0' * 16}{int.from_bytes(bytes((0, 0, 255, 255)), sys.byteorder):08X}{_HERE}"
+
+_HERE = (socket.inet_aton("127.0.0.1"), socket.inet_pton(socket.AF_INET6, "::ffff:127.0.0.1"))
 
 
 def is_free(port: int) -> bool:
@@ -56,18 +58,29 @@ def _others(inodes: frozenset[int], root: int) -> frozenset[int]:
 
 def _listening_inodes(port: int) -> frozenset[int]:
     """Inodes of the sockets that a connection to 127.0.0.1 may reach: exact addresses first."""
-    exact, wild = set(), set()
+    try:
+        listening = listening_sockets(port)
+    except OSError:  # a sandbox, or a kernel without that module
+        listening = list(_listed_sockets(port))
+    exact = frozenset(found.inode for found in listening if found.address in _HERE)
+    return exact or frozenset(found.inode for found in listening if not any(found.address))
+
+
+def _listed_sockets(port: int) -> Iterator[ListeningSocket]:
+    """The same from /proc, where the kernel lists every connection."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             lines = Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]
             for fields in (line.split() for line in lines):
                 address, _, number = fields[1].partition(":")
                 if fields[3] == _LISTEN and int(number, 16) == port:
-                    if address in (_HERE, _MAPPED):
-                        exact.add(int(fields[9]))
-                    elif not address.strip("0"):
-                        wild.add(int(fields[9]))
-    return frozenset(exact or wild)
+                    yield ListeningSocket(_bytes_of(address), int(fields[9]))
+
+
+def _bytes_of(listed: str) -> bytes:
+    """Read an address of /proc/net/tcp: words of four bytes, each in this machine's order."""
+    words = [int(listed[place : place + 8], 16) for place in range(0, len(listed), 8)]
+    return b"".join(word.to_bytes(4, sys.byteorder) for word in words)
 
 
 def _sockets(pids: tuple[int, ...]) -> frozenset[int]:

@@ -10,6 +10,8 @@ from typing import Any
 import uvicorn
 import uvloop
 
+from backends.event_server import EventServer
+
 GRACE_S = 2
 
 
@@ -63,7 +65,7 @@ def _config(application: Any) -> uvicorn.Config:
     )
 
 
-class _Quiet(uvicorn.Server):
+class _Quiet(EventServer):
     """Several servers in one process cannot each own the signals."""
 
     @contextmanager

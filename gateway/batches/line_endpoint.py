@@ -64,10 +64,17 @@ class LineLoadTracker(LoadTracker):
     def __init__(self, board: SharedLoadTable, worker: int) -> None:
         super().__init__(board, worker)
         self._engines: dict[str, int] = {}
+        self._placed = asyncio.Event()  # while any line is at an engine, as far as is known
+
+    async def wait_for_line(self) -> None:
+        """Return once a line is at an engine."""
+        await self._placed.wait()
 
     def by_engine(self, names: Collection[str]) -> dict[int, list[str]]:
         """These requests by the engine's row that they were sent to; the others are forgotten."""
         self._engines = {name: row for name, row in self._engines.items() if name in names}
+        if not self._engines:
+            self._placed.clear()
         found: dict[int, list[str]] = {}
         for name, row in self._engines.items():
             found.setdefault(row, []).append(name)
@@ -77,6 +84,7 @@ class LineLoadTracker(LoadTracker):
         flight, ttft_ms = super().reserve(plan, step, now_s), step.verdict.ttft_ms
         if flight is not None:
             self._engines[plan.request_id] = step.frozen.target.row
+            self._placed.set()
         if flight is not None and ttft_ms is not None:
             ttft_s = ttft_ms / 1e3
             asyncio.get_running_loop().call_later(ttft_s, flight.first_token, now_s + ttft_s)
@@ -209,8 +217,9 @@ class LinePreemptor:
         self._promised = promised
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. While no line is at an engine, this task sleeps."""
         while True:
+            await self._flights.wait_for_line()
             await asyncio.sleep(LOOK_S)
             self.preempt_lines()
 

@@ -11,7 +11,7 @@ import msgspec
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from ledger.batches.store import BatchStore
 from ledger.database import make_engine
 from ledger.host_notes import read_note, write_note
@@ -53,7 +53,7 @@ async def wait_for_work(run_dir: Path, url: str, clock: Clock) -> None:
             for _ in range(round(LOOK_S / LISTEN_S)):
                 if bell.has_rung():
                     return
-                await asyncio.sleep(LISTEN_S)
+                await next_tick(LISTEN_S)
     finally:
         engine.dispose()
 

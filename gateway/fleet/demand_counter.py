@@ -43,6 +43,7 @@ class BidPricePublisher:
         self._board = board
         names = board.layout.pools
         self._windows = [DemandWindow() for _ in names]
+        self._seen: list[tuple[bytes, list[float]]] = [(b"", []) for _ in names]  # cells, and sums
         self._rows = [
             [
                 row
@@ -57,7 +58,7 @@ class BidPricePublisher:
         board, found = self._board, []
         for place, (window, rows) in enumerate(zip(self._windows, self._rows, strict=True)):
             serving = sum(board.published(row)[EngineCell.HEALTH] == healthy for row in rows)
-            market = window.read(board.demand(place), now_s, engines=serving)
+            market = window.read(self._demand(place), now_s, engines=serving)
             for row in rows:
                 board.publish(
                     row,
@@ -70,3 +71,10 @@ class BidPricePublisher:
                 )
             found.append(market)
         return found
+
+    def _demand(self, place: int) -> list[float]:
+        """Return the same object while nobody asked, which the window knows by that."""
+        cells = self._board.demand_cells(place)
+        if cells != self._seen[place][0]:
+            self._seen[place] = cells, self._board.demand(place)
+        return self._seen[place][1]

@@ -189,6 +189,11 @@ class SharedLoadTable:
             return rows[0]  # type: ignore[return-value]  # the stubs think of bytes only
         return _sum_rows(rows)  # type: ignore[arg-type]  # likewise
 
+    def demand_cells(self, pool: int) -> bytes:
+        """Return the bytes of what `demand` adds up."""
+        rows = [self.market_row(worker, pool) for worker in range(self.layout.workers)]
+        return b"".join(self.cells[row : row + MARKET_CELLS].tobytes() for row in rows)
+
     def demand(self, pool: int) -> list[float]:
         """All workers' sums of the demand for one pool."""
         rows = []

@@ -24,7 +24,7 @@ from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Su
 from backends.engine.tasks import task_of
 from backends.engines import ENGINE_KINDS, ChildLaunch, EngineKind
 from backends.environ import plain_environ
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.config.machines import machine_shares
 from gateway.config.schedules import stopped_since_us
 from gateway.config.schema_otel import OpenTelemetrySection
@@ -38,7 +38,7 @@ from gateway.table_layout import LoadCell
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
-ORDERS_S = 0.5
+ORDERS_S = 0.4  # a multiple of what the parent wakes for anyhow
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
 _ON_ITS_WAY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.WARMING)
@@ -159,7 +159,7 @@ class EngineSupervision:
                     (self._pause_engine if verb == "rest" else self._resume_engine)(row)
                 elif row not in self._resting:
                     life.restart()
-            await asyncio.sleep(ORDERS_S)
+            await next_tick(ORDERS_S)
 
     async def _supervise(self, supervisor: Supervisor) -> None:
         try:
@@ -178,7 +178,7 @@ class EngineSupervision:
                 self._words.publish(seat.name)
             elif self._board.life(row):
                 self._board.publish_stage(row, "blocked")
-            await asyncio.sleep(WATCH_S if self._board.life(row) else POLL_S)
+            await next_tick(WATCH_S if self._board.life(row) else POLL_S)
 
     def _publish(self, row: int, status: EngineStatus) -> None:
         life = status.restarts + 1 if status.phase is EnginePhase.SERVING else 0

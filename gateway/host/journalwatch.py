@@ -1,10 +1,15 @@
 """What `serve` prints while the workers' journal takes no new work: asked as a balancer asks."""
 
-import asyncio
+import json
 from collections.abc import Callable
+from typing import Any
 
-import httpx
-
+from backends.address_policy import INSIDE
+from backends.errors import BackendError
+from backends.http import HttpClient
+from backends.metrics import ProbeFailed
+from gateway.clock import next_tick
+from gateway.host.page_reader import PageReader
 from gateway.worker.journal_gate import JOURNAL
 
 ASKED_S = 2.0
@@ -15,13 +20,13 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
     """Say what a worker misses for the journal's sake; run it until it is cancelled."""
     host, port = address
     refused, stalled = False, None
-    url = f"http://{_reachable_host(host)}:{port}/readyz"
-    async with httpx.AsyncClient(trust_env=False, timeout=ASKED_S) as client:
+    client = HttpClient()
+    pages = PageReader(client, f"http://{_reachable_host(host)}:{port}", INSIDE, {})
+    try:
         while True:
-            await asyncio.sleep(ASKED_S)
-            try:
-                missing = (await client.get(url)).json().get("missing", [])
-            except (httpx.HTTPError, ValueError):
+            await next_tick(ASKED_S)
+            missing = await _missing(pages)
+            if missing is None:
                 continue  # who does not answer is told of elsewhere
             if (JOURNAL in missing) is not refused:
                 refused = not refused
@@ -30,6 +35,18 @@ async def follow(address: tuple[str, int], say: Callable[[str], None], logs: str
             if why != stalled:
                 stalled = why
                 say("all journals are read again" if why is None else f"not ready: {why}")
+    finally:
+        await client.aclose()
+
+
+async def _missing(pages: PageReader) -> list[str] | None:
+    """Return what a worker says that it lacks; None: it does not answer."""
+    try:
+        answer: Any = json.loads((await pages.read("/readyz")).text)
+    except (BackendError, ProbeFailed, TimeoutError, ValueError):
+        return None
+    missing = answer.get("missing", []) if isinstance(answer, dict) else []
+    return [word for word in missing if isinstance(word, str)]
 
 
 def _not_ready_text(logs: str) -> str:

@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from gateway.clock import next_tick
+
 LIMIT_BYTES = 8 << 20  # as of an engine's log (`backends.engine.guard`)
 EACH_S = 5.0
 
@@ -31,6 +33,10 @@ def rotate(log: Path, limit_bytes: int = LIMIT_BYTES) -> bool:
 async def rotate_forever(logs: Callable[[], Iterable[Path]]) -> None:
     """Until cancelled. `logs` are asked for anew each time: processes come later, too."""
     while True:
-        await asyncio.sleep(EACH_S)
-        for log in tuple(logs()):
-            await asyncio.to_thread(rotate, log)
+        await next_tick(EACH_S)
+        await asyncio.to_thread(_rotate_all, tuple(logs()))
+
+
+def _rotate_all(logs: Iterable[Path]) -> None:
+    for log in logs:
+        rotate(log)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backends.kvevents import PrefixMemory
-from backends.metrics import METRICS_PATH, EngineSample
+from backends.metrics import METRICS_PATH, EngineSample, parse
 from backends.stepmodel import FittedStepModel
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
@@ -70,6 +70,7 @@ class EngineScraper:
         self.meet_again_s, self._meetings = 0.0, 0
         self.is_assumed = False  # its step model: it is measured once nothing runs there
         self._excess: deque[float] = deque(maxlen=EXCESS_KEPT)
+        self._page: tuple[str, EngineSample] | None = None  # as read last
 
     def schedule_measurement(self, now_s: float) -> None:
         """Who could not be measured is asked again later and later: it may never be."""
@@ -98,6 +99,16 @@ class EngineScraper:
         self.loops.prefill_rate = said[EngineCell.PREFILL_RATE]
         self.memory.forgotten_s = said[EngineCell.FORGOTTEN_S]
         return True
+
+    def parse(self, page: str, dialect: str | None) -> EngineSample:
+        """Read a page of this engine; the page of an idle one is often the one before.
+
+        Raises `ProbeFailed`.
+        """
+        if self._page is None or self._page[0] != page:
+            self._page = None
+            self._page = page, parse(page, dialect)
+        return self._page[1]
 
     def observe_sample(self, sample: EngineSample, board: SharedLoadTable, now_s: float) -> None:
         """A good scrape. An engine that was started since the last one is another engine."""

@@ -26,11 +26,13 @@ from sqlalchemy.exc import DBAPIError
 from backends import health
 from backends.address_policy import INSIDE
 from backends.engine.probes import ProbeError, Workload, context_limit
+from backends.errors import BackendError
 from backends.health import EngineHealth, HealthState, ProbeResult
-from backends.metrics import OTHER_PATHS, ProbeFailed, is_json, parse, path_of
+from backends.http import HttpClient
+from backends.metrics import ProbeFailed, path_of
 from backends.pinned import PinnedTransport
 from backends.roundtrip import round_trip_s
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_headers
 from gateway.config.settings import Settings
 from gateway.control.budget_alerts import BudgetAlerter
@@ -40,8 +42,8 @@ from gateway.fleet.kv_event_listener import listen
 from gateway.fleet.measurements import MeasurementNotes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engine_records import capacity_row, catalog_row, reason_of
-from gateway.host.metrics_page import read_page
 from gateway.host.operated_samples import apply_overrides
+from gateway.host.page_reader import PageReader, read_metrics
 from gateway.host.rate_limit_service import RateLimitService
 from gateway.host.sample_backlog import SampleBacklog, unobserved_sample
 from gateway.host.scrape import EngineScraper, EngineStartLimits
@@ -110,10 +112,12 @@ class TelemetryProcess:
     async def run(self) -> None:
         """Until cancelled."""
         tls = ssl.create_default_context()  # one for all: it holds every authority
+        pages = HttpClient(tls=tls)
         async with AsyncExitStack() as clients, asyncio.TaskGroup() as tasks:
+            clients.push_async_callback(pages.aclose)
             for seat, watch in zip(self._seats, self._watches, strict=True):
                 client = await clients.enter_async_context(self._client(seat, tls))
-                tasks.create_task(self._follow(seat, watch, client))
+                tasks.create_task(self._follow(seat, watch, self._pages(seat, pages), client))
                 if seat.kv_events is not None:
                     tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
             tasks.create_task(self._measure_ways())
@@ -128,16 +132,27 @@ class TelemetryProcess:
                 tasks.create_task(desk.run())
 
     def _client(self, seat: EngineReplica, tls: ssl.SSLContext) -> httpx.AsyncClient:
-        """One for each engine: with its own key and no other's."""
-        engine = self._settings.pools[seat.pool].engine
+        """For what an engine is asked when it is met: with its own key and no other's."""
         return httpx.AsyncClient(
             timeout=httpx.Timeout(SCRAPE_TIMEOUT_S),
             transport=PinnedTransport(INSIDE, tls=tls),
-            headers=engine_headers(engine, seat.pool, self._environ),
+            headers=self._headers(seat),
         )
 
+    def _pages(self, seat: EngineReplica, client: HttpClient) -> PageReader:
+        """Return the reader of an engine's metrics, which are asked for twice a second."""
+        address = seat.base_url.removesuffix("/v1")
+        return PageReader(client, address, INSIDE, self._headers(seat))
+
+    def _headers(self, seat: EngineReplica) -> Mapping[str, str]:
+        return engine_headers(self._settings.pools[seat.pool].engine, seat.pool, self._environ)
+
     async def _follow(
-        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
+        self,
+        seat: EngineReplica,
+        watch: EngineScraper,
+        pages: PageReader,
+        client: httpx.AsyncClient,
     ) -> None:
         state = self._resumed_health(seat, watch)
         while True:
@@ -148,7 +163,7 @@ class TelemetryProcess:
             if seat.managed and not life:
                 state = self._unserved_health(seat, watch, state)
             else:
-                state = await self._scrape_engine(seat, watch, client, state)
+                state = await self._scrape_engine(seat, watch, pages, state)
                 if state.state is HealthState.HEALTHY and self._is_due(watch):
                     await self._meet(seat, watch, client)
                     watch.schedule_measurement(self._clock.now_s())
@@ -159,7 +174,8 @@ class TelemetryProcess:
                 watch.health = (HealthState.LOADING if unmet else state.state).value
                 self._words.publish(seat.name, reason_of(seat, state, life, unmet=unmet))
                 watch.publish(self._board)
-                await asyncio.sleep(self._settings.telemetry.scrape_s)
+                period_s = self._settings.telemetry.scrape_s  # many engines are spread over it
+                await next_tick(period_s, period_s * watch.row / len(self._seats))
 
     def _is_due(self, watch: EngineScraper) -> bool:
         return watch.step is None and self._clock.now_s() >= watch.meet_again_s
@@ -168,7 +184,7 @@ class TelemetryProcess:
         """Whoever decides by what is published hears that somebody publishes."""
         while True:
             self._board.record_alive(self._clock.now_s())
-            await asyncio.sleep(LIVE_S)
+            await next_tick(LIVE_S)
 
     def _resumed_health(self, seat: EngineReplica, watch: EngineScraper) -> EngineHealth:
         """A telemetry that was started again goes on: its restart costs no capacity."""
@@ -197,22 +213,21 @@ class TelemetryProcess:
         self,
         seat: EngineReplica,
         watch: EngineScraper,
-        client: httpx.AsyncClient,
+        pages: PageReader,
         state: EngineHealth,
     ) -> EngineHealth:
         """One scrape folded into the engine's health."""
         probe, detail = ProbeResult.ALIVE, ""
         try:
-            page = await self._page(seat, watch, client)
-            watch.observe_sample(parse(page, seat.dialect), self._board, self._clock.now_s())
+            watch.page, page = await read_metrics(pages, watch.page)
+            sample = watch.parse(page, seat.dialect)
+            watch.observe_sample(sample, self._board, self._clock.now_s())
         except ProbeFailed as error:
             probe, detail = ProbeResult.BLIND, str(error)
-        except (httpx.TimeoutException, TimeoutError):
+        except TimeoutError:
             probe = ProbeResult.SILENT
-        except httpx.HTTPStatusError as error:
-            probe, detail = ProbeResult.REFUSED, f"{error.response.status_code} at {watch.page}"
-        except httpx.HTTPError as error:
-            probe, detail = ProbeResult.REFUSED, type(error).__name__
+        except BackendError as error:
+            probe, detail = ProbeResult.REFUSED, str(error)
         before, last = state.state, state.last
         state = health.observe_probe(
             state, probe, self._clock.now_s(), detail=detail, limits=self._limits
@@ -234,27 +249,13 @@ class TelemetryProcess:
                 and (watch.way_measured_s is None or now_s - watch.way_measured_s >= WAY_S)
             ]
             await asyncio.gather(*(self._measure_way(*pair) for pair in due))
-            await asyncio.sleep(WAY_LOOK_S)
+            await next_tick(WAY_LOOK_S)
 
     async def _measure_way(self, seat: EngineReplica, watch: EngineScraper) -> None:
         watch.way_measured_s = self._clock.now_s()
         at = httpx.URL(seat.base_url)
         port = at.port or (443 if at.scheme == "https" else 80)
         watch.round_trip_s = await round_trip_s(at.host, port)
-
-    async def _page(
-        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
-    ) -> str:
-        """The metrics, from where this engine has them."""
-        origin = seat.base_url.removesuffix("/v1")
-        answer, page = await read_page(client, origin + watch.page)
-        for path in OTHER_PATHS:
-            if watch.page != path and is_json(page):
-                answer, page = await read_page(client, origin + path)
-                if answer.is_success:
-                    watch.page = path
-        answer.raise_for_status()
-        return page
 
     async def _meet(
         self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
@@ -313,7 +314,7 @@ class TelemetryProcess:
         )
         while True:
             markets.tick(self._clock.now_s(), healthy)
-            await asyncio.sleep(TICK_S)
+            await next_tick(TICK_S)
 
     def _mark_gap(self) -> None:
         """Count the time since another telemetry of this host last looked as observed by nobody."""

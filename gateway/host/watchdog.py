@@ -8,10 +8,9 @@ The exchange with other hosts likewise, and sooner: what they had in flight is d
 silent for half a second, as its own end would have done with a host that is silent.
 """
 
-import asyncio
 from collections.abc import Callable
 
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildProcess
@@ -27,7 +26,7 @@ async def watch(
     """Until cancelled."""
     life, began_s = telemetry.lives, clock.now_s()
     while True:
-        await asyncio.sleep(LOOK_S)
+        await next_tick(LOOK_S)
         now_s = clock.now_s()
         if telemetry.lives != life:
             life, began_s = telemetry.lives, now_s
@@ -44,7 +43,7 @@ async def watch_peers(
     row, cleared_s = PeerLoadRow(board), None
     life = exchange.lives
     while True:
-        await asyncio.sleep(PEERS_LOOK_S)
+        await next_tick(PEERS_LOOK_S)
         now_s = clock.now_s()
         silent_s = row.silent_s(now_s)
         if exchange.lives != life or silent_s:

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.config.settings import ServerSection, TimeoutsSection
 from gateway.errors import RequestError, drop_traceback
 from gateway.errors import body as error_body
@@ -152,7 +152,7 @@ class InferenceApi:
         """Run for ever: end what stalls or lasts too long."""
         limits = self._server.timeouts
         while True:
-            await asyncio.sleep(LATE_CHECK_S)
+            await next_tick(LATE_CHECK_S)
             if self.draining:
                 self._dispatcher.waiting.drain()
             self._end_late(limits, self._clock.now_s())

@@ -29,6 +29,7 @@ FORECASTS = 3.0
 UNFORECAST_S = 10.0  # where there is no step model to say anything by
 LONGEST_TOKENS = 4096  # of an answer in one piece whose client set no limit
 LOOK_S = 0.1
+IDLE_LOOKS = 20  # that find nobody who waits; then the next wait begins the looks again
 LATE_S = 0.5  # a look that comes so late says that this process stood still: the sockets go first
 ASK_AGAIN_S, ASK_AGAIN_LIMIT_S = 1.0, 8.0
 
@@ -107,6 +108,7 @@ class SilentEngineDetector:
         self._board, self._worker, self._clock, self._sent = board, worker, clock, sent
         self._engines: dict[int, _Engine] = {}
         self._looked_s = clock.now_s()
+        self._begun: asyncio.Event | None = None  # while nobody waits and nothing is looked at
 
     def watch_attempt(
         self, attempt: Attempt, task: asyncio.Task[Any]
@@ -119,15 +121,30 @@ class SilentEngineDetector:
         if engine is None:
             engine = self._engines[row] = _Engine()
         wait = FirstTokenWait(attempt, engine, task)
+        if self._begun is not None:
+            self._begun.set()
         if self._sent is not None:
             self._sent(wait)
         return wait
 
     async def watch(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. While no request waits for a first token, this task sleeps."""
+        idle = 0
         while True:
             await asyncio.sleep(LOOK_S)
             self.check_engines()
+            idle = 0 if any(engine.waits for engine in self._engines.values()) else idle + 1
+            if idle >= IDLE_LOOKS:
+                await self._sleep_until_asked()
+                idle = 0
+
+    async def _sleep_until_asked(self) -> None:
+        self._begun = asyncio.Event()
+        try:
+            await self._begun.wait()
+        finally:
+            self._begun = None
+            self._looked_s = self._clock.now_s()  # it slept, and did not stand still
 
     def check_engines(self) -> None:
         now_s = self._clock.now_s()

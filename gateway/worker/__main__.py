@@ -23,6 +23,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from backends.event_server import EventServer
 from backends.providers import PROVIDER_KINDS
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection, Settings, TimeoutsSection
@@ -174,7 +175,7 @@ def server(
     return _Server(config, app, timeouts.unready_s)
 
 
-class _Server(uvicorn.Server):
+class _Server(EventServer):
     """Readiness goes false with the signal; the listener closes `unready_s` after it.
 
     SIGINT after that waits for nobody: who is still served is told. A second SIGTERM changes

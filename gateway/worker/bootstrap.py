@@ -23,7 +23,7 @@ from backends.openai import Credentials, OpenAIBackend
 from backends.providers import PROVIDER_KINDS, ProviderSite
 from backends.secret import Secret
 from gateway.batches.serving import BatchDependencies, serve_batches
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import PoolSection, ProviderSection, Settings
 from gateway.control.access import guard_routes
@@ -76,7 +76,7 @@ from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
 from ledger.prices.modellimits import model_limits
 
-BEAT_S = 0.1
+BEAT_S, IDLE_BEAT_S = 0.1, 0.5  # the second while no request works or has ended
 LAST_WORDS_S = 1.0
 DESK_SOCKET = "desk.sock"
 API_IDLE_S = 60.0
@@ -395,5 +395,4 @@ async def _beat(
     while True:
         gate.is_open()
         board.record_heartbeat(worker, clock.now_s())
-        metrics.flush()
-        await asyncio.sleep(BEAT_S)
+        await next_tick(BEAT_S if metrics.flush() else IDLE_BEAT_S)

@@ -1,11 +1,10 @@
 """Keeps what a worker learns: opened at its start, reset by operators, told to `/metrics`."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.control.answer_lengths import is_forgotten, known_lengths, teach_length
 from gateway.control.estimate_resets import EstimateReset, resets_of
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
@@ -98,7 +97,7 @@ class HostEstimates:
         while True:
             self.age(self._wall_us() / 1e6)
             for _ in range(HEARINGS):
-                await asyncio.sleep(HEAR_S)
+                await next_tick(HEAR_S)
                 self.hear()
 
     def statistics(self) -> dict[tuple[Estimator, str], float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
+from gateway.clock import next_tick
 from gateway.followers import LOOK_S
 from gateway.policies.overrides import standing_overrides
 from gateway.request.active_policies import ActivePolicies
@@ -60,7 +61,7 @@ class OverrideFollower:
         published = KeyGeneration(run_dir, NEWEST_OVERRIDE_FILE)
         try:
             while True:
-                await asyncio.sleep(LOOK_S)
+                await next_tick(LOOK_S)
                 await self.follow(published.read())
         finally:
             published.close()

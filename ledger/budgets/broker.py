@@ -135,10 +135,10 @@ class BudgetBroker:
 
         Below a limit that was lowered nothing lies idle, other hosts or not.
         """
-        for account, standing in seen.standings.items():
+        for account in accounts_to_share(seen):
+            standing = seen.standings[account]
             idle = self._book.remaining_pusd(account) + self._book.lent_pusd(account)
-            wanted = standing.others or standing.remaining_pusd < 0
-            if not wanted or standing.remaining_pusd >= idle:
+            if standing.remaining_pusd >= idle:
                 continue
             async with self._one_at_a_time:
                 if self._book.lent_pusd(account):
@@ -365,3 +365,12 @@ class BudgetBroker:
     def _send(self, worker: _Worker, message: wire.Answer) -> None:
         if not worker.writer.is_closing():
             worker.writer.write(wire.frame(message))
+
+
+def accounts_to_share(seen: BudgetSnapshot) -> list[BudgetAccount]:
+    """Return accounts that other hosts spend from, and those whose limit was lowered below use."""
+    return [
+        account
+        for account, standing in seen.standings.items()
+        if standing.others or standing.remaining_pusd < 0
+    ]

@@ -1,11 +1,13 @@
 """Whoever commits is seen with the next look, and nothing else is taken for a commit."""
 
+import os
 import subprocess
 import sys
 
+import pytest
 from sqlalchemy import insert, select, update
 
-from ledger.commit_watch import CommitWatch
+from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.database import make_engine, read_value, write_alone
 from ledger.orm import tables as orm
 
@@ -47,3 +49,64 @@ def test_a_database_that_cannot_be_opened_has_no_version(tmp_path) -> None:
     watch = CommitWatch(engine)
     assert watch.version() is None
     watch.close()
+
+
+def age(engine) -> None:
+    """Make the last write a while old; a commit in between would have another time all the same."""
+    for path in (engine.url.database, f"{engine.url.database}-wal"):
+        if os.path.exists(path):  # noqa: PTH110  (a name)
+            os.utime(path, ns=(1, 1))
+
+
+def test_stillness_is_sure_and_ends_with_a_commit(engine, database_url) -> None:
+    keeper = engine.connect()  # the log stays while somebody has the database open
+    watch = CommitWatch(engine)
+    assert not watch.is_still()  # nothing was read
+    if engine.dialect.name != "sqlite":
+        watch.version()
+        assert not watch.is_still()
+        keeper.close()
+        return
+    write_alone(engine, insert(orm.MetaRow).values(name="number", value=1))
+    watch.version()
+    assert not watch.is_still()  # a write in this moment could have the same time
+    age(engine)
+    watch.version()
+    assert watch.is_still()
+    read_value(engine, select(orm.MetaRow.value))
+    assert watch.is_still()
+    for _ in range(3):
+        write_alone(engine, RAISE)
+        assert not watch.is_still()
+        age(engine)
+        watch.version()
+        assert watch.is_still()
+    subprocess.run([sys.executable, "-c", OTHER, engine.url.database], check=True)
+    assert not watch.is_still()
+    watch.close()
+    assert not watch.is_still()
+    keeper.close()
+
+
+async def test_work_is_done_again_after_a_commit_or_a_failure(engine) -> None:
+    done: list[str] = []
+    keeper = engine.connect()
+    write_alone(engine, insert(orm.MetaRow).values(name="number", value=1))
+    watch = CommitWatch(engine)
+
+    async def work() -> None:
+        done.append("work")
+        if len(done) == 1:
+            raise OSError("the first time")
+
+    age(engine) if engine.dialect.name == "sqlite" else None
+    with pytest.raises(OSError, match="first"):
+        await work_after_commit(watch, work)
+    for _ in range(4):
+        await work_after_commit(watch, work)
+    assert len(done) == (2 if engine.dialect.name == "sqlite" else 5)
+    write_alone(engine, RAISE)
+    await work_after_commit(watch, work)
+    assert len(done) == (3 if engine.dialect.name == "sqlite" else 6)
+    watch.close()
+    keeper.close()

@@ -1,5 +1,7 @@
 """What workers follow is read again after a commit or at a window's begin, and published."""
 
+import os
+
 from sqlalchemy import event, insert, update
 
 from ledger.budgets.budget_snapshot import read_budgets
@@ -44,4 +46,22 @@ def test_the_newest_numbers_are_published(engine, tmp_path) -> None:
         connection.execute(update(orm.MetaRow).values(value=8))
     followed.publish(followed.read(NOW_US))
     assert KeyGeneration(tmp_path).read() == 8
+    followed.close()
+
+
+def test_what_was_read_is_current_until_a_commit_or_a_window(engine, tmp_path) -> None:
+    """An idle writer asks this five times a second instead of reading."""
+    declare(engine, contracts=(), budgets=(SPEC,), config=("c", "c"), at_us=NOW_US)
+    followed = FollowedVersions(engine, tmp_path, lambda at_us: read_budgets(engine, "h1", at_us))
+    assert not followed.is_current(NOW_US)
+    followed.read(NOW_US)
+    if engine.dialect.name == "sqlite":
+        for path in (engine.url.database, f"{engine.url.database}-wal"):
+            os.utime(path, ns=(1, 1))
+        followed.read(NOW_US)
+        assert followed.is_current(NOW_US + 1)
+        assert not followed.is_current(NOW_US + 2 * DAY_US)
+    with engine.begin() as connection:
+        connection.execute(insert(orm.MetaRow).values(name=GENERATION, value=7))
+    assert not followed.is_current(NOW_US + 1)
     followed.close()

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, insert, select
 
+from ledger import writer as writer_module
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
@@ -446,3 +447,66 @@ async def test_killed_again_and_again_no_row_is_lost_or_doubled(database_url, en
         ).scalar_one()
         assert posted == costs
     assert list((tmp_path / "journal" / FOLDER).iterdir()) == []
+
+
+async def test_an_idle_writer_reads_nothing(engine, tmp_path, opened, settled, monkeypatch):
+    """Red before: five times a second the books' news, three times the journals, in threads.
+
+    Whoever commits or writes a record is seen all the same.
+    """
+    if engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL has no cheap sign of a commit")
+    calls = Counter()
+    keeper = engine.connect()  # as a worker has it open
+
+    def count_calls(function, name):
+        def counted(*given, **named):
+            calls[name] += 1
+            return function(*given, **named)
+
+        return counted
+
+    journal = JournalWriter(tmp_path / "journal", "w0")
+    writer = LedgerWriter(
+        engine, journals=tmp_path / "journal", run_dir=tmp_path / "run", host="h1",
+        now_us=lambda: NOW_US,
+    )  # fmt: skip
+    looks = []
+    look = writer._look_for_news
+
+    async def looked():
+        looks.append(1)
+        await look()
+
+    monkeypatch.setattr(writer, "_look_for_news", looked)
+    for holder, name in ((writer, "_read_news"), (writer._tail, "step"), (writer, "_seal_step")):
+        monkeypatch.setattr(holder, name, count_calls(getattr(holder, name), name))
+    monkeypatch.setattr(writer_module, "IDLE_NEWS_S", 3600.0)
+    monkeypatch.setattr(writer_module, "IDLE_STEP_S", 3600.0)
+    monkeypatch.setattr(writer_module, "NEWS_S", 0.01)
+    monkeypatch.setattr(writer_module, "SEAL_S", 0.01)
+    stop = asyncio.Event()
+    task = asyncio.create_task(writer.run(stop))
+
+    async def rest():
+        """Until nothing was read over many looks."""
+        async with asyncio.timeout(60):
+            before, since = Counter(calls), len(looks)
+            while len(looks) < since + 40:
+                if before != calls:
+                    before, since = Counter(calls), len(looks)
+                await asyncio.sleep(0.01)
+
+    await rest()
+    first = Counter(calls)
+    journal.append(opened(1))
+    await journal.append_durable(settled(1))
+    await until(lambda: count(engine, orm.AttemptRow.settled_us.is_not(None)) == 1)
+    await rest()
+    assert calls["step"] > first["step"]
+    assert calls["_read_news"] > first["_read_news"]
+    assert calls["_seal_step"] > first["_seal_step"]
+    stop.set()
+    await task
+    journal.close()
+    keeper.close()

@@ -89,6 +89,7 @@ class RequestMetrics:
         )
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
         self.working = 0
+        self._told_working = -1  # what the registry has; a worker before may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
         self._ended: dict[AttemptLabels, AttemptSums] = {}
         self._create_series()
@@ -147,8 +148,8 @@ class RequestMetrics:
     ) -> None:
         self.pace.observe_attempt(self.target(target), tpot_s, gaps, decode_s)
 
-    def flush(self) -> None:
-        """Everything counted so far is in the registry."""
+    def flush(self) -> bool:
+        """Move what was counted into the registry; return whether a request works or has ended."""
         every, self._ended = self._ended, {}
         for ended, tally in every.items():
             self._count_ended(ended, tally)
@@ -160,7 +161,10 @@ class RequestMetrics:
         counted, self._counted = self._counted, {}
         for (counter, labels), amount in counted.items():
             counter.labels(*labels).inc(amount)
-        self.in_flight.set(self.working)
+        if self.working != self._told_working:
+            self.in_flight.set(self.working)
+            self._told_working = self.working
+        return bool(every or self.working)
 
     def _count_ended(self, ended: AttemptLabels, tally: AttemptSums) -> None:
         model, target, backend = self.model(ended.model), self.target(ended.target), ended.backend

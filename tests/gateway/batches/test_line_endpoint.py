@@ -1,11 +1,13 @@
 """The entrance for lines is shut to everybody but this host's runner."""
 
+import asyncio
 import json
 import time
 
 import httpx
 import pytest
 
+from gateway.batches import line_endpoint
 from gateway.batches.authority import LineTicket, TicketAuthority, load_authority
 from gateway.batches.line_endpoint import (
     PREFIX,
@@ -259,3 +261,37 @@ def test_what_the_runner_hears(stack, monkeypatch) -> None:
     )  # fmt: skip
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "made_room")
     assert answer.headers["x-request-id"] == "batch_m-1-1"
+
+
+async def test_nobody_looks_for_room_before_a_line_is_at_an_engine(tmp_path, monkeypatch) -> None:
+    """Ten looks a second were a third of what an idle worker did."""
+    layout = TableLayout(workers=1, engines=("pool:a/0", "pool:b/0"), apis=())
+    board = SharedLoadTable(tmp_path / "board", layout)
+    lines, hot, looks = LineLoadTracker(board, 0), Open(), []
+    room = LinePreemptor(hot, lines, lambda _: state(0), lambda _: TightestSlo())
+    look = room.preempt_lines
+
+    def counted() -> int:
+        looks.append(1)
+        return look()
+
+    async def passes_by() -> None:
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(room, "preempt_lines", counted)
+    monkeypatch.setattr(line_endpoint, "LOOK_S", 0.0)
+    task = asyncio.create_task(room.run())
+    await passes_by()
+    assert not looks
+    lines._engines["line-1"] = 0
+    lines._placed.set()
+    await passes_by()
+    seen = len(looks)
+    assert seen > 10
+    hot.ended.append("line-1")  # it is over
+    await passes_by()
+    assert len(looks) <= seen + 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    board.close()

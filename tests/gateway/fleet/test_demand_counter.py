@@ -98,3 +98,22 @@ def test_a_pool_is_measured_by_the_tightest_class_that_asks_for_it(board: Shared
         worker.note(decision("a", 0.1, 1e9), ASKED, loose)
         markets.tick(float(second), HEALTHY)
     assert tightest(board) == [pytest.approx(500.0, rel=0.05)] * 2 + [0.0]
+
+
+def test_sums_that_nobody_added_to_are_not_added_up_again(board, monkeypatch) -> None:
+    markets, worker = BidPricePublisher(board), DemandCounter(board, 1)
+    added: list[int] = []
+    demand = board.demand
+
+    def counted(pool: int) -> list[float]:
+        added.append(pool)
+        return demand(pool)
+
+    monkeypatch.setattr(board, "demand", counted)
+    for second in range(5):
+        markets.tick(float(second), HEALTHY)
+    assert added == [0, 1]
+    worker.note(decision("b", 3.0, 2e9), ASKED, RULE)
+    for second in range(5, 10):
+        markets.tick(float(second), HEALTHY)
+    assert added == [0, 1, 1]

@@ -1,38 +1,36 @@
 """A journal that takes no new work, as the parent tells of it."""
 
 import asyncio
-from types import SimpleNamespace
+import json
 
-import httpx
-
+from backends.errors import UpstreamUnreachable
 from gateway.host import journalwatch as module
 from gateway.host.journalwatch import follow
+from gateway.host.page_reader import PageReader, PageText
 
 
 async def test_the_parent_says_each_change_once(monkeypatch) -> None:
     stalled = "journal w0-a cannot be read on: EIO"
     answers = [
-        [], ["journal"], ["journal", "draining"], None, ["journal"], [], [],
+        [], ["journal"], ["journal", "draining"], None, ["journal"], "<html>", [], [],
         [stalled], [stalled], [],
     ]  # fmt: skip
     said: list[str] = []
     ended = asyncio.Event()
     monkeypatch.setattr(module, "ASKED_S", 0.001)
 
-    usual = httpx.AsyncClient.get
-
-    async def get(client, url, **options):
-        if url != "http://127.0.0.1:8080/readyz":  # another test's thread asks something else
-            return await usual(client, url, **options)
+    async def read(_pages: PageReader, path: str) -> PageText:
+        assert path == "/readyz"
         if not answers:
             ended.set()
-            return SimpleNamespace(json=lambda: {"missing": []})
+            return PageText(200, '{"missing": []}')
         missing = answers.pop(0)
         if missing is None:
-            raise httpx.ConnectError("gone")
-        return SimpleNamespace(json=lambda: {"missing": missing})
+            raise UpstreamUnreachable("gone")
+        text = missing if isinstance(missing, str) else json.dumps({"missing": missing})
+        return PageText(503 if missing else 200, text)
 
-    monkeypatch.setattr(httpx.AsyncClient, "get", get)
+    monkeypatch.setattr(PageReader, "read", read)
     task = asyncio.create_task(follow(("0.0.0.0", 8080), said.append, "logs/worker-*"))
     await asyncio.wait_for(ended.wait(), 20)
     task.cancel()

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from backends.metrics import EngineSample, HistogramTotals
+from backends.metrics import EngineSample, HistogramTotals, ProbeFailed
 from backends.stepmodel import FittedStepModel
 from gateway.fleet.peers.peer_load import PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
+from gateway.host import scrape
 from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, FeedbackSums
@@ -404,3 +405,26 @@ def test_what_other_hosts_queue_is_no_prefill_of_ours(watch, tmp_path: Path) -> 
         put(board, LoadCell.QUEUED_PREFILL_TOKENS, 50_000.0)
         watch.observe_sample(SAMPLE, board, 41.0)
         assert watch.loops.prefill_rate > 0.0
+
+
+def test_the_page_of_before_is_not_read_again(watch, monkeypatch) -> None:
+    read: list[str] = []
+
+    def parse(page: str, dialect: str | None) -> EngineSample:
+        assert dialect == "vllm"
+        read.append(page)
+        if page == "bad":
+            raise ProbeFailed(page)
+        return replace(SAMPLE, running=len(read))
+
+    monkeypatch.setattr(scrape, "parse", parse)
+    first = watch.parse("a", "vllm")
+    assert watch.parse("a", "vllm") is first
+    assert watch.parse("b", "vllm").running == 2
+    for _ in range(2):
+        with pytest.raises(ProbeFailed):
+            watch.parse("bad", "vllm")
+    assert watch.parse("b", "vllm").running == 5
+    watch.reset(1.0)
+    assert watch.parse("b", "vllm").running == 6
+    assert read == ["a", "b", "bad", "bad", "b", "b"]

@@ -17,16 +17,19 @@ from sqlalchemy import text
 
 from backends import health
 from backends.engine.probes import ProbeCost
+from backends.enginesample import ProbeFailed
+from backends.errors import UpstreamUnreachable
 from backends.health import HealthState, ProbeResult
 from backends.stepmodel import FittedStepModel
 from gateway.clock import Clock
 from gateway.fleet.measurements import read_measurements
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import engine_state
-from gateway.host import metrics_page, scrape
+from gateway.host import scrape
 from gateway.host import telemetry as telemetry_module
 from gateway.host.engine_records import reason_of
 from gateway.host.operated_samples import apply_overrides
+from gateway.host.page_reader import PageText
 from gateway.host.scrape import EngineScraper
 from gateway.host.stepfits import EngineFit
 from gateway.host.telemetry import TelemetryProcess, main
@@ -75,21 +78,29 @@ def watched(stack, tmp_path):
     board.close()
 
 
-def look(telemetry, answer: httpx.Response | Exception, state=None):
-    def handler(_request: httpx.Request) -> httpx.Response:
+class Pages:
+    """Answers like an engine's pages: one answer for each path, or an error."""
+
+    def __init__(self, answer: PageText | Exception, **others: PageText) -> None:
+        self._answers: dict[str, PageText | Exception] = {"/metrics": answer, **others}
+        self.asked: list[str] = []
+
+    async def read(self, path: str) -> PageText:
+        self.asked.append(path)
+        answer = self._answers[path]
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def once():
-        transport = httpx.MockTransport(handler)
-        async with httpx.AsyncClient(transport=transport) as client:
-            before = state or health.attached_health(0.0)
-            return await telemetry._scrape_engine(
-                telemetry._seats[0], telemetry._watches[0], client, before
-            )
 
-    return asyncio.run(once())
+def good(text: str) -> PageText:
+    return PageText(200, text)
+
+
+def look(telemetry, answer: PageText | Exception, state=None):
+    before = state or health.attached_health(0.0)
+    seat, watch = telemetry._seats[0], telemetry._watches[0]
+    return asyncio.run(telemetry._scrape_engine(seat, watch, Pages(answer), before))
 
 
 VLLM = """\
@@ -103,7 +114,7 @@ vllm:kv_cache_usage_perc 0.5
 
 
 def test_the_control_of_that_such_a_page_is_healthy(watched) -> None:
-    assert look(watched, httpx.Response(200, text=VLLM)).state is HealthState.HEALTHY
+    assert look(watched, good(VLLM)).state is HealthState.HEALTHY
 
 
 @pytest.mark.parametrize("models", [[], {"data": None}, {"data": ["m"]}, {"object": "error"}])
@@ -123,13 +134,13 @@ def test_models_that_cannot_be_read_end_no_telemetry(watched, caplog, models) ->
 @pytest.mark.parametrize(
     "answer",
     [
-        httpx.ConnectError("refused"),
-        httpx.ReadTimeout("silent"),
-        httpx.Response(500),
-        httpx.Response(200, text="vllm:num_requests_running 3\n"),  # no KV gauge: blind
-        httpx.Response(200, text="<html>"),
-        httpx.Response(200, text=VLLM.replace(" 1\n", " NaN\n")),
-        httpx.Response(200, text=VLLM.replace(" 0.5\n", " NaN\n")),
+        UpstreamUnreachable("refused"),
+        TimeoutError("silent"),
+        PageText(500, ""),
+        good("vllm:num_requests_running 3\n"),  # no KV gauge: blind
+        good("<html>"),
+        good(VLLM.replace(" 1\n", " NaN\n")),
+        good(VLLM.replace(" 0.5\n", " NaN\n")),
     ],
 )
 def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
@@ -141,10 +152,10 @@ def test_what_cannot_be_read_is_never_healthy(watched, answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx.Response(404), "refuses: 404 at /metrics"),
-        (httpx.ConnectError("refused"), "refuses: ConnectError"),
+        (PageText(404, ""), "refuses: 404 at /metrics"),
+        (UpstreamUnreachable("no connection"), "refuses: no connection"),
         (
-            httpx.Response(200, text="<html>"),
+            good("<html>"),
             "its metrics cannot be read: the metrics page has neither vllm:kv_cache_usage_perc nor",
         ),
     ],
@@ -164,19 +175,17 @@ def test_what_is_said_of_an_engine_that_serves_or_is_not_ours_to_judge(stack) ->
     assert reason_of(seat, loading, 0.0, unmet=True) == "its step times are not known yet"
 
 
-async def drops(size: int, pause_s: float):
-    while True:
-        yield b"#" * size
-        await asyncio.sleep(pause_s)
-
-
-@pytest.mark.parametrize(("size", "pause_s"), [(1 << 20, 0.0), (1, 0.01)])
-def test_a_page_that_never_ends_is_left(watched, monkeypatch, size, pause_s) -> None:
-    """It was read for ever, into memory."""
-    monkeypatch.setattr(metrics_page, "PAGE_S", 0.5 if pause_s else 60.0)
-    state = look(watched, httpx.Response(200, content=drops(size, pause_s)))
-    assert state.state is HealthState.UNKNOWN
-    assert state.last is (ProbeResult.SILENT if pause_s else ProbeResult.BLIND)
+@pytest.mark.parametrize(
+    ("error", "probe"),
+    [
+        (TimeoutError(), ProbeResult.SILENT),
+        (ProbeFailed("its page is larger than 16 bytes"), ProbeResult.BLIND),
+    ],
+)
+def test_a_page_that_never_ends_is_left(watched, error, probe) -> None:
+    """`PageReader` says so; its own tests show that it does."""
+    state = look(watched, error)
+    assert (state.state, state.last) == (HealthState.UNKNOWN, probe)
 
 
 TENSORRT_LLM = """\
@@ -188,24 +197,17 @@ trtllm_kv_cache_tokens_per_block{model_name="m"} 32
 
 
 def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watched) -> None:
-    asked: list[str] = []
-
-    def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
-        if request.url.path == "/metrics":
-            return httpx.Response(200, json=[])
-        return httpx.Response(200, text=TENSORRT_LLM)
+    pages = Pages(good("[]"), **{"/prometheus/metrics": good(TENSORRT_LLM)})
 
     async def twice() -> None:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-            state = health.attached_health(0.0)
-            for _ in range(2):
-                seat, watch = watched._seats[0], watched._watches[0]
-                state = await watched._scrape_engine(seat, watch, client, state)
-            assert state.state is HealthState.HEALTHY
+        state = health.attached_health(0.0)
+        for _ in range(2):
+            seat, watch = watched._seats[0], watched._watches[0]
+            state = await watched._scrape_engine(seat, watch, pages, state)
+        assert state.state is HealthState.HEALTHY
 
     asyncio.run(twice())
-    assert asked == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
+    assert pages.asked == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
     sample = watched._watches[0].sample
     assert sample is not None
     assert (sample.dialect, sample.kv_capacity_tokens) == ("tensorrt-llm", 320)
@@ -338,19 +340,19 @@ async def until(check, patience_s: float = 20.0) -> None:
 def test_whatever_answers_on_a_managed_port_counts_for_nothing(managed, stage, said) -> None:
     telemetry, board = managed
     board.publish_stage(0, stage)
-    asked: list[str] = []
+    pages, asked = Pages(good(VLLM)), []
 
     async def follow() -> None:
         transport = httpx.MockTransport(lambda request: asked.append(str(request.url)))
         async with httpx.AsyncClient(transport=transport) as client:
             seat, watch = telemetry._seats[0], telemetry._watches[0]
-            task = asyncio.create_task(telemetry._follow(seat, watch, client))
+            task = asyncio.create_task(telemetry._follow(seat, watch, pages, client))
             await until(lambda: HEALTHS[int(board.published(0)[EngineCell.HEALTH])] == said)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(follow())
-    assert asked == []
+    assert pages.asked == asked == []
     assert board.published(0)[EngineCell.A_S] == 0.0
 
 
@@ -570,5 +572,5 @@ def test_the_setting_says_whether_and_when_an_engine_is_measured(
 def test_an_engine_is_idle_while_neither_we_nor_others_have_work_there(watched) -> None:
     watch = watched._watches[0]
     for page, is_idle in ((VLLM, False), (VLLM.replace("running 1", "running 0"), True)):
-        look(watched, httpx.Response(200, text=page))
+        look(watched, good(page))
         assert watch.is_idle(watched._board) is is_idle

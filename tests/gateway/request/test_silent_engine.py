@@ -11,9 +11,11 @@ from backends.errors import FirstTokenTimeout
 from gateway.clock import Clock
 from gateway.fleet.circuit_breaker import is_silent
 from gateway.fleet.shared_load import SharedLoadTable
+from gateway.request import silent_engine
 from gateway.request.silent_engine import (
     ASK_AGAIN_LIMIT_S,
     ASK_AGAIN_S,
+    IDLE_LOOKS,
     LATE_S,
     LOOK_S,
     PATIENCE_S,
@@ -210,3 +212,41 @@ def test_patience_is_by_the_forecast() -> None:
     assert of(ttft_ms=100.0, tpot_ms=10.0) == pytest.approx(PATIENCE_S + 0.3)
     whole = of(ttft_ms=100.0, tpot_ms=10.0, stream=False, max_tokens=50)
     assert whole == pytest.approx(PATIENCE_S + 1.8)
+
+
+async def test_looks_end_while_nobody_waits_and_begin_with_the_next(
+    board, silences, time, monkeypatch
+) -> None:
+    """Ten looks a second were a third of what an idle worker did."""
+    looks: list[float] = []
+    look = silences.check_engines
+
+    def counted() -> None:
+        looks.append(time.now_s)
+        look()
+
+    monkeypatch.setattr(silences, "check_engines", counted)
+    monkeypatch.setattr(silent_engine, "LOOK_S", 0.0)
+
+    async def passes_by(turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(silences.watch())
+    await passes_by(10 * IDLE_LOOKS)
+    assert len(looks) == IDLE_LOOKS
+    time.now_s += 3600.0  # asleep, which is not standing still
+    asking = asyncio.create_task(waits(silences, Asked(time.now_s)))
+    await passes_by(10 * IDLE_LOOKS)
+    assert len(looks) > 2 * IDLE_LOOKS, "looked at for as long as somebody waits"
+    assert not asking.done()
+    time.now_s += PATIENCE_S + 0.4
+    silences._looked_s = time.now_s
+    await passes_by(10)
+    assert await asking == "moved"
+    await passes_by(10 * IDLE_LOOKS)
+    seen = len(looks)
+    await passes_by(10 * IDLE_LOOKS)
+    assert len(looks) == seen
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -84,3 +84,20 @@ def test_attempts_that_ended_alike_are_counted_together() -> None:
             "breakeven_slo_total/api,yes": 2,
             "breakeven_spill_total/ttft": 2,
         }
+
+
+def test_a_flush_tells_whether_a_request_works_or_has_ended() -> None:
+    """The worker's beat is slow while none does, and the gauge is not written in vain."""
+    registry = CollectorRegistry()
+    metrics = RequestMetrics(registry, models=[], targets=[])
+    assert not metrics.flush()
+    metrics.working = 2
+    assert metrics.flush()
+    assert registry.get_sample_value("breakeven_in_flight") == 2.0
+    metrics.working = 0
+    assert not metrics.flush()
+    assert registry.get_sample_value("breakeven_in_flight") == 0.0
+    written: list[float] = []
+    metrics.in_flight.set = written.append  # type: ignore[method-assign]
+    assert not metrics.flush()
+    assert written == []

@@ -1,0 +1,81 @@
+"""Tells whether journals may have something new: two system calls for each, and no thread.
+
+A worker moves the mark of its journal with every frame (`ledger.journals.mark`), so a journal whose
+mark is as it was has not grown. The files of the marks stay open between two looks.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from ledger.journals.homes import FOLDER, list_journals
+from ledger.journals.layout import HEADER_BYTES
+
+SAME_TICK_NS = 100_000_000  # a folder's time is coarse: two changes so close may have the same one
+
+JournalMarks = tuple[tuple[str, bytes], ...]
+
+
+class JournalGrowth:
+    """Looks at all journals of one directory. Close it after its last use."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._folders = (directory, directory / FOLDER)
+        self._stamps: tuple[int, ...] | None = None  # of the folders, as the journals were listed
+        self._locks: dict[str, int] = {}  # open files, by journal
+        self._is_whole = False  # each journal has a mark
+
+    def marks(self) -> JournalMarks | None:
+        """Return each journal's mark, which moves when it grows.
+
+        None: journals must be read to know more. One has lost its owner, has no mark (format 1),
+        or cannot be looked at.
+        """
+        try:
+            self._list_if_changed()
+            if not self._is_whole:
+                return None
+            marks = []
+            for name, file in self._locks.items():
+                if not _is_held(file):
+                    return None
+                marks.append((name, os.pread(file, HEADER_BYTES, 0)))
+            return tuple(marks)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        self._stamps, self._is_whole = None, False
+        while self._locks:
+            os.close(self._locks.popitem()[1])
+
+    def _list_if_changed(self) -> None:
+        stamps = tuple(map(_changed_ns, self._folders))
+        if stamps == self._stamps:
+            return
+        self.close()
+        journals = list_journals(self._directory)
+        for journal in journals:
+            self._locks[journal.name] = os.open(journal.lock, os.O_RDWR)
+        self._is_whole = all(journal.format != 1 for journal in journals)
+        if max(stamps) < time.time_ns() - SAME_TICK_NS:
+            self._stamps = stamps
+
+
+def _changed_ns(folder: Path) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116  (several times a second)
+    except FileNotFoundError:
+        return 0
+
+
+def _is_held(file: int) -> bool:
+    """Whether a process holds the journal of this lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
