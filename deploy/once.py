@@ -23,6 +23,7 @@ from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.seals.sealer import Sealer
 
 STATEMENTS = 3_000
+LISTS = 8  # of three thousand prices each
 _Folder = tempfile.TemporaryDirectory[str]
 
 
@@ -56,6 +57,13 @@ def remember(module: str, name: str) -> None:
     """From here on the function answers once for each of its arguments."""
     holder = importlib.import_module(module)
     vars(holder)[name] = functools.cache(getattr(holder, name))
+
+
+def remember_list(module: str, name: str) -> None:
+    """The same of a function from one iterable of values to a list, which is a copy each time."""
+    holder = importlib.import_module(module)
+    made = functools.lru_cache(maxsize=LISTS)(getattr(holder, name))
+    vars(holder)[name] = lambda values: list(made(tuple(values)))
 
 
 @functools.cache
@@ -114,6 +122,9 @@ def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
 
 
 def register() -> None:
-    """A seed is a value: who asks for that of the same text is given the same."""
+    """What is read of a text is a value: who asks for that of the same text is given the same."""
     remember("ledger.prices.bundled", "seed_from_map")
+    remember("ledger.prices.modellimits", "limits_from_map")
+    for module in ("ledger.prices.stored", "ledger.prices.start_prices"):
+        remember_list(module, "decode_prices")
     share_statements("ledger.database")

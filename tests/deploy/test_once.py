@@ -82,6 +82,17 @@ def test_a_function_answers_once_for_each_of_its_arguments(monkeypatch) -> None:
     assert asked == [1, 2]
 
 
+def test_a_list_is_made_once_and_is_another_for_each(monkeypatch) -> None:
+    asked: list[tuple[int, ...]] = []
+    module = ModuleType("made_once")
+    vars(module)["double"] = lambda values: asked.append(values) or [2 * each for each in values]
+    monkeypatch.setitem(sys.modules, "made_once", module)
+    once.remember_list("made_once", "double")
+    module.double([1, 2]).append(5)
+    assert module.double(iter([1, 2])) == [2, 4]
+    assert asked == [(1, 2)]
+
+
 def test_engines_share_what_they_compiled(tmp_path: Path) -> None:
     """Each database still answers for itself, and another kind of database shares nothing."""
     compiled: list[str] = []

@@ -13,8 +13,6 @@ import random
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,7 +35,7 @@ from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind
 from backends.simulator.server import SimulatedEngineApp
-from deploy import once
+from deploy import once, warmstart
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.fleet.shared_load import SharedLoadTable
@@ -433,9 +431,6 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-SERVE = "from gateway.cli.main import main; main()"
-
-
 class Host:
     """`breakeven serve` as a process of its own, with simulated engines that it starts itself.
 
@@ -445,10 +440,15 @@ class Host:
     def __init__(self, state: Path, *, workers: int = 2, engines: int = 2, **changes: Any) -> None:
         self.state = state
         self.config = state / "breakeven.yaml"
-        self.url, self.root, self.serve = "", ROOT, SERVE  # whose code it runs, and how
+        self.url, self.root, self.serve = (
+            "",
+            ROOT,
+            warmstart.BREAKEVEN,
+        )  # whose code it runs, and how
         self.within: list[str] = []  # what its command is run by
+        self.warm = True  # forked with its imports made: of no use to who looks at these
         self.environ = dict(os.environ)
-        self.process: subprocess.Popen[str] | None = None
+        self.process: warmstart.Program | None = None
         self.answered = 0  # asked by `ask`, answered with 200
         self.client = plain_client()
         state.mkdir(parents=True, exist_ok=True)
@@ -477,9 +477,10 @@ class Host:
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
-        command = [*self.within, sys.executable, "-c", self.serve, "serve", "--config", self.config]
-        how = {"stdout": subprocess.PIPE, "text": True, "env": self.environ, "cwd": self.root}
-        self.process = subprocess.Popen(command, **how)
+        words, how = ["serve", "--config", self.config], {"root": self.root, "warm": self.warm}
+        self.process = warmstart.open_program(
+            words, within=self.within, program=self.serve, environ=self.environ, **how
+        )
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "http://" in line:
@@ -517,9 +518,9 @@ class Host:
         return pids
 
     def rows(self, where: str = "1=1") -> list[dict[str, Any]]:
+        query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
         engine = open_readonly(self.ledger)
         with engine.connect() as connection:
-            query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
             rows = [dict(row) for row in connection.execute(query).mappings()]
         engine.dispose()
         return rows

@@ -154,7 +154,7 @@ def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_pat
     """The control: the same kill finds what is not durable before the last byte."""
     (tmp_path / "sitecustomize.py").write_text(SABOTAGE)
     host = make_host(workers=1, engines=1)
-    host.environ |= {"PYTHONPATH": str(tmp_path)}
+    host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
     host.start()
 
     def strike(_cycle: int) -> None:
