@@ -6,14 +6,18 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
+import fastapi
+import pydantic
 import pytest
 import sqlalchemy as sa
 
 from deploy import once
 from ledger import database
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.prices import bundled
+from ledger.orm import tables as orm
+from ledger.prices import bundled, stored
 from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.prices.stored import stored_prices
 from ledger.seals.sealer import Sealer
@@ -91,6 +95,38 @@ def test_a_list_is_made_once_and_is_another_for_each(monkeypatch) -> None:
     module.double([1, 2]).append(5)
     assert module.double(iter([1, 2])) == [2, 4]
     assert asked == [(1, 2)]
+
+
+def test_a_book_of_the_same_prices_is_the_same_one(tmp_path: Path) -> None:
+    engine = make_engine(once.put_started_ledger(tmp_path / "ledger.db"))
+    book = stored.load_price_book(engine)
+    assert stored.load_price_book(engine) is book
+    assert stored.load_price_book(engine, {"mine": "openai/gpt-4o"}) is not book
+    with engine.begin() as connection:
+        last = sa.select(sa.func.max(orm.PriceVersionRow.version)).scalar_subquery()
+        gone = sa.delete(orm.PriceVersionRow).where(orm.PriceVersionRow.version == last)
+        connection.execute(gone)
+    assert len(stored.load_price_book(engine)) == len(book) - 1
+    engine.dispose()
+
+
+def test_applications_share_validators_and_answer_for_themselves() -> None:
+    def served(least: int) -> fastapi.FastAPI:
+        app = fastapi.FastAPI()
+
+        @app.get("/")
+        def answer(number: Annotated[int, fastapi.Query(ge=least)]) -> int:
+            return number
+
+        return app
+
+    fields = [
+        served(least).routes[-1].dependant.query_params[0]._type_adapter for least in (2, 2, 5)
+    ]
+    assert fields[0] is fields[1] is not fields[2]
+    assert fields[1].validate_python(3) == 3
+    with pytest.raises(pydantic.ValidationError):
+        fields[2].validate_python(3)
 
 
 def test_engines_share_what_they_compiled(tmp_path: Path) -> None:

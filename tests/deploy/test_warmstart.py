@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,11 +25,9 @@ while True:
 """
 
 
-@pytest.fixture(scope="module")
-def programs() -> Iterator[WarmPrograms]:
-    made = WarmPrograms()
-    yield made
-    made.close()
+@pytest.fixture
+def programs() -> WarmPrograms:
+    return warmstart.programs()
 
 
 def test_words_folder_environment_output_and_status_are_its_own(programs, tmp_path: Path) -> None:

@@ -59,9 +59,9 @@ QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
 SLOW_START, SLOW_PACE = replace(QUICK, ttft_s=30.0), replace(QUICK, tpot_s=0.05)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
 PRICED_AS = {"beta": "openai/gpt-4o"}
-PATIENCE_S = 20.0
+PATIENCE_S, START_S = 20.0, 180.0  # of a host's start, on a machine with much else to do
+dump_yaml = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper, sort_keys=False)
 CLAIM = "SELECT claimed_pusd FROM claims c WHERE c.attempt_id = attempts.attempt_id"
-START_S = 180.0  # of a host, on a machine with much else to do
 
 
 def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
@@ -282,7 +282,7 @@ class Stack:
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
             between.target, ports[name] = self.ports[name], between.port
-        path.write_text(yaml.safe_dump(document(self.state, ports, self.changes), sort_keys=False))
+        path.write_text(dump_yaml(document(self.state, ports, self.changes)))
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)
@@ -472,7 +472,7 @@ class Host:
         }
         self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
         self.workers = settings["server"].get("workers", 2)
-        self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
+        self.config.write_text(dump_yaml(settings))
         once.put_started_ledger(self.ledger)
 
     def start(self) -> None:
