@@ -281,7 +281,8 @@ class PostgresServer:
         self.count += 1
         name = name or f"test_{self.count}"
         with psycopg.connect(self.admin, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            copied = "STRATEGY file_copy" if connection.info.server_version >= 150_000 else ""
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} {copied}")
         return name
 
     def url(self, name: str) -> str:

@@ -97,6 +97,26 @@ def test_a_list_is_made_once_and_is_another_for_each(monkeypatch) -> None:
     assert asked == [(1, 2)]
 
 
+def test_what_passed_is_judged_once_and_what_fails_each_time(monkeypatch) -> None:
+    asked: list[object] = []
+    module, schemas = ModuleType("judging"), ({"least": 1}, {"least": 3})
+
+    def judge(spec: int, schema: dict[str, int], *, raise_error: bool) -> None:
+        asked.append((spec, schema["least"]))
+        if spec < schema["least"] and raise_error:
+            raise ValueError(spec)
+
+    vars(module)["judge"] = judge
+    monkeypatch.setitem(sys.modules, "judging", module)
+    once.remember_what_passed("judging", "judge")
+    for spec, schema in ((2, schemas[0]), (2, schemas[0]), (3, schemas[1]), (3, schemas[0])):
+        module.judge(spec, schema, raise_error=True)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="2"):
+            module.judge(2, schemas[1], raise_error=True)
+    assert asked == [(2, 1), (3, 3), (3, 1), (2, 3), (2, 3)]
+
+
 def test_a_book_of_the_same_prices_is_the_same_one(tmp_path: Path) -> None:
     engine = make_engine(once.put_started_ledger(tmp_path / "ledger.db"))
     book = stored.load_price_book(engine)
