@@ -22,8 +22,8 @@ demo:  ## the dashboard alive, with simulated engines and providers (PORT=8080 D
 parts:  ## every real part that the tests use and this machine can have
 	@$(BOOTSTRAP) parts
 
-test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=3)
-	@$(BOOTSTRAP) test -n $(or $(LANES),2) $(ARGS)
+test:  ## all tests, with every real part that this machine can have (ARGS="-k name", LANES=2)
+	@$(BOOTSTRAP) test -n $(or $(LANES),3) $(ARGS)
 
 tidy:  ## the rules of the tree, and what `make check` looks at
 	@$(BOOTSTRAP) tools

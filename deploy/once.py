@@ -9,7 +9,7 @@ import importlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
 from ledger.database import make_engine, migrate, sqlite_url
+from ledger.prices.rates import Price
 from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.seals.sealer import Sealer
 
 STATEMENTS = 3_000
+LISTS = 8  # of three thousand prices each
 _Folder = tempfile.TemporaryDirectory[str]
 
 
@@ -56,6 +58,67 @@ def remember(module: str, name: str) -> None:
     """From here on the function answers once for each of its arguments."""
     holder = importlib.import_module(module)
     vars(holder)[name] = functools.cache(getattr(holder, name))
+
+
+def remember_list(module: str, name: str) -> None:
+    """The same of a function from one iterable of values to a list, which is a copy each time."""
+    holder = importlib.import_module(module)
+    made = functools.lru_cache(maxsize=LISTS)(getattr(holder, name))
+    vars(holder)[name] = lambda values: list(made(tuple(values)))
+
+
+def remember_books() -> None:
+    """A book of the same prices and names is the same book, which nothing changes."""
+    stored = importlib.import_module("ledger.prices.stored")
+    make, made = stored.PriceBook, LRUCache[Any, Any](LISTS)
+
+    @functools.wraps(make)
+    def find_or_make(prices: Iterable[Price], aliases: Mapping[str, str] | None = None) -> Any:
+        listed = tuple(prices)
+        key = tuple(map(id, listed)), tuple((aliases or {}).items())
+        found = made.get(key)  # beside its prices, so that no others have their ids
+        if found is None:
+            found = made[key] = listed, make(listed, aliases)
+        return found[1]
+
+    vars(stored)["PriceBook"] = find_or_make
+
+
+def share_adapters() -> None:
+    """Validators of a route's parameters are made once for all applications that have the route."""
+    field = importlib.import_module("fastapi._compat.v2").ModelField
+    make, made = field.__post_init__, dict[Any, Any]()
+
+    def find_or_make(self: Any) -> None:
+        key = self.field_info.annotation, repr(self.field_info), repr(self.config)
+        if key in made:
+            self._type_adapter = made[key]
+        else:
+            make(self)
+            made[key] = self._type_adapter
+
+    field.__post_init__ = find_or_make
+
+
+def remember_what_passed(module: str, name: str) -> None:
+    """Judge a text against the same schema once: for functions of both that answer `None` or raise.
+
+    Two thirds of a page of charts are spent on that, on the same few hundred axes and marks.
+    """
+    holder = importlib.import_module(module)
+    judge, passed = getattr(holder, name), dict[tuple[str, int], Any]()
+
+    @functools.wraps(judge)
+    def judge_once(spec: Any, schema: Any, *of: Any, **how: Any) -> Any:
+        key = repr(spec), id(schema)  # which is kept, so that no other has its id
+        if key in passed:
+            return None
+        fault = judge(spec, schema, *of, **how)
+        if fault is None:
+            passed[key] = schema
+        return fault
+
+    vars(holder)[name] = judge_once
 
 
 @functools.cache
@@ -114,6 +177,12 @@ def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
 
 
 def register() -> None:
-    """A seed is a value: who asks for that of the same text is given the same."""
+    """What is read of a text is a value: who asks for that of the same text is given the same."""
     remember("ledger.prices.bundled", "seed_from_map")
+    remember("ledger.prices.modellimits", "limits_from_map")
+    remember("ledger.writing.repository", "WriterStatements")
+    for module in ("ledger.prices.stored", "ledger.prices.start_prices"):
+        remember_list(module, "decode_prices")
+    remember_books()
+    share_adapters()
     share_statements("ledger.database")

@@ -34,7 +34,7 @@ import pytest
 import sqlalchemy
 import yaml
 
-from deploy import collecting, lanes, once, parts
+from deploy import collecting, lanes, once, parts, warmstart
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -242,6 +242,7 @@ class PostgresServer:
             "listen_addresses": addresses, "port": self.port, "fsync": lasting,
             "unix_socket_directories": self.folder, "max_connections": 200,
             "shared_buffers": "64MB", "full_page_writes": lasting, "synchronous_commit": lasting,
+            "jit": "off", "autovacuum": "off" if lasting == "off" else "on",
         }  # fmt: skip
         flags = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         self.command = [binaries / "postgres", "-D", data, *flags]
@@ -280,7 +281,8 @@ class PostgresServer:
         self.count += 1
         name = name or f"test_{self.count}"
         with psycopg.connect(self.admin, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            copied = "STRATEGY file_copy" if connection.info.server_version >= 150_000 else ""
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} {copied}")
         return name
 
     def url(self, name: str) -> str:
@@ -344,10 +346,9 @@ class Gateway:
         self.output = folder / "serve.out"
         once.put_started_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
         with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("breakeven"), "serve", "--config", self.config],
-                stdout=output, stderr=output, env={**os.environ, **(environ or {})},
-                preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
+            self.process = warmstart.programs().start(
+                ["serve", "--config", self.config], output=output.fileno(), folder=Path.cwd(),
+                environ={**os.environ, **(environ or {})},
             )  # fmt: skip
         try:
             self.base_url = self.until(self._address, START_S)
@@ -415,11 +416,6 @@ class Gateway:
         return found[1] if found else None
 
 
-def end_with_parent() -> None:
-    """Like `die_with_parent`, gently: `serve` then ends its own children."""
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-
-
 @contextmanager
 def gateways(folders: pytest.TempPathFactory) -> Iterator[Callable[..., Gateway]]:
     """Starts gateways: `start(config)`; whoever wants one to end earlier calls its `stop`."""
@@ -454,12 +450,9 @@ class Command:
         self.folder = folder
         self.output = folder / "output"
         with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("breakeven"), *words],
-                cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                env={**os.environ, **environ},
-                preexec_fn=end_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
-            )  # fmt: skip
+            self.process = warmstart.programs().start(
+                words, output=output.fileno(), folder=folder, environ={**os.environ, **environ}
+            )
 
     @property
     def said(self) -> str:
@@ -526,6 +519,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     collecting.register(config)
     once.register()
+    config.add_cleanup(warmstart.programs().close)
     lanes.register(config)
     config.pluginmanager.register(_Failures(config))
 

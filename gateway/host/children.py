@@ -84,6 +84,7 @@ class ChildProcess:
         self._forks = forks
         self.crashes = 0
         self.lives = 0
+        self.began_s = 0.0  # by the clock: when the newest of them was asked for
         self._clock = clock
         self._on_exit = on_exit
         self._process: RunningChild | None = None
@@ -119,6 +120,7 @@ class ChildProcess:
 
     async def _life(self) -> int:
         """How it ended; `NOT_STARTED` where the machine had no room for it, which may pass."""
+        self.began_s = self._clock.now_s()
         try:
             process = self._process = await self._start()
         except Exception as error:  # noqa: BLE001  (a part that is silently missing is worse)

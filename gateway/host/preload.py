@@ -21,14 +21,15 @@ MODULES = (
     "gateway.worker.__main__", "gateway.host.telemetry", "gateway.host.log_wrapper",
     "ledger.writer",
 )  # fmt: skip
+PRIVATE = 0o077  # what others may not do with files of a host
 CHANNEL = "BREAKEVEN_FORK_SERVER"  # the command's end of the channel, and the fork server's pid
-_GIVEN = "BREAKEVEN_GIVEN_ENVIRON"  # the descriptor of a file with what the command was given
+GIVEN = "BREAKEVEN_GIVEN_ENVIRON"  # the descriptor of a file with what the command was given
 _SWITCH = "BREAKEVEN_PRELOAD"  # "0": each process is a program of its own, for who looks at one
 
 
 def preload() -> None:
     """Return in the process that is to run the command, and in no other."""
-    given = os.environ.pop(_GIVEN, None)
+    given = os.environ.pop(GIVEN, None)
     if given is not None:
         _start_fork_server(int(given))
     elif _runs_host(sys.argv) and os.environ.get(_SWITCH) != "0" and _can_fork():
@@ -55,7 +56,7 @@ def _execute_anew() -> None:
     with suppress(OSError):
         file = memory_file(json.dumps(dict(os.environ)).encode())
         os.set_inheritable(file.fileno(), True)
-        environ = plain_environ(os.environ) | {_GIVEN: str(file.fileno())}
+        environ = plain_environ(os.environ) | {GIVEN: str(file.fileno())}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)  # noqa: S606  (no shell)
 
 
@@ -85,6 +86,7 @@ def _start_fork_server(given: int) -> None:
     pid = os.fork()
     if pid == 0:
         ours.close()
+        os.umask(PRIVATE)  # as the command's own is once it holds the state directory
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123  (no path of an own)
             os.dup2(nothing.fileno(), 0)
         title = " ".join(["breakeven fork server", *sys.argv[2:]])  # without the command's name

@@ -24,14 +24,13 @@ async def watch(
     telemetry: ChildProcess, board: SharedLoadTable, clock: Clock, say: Callable[[str], None]
 ) -> None:
     """Until cancelled."""
-    life, began_s = telemetry.lives, clock.now_s()
+    ended = 0  # the life that was ended last
     while True:
         await next_tick(LOOK_S)
         now_s = clock.now_s()
-        if telemetry.lives != life:
-            life, began_s = telemetry.lives, now_s
         silent_s = board.silent_s(now_s)
-        if HUNG_S < silent_s < now_s - began_s:
+        if telemetry.lives != ended and HUNG_S < silent_s < now_s - telemetry.began_s:
+            ended = telemetry.lives
             say(f"telemetry was silent for {silent_s:.0f} s: it is ended and started again")
             telemetry.restart()
 

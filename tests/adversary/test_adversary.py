@@ -11,8 +11,9 @@ from adversary_judge import faults_of
 from adversary_kinds import KINDS, mixed
 from hypothesis import HealthCheck, Phase, given, settings
 
-SCHEDULES = int(os.environ.get("ADVERSARY_SCHEDULES", "5000"))
-OF_A_KIND = max(40, SCHEDULES // 2 // len(KINDS))
+LEAST = 20  # of a kind
+SCHEDULES = int(os.environ.get("ADVERSARY_SCHEDULES", "2000"))
+OF_A_KIND = max(LEAST, SCHEDULES // 2 // len(KINDS))
 
 
 def check(world, schedules, count: int, *phases: Phase) -> None:

@@ -11,7 +11,6 @@ import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import Any, Self
 from broken import DIES_OFTEN, TEXTS
 from scene import Given
 
-from deploy import parts
+from deploy import parts, warmstart
 from ledger.identity.tokens import PEPPER_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +42,7 @@ def _tests(name: str, path: str) -> ModuleType:
 _gateway = _tests("chaos_gateway_parts", "tests/gateway/conftest.py")
 _parts = _tests("chaos_parts", "tests/conftest.py")
 Host, Stack, eventually = _gateway.Host, _gateway.Stack, _gateway.eventually
-SERVE = _gateway.SERVE
+SERVE = warmstart.BREAKEVEN
 PostgresServer = _parts.PostgresServer
 random_ledger = _tests("chaos_ledger_parts", "tests/ledger/conftest.py").RandomLedger
 MODEL = "up/m"  # what callers ask for: passed through to the target
@@ -66,10 +65,10 @@ class Upstream:
             self.port = probe.getsockname()[1]
         limits = ["--requests-per-minute", str(10**8), "--tokens-per-minute", str(10**12)]
         pace = ["--ttft-ms", str(ttft_ms), "--tpot-ms", str(tpot_ms)]
-        command = [sys.executable, "-m", "backends.simulator.provider", "--name", "up"]
-        places = ["--host", host, "--port", str(self.port), "--journal", str(self._journal)]
-        self.process = subprocess.Popen(
-            [*command, *places, *pace, *limits], cwd=ROOT, stdout=subprocess.DEVNULL
+        places = ["--host", host, "--port", str(self.port), "--journal", self._journal]
+        program = warmstart.MODULE.format("backends.simulator.provider")
+        self.process = warmstart.programs().start(
+            ["--name", "up", *places, *pace, *limits], program=program
         )
         eventually(self._listens)
 

@@ -387,16 +387,16 @@ def books(tmp_path_factory) -> Callable[..., Books]:
 def month(tmp_path_factory) -> Books:
     """A month whose contract ended yesterday: nothing in it moves with the clock."""
     url = f"sqlite:///{tmp_path_factory.mktemp('month') / 'ledger.db'}"
-    now_us = time.time_ns() // 1000
-    yesterday = datetime.fromtimestamp(now_us / 1e6 - 86_400, tz=UTC).date()
-    return fill(url, now_us=now_us, peak=6.0, until=yesterday)
+    yesterday = datetime.fromtimestamp(time.time() - 86_400, tz=UTC).date()
+    return fill(url, now_us=time.time_ns() // 1000, peak=6.0, until=yesterday)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def on_this_machine() -> None:
-    """As `serve` starts the dashboard; packages are searched for components once, not each page."""
+    """As `serve` starts the dashboard. Packages are searched and charts judged once."""
     config.set_option("server.address", "127.0.0.1")
     once.remember("streamlit.components.v2.manifest_scanner", "scan_component_manifests")
+    once.remember_what_passed("altair.utils.schemapi", "validate_jsonschema")
 
 
 def show_page(name: str, url: str, period: str, team: str | None) -> None:

@@ -6,6 +6,7 @@ Pictures of all pages are left in `build/screenshots`, for a person to look at.
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, 
 from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
+from deploy import warmstart
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -31,6 +33,7 @@ from ledger.verify.checks import verify
 from ledger.verify.results import record_verification
 
 ROOT = Path(__file__).resolve().parents[2]
+APP = ROOT / "dashboard" / "app.py"
 PICTURES = ROOT / "build" / "screenshots"
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -60,40 +63,73 @@ NOISE = (
 )
 
 
-@pytest.fixture
-def served(free_port: int, tmp_path: Path) -> Iterator:
-    """Start the dashboard the way people do; the address is returned once it answers."""
-    running = []
+class Dashboards:
+    """Dashboards one after the other: tests that follow one another on a ledger share theirs."""
 
-    def start(url: str | None, script: Path = ROOT / "dashboard" / "app.py") -> str:
-        argv = [
-            sys.executable, "-m", "streamlit", "run", str(script),
-            "--server.headless", "true", "--server.port", str(free_port),
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._shown: tuple[str | None, Path] | None = None
+        self._address = ""
+        self._process: subprocess.Popen[bytes] | warmstart.WarmProgram | None = None
+
+    def __call__(self, url: str | None, script: Path = APP, *, warm: bool = True) -> str:
+        """Return the address once it answers. `warm`: with all its imports made."""
+        if self._shown != (url, script):
+            self.stop()
+            self._start(url, script, warm)
+            self._shown = url, script
+        return self._address
+
+    def _start(self, url: str | None, script: Path, warm: bool) -> None:
+        folder, port = self._folders.mktemp("dashboard"), free_port()
+        words = [
+            "run", str(script), "--server.headless", "true", "--server.port", str(port),
             "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
             "--server.fileWatcherType", "none",
         ]  # fmt: skip
-        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(folder)}
         environ.pop("BREAKEVEN_LEDGER_URL", None)
         if url is not None:
             environ["BREAKEVEN_LEDGER_URL"] = url
-        log = (tmp_path / "dashboard.log").open("wb")
-        running.append((subprocess.Popen(argv, env=environ, stdout=log, stderr=log), log))
-        address = f"http://127.0.0.1:{free_port}"
+        with (folder / "log").open("wb") as log:
+            if warm:
+                self._process = warmstart.programs().start(
+                    words, output=log.fileno(), environ=environ, program=warmstart.DASHBOARD
+                )
+            else:
+                argv = [sys.executable, "-m", "streamlit", *words]
+                self._process = subprocess.Popen(argv, env=environ, stdout=log, stderr=log)
+        self._address = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:
             try:
-                urllib.request.urlopen(f"{address}/_stcore/health", timeout=5).close()
+                urllib.request.urlopen(f"{self._address}/_stcore/health", timeout=5).close()
             except OSError:
                 time.sleep(0.1)
             else:
-                return address
-        raise AssertionError((tmp_path / "dashboard.log").read_text())
+                return
+        raise AssertionError((folder / "log").read_text())
 
-    yield start
-    for process, log in running:
-        process.terminate()
-        process.wait(timeout=20)
-        log.close()
+    def stop(self) -> None:
+        self._shown = None
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(timeout=20)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboards]:
+    """Start the dashboard the way people do: `served(ledger's URL)` is its address."""
+    dashboards = Dashboards(tmp_path_factory)
+    yield dashboards
+    dashboards.stop()
 
 
 @pytest.fixture(scope="module")
@@ -361,7 +397,7 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
     script = tmp_path / "slow.py"
     app = str(ROOT / "dashboard" / "app.py")
     script.write_text(SLOW.format(gates=str(tmp_path), app=app))
-    browser_page.goto(served(month.url, script))
+    browser_page.goto(served(month.url, script, warm=False))
     expect(browser_page.get_by_text("Opening the books ...")).to_be_visible(timeout=60_000)
     (tmp_path / "imports").touch()
     expect(browser_page.get_by_text("Are the GPUs worth it?")).to_be_visible(timeout=60_000)

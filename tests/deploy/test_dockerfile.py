@@ -113,6 +113,7 @@ def test_what_it_installs_is_the_same_bytes_whenever(wheels: list[Path], tmp_pat
     assert first == second
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("without", "differs"),
     [

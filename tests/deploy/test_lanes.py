@@ -1,4 +1,4 @@
-"""Tests in two lanes: side by side, but one that wants the machine alone has it alone."""
+"""Tests in lanes: side by side, but one that wants the machine alone has it alone."""
 
 import json
 import os
@@ -62,6 +62,12 @@ def test_a_quiet_test_runs_beside_no_other(
 )
 def test_what_shares_engines_or_the_tree_stays_together(nodeid: str, group: str | None) -> None:
     assert lanes.group_of(nodeid) == group
+
+
+def test_long_files_come_first_and_are_there(pytestconfig: pytest.Config) -> None:
+    names = ["tests/router/test_a.py", "tests/sdk/test_openapi.py", "tests/tidy/test_b.py"]
+    assert sorted(names, key=lanes.rank) == names[::-1]
+    assert all((pytestconfig.rootpath / name).exists() for name in lanes.LONGEST)
 
 
 def test_what_a_lane_counts_is_in_the_summary(pytestconfig: pytest.Config, tmp_path: Path) -> None:

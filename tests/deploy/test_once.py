@@ -6,14 +6,18 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated
 
+import fastapi
+import pydantic
 import pytest
 import sqlalchemy as sa
 
 from deploy import once
 from ledger import database
 from ledger.database import make_engine, migrate, sqlite_url
-from ledger.prices import bundled
+from ledger.orm import tables as orm
+from ledger.prices import bundled, stored
 from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.prices.stored import stored_prices
 from ledger.seals.sealer import Sealer
@@ -80,6 +84,69 @@ def test_a_function_answers_once_for_each_of_its_arguments(monkeypatch) -> None:
     for number in (1, 2, 1):
         module.ask(number)
     assert asked == [1, 2]
+
+
+def test_a_list_is_made_once_and_is_another_for_each(monkeypatch) -> None:
+    asked: list[tuple[int, ...]] = []
+    module = ModuleType("made_once")
+    vars(module)["double"] = lambda values: asked.append(values) or [2 * each for each in values]
+    monkeypatch.setitem(sys.modules, "made_once", module)
+    once.remember_list("made_once", "double")
+    module.double([1, 2]).append(5)
+    assert module.double(iter([1, 2])) == [2, 4]
+    assert asked == [(1, 2)]
+
+
+def test_what_passed_is_judged_once_and_what_fails_each_time(monkeypatch) -> None:
+    asked: list[object] = []
+    module, schemas = ModuleType("judging"), ({"least": 1}, {"least": 3})
+
+    def judge(spec: int, schema: dict[str, int], *, raise_error: bool) -> None:
+        asked.append((spec, schema["least"]))
+        if spec < schema["least"] and raise_error:
+            raise ValueError(spec)
+
+    vars(module)["judge"] = judge
+    monkeypatch.setitem(sys.modules, "judging", module)
+    once.remember_what_passed("judging", "judge")
+    for spec, schema in ((2, schemas[0]), (2, schemas[0]), (3, schemas[1]), (3, schemas[0])):
+        module.judge(spec, schema, raise_error=True)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="2"):
+            module.judge(2, schemas[1], raise_error=True)
+    assert asked == [(2, 1), (3, 3), (3, 1), (2, 3), (2, 3)]
+
+
+def test_a_book_of_the_same_prices_is_the_same_one(tmp_path: Path) -> None:
+    engine = make_engine(once.put_started_ledger(tmp_path / "ledger.db"))
+    book = stored.load_price_book(engine)
+    assert stored.load_price_book(engine) is book
+    assert stored.load_price_book(engine, {"mine": "openai/gpt-4o"}) is not book
+    with engine.begin() as connection:
+        last = sa.select(sa.func.max(orm.PriceVersionRow.version)).scalar_subquery()
+        gone = sa.delete(orm.PriceVersionRow).where(orm.PriceVersionRow.version == last)
+        connection.execute(gone)
+    assert len(stored.load_price_book(engine)) == len(book) - 1
+    engine.dispose()
+
+
+def test_applications_share_validators_and_answer_for_themselves() -> None:
+    def served(least: int) -> fastapi.FastAPI:
+        app = fastapi.FastAPI()
+
+        @app.get("/")
+        def answer(number: Annotated[int, fastapi.Query(ge=least)]) -> int:
+            return number
+
+        return app
+
+    fields = [
+        served(least).routes[-1].dependant.query_params[0]._type_adapter for least in (2, 2, 5)
+    ]
+    assert fields[0] is fields[1] is not fields[2]
+    assert fields[1].validate_python(3) == 3
+    with pytest.raises(pydantic.ValidationError):
+        fields[2].validate_python(3)
 
 
 def test_engines_share_what_they_compiled(tmp_path: Path) -> None:

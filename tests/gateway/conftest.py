@@ -13,8 +13,6 @@ import random
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -37,7 +35,7 @@ from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from backends.simulator.running import bind
 from backends.simulator.server import SimulatedEngineApp
-from deploy import once
+from deploy import once, warmstart
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.fleet.shared_load import SharedLoadTable
@@ -61,9 +59,9 @@ QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
 SLOW_START, SLOW_PACE = replace(QUICK, ttft_s=30.0), replace(QUICK, tpot_s=0.05)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
 PRICED_AS = {"beta": "openai/gpt-4o"}
-PATIENCE_S = 20.0
+PATIENCE_S, START_S = 20.0, 180.0  # of a host's start, on a machine with much else to do
+dump_yaml = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper, sort_keys=False)
 CLAIM = "SELECT claimed_pusd FROM claims c WHERE c.attempt_id = attempts.attempt_id"
-START_S = 180.0  # of a host, on a machine with much else to do
 
 
 def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
@@ -284,7 +282,7 @@ class Stack:
         path, ports = self.state / "breakeven.yaml", dict(self.ports)
         for name, between in self._through.items():
             between.target, ports[name] = self.ports[name], between.port
-        path.write_text(yaml.safe_dump(document(self.state, ports, self.changes), sort_keys=False))
+        path.write_text(dump_yaml(document(self.state, ports, self.changes)))
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
         self.database = make_engine(self.runtime.ledger_url)
@@ -433,9 +431,6 @@ def events_of() -> Callable[[bytes], list[Any]]:
     return read
 
 
-SERVE = "from gateway.cli.main import main; main()"
-
-
 class Host:
     """`breakeven serve` as a process of its own, with simulated engines that it starts itself.
 
@@ -445,10 +440,15 @@ class Host:
     def __init__(self, state: Path, *, workers: int = 2, engines: int = 2, **changes: Any) -> None:
         self.state = state
         self.config = state / "breakeven.yaml"
-        self.url, self.root, self.serve = "", ROOT, SERVE  # whose code it runs, and how
+        self.url, self.root, self.serve = (
+            "",
+            ROOT,
+            warmstart.BREAKEVEN,
+        )  # whose code it runs, and how
         self.within: list[str] = []  # what its command is run by
+        self.warm = True  # forked with its imports made: of no use to who looks at these
         self.environ = dict(os.environ)
-        self.process: subprocess.Popen[str] | None = None
+        self.process: warmstart.Program | None = None
         self.answered = 0  # asked by `ask`, answered with 200
         self.client = plain_client()
         state.mkdir(parents=True, exist_ok=True)
@@ -472,14 +472,15 @@ class Host:
         }
         self.ledger = settings.get("ledger", {}).get("url") or f"sqlite:///{state / 'ledger.db'}"
         self.workers = settings["server"].get("workers", 2)
-        self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
+        self.config.write_text(dump_yaml(settings))
         once.put_started_ledger(self.ledger)
 
     def start(self) -> None:
         """Returns when all workers have said that they are ready and an engine is healthy."""
-        command = [*self.within, sys.executable, "-c", self.serve, "serve", "--config", self.config]
-        how = {"stdout": subprocess.PIPE, "text": True, "env": self.environ, "cwd": self.root}
-        self.process = subprocess.Popen(command, **how)
+        words, how = ["serve", "--config", self.config], {"root": self.root, "warm": self.warm}
+        self.process = warmstart.open_program(
+            words, within=self.within, program=self.serve, environ=self.environ, **how
+        )
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "http://" in line:
@@ -517,9 +518,9 @@ class Host:
         return pids
 
     def rows(self, where: str = "1=1") -> list[dict[str, Any]]:
+        query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
         engine = open_readonly(self.ledger)
         with engine.connect() as connection:
-            query = text(f"SELECT * FROM attempts WHERE {where} ORDER BY seq")
             rows = [dict(row) for row in connection.execute(query).mappings()]
         engine.dispose()
         return rows

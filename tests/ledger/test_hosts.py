@@ -3,13 +3,12 @@
 import asyncio
 import os
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import insert, select
 
+from deploy import warmstart
 from ledger import hosts
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
@@ -128,19 +127,21 @@ async def test_who_was_taken_over_ends(shared, copied, monkeypatch):
 def test_a_writer_of_a_copy_says_why_it_ends(shared, copied, tmp_path):
     first, _ = copied
     state = tmp_path / "b"
-    words = [sys.executable, "-m", "ledger.writer", "--allow-unsafe-database", "--state-dir", state,
-             "--journals", state / "journal", "--run-dir", state / "run"]  # fmt: skip
+    words = ["--allow-unsafe-database", "--state-dir", state, "--journals", state / "journal"]
     url = shared.url.render_as_string(hide_password=False)
-    writer = subprocess.Popen(
-        words, env={**os.environ, "BREAKEVEN_LEDGER_URL": url}, stderr=subprocess.PIPE, text=True
-    )
+    with (tmp_path / "said").open("w") as file:
+        writer = warmstart.programs().start(
+            [*words, "--run-dir", state / "run"], output=file.fileno(),
+            environ={**os.environ, "BREAKEVEN_LEDGER_URL": url},
+            program=warmstart.MODULE.format("ledger.writer"),
+        )  # fmt: skip
     try:
         while writer.poll() is None:
             renew_claim(shared, first)
     finally:
         writer.kill()
-        _, said = writer.communicate()
-    assert writer.returncode == 1
+    said = (tmp_path / "said").read_text()
+    assert writer.wait() == 1
     assert "`web` already writes to this ledger" in said
     assert "Traceback" not in said
 

@@ -1,8 +1,6 @@
 """Migrations beside running writers: nobody queues behind them; the version before goes on."""
 
 import ast
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, MetaData, Table, insert, inspect, select, text
 from sqlalchemy.exc import OperationalError
 
+from deploy import warmstart
 from ledger.database import make_engine, migrate
 from ledger.orm import tables as orm
 from ledger.seals.compact import PostingCompactor
@@ -148,7 +147,7 @@ def test_an_index_made_the_plain_way_stops_them(before, row) -> None:
 def test_two_who_migrate_at_once_do_not_wait_for_each_other(before) -> None:
     url = before.url.render_as_string(hide_password=False)
     script = f"from ledger.database import migrate; migrate({url!r})"
-    both = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
+    both = [warmstart.programs().start([], output=2, program=script) for _ in range(2)]
     assert [side.wait(timeout=60) for side in both] == [0, 0]
     with before.connect() as connection:
         assert connection.execute(select(orm.RollupPositionRow.seq)).all() == []

@@ -4,8 +4,6 @@ import asyncio
 import gc
 import os
 import signal
-import subprocess
-import sys
 import weakref
 from collections import Counter
 from datetime import UTC, datetime
@@ -14,6 +12,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from ledger import writer as writer_module
+from deploy import warmstart
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
@@ -384,16 +383,17 @@ WORKERS, KILLS = 2, 4
 
 
 def start_writer(url, directory):
-    command = [sys.executable, "-m", "ledger.writer", "--url", url, "--allow-unsafe-database"]
-    places = ["--journals", str(directory / "journal"), "--run-dir", str(directory / "run")]
-    return subprocess.Popen([*command, *places, "--state-dir", str(directory)])
+    words = ["--url", url, "--allow-unsafe-database", "--journals", directory / "journal"]
+    places = ["--run-dir", directory / "run", "--state-dir", directory]
+    program = warmstart.MODULE.format("ledger.writer")
+    return warmstart.programs().start([*words, *places], output=2, program=program)
 
 
 def start_worker(directory, name):
     """Works until `stop` appears; `{name}.log` lists what it acknowledged."""
-    command = [sys.executable, "-c", WORKER, str(directory / "journal"), name]
+    words = [directory / "journal", name, directory / "stop"]
     with (directory / f"{name}.log").open("wb") as log:
-        return subprocess.Popen([*command, str(directory / "stop")], stdout=log)
+        return warmstart.programs().start(words, output=log.fileno(), errors=2, program=WORKER)
 
 
 async def answers(socket):

@@ -169,6 +169,7 @@ def alive(pids: list[int]) -> list[int]:
 
 
 @pytest.mark.real
+@pytest.mark.long  # two more engines' starts
 def test_a_killed_engine_lives_again_and_a_killed_owner_leaves_no_process(engine_spec, tmp_path):
     log = tmp_path / "log"
     launch = engine_spec().launch

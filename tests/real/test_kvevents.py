@@ -29,6 +29,7 @@ async def cached(client: httpx.AsyncClient, number: int) -> int:
 
 
 @pytest.mark.part("vllm")
+@pytest.mark.long  # a third engine's start
 async def test_what_the_events_say_is_lost_the_engine_does_not_find(scarce_engine) -> None:
     engine, address = scarce_engine, scarce_engine.kv_events
     memory, clock = PrefixMemory(), Clock()

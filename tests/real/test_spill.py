@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import pytest
 
+pytestmark = pytest.mark.long  # an engine of their own, and minutes of load
 CLIENTS = 16
 TTFT_LIMIT_S = 2.0
 SHARE_OF_ALONE = 0.80
@@ -232,7 +233,6 @@ def test_overflow_spills_and_the_engine_stays_busy(
     gateway.until(lambda: booked().get("kv_headroom", 0) >= len(spilled), 20)
 
 
-@pytest.mark.long
 @pytest.mark.quiet
 def test_the_engine_writes_nearly_as_fast_as_at_its_best(
     gateway, best_alone, scarce_engine, clients, counters, question

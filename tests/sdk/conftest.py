@@ -21,6 +21,7 @@ FRAMEWORKS = {  # what runs in which part, by name
     "llm": ("frameworks", "llm_checks.py"),
     "ai": ("openai-node", "ai_checks.mjs"),
 }
+COMMON = {"langchain", "ai"}
 PROGRAM_LIMIT_S = 120
 GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
 # What the stand-in offers: it is asked for pictures by address, as an API outside would be.
@@ -186,9 +187,15 @@ def uses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dic
     return {**found, "team": team}
 
 
+def marks_of(framework: str) -> list[pytest.MarkDecorator]:
+    """One framework of each language is asked at every commit."""
+    marks = [pytest.mark.part(FRAMEWORKS[framework][0])]
+    return marks if framework in COMMON else [*marks, pytest.mark.long]
+
+
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(n, marks=pytest.mark.part(part)) for n, (part, _) in FRAMEWORKS.items()],
+    params=[pytest.param(name, marks=marks_of(name)) for name in FRAMEWORKS],
 )
 def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What the program of one framework saw; `untold` are checks that say nothing of usage."""

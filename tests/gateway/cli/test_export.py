@@ -5,8 +5,6 @@ import io
 import json
 import os
 import pty
-import subprocess
-import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from sqlalchemy import insert
 from typer.testing import CliRunner
 
+from deploy import warmstart
 from gateway.cli.app import app
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.fleet.hours import close_hours
@@ -155,17 +154,19 @@ def test_mistakes_name_the_option(export, words: tuple[str, ...], said: str) -> 
 
 
 def command(tmp_path: Path, *words: str) -> list[str]:
-    breakeven = str(Path(sys.executable).with_name("breakeven"))
-    return [breakeven, "ledger", "export", *words, "--config", str(tmp_path / "breakeven.yaml")]
+    return ["ledger", "export", *words, "--config", str(tmp_path / "breakeven.yaml")]
 
 
 def test_who_hangs_up_is_told_nothing(export, tmp_path: Path) -> None:
-    with subprocess.Popen(
-        command(tmp_path, *SPAN), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        process.stdout.close()
-        said = process.stderr.read().decode()
-    assert process.returncode == 1
+    nobodys, theirs = os.pipe()
+    os.close(nobodys)
+    with (tmp_path / "said").open("w") as errors:
+        process = warmstart.programs().start(
+            command(tmp_path, *SPAN), output=theirs, errors=errors.fileno()
+        )
+    os.close(theirs)
+    assert process.wait(60) == 1
+    said = (tmp_path / "said").read_text()
     assert "Broken pipe" not in said
     assert "Traceback" not in said
 
@@ -173,11 +174,10 @@ def test_who_hangs_up_is_told_nothing(export, tmp_path: Path) -> None:
 def test_a_terminal_shows_how_far_it_is(export, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     out = tmp_path / "seen.csv"
-    subprocess.run(
-        command(tmp_path, *SPAN, "--out", str(out)), stdout=subprocess.DEVNULL, stderr=theirs,
-        check=True, env={**os.environ, "TERM": "xterm"},
-    )  # fmt: skip
+    words, environ = command(tmp_path, *SPAN, "--out", str(out)), {**os.environ, "TERM": "xterm"}
+    done = warmstart.programs().start(words, errors=theirs, environ=environ)
     os.close(theirs)
+    assert done.wait(60) == 0
     seen = os.read(ours, 100_000).decode()
     os.close(ours)
     assert "exported" in seen

@@ -3,8 +3,6 @@
 import json
 import os
 import pty
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from sqlalchemy import delete
 from typer.testing import CliRunner
 
+from deploy import warmstart
 from gateway.cli.app import app
 from gateway.config.settings import load
 from gateway.control.pricing.configured import names_in_use
@@ -248,10 +247,7 @@ def test_at_a_terminal_a_person_is_asked(host, word, stored):
     before = len(stored_prices(host.ledger))
     ours, theirs = pty.openpty()
     words = ["prices", "import", "--from", deal(host), "--config", str(host.config)]
-    done = subprocess.Popen(
-        [Path(sys.executable).parent / "breakeven", *words],
-        stdin=theirs, stdout=theirs, stderr=theirs,
-    )  # fmt: skip
+    done = warmstart.programs().start(words, output=theirs)
     os.close(theirs)
     said = b""
     while b"Store 1 new versions?" not in said:

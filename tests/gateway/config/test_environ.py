@@ -141,6 +141,7 @@ def test_every_child_of_serve_has_only_its_own_secrets(make_host, tmp_path, cont
     secrets = {name: f"{value}-{token_hex(8)}" for name, value in SECRETS.items()}
     provider = {**NAMED, "api_key_env": "STANDIN_CRED"}
     host = make_host(workers=1, engines=1, providers={"standin": provider})
+    host.warm = False
     host.environ |= secrets
     if control:
         (tmp_path / "sitecustomize.py").write_text(FORGETS_TO_LEAVE_SECRETS)

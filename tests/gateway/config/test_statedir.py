@@ -1,23 +1,35 @@
 """A state directory that cannot be used, or is in use, is one line that names it."""
 
-import ctypes
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy import warmstart
 from gateway.config.settings import Settings
 from gateway.config.statedir import hold
 from gateway.errors import ConfigError
 
-BREAKEVEN = "from gateway.cli.main import main; main()"
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
+# Root writes anywhere; without these two capabilities (DAC_OVERRIDE, DAC_READ_SEARCH) the modes
+# count for it, too.
+LIKE_ANYBODY = """
+import ctypes
+libc, head, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert libc.capget(head, sets) == 0
+for index in range(3):
+    sets[index] &= ~0b110
+assert libc.capset(head, sets) == 0
+"""
+# Not one byte can be written to any file.
+FULL_DISK = """
+import resource, signal
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+"""
 SERVE, LIST, REPORT = ("serve",), ("keys", "list"), ("ledger", "report")
 CREATE = ("keys", "create", "--name", "x")
 CONFIG = """
@@ -28,30 +40,16 @@ providers: {{standin: {{start: true, simulated: true, prices_as: openai/gpt-4o-m
 """
 
 
-def like_anybody() -> None:
-    """Root writes anywhere; without these two capabilities the modes count for it, too."""
-    libc = ctypes.CDLL(None)
-    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def full_disk() -> None:
-    """Not one byte can be written to any file."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def answered(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None]) -> Any:
+def answered(tmp_path: Path, words: tuple[str, ...], prepare: str) -> Any:
     config = tmp_path.parent / f"{tmp_path.name}.yaml"
     config.write_text(CONFIG.format(state=tmp_path / "state"))
-    return subprocess.run(
-        [sys.executable, "-c", BREAKEVEN, *words, "--config", str(config)],
-        check=False, capture_output=True, text=True, timeout=60, preexec_fn=prepare,
-        cwd=Path(__file__).parents[3],
-    )  # fmt: skip
+    environ = {**os.environ, "BREAKEVEN_PRELOAD": "0"}  # it is refused before it has children
+    return warmstart.programs().run(
+        [*words, "--config", config], program=prepare + warmstart.BREAKEVEN, environ=environ
+    )
 
 
-def refused(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None]) -> str:
+def refused(tmp_path: Path, words: tuple[str, ...], prepare: str) -> str:
     answer = answered(tmp_path, words, prepare)
     assert answer.returncode == 1, answer
     assert "Traceback" not in answer.stderr
@@ -63,7 +61,7 @@ def refused(tmp_path: Path, words: tuple[str, ...], prepare: Callable[[], None])
 @pytest.mark.parametrize("words", [SERVE, LIST, REPORT])
 def test_a_file_in_its_place(tmp_path, words):
     (tmp_path / "state").write_text("")
-    said = refused(tmp_path, words, lambda: None)
+    said = refused(tmp_path, words, "")
     assert str(tmp_path / "state") in said
     assert "is a file" in said
 
@@ -74,7 +72,7 @@ def test_a_file_in_its_place(tmp_path, words):
 def test_a_directory_that_nobody_may_write(tmp_path, words, mode):
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(mode)
-    said = refused(tmp_path, words, like_anybody)
+    said = refused(tmp_path, words, LIKE_ANYBODY)
     (tmp_path / "state").chmod(0o700)
     assert f"{tmp_path / 'state'}" in said
     causes = ("ermission denied", "unable to open database file", "cannot be written")
@@ -88,16 +86,16 @@ def test_check_says_so_before_a_start(tmp_path, closed):
         (tmp_path / "state" / "journal").mkdir(parents=True)
     place = tmp_path / closed
     place.chmod(0o500)
-    said = refused(tmp_path, ("check",), like_anybody)
+    said = refused(tmp_path, ("check",), LIKE_ANYBODY)
     assert f"`{place}` cannot be written: name a directory of yours" in said
     place.chmod(0o700)
-    answer = answered(tmp_path, ("check",), like_anybody)
+    answer = answered(tmp_path, ("check",), LIKE_ANYBODY)
     assert (answer.returncode, answer.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("words", [SERVE, CREATE])
 def test_a_full_disk(tmp_path, words):
-    said = refused(tmp_path, words, full_disk)
+    said = refused(tmp_path, words, FULL_DISK)
     assert f"{tmp_path / 'state'}" in said
 
 
@@ -171,7 +169,7 @@ def test_a_ledger_of_another_version_says_what_brings_it_up(tmp_path: Path) -> N
     """Empty, it is one of before the first."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "ledger.db").touch()
-    said = refused(tmp_path, REPORT, lambda: None)
+    said = refused(tmp_path, REPORT, "")
     assert "no such table" in said
     assert "another version made it: `breakeven serve` brings it up" in said
 
@@ -179,7 +177,7 @@ def test_a_ledger_of_another_version_says_what_brings_it_up(tmp_path: Path) -> N
 def test_journals_of_a_later_version_refuse_the_start_and_say_how_to_drain(tmp_path: Path) -> None:
     home = tmp_path / "state" / "journal" / "v3" / "worker-0-a"
     home.mkdir(parents=True)
-    said = refused(tmp_path, SERVE, lambda: None)
+    said = refused(tmp_path, SERVE, "")
     assert "journals of a later version" in said
     assert "`breakeven ledger drain` of that version" in said
     home.rmdir()

@@ -2,12 +2,11 @@
 
 import getpass
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from deploy import warmstart
 from gateway.control.os_user import os_user
 
 NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
@@ -33,11 +32,9 @@ def test_one_without_a_name_has_a_number(monkeypatch) -> None:
 def test_a_key_is_made_by_such_a_user(tmp_path) -> None:
     (tmp_path / "breakeven.yaml").write_text(f"state_dir: {tmp_path}/state\n")
     program = f"import os; os.getuid = lambda: {NOBODYS}; from gateway.cli.app import app; app()"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "keys", "create", "--name", "x",
-         "--config", str(tmp_path / "breakeven.yaml")],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": "/"},
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+    done = warmstart.programs().run(
+        ["keys", "create", "--name", "x", "--config", tmp_path / "breakeven.yaml"],
+        environ={"PATH": os.environ["PATH"], "HOME": "/"}, folder=tmp_path, program=program,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("gw_")

@@ -8,8 +8,6 @@ import asyncio
 import json
 import socket
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from deploy import warmstart
 from gateway.request.retry_budget import RESERVE
 from gateway.table_layout import ApiStatsCell as SeenCell
 
@@ -382,9 +381,10 @@ def faulty_with(
 # A simulator whose streams, while the file of the first argument is there, fall silent somewhere.
 # Where is a matter of the request's name; nothing more is made from then on.
 FALLS_SILENT = """
-import runpy, sys, zlib
+import sys, zlib
 from pathlib import Path
 from backends.simulator import asgi, generation
+from gateway.host.run_module import run_module
 silent, module = Path(sys.argv.pop(1)), sys.argv.pop(1)
 Generation = generation.Generation
 talks = Generation._stream
@@ -404,7 +404,7 @@ async def falls_silent(self, watch, send, headers, cut_after):
             await asgi.more(send, b": silent\\n\\n")
     return False
 Generation._stream = falls_silent
-runpy.run_module(module, run_name="__main__")
+run_module(module)
 """
 
 
@@ -422,11 +422,10 @@ class Targets:
             ["backends.simulator.server", "--profile", ENGINE, "--model", "llama"],
             ["backends.simulator.provider", "--name", "p", "--ttft-ms", "20", "--tpot-ms", "2"],
         ]
-        started = [sys.executable, "-c", FALLS_SILENT, str(folder / "silent")]
         self.processes = [
-            subprocess.Popen(
-                [*started, *words, "--port", str(port), "--journal", str(account)],
-                stdout=subprocess.DEVNULL,
+            warmstart.programs().start(
+                [folder / "silent", *words, "--port", str(port), "--journal", account],
+                program=FALLS_SILENT,
             )
             for words, port, account in zip(modules, self.ports, self._accounts, strict=True)
         ]

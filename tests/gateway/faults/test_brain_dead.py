@@ -71,7 +71,7 @@ def sabotaged(make_host, tmp_path):
     def make(code: str, **changes: Any):
         (tmp_path / "sitecustomize.py").write_text(code)
         host = make_host(**{"telemetry": {"scrape_s": 0.1, "stale_s": STALE_S}, **changes})
-        host.environ |= {"PYTHONPATH": str(tmp_path)}
+        host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
         host.start()
         return host
 

@@ -4,22 +4,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from deploy import warmstart
 from ledger.journals.homes import FOLDER, JournalSource, segments
 from ledger.journals.reader import JournalOffset, JournalReader
 
-SERVE = "from gateway.cli.app import main; main()"
-
 
 def ledger(host, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", SERVE, "ledger", *words, "--json", "--config", host.config]
-    return subprocess.run(
-        command, check=False, capture_output=True, text=True, env=host.environ, cwd=host.root
-    )
+    told = ["ledger", *words, "--json", "--config", host.config]
+    return warmstart.programs().run(told, environ=host.environ)
 
 
 def damage(host, first: int) -> None:

@@ -6,14 +6,13 @@ Never more are at the engine than its places and who may wait for one within the
 sent twice, and the pace of before is reached again. The control promises nothing.
 """
 
-import subprocess
-import sys
 import threading
 import time
 from typing import Any
 
 import pytest
 
+from deploy import warmstart
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.runtime import Runtime
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
@@ -28,6 +27,7 @@ BURST_S = 0.1
 SIZES = {"small": (60, 2.0), "full": (500, 60.0)}  # clients, seconds that it is away
 QUEUED = {"name": "queued", "otherwise": "queue", "queue_ms": 300_000}
 LIMITED = {**QUEUED, "slo": {"ttft_ms": 150}}
+SIMULATOR = warmstart.MODULE.format("backends.simulator.server")
 
 
 class Upstream:
@@ -35,14 +35,12 @@ class Upstream:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: warmstart.WarmProgram | None = None
 
     def start(self) -> None:
         words = ["--profile", ENGINE, "--model", "llama", "--port", str(self._port)]
         words += ["--max-num-seqs", str(PLACES), "--speed", str(SPEED)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "backends.simulator.server", *words], stdout=subprocess.DEVNULL
-        )
+        self._process = warmstart.programs().start(words, program=SIMULATOR)
 
     def kill(self) -> None:
         if self._process is not None:

@@ -14,6 +14,7 @@ from gateway.host import installing
 from gateway.host.installing import InstallProcess
 
 
+@pytest.mark.long  # an environment with pip is made for it, as `test_start` does
 @pytest.mark.usefixtures("no_index")
 async def test_an_engine_that_nobody_has_is_a_result(tmp_path):
     news: list[InstallProgress] = []

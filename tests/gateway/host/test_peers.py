@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 import yaml
 
 from backends.secret import Secret
+from deploy import warmstart
 from gateway.clock import Clock
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
@@ -49,14 +48,14 @@ class Side:
         )  # fmt: skip
         self.path = self.runtime.save()
         self.board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: warmstart.WarmProgram | None = None
 
     def start(self, secret: str = SECRET) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.host.peers", "--config", str(self.config),
-             "--runtime", str(self.path)],
-            env={**os.environ, "SHARED": secret}, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        self.process = warmstart.programs().start(
+            ["--config", self.config, "--runtime", self.path],
+            environ={**os.environ, "SHARED": secret},
+            program=warmstart.MODULE.format("gateway.host.peers"),
+        )
 
     def put(self, row: int, cell: LoadCell, value: float) -> None:
         self.board.cells[self.board.load_row(0, row) + cell] = value

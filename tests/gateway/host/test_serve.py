@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from http.client import HTTPConnection
 import httpx
 import pytest
 
+from deploy import warmstart
 from gateway.config.settings import parse
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import serve
@@ -183,11 +183,7 @@ def test_parts_and_parent_are_killed_and_who_asks_twice_to_stop_does_not_wait(
 
 def second_refused(host) -> None:
     """On one state directory there is one parent."""
-    answer = subprocess.run(
-        [sys.executable, "-c", "from gateway.cli.main import main; main()",
-         "serve", "--config", str(host.config)],
-        check=False, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    answer = warmstart.programs().run(["serve", "--config", host.config])
     assert answer.returncode == 1
     assert answer.stderr.splitlines()[-1] == (
         f"breakeven: state_dir: {host.state} is in use by another `breakeven` "
@@ -248,11 +244,7 @@ def test_a_dashboards_port_that_is_taken_is_one_line_with_its_fix(make_host) -> 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         host = make_host(dashboard={"enabled": True, "port": port})
-        answer = subprocess.run(
-            [sys.executable, "-c", "from gateway.cli.main import main; main()",
-             "serve", "--config", str(host.config)],
-            check=False, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+        answer = warmstart.programs().run(["serve", "--config", host.config])
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
     (line,) = answer.stderr.splitlines()

@@ -140,7 +140,10 @@ def test_without_measuring_a_model_is_assumed_by_the_gpu(gpu, as_name) -> None:
     assert (note.setting, note.requests, note.prompt_tokens) == ("off", 0, 0)
 
 
-@pytest.mark.parametrize(("measure", "most"), [("idle", 12), ("IDLE", 12), ("always", 400)])
+@pytest.mark.parametrize(
+    ("measure", "most"),
+    [("idle", 12), ("IDLE", 12), pytest.param("always", 400, marks=pytest.mark.long)],
+)
 async def test_an_engine_of_somebody_else_is_measured_with_little(stack, measure, most) -> None:
     """What was sent is counted, and is what the engine itself counts."""
     settings = parse(POOL.format(measure, "CPU"), name="t")

@@ -16,12 +16,14 @@ from gateway.table_layout import LoadCell, TableLayout
 class Life:
     """What the watchdog sees of a child."""
 
-    def __init__(self) -> None:
-        self.lives, self.kills = 1, 0
+    def __init__(self, now: list[float]) -> None:
+        self._now = now
+        self.lives, self.kills, self.began_s = 1, 0, now[0]
 
     def restart(self) -> None:
         self.kills += 1
         self.lives += 1
+        self.began_s = self._now[0]
 
 
 @pytest.fixture
@@ -31,7 +33,8 @@ def watched(tmp_path, monkeypatch):
     board = SharedLoadTable(tmp_path / "board", TableLayout(workers=1, engines=(), apis=()))
 
     async def run(moments: int, speaks) -> tuple[int, list[str]]:
-        life, said, now = Life(), [], [1.0]
+        said, now = [], [1.0]
+        life = Life(now)
 
         def now_s() -> float:
             if now[0] < moments:
@@ -66,6 +69,36 @@ async def test_one_that_has_not_spoken_yet_is_still_being_started(watched) -> No
     assert await watched(60, lambda _: False) == (0, [])
 
 
+async def test_one_that_was_heard_before_the_first_look_at_its_life_is_ended(tmp_path, monkeypatch):
+    """The host stood still meanwhile: whoever dated a life from that look never ended it."""
+    monkeypatch.setattr(watchdog, "LOOK_S", 0)
+    layout = TableLayout(workers=1, engines=(), apis=())
+    board, now, said = SharedLoadTable(tmp_path / "board", layout), [1.0], []
+    life = Life(now)
+    life.lives = 0
+    looks = 0
+
+    def now_s() -> float:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            life.lives, life.began_s = 1, 1.5
+            board.record_alive(2.0)
+            now[0] = 8.0
+        elif looks > 2:
+            now[0] += 1.0
+        return now[0]
+
+    task = asyncio.create_task(
+        watch(life, board, Clock(now_s=now_s, wall_us=lambda: 0), said.append)
+    )
+    while now[0] < 20:  # noqa: ASYNC110  (a clock of its own)
+        await asyncio.sleep(0)
+    task.cancel()
+    assert life.kills == 1
+    board.close()
+
+
 @pytest.fixture
 def exchanging(tmp_path, monkeypatch):
     """Likewise for the exchange with other hosts, a quarter of a second a moment."""
@@ -75,7 +108,8 @@ def exchanging(tmp_path, monkeypatch):
     row = PeerLoadRow(board)
 
     async def run(moments: int, speaks) -> tuple[int, list[float]]:
-        life, counted, now = Life(), [], [0.0]
+        counted, now = [], [0.0]
+        life = Life(now)
 
         def now_s() -> float:
             if now[0] < moments:

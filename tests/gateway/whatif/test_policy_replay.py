@@ -16,7 +16,7 @@ from ledger.prices.book import PriceBook
 
 
 def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
-    arrivals = poisson(40.0, 600, ("inside",))
+    arrivals = poisson(40.0, 200, ("inside",))
     sets = [("queued", under("queued")), ("alone", under("alone"))]
     queued, alone = run_whatif(house, sets, arrivals, 1, lambda *_: None)["results"]
     assert alone["dollars"]["api_usd"] == queued["dollars"]["api_usd"] == 0.0

@@ -129,8 +129,8 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
 ) -> None:
     """Bursts, pairs and single requests, so that factors, rates and the market have moved."""
     burst = poisson(60.0, 150)
-    lone = [item._replace(at_s=20.0 + 33 * place) for place, item in enumerate(poisson(1.0, 40))]
-    again = [item._replace(at_s=1_400.0 + item.at_s) for item in poisson(20.0, 100, seed=2)]
+    lone = [item._replace(at_s=20.0 + 33 * place) for place, item in enumerate(poisson(1.0, 12))]
+    again = [item._replace(at_s=460.0 + item.at_s) for item in poisson(20.0, 100, seed=2)]
     arrivals = [*burst, *lone, *again]
     apis = {"openai/mini": draw_latencies(len(arrivals), Latency(), 1)}
     found, factors = [], []

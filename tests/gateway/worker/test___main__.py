@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import warmstart
 from gateway.worker.__main__ import clients_within
 
 CLIENTS = 12
@@ -154,7 +155,7 @@ def test_settling_after_the_answer_would_lose_rows(make_host, patiently, tmp_pat
     """The control: the same kill finds what is not durable before the last byte."""
     (tmp_path / "sitecustomize.py").write_text(SABOTAGE)
     host = make_host(workers=1, engines=1)
-    host.environ |= {"PYTHONPATH": str(tmp_path)}
+    host.environ |= {"PYTHONPATH": f"{tmp_path}:{host.root}"}
     host.start()
 
     def strike(_cycle: int) -> None:
@@ -191,7 +192,7 @@ def test_it_asks_for_all_the_files_that_it_may_open_and_for_room_before_there_ar
 
     A table that grows would stop every stream; where fewer files are allowed nothing is asked.
     """
-    said = subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True)
+    said = warmstart.programs().run([], program=FILES)
     room, none, asked = said.stdout.splitlines()
     assert int(room) >= 5_000
     assert int(none) < 5_000

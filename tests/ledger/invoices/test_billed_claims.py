@@ -405,7 +405,7 @@ class ClaimBooks(RuleBasedStateMachine):
 
 
 def test_claims_follow_bills_whatever_happens(engine, write, opened, settled):
-    steps, examples = (8, 25) if engine.dialect.name == "sqlite" else (6, 4)
+    steps, examples = (8, 10) if engine.dialect.name == "sqlite" else (6, 4)
     books = type("Books", (ClaimBooks,), {
         "engine": engine, "write_records": staticmethod(write), "make": (opened, settled),
     })  # fmt: skip

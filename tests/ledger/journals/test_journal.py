@@ -7,13 +7,12 @@ import errno
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 
 import pytest
 
+from deploy import warmstart
 from ledger.journals import journal as module
 from ledger.journals.flusher import ThreadFlusher
 from ledger.journals.homes import FOLDER
@@ -261,9 +260,7 @@ asyncio.run(main())
 def test_what_was_appended_survives_sigkill(tmp_path):
     acknowledged = 0
     for _ in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(WORKER), str(tmp_path)], stdout=subprocess.PIPE
-        )
+        process = warmstart.programs().open([tmp_path], program=textwrap.dedent(WORKER))
         for _ in range(20):
             last = int(process.stdout.readline())
         process.send_signal(signal.SIGKILL)

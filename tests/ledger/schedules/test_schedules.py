@@ -62,8 +62,8 @@ def played(seeds):
 
 def test_no_schedule_breaks_a_budget():
     """The planted faults are found by 400 of them, see `test_mutants`; the long run takes more."""
-    total = played(range(2_500))
-    assert {name: total[name] for name in HAPPENS if total[name] < 10} == {}
+    total = played(range(1_000))
+    assert {name: total[name] for name in HAPPENS if total[name] < 4} == {}
 
 
 @pytest.mark.parametrize("seed", [23_831, 70_960, 85_573, 95_660])

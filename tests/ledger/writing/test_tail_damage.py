@@ -4,13 +4,12 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 from old_journal import OldWriter
 from sqlalchemy import func, select
 
+from deploy import warmstart
 from ledger.journals.findings import LackingBound
 from ledger.journals.homes import DAMAGED, FOLDER
 from ledger.journals.journal import JournalWriter
@@ -176,9 +175,7 @@ for number in range(10**9):
 @pytest.mark.parametrize("torn", [0, 1, 30, 31, 40, 200])
 def test_the_torn_tail_of_a_kill_is_no_damage(engine, tmp_path, torn):
     """Really killed; then as much more of a frame as the kernel may have taken of the last one."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE
-    )
+    process = warmstart.programs().open([tmp_path], program=WORKER)
     process.stdout.readline()
     process.send_signal(signal.SIGKILL)
     process.wait()

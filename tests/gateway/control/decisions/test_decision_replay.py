@@ -1,8 +1,6 @@
 """Hundreds of live decisions, made again in a fresh process from what the ledger stored."""
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,6 +8,7 @@ import msgspec
 import pytest
 import sqlalchemy
 
+from deploy import warmstart
 from gateway.control.decisions.decision_replay import replay_decision
 from router.snapshot_codec import encode
 
@@ -54,10 +53,8 @@ def recorded(stack, patiently):
 
 
 def test_every_decision_comes_out_again_in_a_fresh_process(stack, recorded) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, f"sqlite:///{stack.state}/ledger.db"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    done = warmstart.programs().run([f"sqlite:///{stack.state}/ledger.db"], program=SCRIPT)
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found) >= LIVE
     assert [key for key, (identical, _) in found.items() if not identical] == []

@@ -1,0 +1,323 @@
+"""Programs of the tests that are forked instead of started: their imports are made once for all.
+
+A `breakeven` of its own imports for one to four seconds of CPU, and the tests start hundreds. Here
+one process imports what commands and hosts import, and forks each program from then on; a host's
+own fork server is forked from it, too. What a test says of imports, of the environment that a
+process begins with, or of signals to a terminal needs a program that is started (`subprocess`).
+
+    python -m deploy.warmstart DESCRIPTOR PID    serve forks for the process PID
+"""
+
+import contextlib
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+import msgspec
+import setproctitle
+
+from backends.environ import plain_environ
+from gateway.host import fork_server, preload
+from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
+from gateway.host.memory_file import memory_file
+
+DASHBOARD = "from streamlit.web.cli import main; main()"  # as `python -m streamlit` does
+BREAKEVEN = "from gateway.cli.main import main; main()"
+MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # as `python -m` does
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these
+MODULES = (
+    *preload.MODULES, "gateway.host.serve", "gateway.host.start", "gateway.host.prepare",
+    "backends.simulator.server", "backends.simulator.provider", "alembic.command",
+    "gateway.host.peers", "ledger.seals.retire", "ledger.verify.checks",
+)  # fmt: skip
+_MODULE = "deploy.warmstart"
+# What libraries of arrays would start threads at their import for; a fork has none of them.
+_UNTHREADED = {
+    "OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}  # fmt: skip
+_CODE_S = 30.0  # of patience with the exit code of a process that has ended
+
+
+class WarmProgram:
+    """One program, with what is used of `subprocess.Popen`."""
+
+    def __init__(self, programs: "WarmPrograms", pid: int, pidfd: int) -> None:
+        self._programs, self.pid, self._pidfd = programs, pid, pidfd
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and self._has_ended(0):
+            self.returncode = self._programs.exit_code(self.pid)
+            os.close(self._pidfd)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status, which is negative for a signal."""
+        if self.returncode is None and not self._has_ended(timeout):
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        code = self.poll()
+        assert code is not None, "it has ended"
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _has_ended(self, timeout_s: float | None) -> bool:
+        look = select.poll()
+        look.register(self._pidfd, select.POLLIN)
+        return bool(look.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+Program = subprocess.Popen[str] | WarmProgram
+
+
+class WarmPrograms:
+    """The process that forks, seen from the tests: it starts with the first program."""
+
+    def __init__(self) -> None:
+        self._channel: socket.socket | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._codes: dict[int, int] = {}
+        self._started: list[tuple[ForkNews, list[int]]] = []
+        self._lock = threading.Lock()
+
+    def start(
+        self,
+        words: Sequence[str | Path],
+        *,
+        output: int | None = None,
+        errors: int | None = None,
+        folder: Path = ROOT,
+        environ: Mapping[str, str] | None = None,
+        program: str = BREAKEVEN,
+    ) -> WarmProgram:
+        """Fork Python that runs the source `program`, with `words` as its arguments.
+
+        `output`, `errors`: descriptors. Without others, its errors are part of its output, which
+        nobody hears; a terminal is its input, too.
+        """
+        environ = dict(os.environ if environ is None else environ)
+        order = ForkOrder(
+            _MODULE, [str(folder), program, *map(str, words)], environ, fork_server.STANDARD
+        )
+        with self._lock, Path(os.devnull).open("r+b", buffering=0) as nothing:
+            channel = self._open()
+            said = nothing.fileno() if output is None else output
+            given = said if os.isatty(said) else nothing.fileno()
+            streams = (given, said, said if errors is None else errors)
+            with memory_file(order.encode()) as file:
+                socket.send_fds(channel, [b"fork"], [file.fileno(), *streams])
+            while not self._started:
+                self._receive(channel)
+            news, descriptors = self._started.pop()
+        if news.fault:
+            raise OSError(news.fault)
+        return WarmProgram(self, news.pid, descriptors[0])
+
+    def open(
+        self,
+        words: Sequence[str | Path],
+        *,
+        environ: Mapping[str, str] | None = None,
+        program: str = BREAKEVEN,
+    ) -> WarmProgram:
+        """Start a program whose output is read from its `stdout`; its errors are the tests' own."""
+        ours, theirs = os.pipe()
+        try:
+            running = self.start(words, output=theirs, errors=2, environ=environ, program=program)
+        finally:
+            os.close(theirs)
+        running.stdout = os.fdopen(ours, encoding="utf-8")
+        return running
+
+    def run(
+        self,
+        words: Sequence[str | Path],
+        *,
+        folder: Path = ROOT,
+        environ: Mapping[str, str] | None = None,
+        program: str = BREAKEVEN,
+        timeout_s: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Return what a program said, and its status, when it has ended.
+
+        Raises `TimeoutExpired` when that takes too long; it is killed then.
+        """
+        command = [str(word) for word in words]
+        pipes = [os.pipe(), os.pipe()]
+        try:
+            running = self.start(
+                words, output=pipes[0][1], errors=pipes[1][1],
+                folder=folder, environ=environ, program=program,
+            )  # fmt: skip
+        finally:
+            for _, theirs in pipes:
+                os.close(theirs)
+        said = _read_to_end([ours for ours, _ in pipes], timeout_s)
+        if said is None:
+            running.kill()
+        code = running.wait()
+        if said is None:
+            raise subprocess.TimeoutExpired(command, timeout_s)
+        return subprocess.CompletedProcess(command, code, *(text.decode() for text in said))
+
+    def exit_code(self, pid: int) -> int:
+        """Return the exit code of a process that has ended."""
+        deadline_s = time.monotonic() + _CODE_S
+        with self._lock:
+            while pid not in self._codes:
+                assert self._channel is not None, "it has forked the process"
+                look = select.poll()
+                look.register(self._channel, select.POLLIN)
+                if not look.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
+                    raise OSError("the process that forks told no exit code")
+                self._receive(self._channel)
+            return self._codes.pop(pid)
+
+    def close(self) -> None:
+        """End the process that forks, and with it what is left of its programs."""
+        if self._channel is not None and self._server is not None:
+            self._channel.close()
+            self._server.wait(60)
+
+    def _open(self) -> socket.socket:
+        if self._channel is None:
+            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            command = [sys.executable, "-m", _MODULE, "--serve", str(theirs.fileno())]
+            environ = {**os.environ, **_UNTHREADED, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+            with theirs:
+                self._server = subprocess.Popen(
+                    [*command, str(os.getpid())], pass_fds=[theirs.fileno()], cwd=ROOT, env=environ
+                )
+        return self._channel
+
+    def _receive(self, channel: socket.socket) -> None:
+        message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 1)
+        if not message:
+            raise OSError("the process that forks is gone")
+        news = msgspec.json.decode(message, type=ForkNews)
+        if news.code is None:
+            self._started.append((news, descriptors))
+        else:
+            self._codes[news.pid] = news.code
+
+
+def _read_to_end(descriptors: Sequence[int], timeout_s: float) -> list[bytes] | None:
+    """Return what comes from each, `None` if that does not end in time; they are closed."""
+    read: dict[int, bytearray] = {descriptor: bytearray() for descriptor in descriptors}
+    deadline_s, open_ones = time.monotonic() + timeout_s, select.poll()
+    for descriptor in descriptors:
+        open_ones.register(descriptor)
+    left = len(read)
+    while left and (ready := open_ones.poll(max(0.0, deadline_s - time.monotonic()) * 1000)):
+        for descriptor, _ in ready:
+            piece = os.read(descriptor, 65536)
+            read[descriptor] += piece
+            if not piece:
+                open_ones.unregister(descriptor)
+                left -= 1
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return None if left else [bytes(text) for text in read.values()]
+
+
+@functools.cache
+def programs() -> WarmPrograms:
+    """The ones of this process, until it ends."""
+    return WarmPrograms()
+
+
+def open_program(
+    words: Sequence[str | Path],
+    *,
+    within: Sequence[str],
+    program: str,
+    environ: Mapping[str, str],
+    root: Path,
+    warm: bool,
+) -> Program:
+    """Start `breakeven`, forked where that makes no difference, or else as a program of its own.
+
+    `within`: the command that runs it; `program`: what `python -c` runs; `root`: whose code.
+    """
+    if warm and not within and root == ROOT and program == BREAKEVEN and is_plain(environ):
+        return programs().open(words, environ=environ)
+    command = [*within, sys.executable, "-c", program, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
+
+
+def is_plain(environ: Mapping[str, str]) -> bool:
+    """Return whether Python would begin with this environment as it did with this process's own."""
+    names = {name for name in (*environ, *os.environ) if name.startswith(("PYTHON", "BREAKEVEN_P"))}
+    return all(environ.get(name) == os.environ.get(name) for name in names)
+
+
+def main() -> None:
+    """Serve forks, or run in a forked process what was ordered."""
+    if sys.argv[1] == "--serve":
+        _serve(*map(int, sys.argv[2:]))
+    else:
+        folder, program, *words = sys.argv[1:]
+        _run_program(folder, program, words)
+
+
+def _serve(descriptor: int, host: int) -> None:
+    # Before anything changes the environment, beside which it finds room for titles.
+    setproctitle.setproctitle("breakeven warm programs")
+    os.umask(0o022)  # whatever a test's own may be by now
+    names = [_MODULE, *MODULES]
+    for package in PACKAGES:
+        path = importlib.import_module(package).__path__
+        names += [f"{package}.{module.name}" for module in pkgutil.iter_modules(path)]
+    for name in names:
+        importlib.import_module(name)
+    importlib.import_module("dashboard.start").import_ahead()
+    fork_server.run(socket.socket(fileno=descriptor), host)
+
+
+def _run_program(folder: str, program: str, words: list[str]) -> None:
+    os.chdir(folder)
+    sys.argv = ["-c", *words]
+    if program == BREAKEVEN:
+        sys.argv[0] = str(Path(sys.executable).with_name("breakeven"))
+        if words and words[0] in preload.COMMANDS:
+            _prepare_host()
+    sys.modules["__main__"] = module = ModuleType("__main__")
+    exec(compile(program, "<string>", "exec"), vars(module))
+
+
+def _prepare_host() -> None:
+    """Let `preload` find what it finds in a host's command once that was executed anew."""
+    file = memory_file(json.dumps(dict(os.environ)).encode())
+    plain = plain_environ(os.environ)
+    os.environ.clear()
+    os.environ.update(plain)
+    os.environ[preload.GIVEN] = str(os.dup(file.fileno()))
+    file.close()
+
+
+if __name__ == "__main__":
+    main()
