@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, insert, select
 
-from ledger import writer as writer_module
 from deploy import warmstart
+from ledger import writer as writer_module
 from ledger.budgets.client import BudgetClient
 from ledger.idempotency import IdempotencyRecord, claim_key
 from ledger.identity.keys import KeyRing, KeySpec, create_key, load_pepper, revoke_key
