@@ -55,6 +55,12 @@ _CACHES_BY_THE_HOUR = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED = ("messages", "tools")
 # Pydantic builds each at its first use, which once failed within a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
+# What every provider is told, each in its own words.
+_TRANSLATED = frozenset({
+    "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
+    "max_completion_tokens",
+})  # fmt: skip
+_MODELS_KEPT = 256
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 log = logging.getLogger("breakeven.litellm")
 _JSON = {"content-type": "application/json"}
@@ -149,6 +155,7 @@ class LiteLLMBackend:
         self._reach = reach
         self._wall_clock = wall_clock
         self._litellm: Any = None
+        self._supported: dict[tuple[str, str], frozenset[str] | None] = {}  # by model and path
         self._loading = asyncio.Lock()
         self._transport: httpx.AsyncHTTPTransport | None = None
 
@@ -243,9 +250,28 @@ class LiteLLMBackend:
             # `auto` is the target's own default; LiteLLM asks Gemini for the dear one instead.
             if body.get("service_tier") not in (None, "auto"):
                 arguments["service_tier"] = body["service_tier"]
+        call.transmission.ignored = self._ignored(litellm, call.path, body, arguments)
         if call.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
         return functions[call.path], arguments
+
+    def _ignored(
+        self, litellm: Any, path: str, body: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> tuple[str, ...]:
+        """Members of the body that LiteLLM does not pass on to this model."""
+        model = str(body["model"])
+        if (model, path) not in self._supported and len(self._supported) < _MODELS_KEPT:
+            kind = "embeddings" if path == "/embeddings" else "chat_completion"
+            named = litellm.get_supported_openai_params(model, self._prefix, kind)
+            self._supported[model, path] = None if named is None else frozenset(named)
+        supported = self._supported.get((model, path))
+        return tuple(sorted(
+            name
+            for name, value in body.items()
+            if value is not None
+            and name not in _TRANSLATED
+            and (name not in arguments or (supported is not None and name not in supported))
+        ))  # fmt: skip
 
     def _refusal_exchange(self, error: Exception, tap: Tap) -> LiteLLMExchange:
         translated = translate_error(

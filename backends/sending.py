@@ -16,12 +16,13 @@ EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` 
 
 
 class Transmission:
-    """One call's."""
+    """What is known of one call."""
 
-    __slots__ = ("_before", "begun")
+    __slots__ = ("_before", "begun", "ignored")
 
     def __init__(self) -> None:
         self.begun: bool | None = None
+        self.ignored: tuple[str, ...] = ()  # members of the body that the backend left out
         self._before = False
 
     @property

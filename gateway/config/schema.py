@@ -263,6 +263,11 @@ class ProviderSection(ConfigSection):
         PROVIDER_DEFAULT,
         description=f"kinds of requests that are served: also {list_other_kinds(PROVIDER_DEFAULT)}",
     )
+    template_arguments: bool = Field(
+        False,
+        description="whether it takes `chat_template_kwargs`, as vLLM, SGLang and services on them "
+        "do; else an answer's `x-breakeven-ignored` names it",
+    )
     on_disconnect: OnDisconnect | None = Field(
         None,
         description="what becomes of an answer whose client disconnects: `stops` when we do, or "

@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gateway.config.sections import ConfigSection, Origin, Positive, Variable
+from gateway.http.member_rules import ALLOWABLE, DENIED, NEEDED
 
 
 class TimeoutsSection(ConfigSection):
@@ -62,6 +63,36 @@ class IdempotencySection(ConfigSection):
     replay: ReplaySection = ReplaySection()
 
 
+class MembersSection(ConfigSection):
+    allow: tuple[str, ...] = Field(
+        (),
+        description="members of request bodies that are left out or refused by default, and that "
+        "pass on to every target",
+    )
+    refuse: tuple[str, ...] = Field(
+        (), description="members of request bodies that get 400, whatever they say"
+    )
+
+    @field_validator("allow")
+    @classmethod
+    def _check_allowed(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in ALLOWABLE:
+                raise ValueError(
+                    f"`{name}` cannot be allowed: the configuration says it elsewhere"
+                    if name in DENIED
+                    else f"`{name}` passes by itself: leave it out"
+                )
+        return names
+
+    @field_validator("refuse")
+    @classmethod
+    def _check_refused(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in NEEDED.intersection(names):
+            raise ValueError(f"`{name}` is needed: without it no request can be read")
+        return names
+
+
 class ServerSection(ConfigSection):
     host: str = Field("127.0.0.1", description="address the gateway listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
@@ -84,5 +115,6 @@ class ServerSection(ConfigSection):
     cors_origins: tuple[Origin, ...] = Field(
         (), description="web pages that may call `/v1`: `https://app.example.com`, or `*` for all"
     )
+    members: MembersSection = MembersSection()
     idempotency: IdempotencySection = IdempotencySection()
     timeouts: TimeoutsSection = TimeoutsSection()

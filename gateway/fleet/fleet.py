@@ -45,6 +45,7 @@ class Target:
     rate_pusd_per_hour: int | None = None
     bid_price_pusd_per_s: int = 0
     takes_marks: bool = False  # of what to cache, in chat's messages
+    template_arguments: bool = False  # are taken: `chat_template_kwargs`
     by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
     shares_row: bool = False  # with all models of its provider that no configuration names
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
@@ -100,6 +101,7 @@ class Fleet:
                     kinds=frozenset(RequestKind(kind) for kind in pool.engine.kinds),
                     context_tokens=pool.engine.context_tokens,
                     accepts_salt=pool.engine.accepts_salt,
+                    template_arguments=True,
                     rate_pusd_per_hour=rate,
                     bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
                     on_disconnect=STOPS,

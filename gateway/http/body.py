@@ -1,8 +1,8 @@
 """A request's JSON, opened one level deep: values keep their bytes, each key stands once.
 
 The gateway reads and rewrites a handful of members; everything else passes through untouched, so
-that a new parameter of a vendor works on the day it appears. Members that could turn an engine or
-this gateway against its owner are removed (`DENIED`) or refused.
+that a new parameter of a vendor works on the day it appears. Which members reach no target says
+`gateway.http.member_rules`.
 """
 
 import json
@@ -13,33 +13,6 @@ from typing import Any
 import msgspec
 
 from gateway.errors import RequestError
-
-DENIED = frozenset(
-    {
-        # where and as whom to call: only configuration says so
-        "api_base", "api_key", "base_url", "headers", "extra_headers", "extra_query",
-        "extra_body", "organization", "custom_llm_provider",
-        # LiteLLM's proxy: what it leaves out of a request, and how often it tries
-        "additional_drop_params", "drop_params", "allowed_openai_params", "num_retries",
-        "max_retries",
-        # code and templates executed by the engine, tenant isolation, engine internals
-        "chat_template", "chat_template_kwargs", "mm_processor_kwargs", "cache_salt", "priority",
-        "kv_transfer_params", "ec_transfer_params", "vllm_xargs", "logits_processors",
-        "prompt_logprobs", "prompt_embeds", "best_of", "request_id", "media_io_kwargs",
-        # the same at other engines: SGLang's and TensorRT-LLM's addresses of other machines, ids
-        # that others' requests have, labels of their metrics, llama.cpp's places in its cache
-        "bootstrap_host", "bootstrap_port", "bootstrap_room", "disaggregated_params",
-        "disagg_prefill_dp_rank", "routed_dp_rank", "data_parallel_rank", "conversation_params",
-        "session_params", "rid", "extra_key", "custom_labels", "custom_logit_processor",
-        "custom_params", "id_slot", "slot_id", "guided_decoding_backend",
-        # a conversation in place of the one that was judged
-        "prompt_token_ids", "prompt_token_ids_b64", "input_ids", "input_embeds", "embed_overrides",
-        "embed_override_token_id",
-        # answers of many times their text's size, or told so late that a hang-up is free
-        "return_hidden_states", "return_routed_experts", "return_context_logits",
-        "stream_interval", "padding",
-    }
-)  # fmt: skip
 
 EMPTY = "The body is empty. Send a JSON object."
 MEMBERS_LIMIT = 1024  # walking more would hold up the loop that all streams share
@@ -82,8 +55,6 @@ def decode_members(text: bytes) -> Members:
             )
     if not text.isascii() and not _is_utf8(text):  # the decoder does not look into values
         _refuse_unicode(text, is_json=True)
-    for key in DENIED.intersection(members):
-        del members[key]
     return members
 
 

@@ -1,9 +1,9 @@
 """A request that is a form: cut into its parts by place, its bytes kept as they came.
 
 Files are asked about in `multipart/form-data`. The gateway reads the small fields, puts the
-target's name of the model into its field and leaves out what `body.DENIED` names; every other byte
-goes on as it came. Strict, because the target reads the same bytes with a parser of its own: what
-two parsers could cut differently is refused.
+target's name of the model into its field and leaves out what `member_rules.DENIED` names; every
+other byte goes on as it came. Strict, because the target reads the same bytes with a parser of its
+own: what two parsers could cut differently is refused.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.errors import RequestError
-from gateway.http.body import DENIED
+from gateway.http.member_rules import DENIED
 
 PARTS_LIMIT = 64
 HEAD_LIMIT_BYTES = 4096
@@ -63,6 +63,10 @@ class FormRequest:
     def file(self) -> bytes | None:
         found = self.parts.get(FILE)
         return None if not found else self.text[found[0].start : found[0].end]
+
+    def ignored(self) -> tuple[str, ...]:
+        """Names of fields that no target gets."""
+        return tuple(sorted(DENIED.intersection(name.removesuffix("[]") for name in self.parts)))
 
     def body_for(self, model: str) -> bytes:
         """The same bytes with the target's model, without what no client may set."""

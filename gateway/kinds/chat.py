@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_member, decode_members
+from gateway.http.body import Members, decode_member
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.chat_media import NO_MEDIA, count_media
 from gateway.kinds.chat_pictures import measure_pictures
@@ -23,6 +23,7 @@ from gateway.kinds.openapi_schemas import (
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.prompt_parts import NO_PARTS, find_parts, is_text
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS, check_template_arguments
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
     NO_FEATURES,
@@ -51,6 +52,7 @@ _CHAT = RequestKind.CHAT  # a plain name: asking an enumeration for a member cos
 _IMAGES = Feature.IMAGES
 # Where marks of what to cache may stand, beside messages.
 _MARKED = frozenset(("cache_control", "tools", "functions", "system"))
+JUDGED_MEMBERS: Final = (TEMPLATE_ARGUMENTS,)
 _FETCHED = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
 
 
@@ -73,6 +75,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         for name in _MARKED.intersection(members):
             request_checks.refuse_long_caches(bytes(members[name]), name)
     refuse_other_spellings(members)
+    if TEMPLATE_ARGUMENTS in members:
+        check_template_arguments(members)
     n, stream = choices_of(members, max_n), is_streamed(members)
     media = NO_FEATURES if is_plain else media_features(prompt)
     parts = NO_PARTS if is_plain else find_parts(prompt)
@@ -104,6 +108,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         has_sound=has_sound or _asks_for_sound(members, modalities),
         text_prompt=not has_sound,
         files=parts.files + judged.files + judged.sounds,  # until each sound is decoded
+        template_arguments=TEMPLATE_ARGUMENTS in members,
         without_pictures=modalities is not None
         and "image" not in modalities
         and MODALITIES.isdisjoint(members),
@@ -136,8 +141,8 @@ def _features(members: Members, media: frozenset[Feature], n: int) -> frozenset[
     return frozenset(used) if used else NO_FEATURES
 
 
-def _read(body: IncomingBody) -> InferenceRequest:
-    return read_chat(decode_members(body.text), max_n=body.max_n, session=body.session)
+def _read(members: Members, body: IncomingBody) -> InferenceRequest:
+    return read_chat(members, max_n=body.max_n, session=body.session)
 
 
 async def _measure_media(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
@@ -162,7 +167,7 @@ SPEC: Final = RequestKindSpec(
     kind=RequestKind.CHAT,
     paths={
         CHAT_PATH: KindPath(
-            json_reader(_read),
+            json_reader(_read, JUDGED_MEMBERS),
             PathDescription(
                 summary="Chat completion",
                 body=_body,

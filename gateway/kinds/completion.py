@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_members
+from gateway.http.body import Members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
@@ -85,8 +85,8 @@ def _features(members: Members, n: int) -> frozenset[Feature]:
     return frozenset(used) if used else NO_FEATURES
 
 
-def _read(body: IncomingBody) -> InferenceRequest:
-    return read_completion(decode_members(body.text), max_n=body.max_n, session=body.session)
+def _read(members: Members, body: IncomingBody) -> InferenceRequest:
+    return read_completion(members, max_n=body.max_n, session=body.session)
 
 
 def _body(max_n: int) -> Schema:

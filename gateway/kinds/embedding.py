@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_members
+from gateway.http.body import Members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
@@ -140,8 +140,8 @@ def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:
     return RequestUnits(longest=max(sizes) / max(sum(sizes), 1))
 
 
-def _read(body: IncomingBody) -> InferenceRequest:
-    return read_embedding(decode_members(body.text), session=body.session)
+def _read(members: Members, body: IncomingBody) -> InferenceRequest:
+    return read_embedding(members, session=body.session)
 
 
 def _body(_max_n: int) -> Schema:

@@ -1,14 +1,16 @@
 """A client's request, decoded once, and the body that it is read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
 
-from gateway.http.body import Members, encode_raw
+from gateway.http.body import Members, decode_members, encode_raw
 from gateway.http.forms import FormRequest
+from gateway.http.member_rules import STRICT, MemberRules
 from gateway.kinds.prompt_media import PictureSize
+from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
 from router.types import Feature
@@ -48,11 +50,17 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     picture_bytes: int = 0  # of `prompt_bytes`: data of pictures, of known size or not
     seldom_read_bytes: int = 0  # of members that few targets read as a part of the prompt
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
+    ignored: tuple[str, ...] = ()  # members that were sent, and that no target gets
+    template_arguments: bool = False  # are among `members`, for targets that take them
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:
             return self
         return replace(self, members={**self.members, **self.translated})
+
+    def without_template_arguments(self) -> "InferenceRequest":
+        kept = {name: value for name, value in self.members.items() if name != TEMPLATE_ARGUMENTS}
+        return replace(self, members=kept, template_arguments=False)
 
     def with_priority(self, priority: int) -> "InferenceRequest":
         """For an engine that serves by priority; a line of a batch has its own."""
@@ -74,6 +82,7 @@ class IncomingBody(msgspec.Struct, frozen=True, gc=False):
     content_type: str
     session: str | None
     max_n: int
+    rules: MemberRules = STRICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +98,18 @@ class BodyReader:
     fix: str
 
 
-def json_reader(read: Callable[[IncomingBody], InferenceRequest]) -> BodyReader:
-    return BodyReader(read, "json", "Send the body as `application/json`.")
+def json_reader(
+    read: Callable[[Members, IncomingBody], InferenceRequest], judged: Container[str] = ()
+) -> BodyReader:
+    """Return the reader of a path; `read` gets the members without those that no target gets.
+
+    `judged`: such members that `read` has rules of its own for.
+    """
+
+    def read_json(body: IncomingBody) -> InferenceRequest:
+        members = decode_members(body.text)
+        ignored = body.rules.drop_denied(members, judged)
+        asked = read(members, body)
+        return replace(asked, ignored=ignored) if ignored else asked
+
+    return BodyReader(read_json, "json", "Send the body as `application/json`.")

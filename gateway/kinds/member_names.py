@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.errors import RequestError
-from gateway.http.body import DENIED
+from gateway.http.member_rules import DENIED
 from gateway.kinds.hosted_tools import SEARCHES
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
 from gateway.kinds.request_checks import REFUSED

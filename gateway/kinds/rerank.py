@@ -10,7 +10,7 @@ import msgspec
 
 from backends.answers import AnswerUsage, read_ranking
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_member, decode_members
+from gateway.http.body import Members, decode_member
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
@@ -37,9 +37,8 @@ _TAKEN: Final = frozenset({"model", "query", "documents"})
 _TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
-def read_reranking(body: IncomingBody) -> InferenceRequest:
+def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
     """`query` and `documents` in the shape that vLLM, Jina and Cohere share."""
-    members = decode_members(body.text)
     refuse_other_spellings(members)
     model, query = model_of(members), _query(members)
     documents = decode_member(members, "documents", list[msgspec.Raw])

@@ -80,6 +80,7 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         session=body.session,
         members={},
         form=form,
+        ignored=form.ignored(),
         extent=_units(lasts),
     )
 

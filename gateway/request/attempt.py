@@ -7,6 +7,7 @@ from backends.sending import Transmission
 from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 from gateway.fleet.target_stats import ApiCall
 from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.trace_observer import RequestTrace
@@ -88,6 +89,17 @@ class Attempt:
     def sent(self) -> bool:
         """Whether a byte of the request may have left for its target."""
         return self.transmission is not None and self.transmission.possible
+
+    @property
+    def ignored_members(self) -> tuple[str, ...]:
+        """Members of the request's body that its target does not get."""
+        asked = self.plan.asked
+        found = asked.ignored
+        if asked.template_arguments and not self.step.frozen.target.template_arguments:
+            found += (TEMPLATE_ARGUMENTS,)
+        if self.transmission is not None and self.transmission.ignored:
+            found += self.transmission.ignored
+        return found
 
     def start_answer(self) -> None:
         """Its answer begins, so no other target is tried: what it was chosen among is let go.

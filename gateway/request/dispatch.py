@@ -333,6 +333,8 @@ class Dispatcher:
         asked = plan.asked.with_marks() if target.takes_marks else plan.asked
         if target.by_priority:
             asked = asked.with_priority(plan.terms.rule.priority)
+        if asked.template_arguments and not target.template_arguments:
+            asked = asked.without_template_arguments()
         if attempt.step.frozen.told_twice:
             asked = asked.with_older_limit()
         body = body_for(

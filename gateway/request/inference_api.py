@@ -13,6 +13,8 @@ from functools import partial
 from math import ceil
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock, next_tick
 from gateway.config.settings import ServerSection, TimeoutsSection
@@ -21,8 +23,9 @@ from gateway.errors import body as error_body
 from gateway.http.body import decode_members, encode
 from gateway.http.connection import Header, RequestConnection, connection_of
 from gateway.http.fields import RequestHead, read_fields
+from gateway.http.member_rules import MemberRules
 from gateway.kinds import KIND_PATHS, KINDS
-from gateway.kinds.chat import CHAT_PATH
+from gateway.kinds.chat import CHAT_PATH, JUDGED_MEMBERS
 from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.logs import REQUEST
@@ -79,6 +82,7 @@ class InferenceApi:
         self._keys = keys
         self._metrics = metrics
         self._server = server
+        self._rules = MemberRules(server.members.allow, server.members.refuse)
         self._clock = clock
         self.new_id = new_id
         self._open: set[ClientResponse] = set()
@@ -192,10 +196,12 @@ class InferenceApi:
         max_n, session = self._server.max_n, fields.session
         if isinstance(reply, TranslatedResponse):
             wall_s = self._clock.wall_us() // 1_000_000
-            return reply.decode_request(
-                decode_members(text), max_n=max_n, session=session, wall_s=wall_s
-            )
-        return KIND_PATHS[path].read(IncomingBody(text, fields.media or "", session, max_n))
+            members = decode_members(text)
+            ignored = self._rules.drop_denied(members, JUDGED_MEMBERS)
+            asked = reply.decode_request(members, max_n=max_n, session=session, wall_s=wall_s)
+            return replace(asked, ignored=(*ignored, *asked.ignored))
+        body = IncomingBody(text, fields.media or "", session, max_n, self._rules)
+        return KIND_PATHS[path].read(body)
 
     async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse

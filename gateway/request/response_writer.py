@@ -5,7 +5,8 @@ durable: a client that has seen the end of an answer has a row in the ledger, al
 """
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from backends.answers import TEXTS, AnswerUsage, media_type
@@ -41,6 +42,8 @@ REFUSAL_LIMIT_BYTES = 1024 * 1024
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
+NAMES_TOLD = 32
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
@@ -251,12 +254,21 @@ def _flows(attempt: Attempt, exchange: Exchange) -> bool:
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     plan, cap = attempt.plan, attempt.step.frozen.candidate.output_cap
     decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
+    ignored = attempt.ignored_members
     return [
         *first,
+        *([(b"x-breakeven-ignored", listed_names(ignored))] if ignored else ()),
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),
         (b"x-breakeven-policy", plan.policy.name.encode("latin-1", "replace")),
         (b"x-breakeven-decision", decision.encode("latin-1", "replace")),
     ]
+
+
+def listed_names(names: Sequence[str]) -> bytes:
+    """Names as a header's list: whoever sent odd ones reads how many there were."""
+    plain = [name for name in names if _PLAIN_NAME.fullmatch(name)][:NAMES_TOLD]
+    more = len(names) - len(plain)
+    return ", ".join([*plain, *([f"and {more} more"] if more else [])]).encode("ascii")
 
 
 def _usd(cost_pusd: int) -> bytes:

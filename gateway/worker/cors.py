@@ -21,7 +21,8 @@ CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
     b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-backend, "
     b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens, "
-    b"idempotent-replayed, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    b"x-breakeven-ignored, idempotent-replayed, x-ratelimit-limit-requests, "
+    b"x-ratelimit-remaining-requests, "
     b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
     b"x-ratelimit-reset-tokens"
 )

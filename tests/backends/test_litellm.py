@@ -186,6 +186,16 @@ async def test_a_tier_that_litellm_does_not_take_is_dropped(upstream, wire, targ
     assert "service_tier" not in json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_litellm_leaves_out_is_told(upstream, wire, target, stream):
+    parts = [HEAD, wire.chunked(*events())]
+    upstream.script = lambda n: parts if stream else [wire.respond(answer())]
+    asked = call(stream=stream, seed=5, top_k=4, temperature=0.5, logit_bias=None, max_tokens=9)
+    exchange = await target.open(asked)
+    await exchange.aclose()
+    assert asked.transmission.ignored == ("seed", "top_k")
+
+
 async def test_tool_calls_come_delta_by_delta(upstream, wire, target):
     upstream.script = lambda n: [HEAD, wire.chunked(*events(tool=True))]
     tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
@@ -426,7 +436,10 @@ MARKED = {
     ],
 )
 def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, keeps) -> None:
-    litellm = SimpleNamespace(acompletion=1, atext_completion=2, aembedding=3)
+    litellm = SimpleNamespace(
+        acompletion=1, atext_completion=2, aembedding=3,
+        get_supported_openai_params=lambda *_: None,
+    )  # fmt: skip
     body = json.dumps({"model": model, **MARKED}).encode()
     asked = Call("/chat/completions", body, False, deadlines=Deadlines(5, 30, 10))
     _, sent = LiteLLMBackend(prefix)._arguments(litellm, asked)

@@ -14,13 +14,15 @@ class DecodedRequest:
     """A request as chat's members, and who tells its answer.
 
     `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
-    for one. `marked` are members in their form for targets that take marks of what to cache.
+    for one. `marked` are members in their form for targets that take marks of what to cache,
+    `ignored` names of those that have no form in chat and are left out.
     """
 
     members: Members
     voice: Callable[[str, int], ResponseEncoder]
     session: str | None = None
     marked: Members = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
 
 
 class Dialect(Protocol):

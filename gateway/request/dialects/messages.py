@@ -100,7 +100,9 @@ class MessagesDialect:
         heard |= _tools(members) | _format(members)
         metadata = mapping(decode_whole_member(members, "metadata") or {}, "metadata")
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
-        return DecodedRequest(heard, _voice, session, _marked_members(members, found))
+        return DecodedRequest(
+            heard, _voice, session, _marked_members(members, found), _left_out(members)
+        )
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -128,6 +130,17 @@ def _marked_members(members: Members, found: ConversationBuilder) -> Members:
     for name, value in marked.items():
         refuse_long_caches(bytes(value), name)
     return marked
+
+
+def _left_out(members: Members) -> tuple[str, ...]:
+    """Names of what was advised and is not passed on; the name of a session is used here."""
+    given = _ADVICE.intersection(members) - {"metadata"}
+    left = [name for name in given if bytes(members[name]) != b"null"]
+    if mapping(decode_whole_member(members, "context_management") or {}, "").get("edits"):
+        left.append("context_management")
+    if mapping(decode_whole_member(members, "output_config") or {}, "").get("effort"):
+        left.append("output_config.effort")
+    return tuple(sorted(left))
 
 
 def _voice(request_id: str, _: int) -> MessagesEncoder:

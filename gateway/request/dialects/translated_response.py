@@ -57,7 +57,7 @@ class TranslatedResponse(ClientResponse):
         asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
         if not self.counts:
             self.voice = heard.voice(self.request_id, wall_s)
-        return replace(asked, translated=heard.marked)
+        return replace(asked, translated=heard.marked, ignored=heard.ignored)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])

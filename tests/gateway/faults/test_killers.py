@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from gateway.http.body import DENIED
+from gateway.http.member_rules import DENIED
 from gateway.request import request_parser
 
 CHAT = "/v1/chat/completions"
@@ -63,11 +63,18 @@ def recorded(faulty, monkeypatch):
     return sent
 
 
-def test_what_is_denied_reaches_no_target(faulty, recorded) -> None:
+def test_what_is_denied_reaches_no_target_and_is_named(faulty, recorded) -> None:
+    answered = 0
     for name in sorted(DENIED):
         for value in ({"tokenize": True}, "http://127.0.0.1:1", 10**9, ["x"]):
-            assert faulty.stack.chat("own", **{name: value}, max_tokens=2).status_code == 200
-    assert len(recorded) == 4 * len(DENIED)
+            answer = faulty.stack.chat("own", **{name: value}, max_tokens=2)
+            if answer.status_code == 200:
+                answered += 1
+                assert answer.headers["x-breakeven-ignored"] == name
+            else:
+                assert answer.status_code == 400
+                assert answer.json()["error"]["param"].startswith(name)
+    assert 0 < len(recorded) == answered < 4 * len(DENIED)
     for body in recorded:
         named = DENIED & set(json.loads(body)) - {"cache_salt"}  # that one is ours
         assert named == set()
@@ -145,6 +152,6 @@ def test_without_a_look_at_addresses_it_would(faulty, recorded, monkeypatch) -> 
 
 def test_without_the_denied_list_all_of_it_would_go_through(faulty, recorded, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.http.body.DENIED", frozenset())
+    monkeypatch.setattr("gateway.http.member_rules.MemberRules.drop_denied", lambda *_: ())
     faulty.stack.chat("own", chat_template="x", max_tokens=2)
     assert "chat_template" in json.loads(recorded[0])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from gateway.errors import RequestError
 from gateway.http import body as module
 from gateway.http.body import (
-    DENIED,
     MEMBERS_LIMIT,
     SEARCHED_BYTES,
     decode_member,
@@ -28,7 +27,6 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(min_size=1), VALUES, max_size=8), st.sampled_from([None, 2]))
 def test_values_keep_their_bytes(document: dict, indent: int | None) -> None:
-    document = {key: value for key, value in document.items() if key not in DENIED}
     text = json.dumps(document, indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
     try:
         text.decode()
@@ -82,11 +80,6 @@ def test_members_without_end_are_a_400() -> None:
 
 def test_repeats_deeper_down_are_the_targets_business() -> None:
     assert bytes(decode_members(b'{"a":{"b":1,"b":2}}')["a"]) == b'{"b":1,"b":2}'
-
-
-def test_denied_members_go() -> None:
-    text = json.dumps({"model": "m", **dict.fromkeys(DENIED, "x")}).encode()
-    assert set(decode_members(text)) == {"model"}
 
 
 def test_a_member_of_the_wrong_type_names_itself() -> None:

@@ -11,7 +11,7 @@ from gateway.kinds.completion import read_completion
 from gateway.kinds.embedding import read_embedding
 from gateway.kinds.inference_request import IncomingBody
 from gateway.kinds.member_names import refuse_other_spellings
-from gateway.kinds.rerank import read_reranking
+from gateway.kinds.rerank import SPEC
 
 MESSAGES = {"messages": [{"role": "user", "content": "a"}]}
 
@@ -52,7 +52,9 @@ def test_what_nobody_judges_passes(name) -> None:
         ),
         (lambda text: read_embedding(decode_members(text), session=None), {"input": "a"}),
         (
-            lambda text: read_reranking(IncomingBody(text, "application/json", None, max_n=8)),
+            lambda text: SPEC.paths["/v1/rerank"].reader.read(
+                IncomingBody(text, "application/json", None, max_n=8)
+            ),
             {"query": "a", "documents": ["b"]},
         ),
     ],

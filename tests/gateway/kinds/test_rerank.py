@@ -7,7 +7,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
-from gateway.kinds.rerank import DOCUMENTS_LIMIT, SPEC, read_reranking
+from gateway.kinds.rerank import DOCUMENTS_LIMIT, SPEC
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, cost_pusd
 from ledger.prices.bundled import bundled_seed
@@ -22,7 +22,9 @@ RANKING = RoutingRequest(RequestKind.RERANK, "m", 10_000, 40_000, 0, OUTPUT, ext
 
 def asked(**members: Any) -> InferenceRequest:
     text = json.dumps({"model": "m", "query": "q", "documents": ["a"], **members}).encode()
-    return read_reranking(IncomingBody(text, "application/json", None, max_n=8))
+    return SPEC.paths["/v1/rerank"].reader.read(
+        IncomingBody(text, "application/json", None, max_n=8)
+    )
 
 
 def test_no_bundled_price_charges_more_than_the_bound() -> None:

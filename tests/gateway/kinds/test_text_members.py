@@ -170,8 +170,12 @@ def test_lists_that_could_hide_prompts_are_refused(path: str, name: str, prompt:
     assert (caught.value.row.status, caught.value.param) == (400, name)
 
 
-def test_candidates_that_would_be_thrown_away_are_not_asked_for() -> None:
-    completion = asked("/v1/completions", prompt="a", best_of=1000, prompt_embeds=["x"] * 1000)
+@pytest.mark.parametrize("members", [{"best_of": 1000}, {"prompt_embeds": ["x"] * 1000}])
+def test_candidates_that_would_be_thrown_away_are_refused(members: dict[str, Any]) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked("/v1/completions", prompt="a", **members)
+    assert caught.value.param in members
+    completion = asked("/v1/completions", prompt="a", best_of=1, prompt_embeds=None)
     body = body_for(completion, upstream_model="u", own=True, max_tokens_cap=None, salt=None)
     assert set(json.loads(body)) == {"model", "prompt", "max_tokens"}
 

@@ -3,6 +3,9 @@
 import weakref
 from types import SimpleNamespace
 
+import pytest
+
+from backends.sending import Transmission
 from gateway.fleet.gap_counts import PACE_BOUNDS_S
 from gateway.request.attempt import TELL_S, Attempt, CandidateQueue
 
@@ -39,6 +42,18 @@ def attempt(flight: Flight | None = None) -> Attempt:
 def test_it_is_named_after_its_request() -> None:
     assert attempt().id == "req_1.2"
     assert attempt().own
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_what_its_target_does_not_get_is_told(takes: bool) -> None:
+    this_attempt = attempt()
+    asked = SimpleNamespace(ignored=("api_key",), template_arguments=True)
+    this_attempt.plan.asked = asked
+    this_attempt.step.frozen.target.template_arguments = takes
+    this_attempt.transmission = Transmission()
+    this_attempt.transmission.ignored = ("top_k",)
+    arguments = () if takes else ("chat_template_kwargs",)
+    assert this_attempt.ignored_members == ("api_key", *arguments, "top_k")
 
 
 def test_content_moves_times_and_promises() -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from gateway.http.body import DENIED
+from gateway.http.member_rules import DENIED
 from gateway.request.inference_api import HOT
 from gateway.worker.openapi import POLICY, describe_api, page
 

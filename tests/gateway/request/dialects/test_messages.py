@@ -89,6 +89,17 @@ def test_members(asked: dict, expected: dict) -> None:
     assert without(heard(**asked), *ASK) == expected
 
 
+def test_advice_that_is_left_out_is_named() -> None:
+    asked = {
+        "thinking": {"type": "enabled", "budget_tokens": 2000}, "metadata": {"user_id": "u"},
+        "service_tier": None, "context_management": {"edits": [{"type": "clear_tool_uses_1"}]},
+        "output_config": {"effort": "high"},
+    }  # fmt: skip
+    members = decode_members(json.dumps({**ASK, **asked}).encode())
+    left = ("context_management", "output_config.effort", "thinking")
+    assert MESSAGES.decode_request(members).ignored == left
+
+
 def test_instructions_come_first() -> None:
     assert heard(system="be brief")["messages"][0] == {"role": "system", "content": "be brief"}
 

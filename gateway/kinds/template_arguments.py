@@ -1,0 +1,49 @@
+"""`chat_template_kwargs`: what a client says to an own engine's chat template.
+
+Thinking is switched on and off with it. Plain values pass, for they can only choose what the
+template offers. Names by which an engine finds the conversation and the template itself do not.
+"""
+
+import re
+from typing import Any, Final
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member
+
+TEMPLATE_ARGUMENTS: Final = "chat_template_kwargs"
+ARGUMENTS_LIMIT: Final = 16
+TEXT_LIMIT: Final = 256  # characters: words for a choice, no conversation
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Of `apply_chat_template` and of what templates themselves read.
+_TAKEN: Final = frozenset((
+    "add_generation_prompt", "add_special_tokens", "chat_template", "continue_final_message",
+    "conversation", "custom_tools", "documents", "functions", "max_length", "messages", "padding",
+    "return_assistant_tokens_mask", "return_dict", "return_tensors", "self", "tokenize",
+    "tokenizer_kwargs", "tools", "tools_in_user_message", "truncation",
+))  # fmt: skip
+
+
+def check_template_arguments(members: Members) -> None:
+    """Raises `RequestError` with the name of an argument that cannot pass."""
+    value = decode_member(members, TEMPLATE_ARGUMENTS, Any)
+    if value is None:
+        members.pop(TEMPLATE_ARGUMENTS, None)
+        return
+    if not isinstance(value, dict):
+        raise _refusal(TEMPLATE_ARGUMENTS, "must be an object of plain values.")
+    if len(value) > ARGUMENTS_LIMIT:
+        raise _refusal(TEMPLATE_ARGUMENTS, f"has more than {ARGUMENTS_LIMIT} members.")
+    for name, argument in value.items():
+        if not _NAME.fullmatch(name) or name.startswith("__"):
+            raise _refusal(TEMPLATE_ARGUMENTS, "has a member whose name is no plain word.")
+        place = f"{TEMPLATE_ARGUMENTS}.{name}"
+        if name in _TAKEN:
+            raise _refusal(place, "is set by the engine itself. Leave it out.")
+        if isinstance(argument, dict | list):
+            raise _refusal(place, "must be a word, a number, true, false or null.")
+        if isinstance(argument, str) and len(argument) > TEXT_LIMIT:
+            raise _refusal(place, f"has more than {TEXT_LIMIT} characters.")
+
+
+def _refusal(place: str, words: str) -> RequestError:
+    return RequestError("bad_request", f"`{place}` {words}", param=place)
