@@ -64,7 +64,13 @@ async def _join_parts(
 async def drain_exchange(
     exchange: Exchange, *, grace_s: float = 0.05, limit_bytes: int = 65536
 ) -> None:
-    """Let an answer that has said all end by itself; after the grace it is closed."""
+    """Let an answer that has said all end by itself; after the grace it is closed.
+
+    Mostly its terminator came with its last word: then nothing is waited for.
+    """
+    if isinstance(exchange, HttpExchange) and exchange.is_ended:
+        await exchange.aclose()
+        return
     size = 0
     try:
         async with asyncio.timeout(grace_s):
