@@ -74,8 +74,13 @@ async def drain_exchange(
 ) -> None:
     """Let an answer that has said all end by itself; after the grace it is closed.
 
-    `take` gets what still comes.
+    `take` gets what still comes. Mostly the terminator came with the last word: then nothing is
+    waited for.
     """
+    if isinstance(exchange, HttpExchange) and exchange.is_ended:
+        take(exchange.take_whole() or b"")
+        await exchange.aclose()
+        return
     size = 0
     try:
         async with asyncio.timeout(grace_s):

@@ -68,6 +68,11 @@ class HttpExchange:
             await self._wait(self._connection, self._idle_s)
         return self._take_parts()
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether its connection has nothing more to say; what came may still be unread."""
+        return self._connection is None
+
     def take_whole(self) -> bytes | None:
         """What was not read yet of an answer that has come to its end; `None`: more will come."""
         if self._connection is not None or self._error is not None or not self._parts:

@@ -7,11 +7,14 @@ there gives a count, except where several must agree (`AGREED`). What no path na
 
 import re
 from collections.abc import Iterator, Mapping
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 
-class UsageCount(Enum):
-    """Which count a member is, and inside which other it stands."""
+class UsageCount(IntEnum):
+    """Which count a member is, and inside which other it stands.
+
+    Counts are looked up by it for every answer: an `Enum` that is no number hashes in Python.
+    """
 
     PROMPT = auto()  # with or without cached tokens, by the provider's convention
     PROMPT_BESIDE = auto()  # read by the model beside the prompt's own count

@@ -62,10 +62,11 @@ def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> li
     found: dict[str, DemandSample] = {}
     promised, prompt = policy.slo.ttft_ms, request.prompt_tokens
     for verdict in decision.verdicts:
-        pool, seconds, density = (
-            verdict.candidate.pool, verdict.engine_seconds, verdict.density_pusd_per_s,
-        )  # fmt: skip
-        if pool is not None and pool not in found and seconds is not None and density is not None:
+        pool = verdict.candidate.pool
+        if pool is None or pool in found:
+            continue
+        seconds, density = verdict.engine_seconds, verdict.density_pusd_per_s
+        if seconds is not None and density is not None:
             ttft_ms = keepable_ms(promised, prompt, verdict.candidate.engine)
             found[pool] = DemandSample(pool, seconds, density, ttft_ms)
     return list(found.values())

@@ -57,6 +57,8 @@ ENDS = _piece_ends()
 NOTHING = PromptPrefix()
 # Capacity, life, the first cell, how many there are, and what this life makes of a mark.
 _Table = tuple[float, float, int, int, int]
+# Marks, places of a table and what its engine's life makes of a mark; place and cell of each.
+_PlacedMarks = tuple[Sequence[int], int, int, list[tuple[int, int]]]
 
 
 def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
@@ -106,6 +108,7 @@ class PrefixIndex:
         self._published = [board.published_row(engine) for engine in engines]
         self._lives = [board.owned_row(engine) + _LIFE for engine in engines]
         self._tables: list[_Table] = [(0.0, -1.0, 0, 0, 0)] * len(engines)
+        self._placed: _PlacedMarks = (), 0, 0, []
 
     def close(self) -> None:
         self._cells.release()
@@ -131,15 +134,16 @@ class PrefixIndex:
         found = left = missed = 0
         if not places:
             return 0
-        for mark in marks[:MISSES]:
-            if cells[first + mark % places] == mark ^ turn:
+        placed = self._place_marks(marks, places, turn)
+        for place, mark in placed[:MISSES]:
+            if cells[first + place] == mark:
                 break
         else:
             return 0  # most were sent elsewhere: no more is looked at
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
-        for looked, mark in enumerate(marks, 1):
-            place = first + mark % places
-            if cells[place] == mark ^ turn and cells[place + times] >= oldest:
+        times += first
+        for looked, (place, mark) in enumerate(placed, 1):
+            if cells[first + place] == mark and cells[times + place] >= oldest:
                 missed = 0
                 left += 1
                 if left >= LEFT * looked:
@@ -155,10 +159,18 @@ class PrefixIndex:
         _, _, first, places, turn = self._table(engine)
         if places:
             cells, times, ticks = self._cells, self._sent, int(now_s * TICKS_PER_S) & _MASK
-            for mark in marks:
-                place = first + mark % places
-                cells[place + times] = ticks
-                cells[place] = mark ^ turn
+            times += first
+            for place, mark in self._place_marks(marks, places, turn):
+                cells[times + place] = ticks
+                cells[first + place] = mark
+
+    def _place_marks(self, marks: Sequence[int], places: int, turn: int) -> list[tuple[int, int]]:
+        """Each mark's place in a table, and its cell there: alike for most engines of a request."""
+        known = self._placed
+        if known[0] is not marks or known[1] != places or known[2] != turn:
+            placed = [(mark % places, mark ^ turn) for mark in marks]
+            known = self._placed = marks, places, turn, placed
+        return known[3]
 
     def _table(self, engine: int) -> "_Table":
         """As it is while the engine has this cache and lives this life."""
