@@ -210,7 +210,9 @@ def tokens_of_reranking(usage: Mapping[str, object]) -> TokenCounts:
     searches = _first(usage, "search_units")
     if read is None and searches is None:
         raise UsageError("neither tokens nor `search_units` are there")
-    return TokenCounts(input=read or 0, searches=_searches(searches or 0))
+    made = _first(usage, "completion_tokens", "output_tokens") or 0  # by a model that judges
+    found = TokenCounts(input=read or 0, output=made, searches=_searches(searches or 0))
+    return _check_limit(found)
 
 
 def _searches(count: int) -> int:

@@ -1,7 +1,6 @@
 """Embeddings: one input or a list, each read by itself and answered at once."""
 
-import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +8,13 @@ from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.kinds import request_checks, request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.input_media import (
+    FETCHED,
+    MEDIA_MEMBERS,
+    NO_MEDIA,
+    InputMedia,
+    media_of_inputs,
+)
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     MODEL,
@@ -18,12 +24,10 @@ from gateway.kinds.openapi_schemas import (
     null_members,
     prompt_schema,
 )
-from gateway.kinds.picture_sources import has_media_ending
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
-    NO_FEATURES,
     is_set,
     is_streamed,
     model_of,
@@ -37,7 +41,6 @@ from gateway.kinds.text_members import (
 from ledger.usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
-from router.types import Feature
 
 INPUTS_LIMIT = 2048  # OpenAI's own, by its reference of `/v1/embeddings` (2026-11)
 
@@ -85,51 +88,20 @@ def read_embedding(members: Members, *, session: str | None) -> InferenceRequest
     )
 
 
-class _InputMedia(NamedTuple):
-    """Inputs that a model of pictures and films opens, and what that asks of a target."""
-
-    features: frozenset[Feature]
-    files: int
-
-
-_NO_INPUT_MEDIA: Final = _InputMedia(NO_FEATURES, 0)
-# A file's text, or its address at a store: no model reads one as words.
-_DATA: Final = re.compile(r"data:[^,\s]*;base64,", re.IGNORECASE)
-_KEPT: Final = re.compile(r"(?:(?!https?:)[a-z][a-z0-9+.-]*://|files/)\S+\Z", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"https?://\S+\Z", re.IGNORECASE)
-_FETCHED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
-_SENT: Final = frozenset((Feature.IMAGES,))
-# Others' members for the same: Cohere's, Voyage's, Jina's, Bedrock's.
-_MEDIA_MEMBERS: Final = (
-    "audio", "content", "contents", "file", "files", "image", "images", "inputImage", "inputs",
-    "media", "video", "videos",
-)  # fmt: skip
 _NOTHING: Final = (b"null", b'""', b"[]", b"{}")
 
 
-def _media_of(members: Members) -> _InputMedia:
-    """Return what of the inputs may be a file: its own data, or an address.
-
-    A plain address of the web may also be meant as words. It asks nothing of a target, then, but
-    may fill its context.
-    """
-    used: frozenset[Feature] = NO_FEATURES
-    files = 0
-    for name in _MEDIA_MEMBERS:
+def _media_of(members: Members) -> InputMedia:
+    """Return what of the inputs may be a file, and of vendors' own members for one."""
+    found = NO_MEDIA
+    for name in MEDIA_MEMBERS:
         if name in members and bytes(members[name]) not in _NOTHING:
-            used, files = used | _FETCHED, files + 1
+            found = found.add(InputMedia(FETCHED, 1))
     text = bytes(members["input"])
     if b":" in text or b"/" in text or b"\\" in text:  # a list of token ids has none of them
         given: Any = msgspec.json.decode(text)
-        for item in given if isinstance(given, list) else [given]:
-            source = item.strip() if isinstance(item, str) else ""
-            if _DATA.match(source):
-                used, files = used | _SENT, files + 1
-            elif _KEPT.match(source) or (_ADDRESS.match(source) and has_media_ending(source)):
-                used, files = used | _FETCHED, files + 1
-            elif _ADDRESS.match(source):
-                files += 1
-    return _InputMedia(used, files) if files else _NO_INPUT_MEDIA
+        found = found.add(media_of_inputs(given if isinstance(given, list) else [given]))
+    return found
 
 
 def _longest_share(inputs: int, listed: msgspec.Raw) -> RequestUnits | None:

@@ -57,12 +57,15 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
         if name in members:
             sizes = _prompt_sizes(name, bytes(members[name]), enough * LONGEST_TOKEN_BYTES)
             counts = [_least_tokens(size) for size in sizes]
+            if name == "prompt":
+                counts += _id_counts(bytes(members[name]))
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
     # A ranking's document shares its context with the query, which has at most half of it.
     each = context // 2 if context is not None and "query" in members else context
     for name in _LISTS:
         if name in members:
-            counts = [_least_tokens(size) for size in _text_sizes(bytes(members[name]))]
+            raw = bytes(members[name])
+            counts = [*map(_least_tokens, _text_sizes(raw)), *_id_counts(raw)]
             cut = shortens or context is None
             found += sum(_cut(count, each, shortens=cut) for count in counts)
     return found
@@ -135,10 +138,18 @@ def _is_text(part: "_Part") -> bool:
     return is_kind and bytes(part.text).startswith(b'"')
 
 
+def _id_counts(raw: bytes) -> list[int]:
+    """Count the numbers of tokens of each prompt of a member without texts: each is a token."""
+    if b'"' in raw or not raw.startswith(b"["):
+        return []
+    lists = raw.replace(b" ", b"").removeprefix(b"[").removesuffix(b"]").split(b"],[")
+    return [part.count(b",") + 1 for part in lists if part.strip(b"[]\t\r\n")]
+
+
 def _text_sizes(raw: bytes) -> list[int]:
     """Bytes of each text of a member that is a text or a list; of objects one text may be read."""
     if b'"' not in raw:
-        return []  # numbers of tokens, perhaps very many
+        return []  # numbers of tokens, perhaps very many: `_id_counts`
     try:
         value = _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

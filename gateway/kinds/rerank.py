@@ -4,6 +4,7 @@ What is read is what decides where a request goes and what it may cost at most: 
 is read (with every document). Everything else is between client and target.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.input_media import NO_MEDIA, InputMedia, media_of_inputs
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
 from gateway.kinds.prompt_bytes import prompt_bytes
@@ -34,6 +36,12 @@ DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (
 SEARCH_DOCUMENTS = 100
 CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
 _TAKEN: Final = frozenset({"model", "query", "documents"})
+# How an encoded input begins that may be a file; escapes may stand for any of it.
+_MAY_BE_FILE: Final = re.compile(
+    rb'\A\s*(?:\{|"\s*(?:data:|[a-z][a-z0-9+.-]*://|files/)|"[^"\\]{0,16}\\)', re.IGNORECASE
+)
+# `media_parts` counts these.
+_COUNTED: Final = frozenset(("image_url", "video_url", "audio_url", "input_audio"))
 _TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
@@ -55,6 +63,7 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         refuse_inside(text, name)
     sizes = [len(bytes(document)) for document in documents]
     features = media_features(query + bytes(members["documents"]))
+    media = _media_of(query, documents)
     return InferenceRequest(
         kind=RequestKind.RERANK,
         path="/rerank",
@@ -67,12 +76,24 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         max_tokens=0,
         # The quotes and commas of each are more than the marks that a model sets between both.
         prompt_bytes=(len(query) + 3 + _bytes_beside(members)) * len(documents) + sum(sizes),
-        features=features,
+        features=features | media.features,
         session=body.session,
         members=members,
         extent=_extent_of(len(query), sizes),
         media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
+        files=media.files,
     )
+
+
+def _media_of(query: bytes, documents: list[msgspec.Raw]) -> InputMedia:
+    """Return what of the query and the documents a model of pictures opens: the query with each."""
+    found, asked = NO_MEDIA, NO_MEDIA
+    texts = [bytes(document) for document in documents]
+    if any(_MAY_BE_FILE.search(text) for text in texts):
+        found = media_of_inputs((msgspec.json.decode(text) for text in texts), _COUNTED)
+    if _MAY_BE_FILE.search(query):
+        asked = media_of_inputs([msgspec.json.decode(query)], _COUNTED)
+    return InputMedia(found.features | asked.features, found.files + asked.files * len(documents))
 
 
 def _bytes_beside(members: Members) -> int:

@@ -25,7 +25,7 @@ from gateway.request.engine_progress import engine_time_s, estimate_progress, is
 from gateway.request.limit_overruns import LimitOverrun, overrun_of
 from gateway.request.plausible_claims import plausible_claim
 from gateway.request.prompt_overruns import prompt_overrun_of
-from gateway.request.reported_usage import bounds_of, context_of
+from gateway.request.reported_usage import bounded_request, bounds_of, context_of
 from gateway.request.usage_bill import BillTerms, bill_usage
 from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
@@ -81,6 +81,7 @@ def charge(
         price = attempt.step.frozen.price
         asked = attempt.plan.asked
         sent = None if attempt.own else SentRequest(asked.members, context_of(attempt))
+        request = bounded_request(attempt)
         used = BookedUsage(*usage_of(spec, spec.units, request, price, outcome, sent=sent))
     elif attempt.own:
         used = own_usage(attempt, outcome)
@@ -140,7 +141,7 @@ class _AttemptHold(msgspec.Struct, frozen=True):
         attempt = self.attempt
         units, price = KINDS[attempt.plan.request.kind].units, attempt.step.frozen.price
         if units is not None:
-            most = units.most(attempt.plan.request)
+            most = units.most(bounded_request(attempt))
             return least_of(tokens, most), most
         searches = 0 if price is None else price.terms.searches_limit
         return fitting_tokens(tokens, bounds_of(attempt), searches)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gateway.fleet.prompt_bound import most_read
 from gateway.kinds import KINDS
 from gateway.request.attempt import Attempt
-from gateway.request.reported_usage import bounds_of, reads_elsewhere
+from gateway.request.reported_usage import bounded_request, bounds_of, reads_elsewhere
 from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds, fit_tokens, least_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, tier_cost_pusd
@@ -70,7 +70,7 @@ def plausible_claim(attempt: Attempt, told: TokenCounts) -> TokenCounts:
     frozen, request = attempt.step.frozen, attempt.plan.request
     units = KINDS[request.kind].units
     if units is not None:
-        return least_of(told, units.most(request))
+        return least_of(told, units.most(bounded_request(attempt)))
     elsewhere = reads_elsewhere(attempt, told)
     terms = ClaimTerms(bounds_of(attempt), frozen.limits, elsewhere, most_read(request, 1))
     searches = 0 if frozen.price is None else frozen.price.terms.searches_limit

@@ -1,5 +1,6 @@
 """Reads what a target reported of an attempt, and whether the text that came bears it out."""
 
+import dataclasses
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.usage import UsageError, other_reading
 from router.target_output import TargetOutput
-from router.types import Feature
+from router.types import Feature, RoutingRequest
 
 # A target reads more of these than their bytes in the request.
 _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
@@ -123,8 +124,10 @@ def _judged(
     prompt = tokens.prompt
     # The second look is for few: most prompts are not even near it with all that stands beside.
     too_low = asked.prompt_bytes > LONGEST_TOKEN_BYTES * prompt and not attempt.own
-    if too_low and prompt < least_prompt_tokens(asked.members, context_of(attempt), prompt + 1):
-        tokens = replace(tokens, input=tokens.input + attempt.plan.request.prompt_tokens - prompt)
+    least = least_prompt_tokens(asked.members, context_of(attempt), prompt + 1) if too_low else 0
+    if prompt < least:
+        estimate = max(attempt.plan.request.prompt_tokens, least)
+        tokens = replace(tokens, input=tokens.input + estimate - prompt)
         return UsageReading(tokens, "estimated", True, usage)
     if tokens.output <= bounds.output and prompt <= bounds.prompt:
         return UsageReading(tokens, basis, False, usage)
@@ -183,6 +186,15 @@ def bounds_of(attempt: Attempt) -> UsageBounds:
     told = request.max_tokens is not None or frozen.candidate.output_cap is not None
     prompt = frozen.prompt_bound(request)
     return UsageBounds(request.n, most_output_of(attempt), told, prompt)
+
+
+def bounded_request(attempt: Attempt) -> RoutingRequest:
+    """Return the request with the prompt's bound that the attempt's hold was made of."""
+    request, frozen = attempt.plan.request, attempt.step.frozen
+    bound = frozen.prompt_bound(request)
+    if bound == request.prompt_tokens_bound:
+        return request
+    return dataclasses.replace(request, prompt_tokens_bound=bound)
 
 
 def most_output_of(attempt: Attempt) -> int:

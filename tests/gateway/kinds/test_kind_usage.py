@@ -207,3 +207,11 @@ def test_what_is_counted_is_never_replaced() -> None:
     counted = TokenCounts(input=1, audio_input=2, output=3, audio_ms=4, searches=5)
     for terms in (SEARCHES, BY_TOKENS, SECONDS, BOTH):
         assert complete_counts(counted, price(terms), GUESS) == counted
+
+
+def test_what_a_ranking_model_made_is_read() -> None:
+    """Red before: a judge's output was neither booked nor claimed, and no flag said so."""
+    usage = {"prompt_tokens": 30, "completion_tokens": 4, "total_tokens": 34}
+    extent = RequestUnits(searches=1, searches_bound=3)
+    tokens, basis, _ = used(attempt(BY_TOKENS, RequestKind.RERANK, extent=extent), ended(usage))
+    assert (tokens.input, tokens.output, basis) == (30, 4, "reported")

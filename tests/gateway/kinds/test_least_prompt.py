@@ -102,7 +102,18 @@ def test_embeddings_and_rankings_are_cut_where_no_context_is_stated() -> None:
     assert least(512, input=[TEXT, TEXT]) == 200
     assert least(30, input=[TEXT, TEXT]) == 60
     assert least(512, query="q", documents=[TEXT, {"text": TEXT}]) == 101
-    assert least(input=[[1, 2, 3]]) == 0
+    assert least(input=[[1, 2, 3]]) == 1
+
+
+def test_each_number_of_a_token_is_one() -> None:
+    """Red before: 9,000 of them were booked at the nine that a target told."""
+    assert least(512, input=[[1, 2, 3]]) == 3
+    assert least(512, input=[1, 2, 3]) == 3
+    assert least(512, input=[[7] * 600, [7, 7]]) == 514
+    assert least(input=[[7] * 600, [7, 7]]) == 2
+    assert least(prompt=[[1, 2], [3]]) == 3
+    assert least(512, input=[]) == 0
+    assert least(512, input=[[], [1]]) == 1
 
 
 @pytest.mark.parametrize("enough", [1, 100, 101, 250, 10_000])
@@ -121,8 +132,9 @@ def test_no_more_is_read_than_decides(enough: int, monkeypatch) -> None:
 
 
 def test_numbers_of_tokens_are_not_looked_through(monkeypatch) -> None:
+    """Perhaps very many: they are counted by the bytes between them."""
     monkeypatch.setattr(least_prompt, "_decode", None)
-    assert least(prompt=[1234] * 9) == 0
+    assert least(prompt=[1234] * 9) == 9
 
 
 @pytest.mark.parametrize("text", ["\x01" * 9000, "\U0001f600" * 9000, TEXT, "é" * 9000])

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
+from gateway.kinds.input_media import FETCHED
 from gateway.kinds.rerank import DOCUMENTS_LIMIT, SPEC
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, cost_pusd
@@ -64,6 +65,28 @@ def test_an_instruction_is_read_with_every_document() -> None:
     told = asked(documents=three, instruct="i" * 50, top_n=2, return_documents=True, user="u" * 9)
     assert told.prompt_bytes == plain.prompt_bytes + 3 * 52
     assert asked(documents=three, rules=["i"]).prompt_bytes == plain.prompt_bytes + 3 * 5
+
+
+PICTURE = "https://a.example/b.png"
+
+
+@pytest.mark.parametrize(
+    ("change", "files", "features"),
+    [
+        ({}, 0, ()),
+        ({"documents": ["a: b/c", {"text": PICTURE}]}, 0, ()),
+        ({"documents": [{"image": PICTURE}] * 3}, 3, FETCHED),
+        ({"documents": [PICTURE, "data:image/png;base64,AA"]}, 2, FETCHED),
+        ({"documents": ["a"] * 3, "query": {"image": PICTURE}}, 3, FETCHED),
+    ],
+)
+def test_files_are_held_for_as_such(change: dict[str, Any], files: int, features: Any) -> None:
+    """Red before: pictures of a ranking were held at the bytes of their addresses."""
+    found = asked(**change)
+    assert (found.files, found.features) == (files, frozenset(features))
+    escaped = b'{"model":"m","query":"q","documents":["\\u0064ata:image/png;base64,AA"]}'
+    read = read_reranking(IncomingBody(escaped, "application/json", None, max_n=8))
+    assert read.files == 1
 
 
 def test_a_search_has_a_hundred_documents() -> None:

@@ -1,0 +1,97 @@
+"""Files among the inputs of embeddings and rankings: their data, addresses, objects that name them.
+
+A plain address of the web may also be meant as words. It asks nothing of a target, then, but may
+fill its context: all such addresses of a request count as one file.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from gateway.kinds.picture_sources import has_media_ending
+from router.types import Feature
+
+_NO_FEATURES: Final[frozenset[Feature]] = frozenset()
+
+
+class InputMedia(NamedTuple):
+    """Inputs that a model of pictures and films opens, and what that asks of a target."""
+
+    features: frozenset[Feature]
+    files: int
+
+    def add(self, other: "InputMedia") -> "InputMedia":
+        return InputMedia(self.features | other.features, self.files + other.files)
+
+
+NO_MEDIA: Final = InputMedia(_NO_FEATURES, 0)
+# Vendors' members for a file: Cohere's, Voyage's, Jina's, Bedrock's.
+MEDIA_MEMBERS: Final = frozenset((
+    "audio", "content", "contents", "file", "files", "image", "images", "inputImage", "inputs",
+    "media", "video", "videos",
+))  # fmt: skip
+# Members of an input that is an object; its text has other names.
+_OBJECT_MEMBERS: Final = MEDIA_MEMBERS | {
+    "audio_url", "document", "file_id", "file_url", "image_url", "pdf", "video_url",
+}  # fmt: skip
+# A file's text, or its address at a store: no model reads one as words.
+_DATA: Final = re.compile(r"data:[^,\s]*;base64,", re.IGNORECASE)
+_KEPT: Final = re.compile(r"(?:(?!https?:)[a-z][a-z0-9+.-]*://|files/)\S+\Z", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"https?://\S+\Z", re.IGNORECASE)
+FETCHED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
+_SENT: Final = frozenset((Feature.IMAGES,))
+_DEEPEST: Final = 8
+
+
+def media_of_inputs(inputs: Iterable[Any], counted: frozenset[str] = frozenset()) -> InputMedia:
+    """Return what decoded inputs may be, each a text, an object, or a list of parts.
+
+    `counted`: members of objects that are counted elsewhere.
+    """
+    found, plain = NO_MEDIA, False
+    for item in inputs:
+        if isinstance(item, str):
+            source = item.strip()
+            media = _of_text(source)
+            plain = plain or (media is NO_MEDIA and _ADDRESS.match(source) is not None)
+        else:
+            media = _of_object(item, counted, 0)
+        found = found.add(media)
+    return found.add(InputMedia(_NO_FEATURES, 1)) if plain else found
+
+
+def _of_text(source: str) -> InputMedia:
+    if _DATA.match(source):
+        return InputMedia(_SENT, 1)
+    if _KEPT.match(source) or (_ADDRESS.match(source) and has_media_ending(source)):
+        return InputMedia(FETCHED, 1)
+    return NO_MEDIA
+
+
+def _of_object(item: Any, counted: frozenset[str], depth: int) -> InputMedia:
+    """Count each member of a file's name once, however deep it stands."""
+    found = NO_MEDIA
+    if depth > _DEEPEST:
+        return InputMedia(FETCHED, 1)
+    if isinstance(item, list):
+        for part in item:
+            found = found.add(_of_object(part, counted, depth + 1))
+    elif isinstance(item, dict):
+        for name, value in item.items():
+            if name in counted:
+                continue
+            if isinstance(value, dict | list):
+                inner = _of_object(value, counted, depth + 1)
+                named = name in _OBJECT_MEMBERS and bool(value) and not inner.files
+                found = found.add(InputMedia(FETCHED, 1) if named and _is_file(value) else inner)
+            elif isinstance(value, str) and value and name in _OBJECT_MEMBERS - {"content"}:
+                found = found.add(InputMedia(_SENT if _DATA.match(value) else FETCHED, 1))
+    return found
+
+
+def _is_file(value: Any) -> bool:
+    """Whether an object below a file's name has an address or data; a list of texts has none."""
+    return isinstance(value, dict) and any(
+        isinstance(inner, str) and (_of_text(inner) is not NO_MEDIA or _ADDRESS.match(inner))
+        for inner in value.values()
+    )
