@@ -85,7 +85,9 @@ def test_files_are_held_for_as_such(change: dict[str, Any], files: int, features
     found = asked(**change)
     assert (found.files, found.features) == (files, frozenset(features))
     escaped = b'{"model":"m","query":"q","documents":["\\u0064ata:image/png;base64,AA"]}'
-    read = read_reranking(IncomingBody(escaped, "application/json", None, max_n=8))
+    read = SPEC.paths["/v1/rerank"].reader.read(
+        IncomingBody(escaped, "application/json", None, max_n=8)
+    )
     assert read.files == 1
 
 
