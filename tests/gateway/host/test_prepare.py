@@ -1,6 +1,8 @@
 """Before any child starts: directories, schema, prices, contracts, budgets, ports."""
 
+import random
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ pools:
 providers: {{standin: {{start: true, simulated: true}}}}
 budgets: [{{scope: "team:a", usd: 1.5, period: day}}]
 """
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def written(tmp_path: Path, port: int = 0) -> Path:
@@ -110,11 +113,23 @@ def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: P
     )
 
 
+def two_free_ports() -> int:
+    """A port that is free, as the next one is, and that the system gives to nobody by itself."""
+    lowest = int(EPHEMERAL.read_text().split()[0])
+    for port in random.sample(range(20_000, lowest - 1), 100):
+        with socket.socket() as first, socket.socket() as second, suppress(OSError):
+            first.bind(("127.0.0.1", port))
+            second.bind(("127.0.0.1", port + 1))
+            return port
+    raise AssertionError("no two ports are free")
+
+
 def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
+    port = two_free_ports()
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
         other.listen(1)
-        port = other.getsockname()[1]
         settings = parse(written(tmp_path, port).read_text(), name="t")
         found = find_ports(settings)
         (line,) = [line for line in moved_ports(settings, found) if f": {port}, by" in line]
