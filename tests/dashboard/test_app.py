@@ -6,7 +6,6 @@ Pictures of all pages are left in `build/screenshots`, for a person to look at.
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
 from deploy import warmstart
+from deploy.quietports import find_quiet_port
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -82,7 +82,7 @@ class Dashboards:
         return self._address
 
     def _start(self, url: str | None, script: Path, warm: bool) -> None:
-        folder, port = self._folders.mktemp("dashboard"), free_port()
+        folder, port = self._folders.mktemp("dashboard"), find_quiet_port()
         words = [
             "run", str(script), "--server.headless", "true", "--server.port", str(port),
             "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
@@ -116,13 +116,6 @@ class Dashboards:
         if self._process is not None:
             self._process.terminate()
             self._process.wait(timeout=20)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ tab or another person did meanwhile is told, and nothing is done twice.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from deploy.quietports import find_quiet_port
 from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.invoices import books as invoices
 from ledger.manual_entries import CURRENCY, RATE, SCENARIO, entries
@@ -61,11 +61,6 @@ def until_it_answers(process: subprocess.Popen, url: str) -> None:
     raise AssertionError(f"{url} does not answer")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @dataclass
 class House:
     """A provider, a gateway and a dashboard; `access`: who may what, as the dashboard reads it."""
@@ -101,7 +96,7 @@ def house(books, serving, chromium, tmp_path_factory) -> Iterator[House]:
     expect.set_options(timeout=LIMIT_MS)
     state = tmp_path_factory.mktemp("house")
     gateway = serving(books(days=3, peak=3.0).url)
-    port, asked = free_port(), free_port()
+    port, asked = find_quiet_port(), find_quiet_port()
     address, provider = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{asked}"
     access = state / "access.toml"
     access.write_text(FILE.format(address=address, provider=provider))

@@ -1,13 +1,12 @@
 """Before any child starts: directories, schema, prices, contracts, budgets, ports."""
 
-import random
 import socket
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from deploy.quietports import find_quiet_port
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host.port_claims import PortClaims
@@ -26,7 +25,6 @@ pools:
 providers: {{standin: {{start: true, simulated: true}}}}
 budgets: [{{scope: "team:a", usd: 1.5, period: day}}]
 """
-EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def written(tmp_path: Path, port: int = 0) -> Path:
@@ -113,19 +111,8 @@ def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: P
     )
 
 
-def two_free_ports() -> int:
-    """A port that is free, as the next one is, and that the system gives to nobody by itself."""
-    lowest = int(EPHEMERAL.read_text().split()[0])
-    for port in random.sample(range(20_000, lowest - 1), 100):
-        with socket.socket() as first, socket.socket() as second, suppress(OSError):
-            first.bind(("127.0.0.1", port))
-            second.bind(("127.0.0.1", port + 1))
-            return port
-    raise AssertionError("no two ports are free")
-
-
 def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
-    port = two_free_ports()
+    port = find_quiet_port(2)
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", port))
