@@ -35,6 +35,7 @@ import sqlalchemy
 import yaml
 
 from deploy import collecting, lanes, once, parts, warmstart
+from deploy.quietports import find_quiet_port
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -190,9 +191,7 @@ def no_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return find_quiet_port()
 
 
 def database_user() -> str | None:
@@ -223,9 +222,7 @@ class PostgresServer:
         if user:
             self.options["extra_groups"] = []
             shutil.chown(self.folder, user)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = find_quiet_port()
         data = self.folder / "data"
         initdb = [binaries / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-N"]
         subprocess.run(

@@ -6,7 +6,6 @@ Pictures of all pages are left in `build/screenshots`, for a person to look at.
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
 from deploy import warmstart
+from deploy.quietports import find_quiet_port
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -52,6 +52,7 @@ BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flat
   return broken;
 })"""
 START_LIMIT_S = 60
+PATIENCE_MS = 60_000  # with a browser on a machine that does much else
 USD = 10**12
 PALE = (
     "[...document.querySelectorAll('[data-testid=stCaptionContainer]')]"
@@ -81,7 +82,7 @@ class Dashboards:
         return self._address
 
     def _start(self, url: str | None, script: Path, warm: bool) -> None:
-        folder, port = self._folders.mktemp("dashboard"), free_port()
+        folder, port = self._folders.mktemp("dashboard"), find_quiet_port()
         words = [
             "run", str(script), "--server.headless", "true", "--server.port", str(port),
             "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
@@ -117,13 +118,6 @@ class Dashboards:
             self._process.wait(timeout=20)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboards]:
     """Start the dashboard the way people do: `served(ledger's URL)` is its address."""
@@ -134,6 +128,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboards]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: Path) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
         yield browser
@@ -153,7 +148,7 @@ def browser_page(browser: Browser, faults: list[str]) -> Iterator[Page]:
     page.on("request", lambda target: faults.append(target.url) if _beyond(target.url) else None)
     page.on("console", lambda target: faults.append(_said(target)) if _is_error(target) else None)
     page.on("pageerror", lambda target: faults.append(str(target)))
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE_MS)
     yield page
     page.context.close()
     assert faults == []
@@ -174,8 +169,8 @@ def _beyond(url: str) -> bool:
 def open_page(page: Page, address: str, path: str) -> str:
     """Wait until the page has drawn all of itself; its visible text."""
     page.goto(f"{address}/{path}")
-    expect(page.get_by_text(re.compile("^As of "))).to_be_visible(timeout=60_000)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0, timeout=60_000)
+    expect(page.get_by_text(re.compile("^As of "))).to_be_visible()
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
     assert page.get_by_test_id("stException").count() == 0
     words = page.locator("body").inner_text()
     assert "Traceback" not in words
@@ -279,9 +274,7 @@ def test_choices_outlive_a_change_of_page_and_a_reload(served, browser_page: Pag
     browser_page.get_by_role("option", name="search").click()
     browser_page.get_by_text("Refresh by itself").click()
     expect(browser_page.get_by_text("Below: team search alone")).to_be_visible()
-    expect(browser_page).to_have_url(
-        re.compile("live="), timeout=60_000
-    )  # what a page change keeps
+    expect(browser_page).to_have_url(re.compile("live="))  # what a page change keeps
     for name in ("Break-even", "Spend"):
         browser_page.get_by_test_id("stSidebarNav").get_by_text(name, exact=True).click()
         expect(browser_page.get_by_role("heading", name=name, exact=True)).to_be_visible()
@@ -320,11 +313,11 @@ def test_a_shared_plan_has_its_speed_and_its_duty(served, browser_page: Page, mo
     for label, typed in (("Tokens a second of one GPU", "1234"), ("Duty, % of that speed", "40")):
         plan_field(browser_page, label).fill(typed)
         plan_field(browser_page, label).press("Enter")
-    expect(browser_page).to_have_url(re.compile("speed-.*duty-|duty-.*speed-"), timeout=60_000)
+    expect(browser_page).to_have_url(re.compile("speed-.*duty-|duty-.*speed-"))
     shared = browser_page.url
     browser_page.goto("about:blank")
     browser_page.goto(shared)
-    expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible(timeout=60_000)
+    expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible()
     expect(plan_field(browser_page, "Tokens a second of one GPU")).to_have_value("1234")
     expect(plan_field(browser_page, "Duty, % of that speed")).to_have_value("40.00")
 
@@ -398,13 +391,13 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
     app = str(ROOT / "dashboard" / "app.py")
     script.write_text(SLOW.format(gates=str(tmp_path), app=app))
     browser_page.goto(served(month.url, script, warm=False))
-    expect(browser_page.get_by_text("Opening the books ...")).to_be_visible(timeout=60_000)
+    expect(browser_page.get_by_text("Opening the books ...")).to_be_visible()
     (tmp_path / "imports").touch()
-    expect(browser_page.get_by_text("Are the GPUs worth it?")).to_be_visible(timeout=60_000)
-    expect(browser_page.get_by_text("Reading the ledger ...")).to_be_visible(timeout=60_000)
+    expect(browser_page.get_by_text("Are the GPUs worth it?")).to_be_visible()
+    expect(browser_page.get_by_text("Reading the ledger ...")).to_be_visible()
     expect(browser_page.get_by_text("Opening the books ...")).to_have_count(0)
     (tmp_path / "reads").touch()
-    expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible(timeout=60_000)
+    expect(browser_page.get_by_text(re.compile("^As of "))).to_be_visible()
     expect(browser_page.get_by_text("Reading the ledger ...")).to_have_count(0)
 
 
@@ -455,7 +448,7 @@ def test_a_missing_ledger_is_a_friendly_sentence(served, browser_page: Page, tmp
     address = served(f"sqlite:///{tmp_path / 'none.db'}")
     browser_page.goto(address)
     sentence = browser_page.get_by_text(re.compile("The ledger cannot be read"))
-    expect(sentence).to_be_visible(timeout=60_000)
+    expect(sentence).to_be_visible()
     assert browser_page.get_by_test_id("stException").count() == 0
 
 

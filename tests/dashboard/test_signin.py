@@ -7,7 +7,6 @@ headers of the page's websocket matter, the test speaks to the server as a brows
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
+
+from deploy.quietports import find_quiet_port
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """
@@ -55,11 +56,6 @@ def until_it_answers(process: subprocess.Popen, url: str) -> None:
     raise AssertionError(f"{url} does not answer")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture
 def start(tmp_path, month) -> Iterator:
     """Start what is asked for: a provider, and a dashboard that knows the access file."""
@@ -79,7 +75,7 @@ def start(tmp_path, month) -> Iterator:
 
 
 def provider(start) -> str:
-    port = free_port()
+    port = find_quiet_port()
     users = [{"sub": item, "email": item, "email_verified": True} for item in PEOPLE]
     claims = [word for user in users for word in ("--user-claims", json.dumps(user))]
     program = str(Path(sys.executable).with_name("oidc-provider-mock"))
@@ -168,7 +164,7 @@ def sign_in(client: httpx.Client, address: str, name: str) -> None:
 
 @pytest.mark.long
 def test_each_sees_what_their_role_may(start, tmp_path) -> None:
-    file, port = tmp_path / "access.toml", free_port()
+    file, port = tmp_path / "access.toml", find_quiet_port()
     file.write_text(FILE.format(address=f"http://127.0.0.1:{port}", provider=provider(start)))
     address = dashboard(start, file, port)
     with signed_in(address, "ada@example.com") as ada, Session(ada, address, {}) as tab:
@@ -204,7 +200,7 @@ def test_a_header_is_believed_beside_the_secret_alone(start, tmp_path) -> None:
     (tmp_path / "proxy.secret").write_text("the secret of the proxy")
     file = tmp_path / "access.toml"
     file.write_text(PROXY)
-    address = dashboard(start, file, free_port())
+    address = dashboard(start, file, find_quiet_port())
     user = {"X-Forwarded-Email": "ada@example.com"}
     for headers, said in (
         ({}, "answers through its proxy alone"),
@@ -258,7 +254,7 @@ def asked_again(page: Page) -> None:
 @pytest.mark.long
 def test_a_browser_goes_to_the_provider_and_back(start, tmp_path, browser) -> None:
     """Who signs out, whose sign-in is too old, and whose cookie was changed is asked again."""
-    file, port = tmp_path / "access.toml", free_port()
+    file, port = tmp_path / "access.toml", find_quiet_port()
     says = FILE.format(address=f"http://127.0.0.1:{port}", provider=provider(start))
     file.write_text(says)
     address = dashboard(start, file, port)

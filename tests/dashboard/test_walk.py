@@ -6,7 +6,6 @@ tab or another person did meanwhile is told, and nothing is done twice.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from deploy.quietports import find_quiet_port
 from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 from ledger.invoices import books as invoices
 from ledger.manual_entries import CURRENCY, RATE, SCENARIO, entries
@@ -61,11 +61,6 @@ def until_it_answers(process: subprocess.Popen, url: str) -> None:
     raise AssertionError(f"{url} does not answer")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @dataclass
 class House:
     """A provider, a gateway and a dashboard; `access`: who may what, as the dashboard reads it."""
@@ -98,9 +93,10 @@ class House:
 
 @pytest.fixture(scope="module")
 def house(books, serving, chromium, tmp_path_factory) -> Iterator[House]:
+    expect.set_options(timeout=LIMIT_MS)
     state = tmp_path_factory.mktemp("house")
     gateway = serving(books(days=3, peak=3.0).url)
-    port, asked = free_port(), free_port()
+    port, asked = find_quiet_port(), find_quiet_port()
     address, provider = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{asked}"
     access = state / "access.toml"
     access.write_text(FILE.format(address=address, provider=provider))
@@ -143,7 +139,7 @@ def goes(page: Page, address: str, path: str) -> None:
 
 def shows(page: Page, *words: str) -> None:
     for word in words:
-        expect(page.get_by_text(word).first).to_be_visible(timeout=LIMIT_MS)
+        expect(page.get_by_text(word).first).to_be_visible()
 
 
 def types(page: Page, **said: str) -> None:
@@ -175,9 +171,9 @@ def test_finance_enters_a_rate_and_other_money(house) -> None:
     ):
         types(page, USD_an_hour_of_one_GPU=typed)
         shows(page, said)
-        expect(page.get_by_role("button", name="Enter it")).to_be_disabled(timeout=LIMIT_MS)
+        expect(page.get_by_role("button", name="Enter it")).to_be_disabled()
     types(page, USD_an_hour_of_one_GPU="0.75", Where_the_rate_comes_from="contract 2026-18")
-    expect(page.get_by_role("button", name="Enter it")).to_be_enabled(timeout=LIMIT_MS)
+    expect(page.get_by_role("button", name="Enter it")).to_be_enabled()
     presses(page, "Enter it")
     shows(page, "+GPU: $0.750000 an hour")
     presses(page, "Yes, enter it")
@@ -254,7 +250,7 @@ def test_a_scenario_is_saved_and_another_one_opens_it(house) -> None:
     expect(joe.get_by_role("button", name="Save it")).to_have_count(0)
     link = joe.get_by_role("link", name="Half price").get_attribute("href")
     joe.goto(f"{house.address}/{link}")
-    expect(joe.get_by_label("GPU rate, USD an hour")).to_have_value("0.200", timeout=LIMIT_MS)
+    expect(joe.get_by_label("GPU rate, USD an hour")).to_have_value("0.200")
 
 
 @pytest.mark.long

@@ -65,7 +65,9 @@ def run_files(folder: Path, root: Path, plugin: str) -> str:
     return answer.stdout
 
 
-@pytest.mark.parametrize(("plugin", "saves"), [(PLUGIN, True), ("", False)])
+@pytest.mark.parametrize(
+    ("plugin", "saves"), [(PLUGIN, True), pytest.param("", False, marks=pytest.mark.long)]
+)
 def test_collection_looks_for_no_garbage_and_reads_no_grammar(
     pytestconfig: pytest.Config, tmp_path: Path, plugin: str, saves: bool
 ) -> None:
@@ -74,7 +76,9 @@ def test_collection_looks_for_no_garbage_and_reads_no_grammar(
     assert "2 passed" in said, said
 
 
-@pytest.mark.parametrize(("plugin", "saves"), [(PLUGIN, True), ("", False)])
+@pytest.mark.parametrize(
+    ("plugin", "saves"), [(PLUGIN, True), pytest.param("", False, marks=pytest.mark.long)]
+)
 def test_what_a_file_leaves_is_looked_through_once(
     pytestconfig: pytest.Config, tmp_path: Path, plugin: str, saves: bool
 ) -> None:

@@ -36,7 +36,10 @@ def overlaps(folder: Path) -> int:
     return sum(any(low < end and begun < high for low, high in others) for begun, end in ours)
 
 
-@pytest.mark.parametrize(("mark", "alone"), [("@pytest.mark.quiet", True), ("", False)])
+@pytest.mark.parametrize(
+    ("mark", "alone"),
+    [("@pytest.mark.quiet", True), pytest.param("", False, marks=pytest.mark.long)],
+)
 def test_a_quiet_test_runs_beside_no_other(
     pytestconfig: pytest.Config, tmp_path: Path, mark: str, *, alone: bool
 ) -> None:

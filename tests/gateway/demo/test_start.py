@@ -1,12 +1,12 @@
 """`breakeven demo`: a replayed month, then live traffic, and nothing left when it ends."""
 
 import re
-import socket
 
 import httpx
 import pytest
 import sqlalchemy
 
+from deploy.quietports import find_quiet_port
 from gateway.config.settings import Settings, load
 from gateway.config.starter import USUAL_PORTS, StarterPorts
 from gateway.config.statedir import hold
@@ -17,10 +17,7 @@ from ledger.database import open_readonly, sqlite_url
 
 @pytest.fixture
 def ports() -> StarterPorts:
-    with socket.socket() as first_socket, socket.socket() as other:
-        first_socket.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return StarterPorts(first_socket.getsockname()[1], other.getsockname()[1])
+    return StarterPorts(find_quiet_port(), find_quiet_port())
 
 
 def test_the_demos_engines_move_with_its_ports(tmp_path, monkeypatch):

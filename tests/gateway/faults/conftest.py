@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from deploy import warmstart
+from deploy.quietports import find_quiet_port
 from gateway.request.retry_budget import RESERVE
 from gateway.table_layout import ApiStatsCell as SeenCell
 
@@ -416,7 +417,7 @@ class Targets:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = [self._free() for _ in range(2)]
+        self.ports = [find_quiet_port() for _ in range(2)]
         self._accounts = folder / "engine.jsonl", folder / "provider.jsonl"
         modules = [
             ["backends.simulator.server", "--profile", ENGINE, "--model", "llama"],
@@ -429,12 +430,6 @@ class Targets:
             )
             for words, port, account in zip(modules, self.ports, self._accounts, strict=True)
         ]
-
-    @staticmethod
-    def _free() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
 
     def entries(self) -> list[dict[str, Any]]:
         """What the targets wrote of every try that they saw."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from deploy.quietports import find_quiet_port
 from gateway.config.settings import parse
 from gateway.errors import ConfigError
 from gateway.host.port_claims import PortClaims
@@ -111,10 +112,11 @@ def test_a_port_that_a_starting_host_has_chosen_is_given_to_no_other(tmp_path: P
 
 
 def test_an_engine_that_moves_from_its_port_is_one_line(tmp_path: Path) -> None:
+    port = find_quiet_port(2)
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", port))
         other.listen(1)
-        port = other.getsockname()[1]
         settings = parse(written(tmp_path, port).read_text(), name="t")
         found = find_ports(settings)
         (line,) = [line for line in moved_ports(settings, found) if f": {port}, by" in line]

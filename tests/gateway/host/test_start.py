@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy.quietports import find_quiet_port
 from gateway.config.settings import Settings, parse
 from gateway.config.starter import StarterPorts
 from gateway.config.statedir import hold
@@ -27,15 +28,8 @@ from ledger.database import migrate, sqlite_url
 PLACE = re.compile(r"http://127\.0\.0\.1:\d+/v1")
 
 
-def free_ports() -> tuple[int, int]:
-    with socket.socket() as first_socket, socket.socket() as other:
-        first_socket.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return first_socket.getsockname()[1], other.getsockname()[1]
-
-
 def words(*more: str) -> list[str]:
-    gateway, dashboard = free_ports()
+    gateway, dashboard = find_quiet_port(), find_quiet_port()
     return ["up", "--port", str(gateway), "--dashboard-port", str(dashboard), *more]
 
 
