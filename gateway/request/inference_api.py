@@ -26,6 +26,7 @@ from gateway.kinds.chat import CHAT_PATH
 from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.logs import REQUEST
+from gateway.request.client_paths import DEPLOYMENT, with_model
 from gateway.request.client_response import CLIENT_GONE, JSON, ClientResponse
 from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
@@ -110,6 +111,8 @@ class InferenceApi:
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
             text = await self._body(scope["path"], fields, connection, receive)
+            if DEPLOYMENT in scope:
+                text = with_model(text, fields.media, scope[DEPLOYMENT])
             unwatch = _watch_disconnect(connection, receive, reply)
             asked = await self._parse_body(scope["path"], fields, text, reply, identity)
             if dialect is None and fields.once is None:
