@@ -40,6 +40,19 @@ def read_ranking(body: bytes) -> AnswerUsage:
     return AnswerUsage({**billed, **usage} or None)
 
 
+def read_results(body: bytes, name: str) -> AnswerUsage:
+    """Usage of an answer that is a list under `name`; raises `InvalidResponse` without one."""
+    members = _decode_members(body)
+    if bytes(members.get(name, b"null"))[:1] != b"[":
+        raise error_in(body) or InvalidResponse(f"the answer has no {name}")
+    return AnswerUsage(_object(members.get("usage")) or None)
+
+
+def read_object(body: bytes) -> AnswerUsage:
+    """Usage of an answer that is an object; raises `InvalidResponse` for anything else."""
+    return AnswerUsage(_object(_decode_members(body).get("usage")) or None)
+
+
 def read_transcript(body: bytes, media: str) -> AnswerUsage:
     """A target that says what kind of text it sends is believed; anything else must be JSON."""
     if media in TEXTS:

@@ -17,6 +17,9 @@ class RequestKind(StrEnum):
     EMBEDDING = "embedding"
     RERANK = "rerank"
     TRANSCRIPTION = "transcription"
+    SCORE = "score"
+    MODERATION = "moderation"
+    TOKENIZE = "tokenize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +40,8 @@ KIND_TRAITS: Final[dict[RequestKind, KindTraits]] = {
     RequestKind.EMBEDDING: KindTraits(decoded=False),
     RequestKind.RERANK: KindTraits(decoded=False),
     RequestKind.TRANSCRIPTION: KindTraits(decoded=False),
+    RequestKind.SCORE: KindTraits(decoded=False),
+    RequestKind.MODERATION: KindTraits(decoded=False),
+    RequestKind.TOKENIZE: KindTraits(decoded=False),
 }
 DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)

@@ -13,7 +13,9 @@ from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
-from backends.simulator.ranking import parse_ranking, rank_documents
+from backends.simulator.moderation import moderate, parse_moderation
+from backends.simulator.ranking import parse_pairs, parse_ranking, rank_documents, score_pairs
+from backends.simulator.tokens import DETOKENIZE, detokenize, tokenize
 
 
 class SimulatedRoute(NamedTuple):
@@ -89,8 +91,26 @@ def read_ranking(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequ
     return ReadRequest(ranking.tokens, answer)
 
 
+def read_scores(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    scoring = parse_pairs(body, rules)
+    return ReadRequest(scoring.tokens, lambda: score_pairs(scoring, id=f"score-{site.number()}"))
+
+
+def read_moderation(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    model, inputs = parse_moderation(body, rules)
+    tokens = sum(words.count(entry.encode()) for entry in inputs)
+    return ReadRequest(tokens, lambda: moderate(model, inputs, id=f"modr-{site.number()}"))
+
+
+def read_tokenization(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    """Work of the processor: it takes none of the engine's time."""
+    answer = detokenize if site.path == DETOKENIZE else tokenize
+    return ReadRequest(0, lambda: answer(body, rules))
+
+
 _CHAT, _COMPLETIONS, _EMBEDDINGS = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 _RANKINGS = ("/v1/rerank", "/v2/rerank")
+_SCORES = ("/score", "/v1/score")
 _SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
 SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "chat": SimulatedKind(
@@ -112,6 +132,18 @@ SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "transcription": SimulatedKind(
         engine=_SOUNDS, api=_SOUNDS, batched=False,
         serve=lambda simulator, call: simulator.transcribe(call),
+    ),
+    "score": SimulatedKind(
+        engine=_SCORES, api=_SCORES, batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_scores),
+    ),
+    "moderation": SimulatedKind(
+        engine=(), api=("/v1/moderations",), batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_moderation),
+    ),
+    "tokenize": SimulatedKind(
+        engine=("/tokenize", DETOKENIZE), api=(), batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_tokenization),
     ),
 }  # fmt: skip
 ENGINE_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.engine}

@@ -22,7 +22,10 @@ SAME_AS = {
 }  # fmt: skip
 VLLM = frozenset({"hosted_vllm", "vllm"})
 ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completion-openai"})
-KINDS = {"audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank"}
+KINDS = {
+    "audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank",
+    "moderation": "moderation",
+}  # fmt: skip
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
 # By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
 VENDORS = {

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 else:  # the word of any kind: a type checker takes no list that is computed
     ServedKind = Literal[tuple(kind.value for kind in RequestKind)]
 
-ENGINE_DEFAULT: Final = ("chat", "completion")
+ENGINE_DEFAULT: Final = ("chat", "completion", "tokenize")
 PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
 
 

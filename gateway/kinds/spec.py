@@ -40,13 +40,15 @@ class KindPath:
 class KindUnits:
     """Units that targets charge for beside tokens: searches, seconds of sound.
 
-    A price lists one unit or the other, so all are estimated and bounded.
+    A price lists one unit or the other, so all are estimated and bounded. Without `engine_work` a
+    request takes no time of an engine's GPU.
     """
 
     estimate: Callable[[RoutingRequest, int], TokenCounts]  # with so many tokens of output
     most: Callable[[RoutingRequest], TokenCounts]
     bound_pusd: Callable[[Price, RoutingRequest, int], int]  # with at most so many tokens of output
     exact: Callable[[RoutingRequest], bool]  # whether the estimate is what the target counts, too
+    engine_work: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

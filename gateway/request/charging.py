@@ -111,8 +111,8 @@ def _of_own(
     attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage, now_s: float
 ) -> AttemptCharge:
     tokens, basis, disputed = used.tokens, used.basis, used.disputed
-    engine = attempt.step.frozen.candidate.engine
-    if engine is None or engine.step is None:
+    engine, units = attempt.step.frozen.candidate.engine, KINDS[attempt.plan.request.kind].units
+    if engine is None or engine.step is None or not (units is None or units.engine_work):
         return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
     # Sound is read at the rate that its engine was measured with; what it says is in that rate.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
@@ -120,7 +120,7 @@ def _of_own(
     engine_s = engine_time_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
     if is_interrupted(outcome, tokens):
         begun, engine_s = estimate_progress(attempt, engine, engine.step, now_s)
-        tokens = begun if KINDS[attempt.plan.request.kind].units is None else tokens
+        tokens = begun if units is None else tokens
     engine_us = round(engine_s * 1e6)
     cost = _own_cost_of(attempt, engine_us)
     return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from ledger.money import PPM
 from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
-from ledger.prices.mapterms import RERANK, TRANSCRIPTION, terms_of, uplifted_region
+from ledger.prices.mapterms import MODERATION, RERANK, TRANSCRIPTION, terms_of, uplifted_region
 from ledger.prices.rates import PriceError, PriceTerms
 
 __all__ = [
@@ -48,7 +48,9 @@ BOOK = "litellm"
 MAP_FILE = "model_prices_and_context_window_backup.json"
 # Upload date of the pinned release on the package index: the day its prices were last stated.
 RELEASE_DATES = {"1.106.2": "2026-10-21"}
-MODES = frozenset({"chat", "completion", "responses", "embedding", RERANK, TRANSCRIPTION})
+MODES = frozenset(
+    {"chat", "completion", "responses", "embedding", RERANK, TRANSCRIPTION, MODERATION}
+)
 _PROVIDERS = {
     "azure_text": "azure",
     "bedrock_converse": "bedrock",

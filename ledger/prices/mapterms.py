@@ -60,6 +60,7 @@ _REQUEST = "input_cost_per_request"
 # seconds, or both: then what the answer counts decides. Of two prices for a second, under input
 # and output, the higher is meant: the map states one charge under both names, or zero under one.
 RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
+MODERATION = "moderation"  # nearly always free
 # Providers whose every request is a search with a fee by its depth, which usage does not report:
 # the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
@@ -100,6 +101,8 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
         beside["search_pusd"] = search
     if mode == "embedding":
         base.setdefault("output", 0)
+    elif mode == MODERATION and "input_cost_per_token" in row:
+        base = {"input": 0, "output": 0, **base}  # a price of zero that is stated
     elif mode in _BESIDE:
         _complete(base, beside=sum(beside.values()))
         if mode == TRANSCRIPTION and base["input"] and not (base["output"] or any(beside.values())):

@@ -27,5 +27,9 @@ def test_no_other_word_is_taken() -> None:
 
 
 def test_a_setting_names_what_its_default_leaves_out() -> None:
-    assert list_other_kinds(ENGINE_DEFAULT) == "`embedding`, `rerank`, `transcription`"
-    assert list_other_kinds(PROVIDER_DEFAULT) == "`rerank`, `transcription`"
+    assert list_other_kinds(ENGINE_DEFAULT) == (
+        "`embedding`, `rerank`, `transcription`, `score`, `moderation`"
+    )
+    assert list_other_kinds(PROVIDER_DEFAULT) == (
+        "`rerank`, `transcription`, `score`, `moderation`, `tokenize`"
+    )

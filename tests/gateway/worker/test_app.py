@@ -104,7 +104,7 @@ def test_the_openapi_document_has_the_paths_that_are_served(stack) -> None:
         operation = document["paths"][path]["post"]
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         assert "model" in schema["required"]
-        assert operation["security"] == [{"key": []}, {"x-api-key": []}]
+        assert operation["security"] == [{"key": []}, {"x-api-key": []}, {"api-key": []}]
     assert {"/v1/models", "/healthz", "/readyz", "/metrics"} <= set(document["paths"])
 
 
