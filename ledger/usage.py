@@ -15,7 +15,9 @@ from typing import Any
 
 from ledger.journals.token_kinds import (
     AUDIO_MS_LIMIT,
+    CHARACTERS_LIMIT,
     MS_PER_S,
+    PICTURES_LIMIT,
     SEARCHES_LIMIT,
     TOKENS_LIMIT,
     TokenCounts,
@@ -275,6 +277,42 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
         input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0
     )
     return _check_limit(found)
+
+
+def tokens_of_speech(usage: Mapping[str, object]) -> TokenCounts:
+    """Tokens of the text and of its sound, as OpenAI's stream ends with; characters of others."""
+    read = _first(usage, "input_tokens", "prompt_tokens")
+    made = _first(usage, "output_tokens", "completion_tokens")
+    characters = _first(usage, "characters", "input_characters", "billed_characters")
+    if read is None and made is None and characters is None:
+        raise UsageError("neither tokens nor characters are there")
+    if (characters or 0) > CHARACTERS_LIMIT:
+        raise UsageError(f"more than {CHARACTERS_LIMIT} characters in one request")
+    output = made or 0
+    return _check_limit(
+        TokenCounts(input=read or 0, output=output, audio_output=output, characters=characters or 0)
+    )
+
+
+def tokens_of_pictures(usage: Mapping[str, object]) -> TokenCounts:
+    """Pictures of the answer, and tokens where the target counts them: of pictures, unless told.
+
+    `generated_images` is how many pictures came: `backends.answers` counts them.
+    """
+    pictures = _first(usage, "generated_images") or 0
+    if pictures > PICTURES_LIMIT:
+        raise UsageError(f"more than {PICTURES_LIMIT} pictures in one request")
+    read = _first(usage, "input_tokens", "prompt_tokens") or 0
+    made = _first(usage, "output_tokens", "completion_tokens") or 0
+    details = _details(
+        usage, "output_tokens_details", "output_token_details", "completion_tokens_details"
+    )
+    text = _first(details, "text_tokens", "reasoning_tokens") or 0
+    image = _first(details, "image_tokens")
+    image = max(0, made - text) if image is None else image
+    if image > made:
+        raise UsageError(f"{image} image of {made} output tokens")
+    return _check_limit(TokenCounts(input=read, output=made, image_output=image, pictures=pictures))
 
 
 def _sound_ms(usage: Mapping[str, object]) -> int | None:

@@ -4,7 +4,8 @@ What is read and answered in one piece needs a `Reader` alone. Generations and t
 paced as they are written, which each simulator does in its own way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -14,8 +15,12 @@ from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
 from backends.simulator.moderation import moderate, parse_moderation
+from backends.simulator.pictures import parse_pictures, picture_answer, picture_events
 from backends.simulator.ranking import parse_pairs, parse_ranking, rank_documents, score_pairs
+from backends.simulator.speech import MEDIA, parse_speech, pieces, speech_events
 from backends.simulator.tokens import DETOKENIZE, detokenize, tokenize
+
+EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
 class SimulatedRoute(NamedTuple):
@@ -46,6 +51,16 @@ class ReadRequest(NamedTuple):
 Reader = Callable[[bytes, SimulatedRules, CallSite], ReadRequest]
 
 
+class FlowingAnswer(NamedTuple):
+    """An answer that is sent piece by piece, and its media type."""
+
+    media: str
+    pieces: Iterable[bytes]
+
+
+FlowingReader = Callable[[bytes, SimulatedRules, CallSite], FlowingAnswer]
+
+
 class Simulator(Protocol):
     """The ways in which a request is served; implemented by `Server` and `Provider`."""
 
@@ -54,6 +69,8 @@ class Simulator(Protocol):
     async def read(self, call: SimulatedRoute, reader: Reader) -> None: ...
 
     async def transcribe(self, call: SimulatedRoute) -> None: ...
+
+    async def flow(self, call: SimulatedRoute, reader: FlowingReader) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +125,20 @@ def read_tokenization(body: bytes, rules: SimulatedRules, site: CallSite) -> Rea
     return ReadRequest(0, lambda: answer(body, rules))
 
 
+def read_speech(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
+    spoken = parse_speech(body, rules)
+    if spoken.events:
+        return FlowingAnswer(EVENTS, speech_events(spoken))
+    return FlowingAnswer(MEDIA[spoken.format], pieces(spoken))
+
+
+def read_pictures(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
+    order, created = parse_pictures(body, rules), int(time.time())
+    if order.stream and order.counts_tokens:
+        return FlowingAnswer(EVENTS, picture_events(order, created))
+    return FlowingAnswer("application/json", [picture_answer(order, created)])
+
+
 _CHAT, _COMPLETIONS, _EMBEDDINGS = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 _RANKINGS = ("/v1/rerank", "/v2/rerank")
 _SCORES = ("/score", "/v1/score")
@@ -144,6 +175,14 @@ SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "tokenize": SimulatedKind(
         engine=("/tokenize", DETOKENIZE), api=(), batched=False,
         serve=lambda simulator, call: simulator.read(call, read_tokenization),
+    ),
+    "speech": SimulatedKind(
+        engine=(), api=("/v1/audio/speech",), batched=False,
+        serve=lambda simulator, call: simulator.flow(call, read_speech),
+    ),
+    "image_generation": SimulatedKind(
+        engine=(), api=("/v1/images/generations",), batched=False,
+        serve=lambda simulator, call: simulator.flow(call, read_pictures),
     ),
 }  # fmt: skip
 ENGINE_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.engine}

@@ -28,7 +28,7 @@ from backends.simulator.journal import RequestJournal
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import PacedSequence, Pacer
 from backends.simulator.profiles import PROFILES
-from backends.simulator.routes import ENGINE_ROUTES, CallSite, Reader, SimulatedRoute
+from backends.simulator.routes import ENGINE_ROUTES, CallSite, FlowingReader, Reader, SimulatedRoute
 from backends.simulator.running import bind, run
 from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import ShapeFileError, profile_of
@@ -170,6 +170,10 @@ class SimulatedEngineApp:
         request = reader(call.body, self._rules, site)
         await self._prefill(request.tokens)
         await asgi.reply(call.send, 200, request.answer())
+
+    async def flow(self, call: SimulatedRoute, _reader: FlowingReader) -> None:
+        """No engine makes sound or pictures."""
+        await asgi.reply_json(call.send, 404, {"detail": "Not Found"})
 
     async def _prefill(self, tokens: int) -> None:
         step = self._shape.step

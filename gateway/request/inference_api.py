@@ -329,7 +329,7 @@ async def _send_ending(
     elif reply.sending_since is None:
         try:
             async with asyncio.timeout(patience_s):
-                await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+                await reply.tell_broken(error_event(why, error.row.type, error.row.code))
         except TimeoutError:
             if connection is not None:
                 connection.abort()

@@ -165,7 +165,7 @@ def page(document: dict[str, Any]) -> str:
 
 
 def _operation(path: str, described: PathDescription, max_n: int) -> dict[str, Any]:
-    content: dict[str, Any] = {"application/json": {"schema": described.answer}}
+    content: dict[str, Any] = {described.media: {"schema": described.answer}}
     sent = "multipart/form-data" if described.form else "application/json"
     if described.texts:
         content |= {media: {"schema": {"type": "string"}} for media in sorted(TEXTS)}
