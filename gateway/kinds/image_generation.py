@@ -33,7 +33,7 @@ from ledger.prices.picture_forms import (
     reachable_forms,
 )
 from ledger.prices.rates import ReachableMedia
-from ledger.usage import tokens_of_pictures
+from ledger.unit_usage import tokens_of_pictures
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest

@@ -20,7 +20,7 @@ from gateway.kinds.typed_events import TypedRelay
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
 from ledger.prices.rates import ReachableMedia
-from ledger.usage import tokens_of_speech
+from ledger.unit_usage import tokens_of_speech
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest
