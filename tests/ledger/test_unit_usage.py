@@ -54,8 +54,8 @@ def test_pictures_are_counted_with_their_tokens(usage, tokens: TokenCounts) -> N
 
 @pytest.mark.parametrize(
     "usage",
-    [{"generated_images": 10**6}, {"output_tokens": 5, "output_tokens_details": {"image_tokens": 6}},
-     {"output_tokens": "many"}],
+    [{"generated_images": 10**6}, {"output_tokens": "many"},
+     {"output_tokens": 5, "output_tokens_details": {"image_tokens": 6}}],
 )  # fmt: skip
 def test_pictures_that_cannot_be_meant(usage) -> None:
     with pytest.raises(UsageError):
