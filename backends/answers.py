@@ -4,6 +4,7 @@ Rankings are JSON with `results` (vLLM, Jina, Cohere) or `data` (Voyage); a tran
 its `text`, or plain text, subtitles: then nothing in it counts anything.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from backends.errors import InvalidResponse
 from backends.reported import error_in, read_error
 from backends.text_length import text_bytes
 
+PICTURE_FORM = ("size", "quality")
+OCTETS = "application/octet-stream"
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
@@ -38,6 +41,48 @@ def read_ranking(body: bytes) -> AnswerUsage:
     usage = _object(members.get("usage"))
     billed = _object(_object(members.get("meta")).get("billed_units"))
     return AnswerUsage({**billed, **usage} or None)
+
+
+def read_results(body: bytes, name: str) -> AnswerUsage:
+    """Usage of an answer that is a list under `name`; raises `InvalidResponse` without one."""
+    members = _decode_members(body)
+    if bytes(members.get(name, b"null"))[:1] != b"[":
+        raise error_in(body) or InvalidResponse(f"the answer has no {name}")
+    return AnswerUsage(_object(members.get("usage")) or None)
+
+
+def read_pictures(body: bytes) -> AnswerUsage:
+    """Usage with how many pictures came, and their size and quality where the answer says them.
+
+    Raises `InvalidResponse` for an answer without pictures.
+    """
+    members = _decode_members(body)
+    try:
+        pictures = msgspec.json.decode(members.get("data", b"null"), type=list[msgspec.Raw])
+    except (msgspec.MsgspecError, RecursionError):
+        pictures = []
+    if not pictures:
+        raise error_in(body) or InvalidResponse("the answer has no pictures")
+    usage = {**_object(members.get("usage")), "generated_images": len(pictures)}
+    for name in PICTURE_FORM:
+        if isinstance(said := _value(members.get(name)), str):
+            usage[name] = said
+    return AnswerUsage(usage)
+
+
+def is_sound(media: str) -> bool:
+    """Whether a media type is of a file of sound; some servers name none."""
+    return media in ("", OCTETS) or re.fullmatch(r"audio/[a-z0-9.+-]{1,64}", media) is not None
+
+
+def refuse_text(body: bytes, _media: str) -> AnswerUsage:
+    """Raise what an answer says that should be sound, and is not."""
+    raise error_in(body) or InvalidResponse("the answer is no sound")
+
+
+def read_object(body: bytes) -> AnswerUsage:
+    """Usage of an answer that is an object; raises `InvalidResponse` for anything else."""
+    return AnswerUsage(_object(_decode_members(body).get("usage")) or None)
 
 
 def read_transcript(body: bytes, media: str) -> AnswerUsage:

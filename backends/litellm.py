@@ -36,9 +36,12 @@ from backends.litellm_tap import SyncRouter, Tap, TapRouter, calling
 from backends.litellm_text import (
     DONE,
     PARAMETERS,
+    PICTURE_PATHS,
+    SPOKEN_PATHS,
     StreamWriter,
     redact,
     refusal_body,
+    sound_answer,
     translate_error,
     whole_answer,
 )
@@ -53,6 +56,11 @@ _UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
 # of what is marked. Claude there has Anthropic's, whose writes are counted.
 _CACHES_BY_THE_HOUR = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
 _MARKED = ("messages", "tools")
+_FUNCTIONS = {
+    "/chat/completions": "acompletion", "/completions": "atext_completion",
+    "/embeddings": "aembedding", "/images/generations": "aimage_generation",
+    "/audio/speech": "aspeech", "/moderations": "amoderation",
+}  # fmt: skip
 # Pydantic builds each at its first use, which once failed within a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
 # What every provider is told, each in its own words.
@@ -197,8 +205,13 @@ class LiteLLMBackend:
             chunks = self._events(result, first, tap, call.deadlines)
             return LiteLLMExchange(200, {**_EVENTS, **limits}, chunks, tap.abort)
         # LiteLLM may translate an error into an answer without words.
+        if call.path in SPOKEN_PATHS:
+            media, sound = sound_answer(result)
+            headers = {"content-type": media, **limits}
+            return LiteLLMExchange(200, headers, _once(sound), tap.abort)
         reported = error_in(tap.tail)
-        body = whole_answer(result) if reported is None else tap.tail
+        counts = call.path not in PICTURE_PATHS
+        body = whole_answer(result, zeros_count=counts) if reported is None else tap.tail
         return LiteLLMExchange(200, {**_JSON, **limits}, _once(body), tap.abort)
 
     async def aclose(self) -> None:
@@ -209,12 +222,7 @@ class LiteLLMBackend:
 
     def _arguments(self, litellm: Any, call: Call) -> tuple[Callable[..., Any], dict[str, Any]]:
         """Only what is listed reaches LiteLLM: its own arguments could redirect the call."""
-        functions = {
-            "/chat/completions": litellm.acompletion,
-            "/completions": litellm.atext_completion,
-            "/embeddings": litellm.aembedding,
-        }
-        if call.path not in functions:
+        if call.path not in _FUNCTIONS:
             raise RequestUnsendable(f"{self._prefix} is not reached through {call.path}")
         key = self._credentials.api_key
         try:
@@ -253,7 +261,7 @@ class LiteLLMBackend:
         call.transmission.ignored = self._ignored(litellm, call.path, body, arguments)
         if call.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        return functions[call.path], arguments
+        return getattr(litellm, _FUNCTIONS[call.path]), arguments
 
     def _ignored(
         self, litellm: Any, path: str, body: Mapping[str, Any], arguments: Mapping[str, Any]

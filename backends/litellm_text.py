@@ -35,8 +35,14 @@ PARAMETERS = (
     "top_logprobs", "seed", "user", "response_format", "tools", "tool_choice",
     "parallel_tool_calls", "reasoning_effort", "modalities", "audio", "prediction",
     "suffix", "echo", "dimensions", "encoding_format",
+    # Of pictures and speech.
+    "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
+    "instructions", "speed", "voice",
 )  # fmt: skip
 
+SPOKEN_PATHS = frozenset({"/audio/speech"})  # whose answers are files
+PICTURE_PATHS = frozenset({"/images/generations"})
+_SOUND = "audio/mpeg"  # of an answer that does not say what it is
 _NAMES = ("id", "object", "created", "model", "service_tier")
 OWN_FAILURE = 500  # what LiteLLM says of its own, too
 _MESSAGE_LIMIT = 1000
@@ -83,14 +89,33 @@ def _has_words(choice: dict[str, Any]) -> bool:
     return said or bool(choice.get("text"))
 
 
-def whole_answer(result: Any) -> bytes:
-    """A finished answer as OpenAI's JSON."""
+def whole_answer(result: Any, *, zeros_count: bool = True) -> bytes:
+    """A finished answer as OpenAI's JSON.
+
+    Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
+    counts zero tokens.
+    """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
     usage = _plain_usage(value.pop("usage", None))
+    if not (zeros_count or _counts(usage)):
+        usage = None
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
             choice["message"].setdefault("content", None)
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
+
+
+def _counts(usage: Any) -> bool:
+    """Whether there is a number above zero in it."""
+    if isinstance(usage, dict):
+        return any(_counts(value) for value in usage.values())
+    return isinstance(usage, int) and usage > 0
+
+
+def sound_answer(result: Any) -> tuple[str, bytes]:
+    """A spoken answer: its media type and its bytes."""
+    headers = getattr(getattr(result, "response", None), "headers", None) or {}
+    return str(headers.get("content-type") or _SOUND), bytes(result.content)
 
 
 def _plain_usage(usage: Any) -> dict[str, Any] | None:

@@ -36,6 +36,7 @@ from backends.secret import Secret
 _FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
 _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
+ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's, which stand beside `/v1`
 _ERROR_LIMIT_BYTES = 64 * 1024
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
@@ -68,6 +69,7 @@ class OpenAIBackend:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._origin, self._path = Origin.parse(base_url, reach)
+        self._root = self._path.removesuffix("/v1")
         self._credentials = credentials or Credentials()
         self.secrets = self._credentials.secrets
         self._client = client
@@ -101,7 +103,7 @@ class OpenAIBackend:
         if content_type is not None and not _SAFE_VALUE.fullmatch(content_type):
             raise RequestUnsendable(f"not a content type: {content_type!r}")
         lines = [
-            f"POST {self._path}{path} HTTP/1.1",
+            f"POST {self._root if path in ROOT_PATHS else self._path}{path} HTTP/1.1",
             f"host: {self._origin.authority}",
             f"content-type: {content_type or 'application/json'}",
             f"accept: {'*/*' if content_type else 'application/json, text/event-stream'}",

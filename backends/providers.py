@@ -162,7 +162,9 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         ),
         addresses={},
         finds_address=True,
-        serves=frozenset({"chat", "completion", "embedding"}),
+        serves=frozenset(
+            {"chat", "completion", "embedding", "moderation", "speech", "image_generation"}
+        ),
         takes_batches=False,
         fetches_media=False,
         # What LiteLLM translates for these it translates with `cache_control`.

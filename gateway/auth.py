@@ -36,7 +36,7 @@ class KeyLookup(Protocol):
 
 
 def token_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The bearer token (or `x-api-key`); raises 401 when there is none."""
+    """The bearer token (or `x-api-key`, `api-key`); raises 401 when there is none."""
     return require_token(read_fields(headers).token)
 
 

@@ -46,6 +46,7 @@ TABLE: dict[str, ErrorSpec] = {
     "no_such_key": ErrorSpec(404, "invalid_request_error", "key_not_found"),
     "no_what_if": ErrorSpec(404, "invalid_request_error", "what_if_not_found"),
     "no_route": ErrorSpec(404, "invalid_request_error", "unknown_url"),
+    "not_served": ErrorSpec(404, "invalid_request_error", "endpoint_not_served"),
     "method": ErrorSpec(405, "invalid_request_error", "method_not_allowed"),
     "slow_client": ErrorSpec(408, "invalid_request_error", "request_timeout"),
     "duplicate_request": ErrorSpec(409, "invalid_request_error", "duplicate_request"),

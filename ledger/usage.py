@@ -105,7 +105,7 @@ def _tokens(
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
     output, reasoning, audio_output, image_output = _output(counts, prompt)
-    return _check_limit(
+    return check_limit(
         TokenCounts(
             input=fresh - audio + counts.get(UsageCount.CITED, 0),
             cached=cached,
@@ -168,7 +168,7 @@ def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
 def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
     """Every member that the table names, in the table's order, however deep it stands."""
     for path in OUTER_OBJECTS:
-        _details(usage, path)
+        details_of(usage, path)
     found = [(ORDER[path], path, value) for path, value in leaves(usage) if path in ORDER]
     found.sort(key=itemgetter(0))
     read = [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
@@ -190,13 +190,16 @@ def _by_modality(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str,
 
 def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
     """Numbers that add up, as most answers have them; anything else is looked at closely."""
-    prompt, output = _first(usage, "prompt_tokens"), _first(usage, "completion_tokens") or 0
-    if prompt is None or _first(usage, "total_tokens") not in (None, prompt + output):
+    prompt, output = (
+        first_count(usage, "prompt_tokens"),
+        first_count(usage, "completion_tokens") or 0,
+    )
+    if prompt is None or first_count(usage, "total_tokens") not in (None, prompt + output):
         return None
-    details = _details(usage, "prompt_tokens_details")
+    details = details_of(usage, "prompt_tokens_details")
     if not _PLAIN_DETAILS.issuperset(details):
         return None
-    cached = _first(details, "cached_tokens") or 0
+    cached = first_count(details, "cached_tokens") or 0
     return (
         TokenCounts(input=prompt - cached, cached=cached, output=output)
         if cached <= prompt
@@ -206,13 +209,13 @@ def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
 
 def tokens_of_reranking(usage: Mapping[str, object]) -> TokenCounts:
     """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
-    read = _first(usage, "prompt_tokens", "input_tokens", "total_tokens")
-    searches = _first(usage, "search_units")
+    read = first_count(usage, "prompt_tokens", "input_tokens", "total_tokens")
+    searches = first_count(usage, "search_units")
     if read is None and searches is None:
         raise UsageError("neither tokens nor `search_units` are there")
-    made = _first(usage, "completion_tokens", "output_tokens") or 0  # by a model that judges
+    made = first_count(usage, "completion_tokens", "output_tokens") or 0  # by a model that judges
     found = TokenCounts(input=read or 0, output=made, searches=_searches(searches or 0))
-    return _check_limit(found)
+    return check_limit(found)
 
 
 def _searches(count: int) -> int:
@@ -227,23 +230,23 @@ def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
     Tokens of a prompt whose kind is not told are sound's.
     """
     audio_ms = _sound_ms(usage)
-    prompt = _first(usage, "input_tokens", "prompt_tokens")
+    prompt = first_count(usage, "input_tokens", "prompt_tokens")
     if prompt is None:
         if audio_ms is None:
             raise UsageError("neither tokens nor seconds are there")
         return TokenCounts(audio_ms=audio_ms)
-    details = _details(usage, "input_token_details", "input_tokens_details")
-    text = _first(details, "text_tokens") or 0
-    audio = _first(details, "audio_tokens")
+    details = details_of(usage, "input_token_details", "input_tokens_details")
+    text = first_count(details, "text_tokens") or 0
+    audio = first_count(details, "audio_tokens")
     if audio is None:
         audio = max(0, prompt - text)
     if text + audio > prompt:
         raise UsageError(f"{text} of text + {audio} of sound in {prompt} input tokens")
-    output = _first(usage, "output_tokens", "completion_tokens") or 0
+    output = first_count(usage, "output_tokens", "completion_tokens") or 0
     found = TokenCounts(
         input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0
     )
-    return _check_limit(found)
+    return check_limit(found)
 
 
 def _sound_ms(usage: Mapping[str, object]) -> int | None:
@@ -318,7 +321,7 @@ def _agree_on_count(what: str, counts: Iterable[int]) -> int:
     return said.pop() if said else 0
 
 
-def _details(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:
+def details_of(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:
     for name in names:
         value = usage.get(name)
         if value is None or value == []:  # as PHP writes an object without members
@@ -329,7 +332,7 @@ def _details(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:
     return _NONE
 
 
-def _first(fields: Mapping[str, object], *names: str) -> int | None:
+def first_count(fields: Mapping[str, object], *names: str) -> int | None:
     """The first of the names that is there; null counts as absent, `5.0` as 5 as in JSON Schema."""
     for name in names:
         value = fields.get(name)
@@ -348,7 +351,7 @@ def _whole(name: str, value: object) -> int:
     return value
 
 
-def _check_limit(tokens: TokenCounts) -> TokenCounts:
+def check_limit(tokens: TokenCounts) -> TokenCounts:
     if prompt_tokens(tokens) > TOKENS_LIMIT or tokens.output > TOKENS_LIMIT:
         raise UsageError(f"more than {TOKENS_LIMIT} tokens in one request")
     return tokens

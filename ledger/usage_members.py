@@ -121,6 +121,11 @@ MEMBERS: dict[str, UsageCount] = {
     "tokens.output_tokens": UsageCount.INCLUDED,
     # Voyage's multimodal embeddings: parts of the total.
     "text_tokens": UsageCount.INCLUDED,
+    # Of kinds that are charged by them, which read them apart.
+    "generated_images": UsageCount.INCLUDED,
+    "characters": UsageCount.INCLUDED,
+    "input_characters": UsageCount.INCLUDED,
+    "billed_characters": UsageCount.INCLUDED,
     "image_pixels": UsageCount.INCLUDED,
     "video_pixels": UsageCount.INCLUDED,
 }  # fmt: skip

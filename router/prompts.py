@@ -11,7 +11,8 @@ class RequestUnits:
 
     `longest` is the share of the whole in its longest input: an engine reads inputs one by one,
     so each has the context to itself (0: it cuts them itself). `audio_known`: the file tells its
-    length; otherwise it was guessed from its bytes.
+    length; otherwise it was guessed from its bytes. `characters` are spoken, `pictures` made, in
+    the form that was asked for (`QUALITY|SIZE`); `output_tokens` are what sound or pictures have.
     """
 
     longest: float = 1.0
@@ -20,6 +21,11 @@ class RequestUnits:
     audio_ms: int = 0
     audio_ms_bound: int = 0
     audio_known: bool = False
+    characters: int = 0
+    pictures: int = 0
+    picture_form: str = ""
+    output_tokens: int = 0
+    output_tokens_bound: int = 0
 
 
 class PromptPrefix(NamedTuple):

@@ -17,6 +17,11 @@ class RequestKind(StrEnum):
     EMBEDDING = "embedding"
     RERANK = "rerank"
     TRANSCRIPTION = "transcription"
+    SCORE = "score"
+    MODERATION = "moderation"
+    TOKENIZE = "tokenize"
+    SPEECH = "speech"
+    IMAGE_GENERATION = "image_generation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,12 @@ class KindTraits:
 
     `decoded`: the engine decodes the answer token by token for one client, so the request has a
     TPOT and a KV cache that grows. Other answers come at once, or follow from what was heard.
+    `engines`, `apis`: whether own engines, and providers, may be declared to serve it.
     """
 
     decoded: bool
+    engines: bool = True
+    apis: bool = True
 
 
 # A plain dict: its lookup costs as little as the test of a set.
@@ -37,5 +45,10 @@ KIND_TRAITS: Final[dict[RequestKind, KindTraits]] = {
     RequestKind.EMBEDDING: KindTraits(decoded=False),
     RequestKind.RERANK: KindTraits(decoded=False),
     RequestKind.TRANSCRIPTION: KindTraits(decoded=False),
+    RequestKind.SCORE: KindTraits(decoded=False),
+    RequestKind.MODERATION: KindTraits(decoded=False, engines=False),
+    RequestKind.TOKENIZE: KindTraits(decoded=False, apis=False),
+    RequestKind.SPEECH: KindTraits(decoded=False, engines=False),
+    RequestKind.IMAGE_GENERATION: KindTraits(decoded=False, engines=False),
 }
 DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)

@@ -83,7 +83,7 @@ TASKS: Final[Mapping[TaskName, EngineTask]] = {
         ),
     ),
     "rerank": EngineTask(
-        serves=frozenset({"rerank"}),
+        serves=frozenset({"rerank", "score"}),
         pooling=True,
         calls_tools=False,
         path="/rerank",

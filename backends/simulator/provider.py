@@ -28,7 +28,14 @@ from backends.simulator.jobs import SimulatedBatches
 from backends.simulator.journal import RequestJournal
 from backends.simulator.latency import Latency, LatencySource
 from backends.simulator.quota import Quota
-from backends.simulator.routes import API_ROUTES, BATCH_ROUTES, CallSite, Reader, SimulatedRoute
+from backends.simulator.routes import (
+    API_ROUTES,
+    BATCH_ROUTES,
+    CallSite,
+    FlowingReader,
+    Reader,
+    SimulatedRoute,
+)
 from backends.simulator.running import bind, run
 from backends.simulator.server import LINES, OWNER
 
@@ -226,6 +233,20 @@ class SimulatedProvider:
             await asgi.more(send, event)
             await asyncio.sleep(tpot_s)
         await asgi.end(send)
+
+    async def flow(self, call: SimulatedRoute, reader: FlowingReader) -> None:
+        """Sound and pictures in pieces, and an end before it where a fault says so."""
+        site = CallSite(call.scope["path"], api=True, number=self._number)
+        media, parts = reader(call.body, self._rules, site)
+        ttft_s, tpot_s = self._latency.draw(self._rng)
+        await asyncio.sleep(ttft_s)
+        await asgi.start(call.send, 200, [(b"content-type", media.encode())])
+        for place, piece in enumerate(parts):
+            if call.fault is not None and place >= call.fault.after_tokens:
+                return  # its server drops the connection in mid-answer
+            await asgi.more(call.send, piece)
+            await asyncio.sleep(tpot_s)
+        await asgi.end(call.send)
 
     async def _fail(self, scope: Scope, send: Send, fault: Fault) -> None:
         headers: Headers = ()

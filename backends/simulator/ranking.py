@@ -71,6 +71,48 @@ def rank_documents(ranking: Ranking, *, id: str, searches: bool, documents: bool
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """Pairs of texts, as vLLM's `/score` takes them."""
+
+    model: str
+    pairs: tuple[tuple[str, str], ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(
+            words.count(left.encode()) + words.count(right.encode()) + PAIR_TOKENS
+            for left, right in self.pairs
+        )
+
+
+def parse_pairs(body: bytes, rules: SimulatedRules) -> ScoredPairs:
+    fields = decode(body)
+    for first, second in (("text_1", "text_2"), ("queries", "documents"), ("data_1", "data_2")):
+        if first in fields and second in fields:
+            left, right = _side(fields[first]), _side(fields[second])
+            if len(left) not in (1, len(right)):
+                raise RefusedError("validation", "Input lengths must be either 1:1, 1:N or N:N")
+            lefts = left * len(right) if len(left) == 1 else left
+            return ScoredPairs(model_of(fields, rules), tuple(zip(lefts, right, strict=True)))
+    raise RefusedError("validation", "Field required: text_1", "body.text_1")
+
+
+def score_pairs(scored: ScoredPairs, *, id: str) -> bytes:  # noqa: A002  (as on the wire)
+    data = [
+        {"index": index, "object": "score", "score": score(left, right)}
+        for index, (left, right) in enumerate(scored.pairs)
+    ]
+    usage = {"prompt_tokens": scored.tokens, "total_tokens": scored.tokens}
+    answer = {"id": id, "object": "list", "model": scored.model, "data": data, "usage": usage}
+    return msgspec.json.encode(answer)
+
+
+def _side(value: object) -> list[str]:
+    listed = value if isinstance(value, list) else [value]
+    return [_text(text) for text in listed]
+
+
 def score(query: str, document: str) -> float:
     """Between 0 and 1: the share of the query's words that the document has, too."""
     asked = _words_of(query)

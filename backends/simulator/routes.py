@@ -4,7 +4,8 @@ What is read and answered in one piece needs a `Reader` alone. Generations and t
 paced as they are written, which each simulator does in its own way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -13,7 +14,13 @@ from backends.simulator.answers import embeddings
 from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
-from backends.simulator.ranking import parse_ranking, rank_documents
+from backends.simulator.moderation import moderate, parse_moderation
+from backends.simulator.pictures import parse_pictures, picture_answer, picture_events
+from backends.simulator.ranking import parse_pairs, parse_ranking, rank_documents, score_pairs
+from backends.simulator.speech import MEDIA, parse_speech, pieces, speech_events
+from backends.simulator.tokens import DETOKENIZE, detokenize, tokenize
+
+EVENTS: Final = "text/event-stream; charset=utf-8"
 
 
 class SimulatedRoute(NamedTuple):
@@ -44,6 +51,16 @@ class ReadRequest(NamedTuple):
 Reader = Callable[[bytes, SimulatedRules, CallSite], ReadRequest]
 
 
+class FlowingAnswer(NamedTuple):
+    """An answer that is sent piece by piece, and its media type."""
+
+    media: str
+    pieces: Iterable[bytes]
+
+
+FlowingReader = Callable[[bytes, SimulatedRules, CallSite], FlowingAnswer]
+
+
 class Simulator(Protocol):
     """The ways in which a request is served; implemented by `Server` and `Provider`."""
 
@@ -52,6 +69,8 @@ class Simulator(Protocol):
     async def read(self, call: SimulatedRoute, reader: Reader) -> None: ...
 
     async def transcribe(self, call: SimulatedRoute) -> None: ...
+
+    async def flow(self, call: SimulatedRoute, reader: FlowingReader) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +108,40 @@ def read_ranking(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequ
     return ReadRequest(ranking.tokens, answer)
 
 
+def read_scores(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    scoring = parse_pairs(body, rules)
+    return ReadRequest(scoring.tokens, lambda: score_pairs(scoring, id=f"score-{site.number()}"))
+
+
+def read_moderation(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    model, inputs = parse_moderation(body, rules)
+    tokens = sum(words.count(entry.encode()) for entry in inputs)
+    return ReadRequest(tokens, lambda: moderate(model, inputs, id=f"modr-{site.number()}"))
+
+
+def read_tokenization(body: bytes, rules: SimulatedRules, site: CallSite) -> ReadRequest:
+    """Work of the processor: it takes none of the engine's time."""
+    answer = detokenize if site.path == DETOKENIZE else tokenize
+    return ReadRequest(0, lambda: answer(body, rules))
+
+
+def read_speech(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
+    spoken = parse_speech(body, rules)
+    if spoken.events:
+        return FlowingAnswer(EVENTS, speech_events(spoken))
+    return FlowingAnswer(MEDIA[spoken.format], pieces(spoken))
+
+
+def read_pictures(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
+    order, created = parse_pictures(body, rules), int(time.time())
+    if order.stream and order.counts_tokens:
+        return FlowingAnswer(EVENTS, picture_events(order, created))
+    return FlowingAnswer("application/json", [picture_answer(order, created)])
+
+
 _CHAT, _COMPLETIONS, _EMBEDDINGS = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 _RANKINGS = ("/v1/rerank", "/v2/rerank")
+_SCORES = ("/score", "/v1/score")
 _SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
 SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "chat": SimulatedKind(
@@ -112,6 +163,26 @@ SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "transcription": SimulatedKind(
         engine=_SOUNDS, api=_SOUNDS, batched=False,
         serve=lambda simulator, call: simulator.transcribe(call),
+    ),
+    "score": SimulatedKind(
+        engine=_SCORES, api=_SCORES, batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_scores),
+    ),
+    "moderation": SimulatedKind(
+        engine=(), api=("/v1/moderations",), batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_moderation),
+    ),
+    "tokenize": SimulatedKind(
+        engine=("/tokenize", DETOKENIZE), api=(), batched=False,
+        serve=lambda simulator, call: simulator.read(call, read_tokenization),
+    ),
+    "speech": SimulatedKind(
+        engine=(), api=("/v1/audio/speech",), batched=False,
+        serve=lambda simulator, call: simulator.flow(call, read_speech),
+    ),
+    "image_generation": SimulatedKind(
+        engine=(), api=("/v1/images/generations",), batched=False,
+        serve=lambda simulator, call: simulator.flow(call, read_pictures),
     ),
 }  # fmt: skip
 ENGINE_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.engine}

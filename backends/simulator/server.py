@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from backends.simulator import asgi, transcripts, words
+from backends.simulator import asgi, transcripts
 from backends.simulator.asgi import Receive, Scope, Send
-from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, decode, parse
+from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, parse
 from backends.simulator.generation import (
     Generation,
     GenerationContext,
@@ -28,7 +28,7 @@ from backends.simulator.journal import RequestJournal
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import PacedSequence, Pacer
 from backends.simulator.profiles import PROFILES
-from backends.simulator.routes import ENGINE_ROUTES, CallSite, Reader, SimulatedRoute
+from backends.simulator.routes import ENGINE_ROUTES, CallSite, FlowingReader, Reader, SimulatedRoute
 from backends.simulator.running import bind, run
 from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import ShapeFileError, profile_of
@@ -141,8 +141,6 @@ class SimulatedEngineApp:
         kind = ENGINE_ROUTES.get(path)
         if kind is not None:
             await kind.serve(self, SimulatedRoute(body, scope, receive, send))
-        elif path == "/tokenize":
-            await self._tokenize(body, send)
         elif path == "/reset_prefix_cache":
             self.pacer.engine.reset_prefix_cache()
             await asgi.reply(send, 200, b"")
@@ -173,6 +171,10 @@ class SimulatedEngineApp:
         await self._prefill(request.tokens)
         await asgi.reply(call.send, 200, request.answer())
 
+    async def flow(self, call: SimulatedRoute, _reader: FlowingReader) -> None:
+        """No engine makes sound or pictures."""
+        await asgi.reply_json(call.send, 404, {"detail": "Not Found"})
+
     async def _prefill(self, tokens: int) -> None:
         step = self._shape.step
         busy_s = step.t0_s + step.step_s(sequences=0, context_tokens=0, prefill_tokens=tokens)
@@ -194,15 +196,6 @@ class SimulatedEngineApp:
         for chunk in transcripts.chunks(heard, number, self._created):
             await asgi.more(send, chunk)
         await asgi.end(send)
-
-    async def _tokenize(self, body: bytes, send: Send) -> None:
-        fields = decode(body)
-        data = str(fields.get("prompt") or "").encode()
-        size = words.TOKEN_BYTES
-        tokens = [int.from_bytes(data[i : i + size]) for i in range(0, len(data), size)]
-        limit = self._shape.context_tokens
-        answer = {"count": len(tokens), "max_model_len": limit, "tokens": tokens}
-        await asgi.reply_json(send, 200, answer)
 
     def serve_also(self, adapters: Sequence[str]) -> None:
         """Further names, of adapters: they answer as the model does."""

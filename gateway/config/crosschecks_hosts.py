@@ -17,6 +17,7 @@ from gateway.config.crosschecks_peers import check_peers
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.kv_event_address import kv_events_address, socket_path
 from gateway.config.schema import ProviderSection, Settings
+from gateway.config.served_kinds import can_apis_serve, can_engines_serve
 from ledger.unixsocket import PATH_BYTES
 from router.types import Feature
 
@@ -95,6 +96,19 @@ def check_features(settings: Settings) -> Iterator[ConfigFault]:
             if word not in known:
                 message = f"no feature named `{word}`{suggest(word, known)}"
                 yield ConfigFault((*place, index), message)
+
+
+def check_served_kinds(settings: Settings) -> Iterator[ConfigFault]:
+    for name, pool in settings.pools.items():
+        for index, kind in enumerate(pool.engine.kinds):
+            if not can_engines_serve(kind):
+                words = f"own engines do not serve `{kind}` here: name a provider that does"
+                yield ConfigFault(("pools", name, "engine", "kinds", index), words)
+    for name, provider in settings.providers.items():
+        for index, kind in enumerate(provider.kinds):
+            if not can_apis_serve(kind):
+                words = f"APIs are not asked for `{kind}`: own engines serve it"
+                yield ConfigFault(("providers", name, "kinds", index), words)
 
 
 def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
@@ -327,6 +341,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     check_features,
     check_providers,
     check_batches,
+    check_served_kinds,
     check_dialects,
     check_addresses,
     check_networks,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from backends.providers import DEFAULT_KIND, PROVIDER_KINDS, kind_for
+from gateway.config.served_kinds import can_engines_serve
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
 
@@ -22,7 +23,10 @@ SAME_AS = {
 }  # fmt: skip
 VLLM = frozenset({"hosted_vllm", "vllm"})
 ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completion-openai"})
-KINDS = {"audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank"}
+KINDS = {
+    "audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank",
+    "moderation": "moderation", "image_generation": "image_generation", "audio_speech": "speech",
+}  # fmt: skip
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
 # By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
 VENDORS = {
@@ -112,9 +116,10 @@ def deployment(
             return None  # a guess would send prompts to somebody else
     if not prefix or not model or (prefix == "*" and base_url is None):
         return None
-    own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
-    ours = SAME_AS.get(prefix, prefix)
     serves = KINDS.get(str(info.get("mode") or given.get("mode")))
+    own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
+    own = own and (serves is None or can_engines_serve(serves))
+    ours = SAME_AS.get(prefix, prefix)
     kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else kind_for(ours)
     if serves is not None and not PROVIDER_KINDS[kind].can_serve(serves):
         base_url, kind = base_url or VENDORS.get(serves, {}).get(prefix), DEFAULT_KIND

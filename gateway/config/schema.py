@@ -47,6 +47,8 @@ from gateway.config.served_kinds import (
     ENGINE_DEFAULT,
     PROVIDER_DEFAULT,
     ServedKind,
+    can_apis_serve,
+    can_engines_serve,
     list_other_kinds,
 )
 
@@ -209,7 +211,8 @@ class EngineSection(ConfigSection):
     )
     kinds: tuple[ServedKind, ...] = Field(
         ENGINE_DEFAULT,
-        description=f"kinds of requests that are served: also {list_other_kinds(ENGINE_DEFAULT)}",
+        description="kinds of requests that are served: also "
+        f"{list_other_kinds(ENGINE_DEFAULT, can_engines_serve)}",
     )
     accepts_salt: bool = Field(
         True, description="whether the engine isolates prefix caches by `cache_salt`"
@@ -261,7 +264,8 @@ class ProviderSection(ConfigSection):
     )
     kinds: tuple[ServedKind, ...] = Field(
         PROVIDER_DEFAULT,
-        description=f"kinds of requests that are served: also {list_other_kinds(PROVIDER_DEFAULT)}",
+        description="kinds of requests that are served: also "
+        f"{list_other_kinds(PROVIDER_DEFAULT, can_apis_serve)}",
     )
     template_arguments: bool = Field(
         False,

@@ -1,18 +1,28 @@
 """The kinds of request that pools and providers may be declared to serve."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from router.request_kinds import RequestKind
+from router.request_kinds import KIND_TRAITS, RequestKind
 
 if TYPE_CHECKING:
     ServedKind = str
 else:  # the word of any kind: a type checker takes no list that is computed
     ServedKind = Literal[tuple(kind.value for kind in RequestKind)]
 
-ENGINE_DEFAULT: Final = ("chat", "completion")
+ENGINE_DEFAULT: Final = ("chat", "completion", "tokenize")
 PROVIDER_DEFAULT: Final = ("chat", "completion", "embedding")  # every wire format serves these
 
 
-def list_other_kinds(default: tuple[str, ...]) -> str:
+def can_engines_serve(kind: str) -> bool:
+    return KIND_TRAITS[RequestKind(kind)].engines
+
+
+def can_apis_serve(kind: str) -> bool:
+    return KIND_TRAITS[RequestKind(kind)].apis
+
+
+def list_other_kinds(default: tuple[str, ...], can_serve: Callable[[str], bool]) -> str:
     """The other kinds, for the description of a setting with this default."""
-    return ", ".join(f"`{kind}`" for kind in RequestKind if kind not in default)
+    others = (kind for kind in RequestKind if kind not in default and can_serve(kind))
+    return ", ".join(f"`{kind}`" for kind in others)

@@ -19,6 +19,7 @@ from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.roles import ROLES, KeyRole
 from gateway.errors import RequestError
+from gateway.http.fields import KEYS
 from ledger.identity.keys import Identity
 from ledger.identity.people import (
     AccessDocument,
@@ -94,7 +95,7 @@ class SignedInPeople:
         names = [name for name, _ in headers]
         if _NAME not in names:
             return None
-        if names.count(_NAME) > 1 or b"authorization" in names or b"x-api-key" in names:
+        if names.count(_NAME) > 1 or b"authorization" in names or not KEYS.isdisjoint(names):
             raise RequestError("bad_key", f"Send `{HEADER}` once, or a key, not both.")
         return next(value for name, value in headers if name == _NAME).decode("latin-1")
 

@@ -38,7 +38,7 @@ from gateway.kinds import KINDS
 from gateway.kinds.prompt_media import PromptMedia
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceBook, cost_pusd, lists_tier
+from ledger.prices.book import Price, PriceBook, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
@@ -156,7 +156,7 @@ class CandidateBuilder:
         if units is None:
             costs = [quote.cost_pusd(tokens) for quote in compared]
         else:
-            costs = [cost_pusd(tokens, quote.price) for quote in compared]
+            costs = [units.cost_pusd(tokens, quote.price, request) for quote in compared]
         asked = _RequestTerms(
             request,
             reachable_media(request),
@@ -270,7 +270,7 @@ class CandidateBuilder:
                     media=asked.media,
                 )
             else:
-                expected = cost_pusd(asked.tokens, price)
+                expected = asked.units.cost_pusd(asked.tokens, price, request)
                 bound = asked.units.bound_pusd(price, request, asked.output)
             if request.max_tokens is None:
                 likely = likely_prompt_tokens(request)

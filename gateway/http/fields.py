@@ -10,9 +10,8 @@ _SESSIONS = (b"x-session-id", b"x-breakeven-session")
 _IDEMPOTENCY = b"idempotency-key"
 _MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY))
 _ENCODING = b"content-encoding"
-_READ = frozenset(
-    (b"authorization", b"x-api-key", b"content-length", b"content-type", _ENCODING, *_MARKS)
-)
+KEYS = frozenset((b"x-api-key", b"api-key"))  # Anthropic's and Azure's
+_READ = frozenset((b"authorization", b"content-length", b"content-type", _ENCODING, *_MARKS, *KEYS))
 
 
 @dataclass(slots=True)
@@ -45,7 +44,7 @@ def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
         elif name == _ENCODING:
             found.encoding = _compression_of(value) or found.encoding
         elif found.token is None:
-            if name == b"x-api-key":
+            if name in KEYS:
                 found.token = value.strip().decode("latin-1")
             elif value[:7].lower() == BEARER:
                 found.token = value[7:].strip().decode("latin-1")

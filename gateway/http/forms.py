@@ -100,6 +100,16 @@ def open_form(text: bytes, content_type: str) -> FormRequest:
     return FormRequest(text, f'multipart/form-data; boundary="{boundary}"', parts)
 
 
+def with_model_field(form: FormRequest, model: str) -> bytes:
+    """Return the form's bytes with this model, in its field or in a new one."""
+    found = form.parts.get("model")
+    if found:
+        return form.text[: found[0].start] + model.encode() + form.text[found[0].end :]
+    delimiter = b"--" + _boundary(form.content_type).encode()
+    head = b'\r\ncontent-disposition: form-data; name="model"\r\n\r\n'
+    return b"".join((delimiter, head, model.encode(), b"\r\n", form.text))
+
+
 def _boundary(content_type: str) -> str:
     found = _TYPE.fullmatch(content_type.strip())
     boundary = "" if found is None else found[1] or found[2]

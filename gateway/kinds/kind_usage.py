@@ -103,6 +103,8 @@ def _reads_too_little(counted: TokenCounts, sent: SentRequest) -> bool:
     """
     if counted.searches or counted.audio_ms:
         return False
+    if not counted.prompt and (counted.characters or counted.pictures):
+        return False  # charged by these
     return counted.prompt < least_prompt_tokens(sent.members, sent.context, counted.prompt + 1)
 
 
@@ -121,6 +123,12 @@ def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCount
     if not terms.second_pusd and guess.audio_input and not (whole.input or whole.audio_input):
         output = whole.output or guess.output
         whole = replace(whole, audio_input=guess.audio_input, output=output)
+    if terms.character_pusd and not whole.characters:
+        whole = replace(whole, characters=guess.characters)
+    if not (terms.character_pusd or whole.audio_output) and guess.audio_output:
+        whole = replace(whole, output=guess.output, audio_output=guess.audio_output)
+    if not (terms.picture_pusd or whole.image_output) and guess.image_output:
+        whole = replace(whole, output=guess.output, image_output=guess.image_output)
     return whole
 
 
@@ -137,6 +145,6 @@ def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:
     """What of it the price looks at; the length of a sound that is charged by tokens is none."""
     by_tokens = tokens.audio_input and price.terms.rates.audio_input
     return (
-        tokens.input, tokens.audio_input, tokens.output, tokens.searches,
+        tokens.input, tokens.audio_input, tokens.output, tokens.searches, tokens.pictures,
         0 if by_tokens else tokens.audio_ms,
     )  # fmt: skip

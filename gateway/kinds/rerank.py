@@ -12,29 +12,26 @@ import msgspec
 from backends.answers import AnswerUsage, read_ranking
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
-from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.input_media import NO_MEDIA, InputMedia, media_of_inputs
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.pair_units import (
+    MARK_BYTES,
+    PAIR_UNITS,
+    PAIRS_LIMIT,
+    bytes_beside,
+    extent_of_pairs,
+)
 from gateway.kinds.request_size import media_parts, refuse_inside
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_features, model_of
-from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
-from ledger.prices.rates import TEXT_ALONE
 from ledger.usage import tokens_of_reranking
-from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
-from router.types import Feature, RoutingRequest
+from router.types import Feature
 
-DOCUMENTS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
-# Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
-# several of them (its pricing page, 2026-11). A query takes at most half of that.
-SEARCH_DOCUMENTS = 100
-CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
+DOCUMENTS_LIMIT = PAIRS_LIMIT
 _TAKEN: Final = frozenset({"model", "query", "documents"})
 # How an encoded input begins that may be a file; escapes may stand for any of it.
 _MAY_BE_FILE: Final = re.compile(
@@ -42,7 +39,6 @@ _MAY_BE_FILE: Final = re.compile(
 )
 # `media_parts` counts these.
 _COUNTED: Final = frozenset(("image_url", "video_url", "audio_url", "input_audio"))
-_TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
 def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
@@ -74,12 +70,12 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         prompts=1,
         n=1,
         max_tokens=0,
-        # The quotes and commas of each are more than the marks that a model sets between both.
-        prompt_bytes=(len(query) + 3 + _bytes_beside(members)) * len(documents) + sum(sizes),
+        prompt_bytes=(len(query) + MARK_BYTES + bytes_beside(members, _TAKEN)) * len(documents)
+        + sum(sizes),
         features=features | media.features,
         session=body.session,
         members=members,
-        extent=_extent_of(len(query), sizes),
+        extent=extent_of_pairs(len(query), sizes),
         media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
         files=media.files,
     )
@@ -96,57 +92,12 @@ def _media_of(query: bytes, documents: list[msgspec.Raw]) -> InputMedia:
     return InputMedia(found.features | asked.features, found.files + asked.files * len(documents))
 
 
-def _bytes_beside(members: Members) -> int:
-    """Bytes of a vendor's members that a model may read with each document, as an instruction."""
-    texts = {
-        name: value
-        for name, value in members.items()
-        if name not in _TAKEN and bytes(memoryview(value)[:1]) in _TEXTS
-    }
-    return prompt_bytes(texts)
-
-
 def _query(members: Members) -> bytes:
     """A text; Jina's and vLLM's models of pictures take an object."""
     query = bytes(members.get("query", b"null"))
     if query[:1] not in (b'"', b"{") or query == b'""':
         raise RequestError("bad_request", "`query` is required: a text.", param="query")
     return query
-
-
-def _extent_of(query: int, sizes: list[int]) -> RequestUnits:
-    each = [query + size for size in sizes]
-    read = CHUNK_TOKENS * BYTES_PER_TOKEN - min(query, CHUNK_TOKENS_LEAST * BYTES_PER_TOKEN)
-    chunks = sum(-(-size // read) for size in sizes)
-    most = sum(-(-size // CHUNK_TOKENS_LEAST) for size in sizes)
-    return RequestUnits(
-        longest=max(each) / sum(each),
-        searches=-(-chunks // SEARCH_DOCUMENTS),
-        searches_bound=-(-most // SEARCH_DOCUMENTS),
-    )
-
-
-def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:
-    extent = request.extent or RequestUnits()
-    return TokenCounts(input=request.prompt_tokens, searches=extent.searches)
-
-
-def _bound_of(request: RoutingRequest) -> TokenCounts:
-    extent = request.extent or RequestUnits()
-    return TokenCounts(
-        input=request.prompt_tokens_bound,
-        output=request.max_tokens or 0,
-        searches=extent.searches_bound,
-    )
-
-
-def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most that an API can charge: for tokens and for searches."""
-    extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
-    tokens_pusd = bound_pusd(
-        price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE
-    )
-    return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
 
 
 def _read_answer(body: bytes, _media: str) -> AnswerUsage:
@@ -178,9 +129,7 @@ SPEC: Final = RequestKindSpec(
     kind=RequestKind.RERANK,
     paths={"/v1/rerank": _PATH, "/v2/rerank": _PATH, "/rerank": _PATH},
     usage=tokens_of_reranking,
-    units=KindUnits(
-        estimate=_estimate, most=_bound_of, bound_pusd=_bound_pusd, exact=lambda _request: True
-    ),
+    units=PAIR_UNITS,
     relay=chat_relay,  # no target streams a ranking
     read_answer=_read_answer,
     answer_has_text=False,

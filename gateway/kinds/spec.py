@@ -9,7 +9,7 @@ from gateway.kinds.inference_request import BodyReader, InferenceRequest
 from gateway.kinds.relay import ByteRelay
 from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price
+from ledger.prices.book import STANDARD, Price, PriceTerms, cost_pusd
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest
 
@@ -26,6 +26,7 @@ class PathDescription:
     form: bool  # the body is a form in place of JSON
     streamed: bool  # the answer may be a stream of events
     texts: bool  # the answer may be plain text or subtitles
+    media: str = "application/json"  # of the answer in one piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,27 @@ class KindPath:
 class KindUnits:
     """Units that targets charge for beside tokens: searches, seconds of sound.
 
-    A price lists one unit or the other, so all are estimated and bounded.
+    A price lists one unit or the other, so all are estimated and bounded. Without `engine_work` a
+    request takes no time of an engine's GPU.
     """
 
     estimate: Callable[[RoutingRequest, int], TokenCounts]  # with so many tokens of output
     most: Callable[[RoutingRequest], TokenCounts]
     bound_pusd: Callable[[Price, RoutingRequest, int], int]  # with at most so many tokens of output
     exact: Callable[[RoutingRequest], bool]  # whether the estimate is what the target counts, too
+    engine_work: bool = True
+    # The tier of a price that such a request is charged in, by what an answer's usage says.
+    tier: Callable[[PriceTerms, RoutingRequest, Mapping[str, Any]], str] | None = None
+
+    def tier_of(
+        self, price: Price, request: RoutingRequest, usage: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the tier that a request is charged in; `usage` is None before its answer."""
+        return STANDARD if self.tier is None else self.tier(price.terms, request, usage or {})
+
+    def cost_pusd(self, tokens: TokenCounts, price: Price, request: RoutingRequest) -> int:
+        """Return what so many units cost, in the tier that was asked for."""
+        return cost_pusd(tokens, price, tier=self.tier_of(price, request))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +91,5 @@ class RequestKindSpec:
     otel_operation: str  # `gen_ai.operation.name`
     # Completes a request by what only its file's content tells; None: nothing is to be decoded.
     measure: Callable[[InferenceRequest, SoundLengths], Awaitable[InferenceRequest]] | None = None
+    # The relay of an answer that is a file's bytes and flows to the client; None: no answer is.
+    flow: Callable[[InferenceRequest], ByteRelay] | None = None

@@ -30,7 +30,8 @@ from gateway.request.usage_bill import BillTerms, bill_usage
 from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, TokenCounts
-from ledger.prices.book import Price, cost_pusd, tier_of
+from ledger.journals.token_kinds import PER_UNIT
+from ledger.prices.book import STANDARD, Price, cost_pusd, tier_of
 from ledger.prices.rates import ReachableMedia, is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
@@ -106,6 +107,7 @@ def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) ->
     units = KINDS[request.kind].units
     if units is not None:
         tokens = complete_counts(tokens, price, units.estimate(request, tokens.output))
+        return units.cost_pusd(tokens, price, request)
     return cost_pusd(tokens, price)
 
 
@@ -113,8 +115,8 @@ def _of_own(
     attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage, now_s: float
 ) -> AttemptCharge:
     tokens, basis, disputed = used.tokens, used.basis, used.disputed
-    engine = attempt.step.frozen.candidate.engine
-    if engine is None or engine.step is None:
+    engine, units = attempt.step.frozen.candidate.engine, KINDS[attempt.plan.request.kind].units
+    if engine is None or engine.step is None or not (units is None or units.engine_work):
         return AttemptCharge(tokens, basis, 0, _own_cost_of(attempt, 0), disputed=disputed)
     # Sound is read at the rate that its engine was measured with; what it says is in that rate.
     heard = tokens.audio_ms / AUDIO_MS_PER_TOKEN
@@ -122,7 +124,7 @@ def _of_own(
     engine_s = engine_time_s(engine, engine.step, tokens.input + tokens.cache_write + heard, said)
     if is_interrupted(outcome, tokens):
         begun, engine_s = estimate_progress(attempt, engine, engine.step, now_s)
-        tokens = begun if KINDS[attempt.plan.request.kind].units is None else tokens
+        tokens = begun if units is None else tokens
     engine_us = round(engine_s * 1e6)
     cost = _own_cost_of(attempt, engine_us)
     return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)
@@ -152,7 +154,7 @@ class _AttemptHold(msgspec.Struct, frozen=True):
         if units is None:
             return False
         most = units.most(request)
-        return tokens.searches > most.searches or tokens.audio_ms > most.audio_ms
+        return any(getattr(tokens, kind.field) > getattr(most, kind.field) for kind in PER_UNIT)
 
     def plausible(self, told: TokenCounts) -> TokenCounts:
         return plausible_claim(self.attempt, told)
@@ -165,6 +167,10 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
     word = outcome.tier or (outcome.usage or {}).get("service_tier")
     said = printable_text(word) if isinstance(word, str) else None
     tier = None if said is None else tier_of(said)[:TIER_LIMIT]
+    units = KINDS[attempt.plan.request.kind].units
+    if price is not None and units is not None and units.tier is not None:
+        form = units.tier_of(price, attempt.plan.request, outcome.usage)
+        tier = None if form == STANDARD else form
     if price is None:
         return AttemptCharge(used.tokens, used.basis, 0, None, tier, disputed=used.disputed)
     if used.tokens == NO_TOKENS and not outcome.billable:  # no fee either: no request was taken

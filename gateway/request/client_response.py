@@ -28,8 +28,8 @@ class ClientResponse:
     """
 
     __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
-                 "ended_by", "finished", "on_leave", "opened_s", "request_id", "sending_since",
-                 "started", "status", "story", "task", "use")  # fmt: skip
+                 "ended_by", "finished", "is_file", "on_leave", "opened_s", "request_id",
+                 "sending_since", "started", "status", "story", "task", "use")  # fmt: skip
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class ClientResponse:
         self.sending_since: float | None = None
         self.started = False
         self.finished = False
+        self.is_file = False  # no stream of events: an error has no form in it
         self.use: RateLimitUse | None = None
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
@@ -115,6 +116,15 @@ class ClientResponse:
         self.finished = not more  # the server reports a disconnect after a complete answer
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
+
+    async def tell_broken(self, event: bytes) -> None:
+        """Say at the end of a stream what broke it; a file is cut off, and never seems whole."""
+        if not self.is_file:
+            await self.body(event, more=False)
+            return
+        self.finished = True
+        if self._line is not None:
+            self._line.abort()
 
     def set_usage(self, tokens: TokenCounts | None) -> None:
         """What the ledger has of an answer, before its end is sent: told where it is translated."""

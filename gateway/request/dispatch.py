@@ -351,7 +351,9 @@ class Dispatcher:
             headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)
         asked, form = plan.asked, plan.asked.form
         # A file may be answered whole although a stream was asked for: whisper-1 knows no streams.
-        streamed, media = (asked.stream, None) if form is None else (False, form.content_type)
+        # So may speech and pictures, which have an extent.
+        streamed = asked.stream and asked.extent is None
+        media = None if form is None else form.content_type
         whole = not asked.stream and KINDS[asked.kind].generated
         deadlines = self.whole if whole else self.deadlines
         call = Call(asked.path, body, streamed, headers, deadlines, media)
@@ -396,5 +398,5 @@ class Dispatcher:
             return error  # no byte has left: another target may still answer
         await self.metering.settle(attempt, outcome)
         told, reply.broken = upstream_failure(error, target.name), True
-        await reply.body(error_event(told.message, told.row.type, told.row.code), more=False)
+        await reply.tell_broken(error_event(told.message, told.row.type, told.row.code))
         return None

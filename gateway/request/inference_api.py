@@ -29,6 +29,7 @@ from gateway.kinds.chat import CHAT_PATH, JUDGED_MEMBERS
 from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.logs import REQUEST
+from gateway.request.client_paths import DEPLOYMENT, with_model
 from gateway.request.client_response import CLIENT_GONE, JSON, ClientResponse
 from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
@@ -114,6 +115,8 @@ class InferenceApi:
                 self._keys, require_token(fields.token), now_us=now_us, scope=INFERENCE
             )
             text = await self._body(scope["path"], fields, connection, receive)
+            if DEPLOYMENT in scope:
+                text = with_model(text, fields.media, scope[DEPLOYMENT])
             unwatch = _watch_disconnect(connection, receive, reply)
             asked = await self._parse_body(scope["path"], fields, text, reply, identity)
             if dialect is None and fields.once is None:
@@ -332,7 +335,7 @@ async def _send_ending(
     elif reply.sending_since is None:
         try:
             async with asyncio.timeout(patience_s):
-                await reply.body(error_event(why, error.row.type, error.row.code), more=False)
+                await reply.tell_broken(error_event(why, error.row.type, error.row.code))
         except TimeoutError:
             if connection is not None:
                 connection.abort()

@@ -115,7 +115,8 @@ def unreported(outcome: AttemptOutcome, record: AttemptSettled) -> Objection | N
 def not_text(asked: InferenceRequest, tokens: TokenCounts) -> Objection | None:
     """Why the bytes of a request are not the text that its target counted."""
     members = asked.members
-    if asked.form is not None or tokens.audio_ms or tokens.searches:
+    units = tokens.audio_ms or tokens.searches or tokens.characters or tokens.pictures
+    if asked.form is not None or units:
         return Objection.KIND  # charged by other units: its tokens are an estimate, if anything
     if tokens.audio_input or (asked.features and not asked.features.isdisjoint(_MEDIA)):
         return Objection.MEDIA

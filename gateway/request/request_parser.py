@@ -43,7 +43,7 @@ def body_for(
     is_limited = _drop_nulls(members)
     if own:
         _name_limit(members)
-    if asked.stream:
+    if asked.stream and asked.extent is None:  # speech and pictures have streams of their own
         options = stream_options(asked.members)
         options["include_usage"] = _TRUE
         if own:

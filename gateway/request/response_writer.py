@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from backends.answers import TEXTS, AnswerUsage, media_type
+from backends.answers import OCTETS, TEXTS, AnswerUsage, is_sound, media_type
 from backends.base import Exchange
 from backends.errors import (
     BackendError,
@@ -62,7 +62,7 @@ class ResponseWriter:
             await self._relay_refusal(attempt, exchange.status, body, reply)
         elif read is not None and not _flows(attempt, exchange):
             await self._relay_whole(attempt, exchange, reply, read)
-        elif attempt.plan.asked.stream:
+        elif attempt.plan.asked.stream or read is not None:
             await self._stream(attempt, exchange, reply)
         else:
             await self._whole(attempt, exchange, reply)
@@ -76,9 +76,15 @@ class ResponseWriter:
         await self._relay_refusal(attempt, error.status, error.body, reply)
 
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
-        asked = attempt.plan.asked
-        attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
-        headers = _headers(attempt, STREAM, NO_CACHE)
+        asked, media = attempt.plan.asked, STREAM
+        flow = KINDS[asked.kind].flow
+        if flow is not None and is_sound(found := media_type(exchange.headers)):
+            relay, media = flow(asked), (b"content-type", (found or OCTETS).encode())
+            reply.is_file = True
+        else:
+            relay = KINDS[asked.kind].relay(asked, attempt.own)
+        attempt.relay = relay
+        headers = _headers(attempt, media, NO_CACHE)
         stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
         while not await pour_exchange(exchange, stream):
             if stream.held:
@@ -247,8 +253,14 @@ def _check_wanted(reply: ClientResponse, size: int) -> None:
 
 
 def _flows(attempt: Attempt, exchange: Exchange) -> bool:
-    """Whether the answer is a stream: not every target that is asked for one knows any."""
-    return attempt.plan.asked.stream and media_type(exchange.headers) == EVENTS
+    """Whether the answer flows: not every target that is asked for a stream knows any.
+
+    A file of sound flows in any case.
+    """
+    media = media_type(exchange.headers)
+    if attempt.plan.asked.stream and media == EVENTS:
+        return True
+    return KINDS[attempt.plan.asked.kind].flow is not None and is_sound(media)
 
 
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:

@@ -35,10 +35,10 @@ from gateway.control.organization.reads import LedgerReads
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.logs import REQUEST
+from gateway.request.client_paths import DEPLOYMENT, canonical_path
 from gateway.request.dialects.messages import MESSAGES
 from gateway.request.inference_api import (
     CHALLENGE,
-    HOT,
     InferenceApi,
     Message,
     Receive,
@@ -49,6 +49,7 @@ from gateway.request.inference_api import (
 from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.worker.openapi import POLICY, describe_api, page
+from gateway.worker.unserved_paths import reason_unserved
 from ledger.identity.keys import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
@@ -65,7 +66,7 @@ WELCOME = {  # to whoever opens the bare address; without a key nobody learns of
     "openapi": "/openapi.json",
 }
 SERVER = b"*"  # what OPTIONS asks about where it names no path
-_KEYED = ("/v1/", "/v2/")  # below which every path needs a key
+_KEYED = ("/v1/", "/v2/", "/openai/")  # below which every path needs a key
 _SLASHES = re.compile("//+")
 
 log = logging.getLogger("breakeven.app")
@@ -100,8 +101,13 @@ class Gateway(FastAPI):
             await _of_server(send, self.hot.new_id())
             return
         path = _straight(scope["path"])
+        other = canonical_path(path)
+        if other is not None:
+            path = other.path
         if path != scope["path"]:
             scope = {**scope, "path": path, "raw_path": path.encode("utf-8", "replace")}
+            if other is not None and other.model is not None:
+                scope[DEPLOYMENT] = other.model
             if is_hot(scope):
                 await self.hot(scope, receive, send)
                 return
@@ -287,8 +293,10 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         headers["allow"] = ", ".join(_allowed_methods(request))
     path = request.url.path
-    hint = f" The address is `/v1{path}`." if "/v1" + path in HOT else ""
-    told = RequestError(kind, f"{request.method} {path}: {error.detail}.{hint}")
+    reason = reason_unserved(path)
+    if reason is not None:
+        return _error_response(request, RequestError("not_served", reason, retry=False), headers)
+    told = RequestError(kind, f"{request.method} {path}: {error.detail}.")
     return _error_response(request, told, headers)
 
 

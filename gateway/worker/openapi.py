@@ -70,6 +70,10 @@ _NAMED = {
         "schema": {"type": "string", "pattern": "^req_[0-9a-f]+$"},
     }
 }
+_KEYS: dict[str, dict[str, str]] = {
+    "key": {"type": "http", "scheme": "bearer"},
+    **{name: {"type": "apiKey", "in": "header", "name": name} for name in ("x-api-key", "api-key")},
+}
 _OF_ANTHROPIC = {
     "description": "Anthropic-style error",
     "content": {
@@ -137,16 +141,13 @@ def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
             responses = operation.setdefault("responses", {})
             responses.pop("422", None)  # FastAPI's form of an error, which nothing here has
             if path.startswith("/v1/") or path in INFERENCE_PATHS:
-                operation["security"] = [{"key": []}, {"x-api-key": []}]
+                operation["security"] = [{name: []} for name in _KEYS]
                 error = _OF_ANTHROPIC if path.startswith("/v1/messages") else _ERROR
                 responses |= {"4XX": error, "5XX": error}
             for status, response in responses.items():
                 responses[status] = {**response, "headers": _NAMED}
     components = document.setdefault("components", {})
-    components["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer"},
-        "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
-    }
+    components["securitySchemes"] = _KEYS
     components.pop("schemas", None)  # of that form, too
     return document
 
@@ -164,7 +165,7 @@ def page(document: dict[str, Any]) -> str:
 
 
 def _operation(path: str, described: PathDescription, max_n: int) -> dict[str, Any]:
-    content: dict[str, Any] = {"application/json": {"schema": described.answer}}
+    content: dict[str, Any] = {described.media: {"schema": described.answer}}
     sent = "multipart/form-data" if described.form else "application/json"
     if described.texts:
         content |= {media: {"schema": {"type": "string"}} for media in sorted(TEXTS)}

@@ -18,6 +18,8 @@ MS_PER_S = 1000
 TOKENS_LIMIT = 100_000_000
 AUDIO_MS_LIMIT = 500 * 3_600_000
 SEARCHES_LIMIT = 1_000_000
+CHARACTERS_LIMIT = 10_000_000
+PICTURES_LIMIT = 1_000
 UNLISTED = -1
 
 
@@ -50,6 +52,13 @@ TOKEN = PriceUnit("Tokens", "1M tokens", "tokens", ((1_000, "1K tokens"), (1_000
 SECOND = PriceUnit(
     "Seconds", "second", "hours", ((60, "minute"), (3_600, "hour")), counts=MS_PER_S, per_page=3_600
 )
+CHARACTER = PriceUnit(
+    "Characters",
+    "character",
+    "characters",
+    ((1_000, "1K characters"), (1_000_000, "1M characters")),
+)
+PICTURE = PriceUnit("Pictures", "picture", "pictures", ((1_000, "1K pictures"),))
 SEARCH = PriceUnit("Searches", "search", None, ((1_000, "1K searches"),))
 
 
@@ -61,7 +70,8 @@ class TokenKind:
     `part_of` is the kind whose count includes this one. `price_as` is the kind whose rate counts
     where a price lists none of its own. `unless` is the kind that is charged instead where it is
     both counted and priced. `map_terms` and `genai_terms` are the names of its price in LiteLLM's
-    map (of models of `map_mode`, for a kind that is no token) and in genai-prices.
+    map (of models of `map_mode`, for a kind that is no token) and in genai-prices. A price
+    `by_tier` may be another in each tier of the price: a picture's size and quality are one.
     """
 
     field: str
@@ -80,13 +90,15 @@ class TokenKind:
     limit: int = TOKENS_LIMIT  # of one request
     is_sound: bool = False  # no request without sound has any
     is_picture: bool = False  # no answer without a picture has any
+    by_tier: bool = False
 
 
 class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     """Tokens by kind. `output` includes `reasoning`, `audio_output` and `image_output`.
 
     `input` is what the prompt has beside cached, cache writes and audio. What some kinds of request
-    are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking.
+    are charged for instead: `audio_ms` of sound transcribed, `searches` of a reranking,
+    `characters` of a text that is spoken, `pictures` that are made.
     """
 
     input: int = 0
@@ -100,6 +112,8 @@ class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
     audio_ms: int = 0
     searches: int = 0
     image_output: int = 0
+    characters: int = 0
+    pictures: int = 0
 
     # Read for every request, so written out; a test compares them with the table.
     @property
@@ -146,6 +160,8 @@ class UnitPrices(msgspec.Struct, frozen=True, kw_only=True):
 
     second_pusd: int = 0
     search_pusd: int = 0
+    character_pusd: int = 0
+    picture_pusd: int = 0
 
 
 TOKEN_KINDS: tuple[TokenKind, ...] = (
@@ -277,6 +293,35 @@ TOKEN_KINDS: tuple[TokenKind, ...] = (
         price_as="output",
         part_of="output",
         is_picture=True,
+    ),
+    TokenKind(
+        "characters",
+        "characters",
+        Side.BESIDE,
+        price="character_pusd",
+        charge="characters",
+        meter="Characters Spoken",
+        map_mode="audio_speech",
+        map_terms=("input_cost_per_character",),
+        unit=CHARACTER,
+        limit=CHARACTERS_LIMIT,
+        unless="audio_output",
+        is_sound=True,
+    ),
+    TokenKind(
+        "pictures",
+        "pictures",
+        Side.BESIDE,
+        price="picture_pusd",
+        charge="pictures",
+        meter="Pictures",
+        map_mode="image_generation",
+        map_terms=("output_cost_per_image",),
+        unit=PICTURE,
+        limit=PICTURES_LIMIT,
+        unless="image_output",
+        is_picture=True,
+        by_tier=True,
     ),
 )
 # The kinds that are priced by the token, those that are not, and where attempts keep each count.

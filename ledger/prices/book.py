@@ -282,6 +282,7 @@ def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
     amounts = [getattr(rates, kind) for rates in every for kind in KINDS]
     amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit, terms.reasoning_limit]
     amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
+    amounts += [schedule.picture_pusd or 0 for schedule in terms.schedules]
     if min(amounts) < 0:
         faults.append("a price is never negative")
     steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
@@ -297,7 +298,7 @@ def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
         faults.append("thoughts have a limit of their own only outside, and below any request's")
     price = Price(0, "", "", 0, terms)
     largest = bound_pusd(price, prompt_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
-    largest += per_unit_bound_pusd(price, **{kind.field: kind.limit for kind in PER_UNIT})
+    largest += per_unit_bound_pusd(price, None, **{kind.field: kind.limit for kind in PER_UNIT})
     if largest >= BIGINT_LIMIT:
         faults.append("the dearest possible request does not fit a 64-bit integer")
     return tuple(faults)

@@ -22,8 +22,18 @@ from msgspec.structs import replace
 from ledger.money import PPM
 from ledger.prices.drafts import DraftChange, DraftChanges, PriceDraft, diff
 from ledger.prices.files import PriceFile, load_price_file, parse_price_file
-from ledger.prices.mapterms import RERANK, TRANSCRIPTION, terms_of, uplifted_region
-from ledger.prices.rates import PriceError, PriceTerms
+from ledger.prices.mapterms import (
+    MODERATION,
+    PICTURES,
+    RERANK,
+    SPEECH,
+    TRANSCRIPTION,
+    picture_price,
+    terms_of,
+    uplifted_region,
+)
+from ledger.prices.picture_forms import pixels_of, split_key
+from ledger.prices.rates import PriceError, PriceTerms, TierRates, rates_from
 
 __all__ = [
     "BOOK",
@@ -48,7 +58,19 @@ BOOK = "litellm"
 MAP_FILE = "model_prices_and_context_window_backup.json"
 # Upload date of the pinned release on the package index: the day its prices were last stated.
 RELEASE_DATES = {"1.106.2": "2026-10-21"}
-MODES = frozenset({"chat", "completion", "responses", "embedding", RERANK, TRANSCRIPTION})
+MODES = frozenset(
+    {
+        "chat",
+        "completion",
+        "responses",
+        "embedding",
+        RERANK,
+        TRANSCRIPTION,
+        MODERATION,
+        SPEECH,
+        PICTURES,
+    }
+)
 _PROVIDERS = {
     "azure_text": "azure",
     "bedrock_converse": "bedrock",
@@ -118,9 +140,13 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
     conflicting: list[PriceRemark] = []
     unmodelled: list[PriceRemark] = []
     drafts: dict[str, PriceDraft] = {}
+    forms: dict[str, dict[str, tuple[int, Row]]] = {}
     for key, row in _rows(json.loads(text, parse_float=Decimal)):
         name = normalised(key, str(row["litellm_provider"]))
         noise: list[str] = []
+        if _add_form(forms, key, row, noise):
+            rounded += [PriceRemark(name, field) for field in noise]
+            continue
         try:
             terms = terms_of(row, noise, name)
         except PriceError as error:
@@ -132,6 +158,8 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
             first = drafts.setdefault(draft.name, draft)
             if first.terms != draft.terms:
                 conflicting.append(PriceRemark(draft.name, f"`{key}` states another price"))
+    for name, listed in forms.items():
+        drafts[name] = _with_forms(name, drafts.get(name), listed, source_date)
     return PriceSeed(
         tuple(drafts.values()),
         tuple(refused),
@@ -139,6 +167,44 @@ def seed_from_map(text: str, *, source_date: str | None) -> PriceSeed:
         tuple(conflicting),
         tuple(unmodelled),
     )
+
+
+def _add_form(
+    forms: dict[str, dict[str, tuple[int, Row]]], key: str, row: Row, noise: list[str]
+) -> bool:
+    """Keep a row that prices one form of a model's pictures; whether it does."""
+    provider = str(row["litellm_provider"])
+    found = split_key(key.removeprefix(f"{provider}/")) if row["mode"] == PICTURES else None
+    if found is None:
+        return False
+    model, form = found
+    pusd = picture_price(row, noise, pixels_of(form))
+    if pusd:
+        forms.setdefault(normalised(model, provider), {}).setdefault(form, (pusd, row))
+    return bool(pusd)
+
+
+def _with_forms(
+    name: str,
+    draft: PriceDraft | None,
+    listed: Mapping[str, tuple[int, Row]],
+    source_date: str | None,
+) -> PriceDraft:
+    """Return a model's price with those of its pictures' forms; any other form is the dearest."""
+    dearest = max(pusd for pusd, _ in listed.values())
+    if draft is None:
+        row = next(iter(listed.values()))[1]
+        terms = PriceTerms(rates_from({"input": 0, "output": 0}))
+        draft = next(_drafts(name, row, terms, source_date))
+    terms = draft.terms
+    tiers = [TierRates(form, 0, terms.rates, pusd) for form, (pusd, _) in listed.items()]
+    schedules = sorted((*terms.schedules, *tiers), key=lambda step: (step.tier, step.above_tokens))
+    terms = replace(
+        terms,
+        schedules=tuple(schedules),
+        picture_pusd=max(terms.picture_pusd, dearest),
+    )
+    return replace(draft, terms=terms)
 
 
 def normalised(key: str, provider: str) -> str:

@@ -176,6 +176,8 @@ def _amounts(price: Price | None) -> dict[Place, int]:
             (schedule.tier, schedule.above_tokens, kind): getattr(schedule.rates, kind)
             for kind in KINDS
         }
+        if schedule.picture_pusd is not None:
+            found[schedule.tier, schedule.above_tokens, "picture"] = schedule.picture_pusd
     for field in _beside():
         if value := getattr(terms, field):
             found[STANDARD, 0, field.rpartition("_")[0]] = value

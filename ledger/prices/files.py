@@ -22,6 +22,10 @@ A file overrides the bundled map, and a later file an earlier one, for the names
         image_tokens: openai-tiles    # how a picture of the prompt is counted (`picture_tokens.py`)
         complete: true                # the price says all: charges of the market's list are none
       openai/whisper-1: {usd_per_second: 0.0001}
+      openai/tts-1: {usd_per_character: 0.000015}
+      openai/dall-e-3:
+        usd_per_picture: 0.12         # of a form that is not listed: state the dearest
+        pictures: {1024x1024: 0.04, 1024x1792: 0.08, hd/1024x1024: 0.08, hd/1024x1792: 0.12}
 """
 
 from collections.abc import Mapping
@@ -33,10 +37,11 @@ from pathlib import Path
 import yaml
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import PER_UNIT
+from ledger.journals.token_kinds import PER_UNIT, TokenRates
 from ledger.money import MoneyError, usd_per_million_to_pusd, usd_to_pusd
 from ledger.prices.book import tier_of
 from ledger.prices.drafts import PriceDraft
+from ledger.prices.picture_forms import picture_form
 from ledger.prices.picture_tokens import RULES
 from ledger.prices.rates import (
     STANDARD,
@@ -55,7 +60,7 @@ _PRICE = frozenset(
     {
         "usd_per_million", "above", "tiers", "usd_per_request", "uplift_ppm", "inclusive",
         *_PER_UNIT.values(),
-        "max_searches", "reasoning", "max_reasoning", "image_tokens", "complete",
+        "pictures", "max_searches", "reasoning", "max_reasoning", "image_tokens", "complete",
         "source", "source_date", "from", "until", "simulated",
     }
 )  # fmt: skip
@@ -178,7 +183,21 @@ def _schedules(row: Mapping[str, object], base: Mapping[str, int]) -> list[TierR
         below = rates.get(tier, base)
         kinds = overlay_rates(below, _kinds(stated.get("usd_per_million")))
         found.append(TierRates(tier, _count(stated, "tokens"), rates_from(kinds)))
+    found += _picture_forms(row, rates_from(base))
     return sorted(found, key=lambda schedule: (schedule.tier, schedule.above_tokens))
+
+
+def _picture_forms(row: Mapping[str, object], rates: TokenRates) -> list[TierRates]:
+    """Prices of a picture by its form: `SIZE`, `QUALITY` or `QUALITY/SIZE`."""
+    found = []
+    for form, usd in _mapping(row.get("pictures") or {}, "pictures").items():
+        if picture_form(form) != form:
+            raise PriceError(f"pictures: `{form}` is written `{picture_form(form)}`")
+        pusd = usd_to_pusd(_number(usd, form))
+        found.append(TierRates(form, 0, rates, pusd))
+    if found and row.get("usd_per_picture") is None:
+        raise PriceError("pictures: state `usd_per_picture`, the price of any other form, too")
+    return found
 
 
 def _flag(row: Mapping[str, object], name: str) -> bool:

@@ -60,6 +60,13 @@ _REQUEST = "input_cost_per_request"
 # seconds, or both: then what the answer counts decides. Of two prices for a second, under input
 # and output, the higher is meant: the map states one charge under both names, or zero under one.
 RERANK, TRANSCRIPTION = "rerank", "audio_transcription"  # modes of the map
+MODERATION = "moderation"  # nearly always free
+SPEECH, PICTURES = "audio_speech", "image_generation"
+# Of pictures, where a row has no tokens: the price of one under input's name, or of its pixels.
+_PICTURE_AS_INPUT = "input_cost_per_image"
+_PIXELS = ("input_cost_per_pixel", "output_cost_per_pixel")
+_SPOKEN_SECOND = "output_cost_per_second"  # the same charge as the tokens of sound
+_SIZED_PICTURE = re.compile(r"output_cost_per_image_(?!token|batches|flex|priority)([\w.]+)")
 # Providers whose every request is a search with a fee by its depth, which usage does not report:
 # the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
@@ -100,8 +107,14 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
         beside["search_pusd"] = search
     if mode == "embedding":
         base.setdefault("output", 0)
+    elif mode == MODERATION and "input_cost_per_token" in row:
+        base = {"input": 0, "output": 0, **base}  # a price of zero that is stated
     elif mode in _BESIDE:
+        if mode == PICTURES:
+            _complete_pictures(base, beside["picture_pusd"])
         _complete(base, beside=sum(beside.values()))
+        if mode == SPEECH and base["input"] and not (base["output"] or any(beside.values())):
+            raise PriceError("the output has no price")
         if mode == TRANSCRIPTION and base["input"] and not (base["output"] or any(beside.values())):
             raise PriceError("the output has no price")
     elif not base.get("output"):
@@ -123,6 +136,12 @@ def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
     read |= {_REQUEST, "tiered_pricing"}
     if _searches_always(row, name):
         read.add(SEARCH_FEE)
+    if row.get("mode") == SPEECH and row.get("output_cost_per_audio_token"):
+        read.add(_SPOKEN_SECOND)
+    if row.get("mode") == PICTURES:
+        read |= {*_PIXELS, *(field for field in row if _SIZED_PICTURE.fullmatch(field))}
+        if not row.get("input_cost_per_token"):
+            read.add(_PICTURE_AS_INPUT)
     yield from unread_in_row(row, read)
     ranges = row.get("tiered_pricing")
     stated = (
@@ -138,17 +157,48 @@ def other_charges(row: Mapping[str, object], name: str = "") -> Iterator[str]:
 
 
 def _beside(row: Mapping[str, object], noise: list[str]) -> dict[str, int]:
-    """Price of a second of sound or of a search, by its field of the terms, if it has one."""
+    """Price of a second of sound, of a search and their like, by its field of the terms."""
+    if row.get("mode") == PICTURES:
+        return {"picture_pusd": picture_price(row, noise)}
     return {
         kind.price: max(_pusd(row, term, noise) or 0 for term in kind.map_terms)
         for kind in _BESIDE.get(str(row.get("mode")), ())
     }
 
 
+def picture_price(row: Mapping[str, object], noise: list[str], pixels: int = 0) -> int:
+    """Return the dearest price of a picture that a row states, 0 where it states none.
+
+    `pixels`: of its form, for rows that are priced by the pixel.
+    """
+    sized = [field for field in row if _SIZED_PICTURE.fullmatch(field)]
+    if found := max(_pusd(row, term, noise) or 0 for term in ("output_cost_per_image", *sized)):
+        return found
+    if row.get("input_cost_per_token"):
+        return 0
+    by_pixel = sum(_pixel_pusd(row, field) for field in _PIXELS) * pixels
+    return _pusd(row, _PICTURE_AS_INPUT, noise) or round(by_pixel)
+
+
+def _pixel_pusd(row: Mapping[str, object], field: str) -> Decimal:
+    value = row.get(field)
+    if not isinstance(value, (int, Decimal)) or isinstance(value, bool) or value < 0:
+        return Decimal(0)
+    return Decimal(value) * PUSD_PER_USD
+
+
+def _complete_pictures(base: Kinds, picture_pusd: int) -> None:
+    """Some rows state the price of a step of work as a token's, which no answer counts."""
+    if not (picture_pusd or base.get("image_output")):
+        raise PriceError("a picture has no price")
+    if base.get("image_output"):
+        base.setdefault("output", base["image_output"])
+
+
 def _complete(base: Kinds, *, beside: int) -> None:
     """The rates of what is priced by something else, too: only all of nothing is no price."""
     if not beside and not any(base.values()):
-        raise PriceError("neither tokens nor seconds nor searches have a price")
+        raise PriceError("neither tokens nor any other unit has a price")
     base.setdefault("input", base.get("audio_input", 0))
     base.setdefault("output", 0)
     base.setdefault("audio_input", base["input"])

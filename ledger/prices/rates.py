@@ -22,6 +22,7 @@ from ledger.journals.token_kinds import (
     TOKEN,
     TOKEN_KINDS,
     TokenCounts,
+    TokenKind,
     TokenRates,
     UnitPrices,
 )
@@ -60,12 +61,17 @@ class UnpricedTierError(PriceError):
     """The request ran in a service tier that this price does not list."""
 
 
-class TierRates(msgspec.Struct, frozen=True):
-    """The rates of one service tier for prompts above `above_tokens` (0: every prompt)."""
+class TierRates(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rates of one service tier for prompts above `above_tokens` (0: every prompt).
+
+    A form of pictures (`hd/1024x1792`) is a tier as well; `picture_pusd` is the price of one, where
+    it differs from the standard one.
+    """
 
     tier: str
     above_tokens: int
     rates: TokenRates
+    picture_pusd: int | None = None
 
 
 class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
@@ -171,7 +177,7 @@ def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int
     if tokens.reasoning:
         pusd += tokens.reasoning * (rates.reasoning - rates.output)
     if any(_seldom(tokens)):
-        pusd += _seldom_pusd(tokens, terms, rates)
+        pusd += _seldom_pusd(tokens, terms, rates, tier)
     return _uplift(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
@@ -209,17 +215,36 @@ def bound_pusd(
     return _uplift(pusd, terms.uplift_ppm) if terms.uplift_ppm else pusd
 
 
-def per_unit_bound_pusd(price: Price, **counts: int) -> int:
+def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
     """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
     `counts` are fields of `TokenCounts`. For sound the bound stands instead of the bound on tokens,
-    whichever is more; for searches beside it.
+    whichever is more; for searches beside it. `tiers`: as in `bound_pusd`.
     """
     terms, most = price.terms, TokenCounts(**counts)
     pusd = terms.request_pusd
     for kind in PER_UNIT:
-        pusd -= -getattr(most, kind.field) * getattr(terms, kind.price) // kind.unit.counts
+        count = getattr(most, kind.field)
+        if count:
+            pusd -= -count * _dearest_unit_pusd(terms, kind, tiers) // kind.unit.counts
     return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
+
+
+def unit_pusd(terms: PriceTerms, kind: TokenKind, tier: str) -> int:
+    """Return the price of a unit in a tier: the standard one where the tier has none of its own."""
+    if kind.by_tier:
+        for schedule in terms.schedules:
+            own = getattr(schedule, kind.price)
+            if schedule.tier == tier and own is not None:
+                return int(own)
+    return int(getattr(terms, kind.price))
+
+
+def _dearest_unit_pusd(terms: PriceTerms, kind: TokenKind, tiers: Collection[str] | None) -> int:
+    if not kind.by_tier:
+        return int(getattr(terms, kind.price))
+    every = {STANDARD, *(schedule.tier for schedule in terms.schedules)} if tiers is None else tiers
+    return max((unit_pusd(terms, kind, tier) for tier in every), default=0)
 
 
 def rates_for(price: Price, tier: str, prompt: int) -> TokenRates:
@@ -253,7 +278,7 @@ def dearest_output(rates: TokenRates, *, audio: bool, images: bool) -> int:
     return max(_of_outputs[audio, images](rates))
 
 
-def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> int:
+def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates, tier: str) -> int:
     """Cost of the kinds that few requests have, in pico-USD."""
     pusd = 0
     for kind in _SELDOM:
@@ -264,7 +289,7 @@ def _seldom_pusd(tokens: TokenCounts, terms: PriceTerms, rates: TokenRates) -> i
             whole = 0 if kind.part_of is None else getattr(rates, kind.part_of)
             pusd += count * (getattr(rates, kind.price) - whole)
         elif not is_charged(kind.unless, tokens, rates):
-            pusd += divide_half_even(count * getattr(terms, kind.price), kind.unit.counts)
+            pusd += divide_half_even(count * unit_pusd(terms, kind, tier), kind.unit.counts)
     return pusd
 
 

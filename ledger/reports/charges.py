@@ -31,7 +31,7 @@ from ledger.journals.token_kinds import (
 from ledger.money import PPM, split_largest_remainder
 from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.book import STANDARD, Price, TokenRates, UnpricedTierError, rates_for, tier_of
-from ledger.prices.rates import is_charged
+from ledger.prices.rates import is_charged, unit_pusd
 from ledger.spans import Scope, total
 from ledger.writing.rows import LOST
 
@@ -204,7 +204,7 @@ def _parts(group: PriceGroup, price: Price) -> list[_Part]:
         for kind in PER_TOKEN
     ]
     for kind in PER_UNIT:
-        pusd = getattr(price.terms, kind.price)
+        pusd = unit_pusd(price.terms, kind, group.tier)
         if pusd and not is_charged(kind.unless, tokens, rates):
             count = Fraction(getattr(tokens, kind.field), kind.unit.counts)
             parts.append(_Part(kind.charge, kind.unit, count, pusd))

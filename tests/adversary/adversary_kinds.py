@@ -23,6 +23,7 @@ from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
 from adversary_prices import limit_pusd, terms
+from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
 from msgspec.structs import replace as replace_counts
@@ -481,6 +482,7 @@ CALLS = {
 }
 KINDS = {
     **{name: schedules(calls) for name, calls in CALLS.items()},
+    **{name: schedules(calls, prices) for name, (calls, prices) in UNIT_CALLS.items()},
     "embedding-small": schedules(embedded_list(), limits=SMALL),
     "completion-small": schedules(of_completions(), limits=SMALL),
     "picture-by-rule": picture_by_rule(texts()),

@@ -54,7 +54,17 @@ CONFIG = {
     "providers": {
         "up": {
             "base_url": "http://127.0.0.1:9/v1",
-            "kinds": ["chat", "completion", "embedding", "rerank", "transcription"],
+            "kinds": [
+                "chat",
+                "completion",
+                "embedding",
+                "rerank",
+                "transcription",
+                "score",
+                "moderation",
+                "speech",
+                "image_generation",
+            ],
             "features": ["tools", "json_schema", "images", "logprobs", "n", "reasoning"],
             "prices_as": MODEL,
         }

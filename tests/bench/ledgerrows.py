@@ -102,7 +102,7 @@ def _template(rng: random.Random) -> tuple[str, str, int]:
         "cached_tokens": prompt // 3, "cache_write_tokens": 0, "cache_write_1h_tokens": 0,
         "output_tokens": 0 if failed else output, "reasoning_tokens": 0,
         "audio_input_tokens": 0, "audio_output_tokens": 0, "audio_ms": 0, "searches": 0,
-        "image_output_tokens": 0,
+        "characters": 0, "pictures": 0, "image_output_tokens": 0,
         "basis": "reported", "cost_pusd": None if unpriced else cost,
         "ttft_us": rng.randrange(20_000, 400_000), "duration_us": 20_000 + output * 11_000,
         "engine_us": output * 900 if own else 0, "finish_reason": "stop",

@@ -20,5 +20,6 @@ def test_conversations_alone_are_decoded() -> None:
 
 def test_words_in_records_stay() -> None:
     assert [kind.value for kind in RequestKind] == [
-        "chat", "completion", "embedding", "rerank", "transcription",
+        "chat", "completion", "embedding", "rerank", "transcription", "score", "moderation",
+        "tokenize", "speech", "image_generation",
     ]  # fmt: skip

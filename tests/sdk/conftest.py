@@ -49,6 +49,11 @@ CONFIG = {
         },
         "rank": {"targets": ["ranks/rerank"]},
         "hear": {"targets": ["hears/gpt-4o-transcribe"]},
+        "draw": {"targets": ["draws/dall-e-3"]},
+        "draw-tokens": {"targets": ["draws-tokens/gpt-image-1"]},
+        "speak": {"targets": ["speaks/tts-1"]},
+        "speak-tokens": {"targets": ["speaks-tokens/gpt-4o-mini-tts"]},
+        "omni-moderation-latest": {"targets": ["judges/omni-moderation-latest"]},
     },
     "pools": {
         "chat": {"engine": engine("simulated-chat", ["chat", "completion"]), "gpu": GPU},
@@ -66,11 +71,22 @@ CONFIG = {
             "simulated": True, "start": True, "prices_as": "openai/whisper-1",
             "kinds": ["transcription"],
         },
+        **{
+            name: {"simulated": True, "start": True, "prices_as": priced, "kinds": [kind]}
+            for name, priced, kind in (
+                ("draws", "azure/dall-e-3", "image_generation"),
+                ("draws-tokens", "openai/gpt-image-1", "image_generation"),
+                ("speaks", "openai/tts-1", "speech"),
+                ("speaks-tokens", "openai/gpt-4o-mini-tts", "speech"),
+                ("judges", "openai/omni-moderation-latest", "moderation"),
+            )
+        },
     },
     "policies": [{"name": "interactive", "slo": {"ttft_ms": 5000}}],
     "budgets": [
         {"scope": f"team:poor-{name}", "usd": 0.000000001, "hard": True}
-        for name in (*SDKS, "anthropic", *(f"responses-{name}" for name in PYTHONS))
+        for name in (*SDKS, "anthropic", *(f"responses-{name}" for name in PYTHONS),
+                     *(f"kinds-{name}" for name in PYTHONS))
     ],
 }  # fmt: skip
 
@@ -191,6 +207,23 @@ def marks_of(framework: str) -> list[pytest.MarkDecorator]:
     """One framework of each language is asked at every commit."""
     marks = [pytest.mark.part(FRAMEWORKS[framework][0])]
     return marks if framework in COMMON else [*marks, pytest.mark.long]
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
+)
+def kinds_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What OpenAI's SDK saw of pictures, speech, moderations and Azure, by its major."""
+    team = f"kinds-{request.param}"
+    environ = {
+        "OPENAI_BASE_URL": gateway.base_url,
+        "OPENAI_API_KEY": gateway.key(team=team),
+        "POOR_KEY": gateway.key(team=f"poor-{team}"),
+    }
+    folder = tmp_path_factory.mktemp("kinds")
+    found = seen_by(isolated(request.param, "kinds_checks.py"), folder, environ)
+    return {**found, "team": team}
 
 
 @pytest.fixture(

@@ -12,6 +12,7 @@ from router.request_kinds import RequestKind
 REGISTRIES = ("router/request_kinds.py", "gateway/kinds/")
 OTHER_WORDS = {
     "backends/engine/loraweights.py": "layers of a model",
+    "backends/engine/tunerun.py": "members of a result",
     "ledger/prices/mapterms.py": "modes of LiteLLM's price map",
 }
 MEMBERS = {kind.name for kind in RequestKind}

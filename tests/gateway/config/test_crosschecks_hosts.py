@@ -40,6 +40,14 @@ def test_the_sound_file_has_no_faults():
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
+        (
+            "features: [tools]", "kinds: [chat, speech]",
+            "pools.a.engine.kinds[1]: own engines do not serve `speech` here",
+        ),
+        (
+            "simulated: true, start: true", "simulated: true, start: true, kinds: [tokenize]",
+            "providers.sim.kinds[0]: APIs are not asked for `tokenize`",
+        ),
         ("replicas: 2, port: 9000", "port: 9000", "pools.a.engine: set `replicas`"),
         ("model: /models/a, ", "", "pools.a.engine.model: is needed to start replicas"),
         ("replicas: 2, port: 9000", "profile: p.json, endpoints: [http://10.0.0.4/v1]",

@@ -7,6 +7,8 @@ from gateway.config.served_kinds import (
     ENGINE_DEFAULT,
     PROVIDER_DEFAULT,
     ServedKind,
+    can_apis_serve,
+    can_engines_serve,
     list_other_kinds,
 )
 from router.request_kinds import RequestKind
@@ -27,5 +29,9 @@ def test_no_other_word_is_taken() -> None:
 
 
 def test_a_setting_names_what_its_default_leaves_out() -> None:
-    assert list_other_kinds(ENGINE_DEFAULT) == "`embedding`, `rerank`, `transcription`"
-    assert list_other_kinds(PROVIDER_DEFAULT) == "`rerank`, `transcription`"
+    assert list_other_kinds(ENGINE_DEFAULT, can_engines_serve) == (
+        "`embedding`, `rerank`, `transcription`, `score`"
+    )
+    assert list_other_kinds(PROVIDER_DEFAULT, can_apis_serve) == (
+        "`rerank`, `transcription`, `score`, `moderation`, `speech`, `image_generation`"
+    )

@@ -106,7 +106,7 @@ def test_no_word_is_heard_without_a_key_of_this_gateway(access) -> None:
         assert refused.value.row.status == 401
 
 
-@pytest.mark.parametrize("more", [HEADER.encode(), b"authorization", b"x-api-key"])
+@pytest.mark.parametrize("more", [HEADER.encode(), b"authorization", b"x-api-key", b"api-key"])
 def test_a_word_stands_alone(access, more) -> None:
     people = SignedInPeople(access, lambda: KEY)
     with pytest.raises(RequestError, match="not both"):

@@ -12,6 +12,7 @@ from gateway.http.fields import RequestHead, read_fields
         ([(b"host", b"x"), (b"accept", b"*/*")], RequestHead()),
         ([(b"authorization", b"Bearer abc"), (b"x-api-key", b"other")], RequestHead("abc")),
         ([(b"x-api-key", b" abc "), (b"authorization", b"Bearer other")], RequestHead("abc")),
+        ([(b"api-key", b"abc"), (b"x-api-key", b"other")], RequestHead("abc")),
         ([(b"authorization", b"Basic abc"), (b"authorization", b"bearer  b ")], RequestHead("b")),
         ([(b"content-length", b"12"), (b"content-length", b"7")], RequestHead(length=12)),
         ([(b"content-length", b"many")], RequestHead()),

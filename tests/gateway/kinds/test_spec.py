@@ -32,7 +32,8 @@ def test_a_fact_cannot_be_left_out() -> None:
 
 def test_spans_have_the_words_of_the_conventions() -> None:
     assert [spec.otel_operation for spec in KINDS.values()] == [
-        "chat", "text_completion", "embeddings", "rerank", "transcription",
+        "chat", "text_completion", "embeddings", "rerank", "transcription", "score",
+        "moderation", "tokenize", "speech", "image_generation",
     ]  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_the_openapi_document_has_the_paths_that_are_served(stack) -> None:
         operation = document["paths"][path]["post"]
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         assert "model" in schema["required"]
-        assert operation["security"] == [{"key": []}, {"x-api-key": []}]
+        assert operation["security"] == [{"key": []}, {"x-api-key": []}, {"api-key": []}]
     assert {"/v1/models", "/healthz", "/readyz", "/metrics"} <= set(document["paths"])
 
 
@@ -165,11 +165,45 @@ def test_slashes_too_many_are_left_out_where_a_key_is_asked_for(stack) -> None:
         assert stack.get(path).json()["error"]["code"] == "unknown_url"
 
 
-def test_a_forgotten_prefix_is_named(stack) -> None:
-    told = stack.post("/chat/completions", {}).json()["error"]
-    assert told["code"] == "unknown_url"
-    assert "`/v1/chat/completions`" in told["message"]
-    assert "address" not in stack.post("/v1/nothing", {}).json()["error"]["message"]
+CHAT = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/chat/completions", "own"),
+        ("/openai/v1/chat/completions", "own"),
+        ("/openai/v1/chat/completions?api-version=preview", "own"),
+        ("/openai/deployments/own/chat/completions?api-version=2024-10-21", None),
+        ("/openai/deployments/own/chat/completions?api-version=2024-10-21", "own"),
+        ("/openai/deployments/own/chat/completions", "nowhere"),
+        ("/openai/deployments/alpha/other/chat/completions/", None),
+        ("/engines/own/chat/completions", None),
+    ],
+)
+def test_addresses_of_azure_and_without_a_prefix_are_served(stack, path: str, named) -> None:
+    body = CHAT if named is None else {**CHAT, "model": named}
+    answer = stack.client.post(stack.url + path, json=body, headers={"api-key": stack.token})
+    assert answer.status_code == 200, answer.text
+    (row,) = stack.settled(answer)
+    assert row["model"] == ("alpha/other" if "alpha" in path else "own")
+
+
+def test_what_is_wrong_with_an_address_of_azure_is_said(stack) -> None:
+    path = "/openai/deployments/nowhere/chat/completions"
+    told = stack.post(path, CHAT).json()["error"]
+    assert (told["code"], told["param"]) == ("model_not_found", "model")
+    broken = stack.client.post(stack.url + path, content=b"{", headers=stack.headers())
+    assert broken.status_code == 400
+    assert stack.client.post(stack.url + path, json=CHAT).status_code == 401
+    assert stack.get(path).json()["error"]["code"] == "method_not_allowed"
+    assert stack.get("/models").json() == stack.get("/v1/models").json()
+    assert stack.get("/openai/v1/models/own").json()["id"] == "own"
+
+
+def test_a_responses_request_comes_from_an_address_of_azure(stack) -> None:
+    answer = stack.post("/openai/v1/responses?api-version=v1", {"model": "own", "input": "x"})
+    assert answer.json()["object"] == "response"
 
 
 def test_anthropics_clients_are_told_in_their_shape(stack) -> None:

@@ -31,7 +31,8 @@ def test_every_hot_path_is_described() -> None:
 def test_only_the_inference_paths_need_a_key() -> None:
     document = describe_api({"paths": {"/healthz": {"get": {}}, "/v1/models": {"get": {}}}})
     assert "security" not in document["paths"]["/healthz"]["get"]
-    assert document["paths"]["/v1/models"]["get"]["security"] == [{"key": []}, {"x-api-key": []}]
+    security = [{"key": []}, {"x-api-key": []}, {"api-key": []}]
+    assert document["paths"]["/v1/models"]["get"]["security"] == security
     assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
 
 

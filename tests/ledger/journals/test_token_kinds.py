@@ -24,7 +24,7 @@ from ledger.reports.charges import PriceGroup, charges
 
 STORED = (
     "input", "cached", "cache_write", "cache_write_1h", "output", "reasoning", "audio_input",
-    "audio_output", "audio_ms", "searches", "image_output",
+    "audio_output", "audio_ms", "searches", "image_output", "characters", "pictures",
 )  # fmt: skip
 
 

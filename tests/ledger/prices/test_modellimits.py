@@ -26,7 +26,7 @@ def test_rows_are_named_as_the_price_book_names_them() -> None:
 @pytest.mark.parametrize("limit", [None, "see the documentation", 0, -5, LIMIT_TOKENS + 1, 1e300])
 def test_what_is_no_limit_is_left_out(limit) -> None:
     assert limits(gpt={**ROW, "max_output_tokens": limit}) == {}
-    assert limits(gpt={**ROW, "mode": "image_generation"}) == {}
+    assert limits(gpt={**ROW, "mode": "video_generation"}) == {}
 
 
 def test_the_prompt_takes_its_part_of_the_context() -> None:

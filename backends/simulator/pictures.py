@@ -1,0 +1,105 @@
+"""Pictures without a model: one grey pixel each, with the tokens or the address that go with it.
+
+A model whose name says `gpt-image` counts tokens and streams partial pictures; any other answers
+with an address and counts nothing.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from backends.simulator import words
+from backends.simulator.dialect import RefusedError, SimulatedRules, decode, model_of
+
+TOKENS: Final = {"low": 272, "medium": 1056, "high": 4160}
+PARTIAL_TOKENS: Final = 100
+MOST: Final = 10
+PNG: Final = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010800000000"
+    "3a7e9b550000000a49444154789c63f80f00010101001bb6ee56"
+    "0000000049454e44ae426082"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOrder:
+    model: str
+    prompt: str
+    n: int
+    quality: str
+    size: str
+    stream: bool
+    partial: int
+
+    @property
+    def counts_tokens(self) -> bool:
+        return "gpt-image" in self.model
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        read = words.count(self.prompt.encode())
+        shown = self.partial if self.stream else 0
+        made = self.n * (TOKENS[self.quality] + shown * PARTIAL_TOKENS)
+        return {
+            "input_tokens": read,
+            "input_tokens_details": {"text_tokens": read, "image_tokens": 0},
+            "output_tokens": made,
+            "total_tokens": read + made,
+        }
+
+
+def parse_pictures(body: bytes, rules: SimulatedRules) -> PictureOrder:
+    fields = decode(body)
+    prompt, n = fields.get("prompt"), fields.get("n") or 1
+    if not isinstance(prompt, str) or not prompt:
+        raise RefusedError("validation", "Field required: prompt", "prompt")
+    if not isinstance(n, int) or not 1 <= n <= MOST:
+        raise RefusedError("validation", f"n must be between 1 and {MOST}", "n")
+    quality, size = fields.get("quality"), fields.get("size")
+    return PictureOrder(
+        model=model_of(fields, rules),
+        prompt=prompt,
+        n=n,
+        quality=quality if quality in TOKENS else "high",
+        size="1024x1024" if size in (None, "auto") else str(size),
+        stream=fields.get("stream") is True,
+        partial=fields.get("partial_images") or 0,
+    )
+
+
+def picture_answer(order: PictureOrder, created: int) -> bytes:
+    data = b64encode(PNG).decode()
+    if not order.counts_tokens:
+        shown = [{"url": f"https://example.invalid/{place}.png"} for place in range(order.n)]
+        return msgspec.json.encode({"created": created, "data": shown})
+    answer = {
+        "created": created,
+        "background": "opaque",
+        "output_format": "png",
+        "quality": order.quality,
+        "size": order.size,
+        "data": [{"b64_json": data} for _ in range(order.n)],
+        "usage": order.usage,
+    }
+    return msgspec.json.encode(answer)
+
+
+def picture_events(order: PictureOrder, created: int) -> Iterator[bytes]:
+    shared = {
+        "b64_json": b64encode(PNG).decode(), "created_at": created, "size": order.size,
+        "quality": order.quality, "background": "opaque", "output_format": "png",
+    }  # fmt: skip
+    for place in range(order.n):
+        for index in range(order.partial):
+            yield _event("image_generation.partial_image", {**shared, "partial_image_index": index})
+        last = {"usage": order.usage} if place == order.n - 1 else {}
+        yield _event("image_generation.completed", {**shared, **last})
+
+
+def _event(kind: str, value: dict[str, Any]) -> bytes:
+    return (
+        f"event: {kind}\ndata: ".encode() + msgspec.json.encode({"type": kind, **value}) + b"\n\n"
+    )

@@ -1,0 +1,237 @@
+"""Pictures made from a text, in one answer or in a stream that shows them while they are made.
+
+Prices are by the picture of a form (quality and size), or by tokens: of the text, and of the
+pictures. What the answer says of both counts; before it, the dearest that can come.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from backends.answers import PICTURE_FORM, AnswerUsage, read_pictures
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.member_names import refuse_other_spellings
+from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
+from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_members import (
+    NO_FEATURES,
+    is_streamed,
+    model_of,
+    refuse_others,
+    refuse_store,
+)
+from gateway.kinds.typed_events import TypedEvent, TypedRelay
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, PriceTerms, bound_pusd, per_unit_bound_pusd
+from ledger.prices.picture_forms import (
+    PictureForm,
+    charged_form,
+    form_of,
+    pixels_of,
+    reachable_forms,
+)
+from ledger.prices.rates import ReachableMedia
+from ledger.unit_usage import tokens_of_pictures
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
+from router.types import RoutingRequest
+
+PICTURES_MOST: Final = 10  # OpenAI's own limit (2026-11)
+PARTIAL_MOST, PARTIAL_TOKENS = 3, 256  # of each picture; OpenAI counts 100 tokens for one
+# Tokens of a picture by quality, estimated and at most: OpenAI's prices of a picture over those of
+# a token, gpt-image-1 to gpt-image-2.5, with room (LiteLLM's map of 2026-10). Up to 1.6 megapixels
+# no picture has more than 7,033, up to 8.3 none more than 13,367.
+_TOKENS: Final = {"low": (400, 1_024), "medium": (1_600, 4_096)}
+USUAL_TOKENS, SMALL_TOKENS, LARGE_TOKENS = 4_200, 8_192, 16_384
+SMALL_PIXELS: Final = 1_600_000
+TEXT_TOKENS: Final = 1_024  # of thoughts and words beside the pictures
+_DONE: Final = "image_generation.completed"
+_MADE: Final = ReachableMedia(audio_input=False, audio_output=False)
+# A picture to begin with, in words of vendors: each is read at a price that no hold has.
+_PICTURES_IN: Final = frozenset((
+    "image", "image_url", "image_urls", "images", "init_image", "input_image", "input_images",
+    "input_reference", "mask", "mask_url", "reference_images",
+))  # fmt: skip
+
+
+def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequest:
+    """Validate and condense; raises `RequestError` naming the parameter and the fix."""
+    refuse_other_spellings(members)
+    model, text = model_of(members), decode_member(members, "prompt", str)
+    if not text:
+        words = "`prompt` is required: the text that says what to show."
+        raise RequestError("bad_request", words, param="prompt")
+    refuse_others(members, "prompt")
+    refuse_store(members)
+    for name in _PICTURES_IN:
+        if name in members and bytes(members[name]) not in (b"null", b"[]", b'""'):
+            words = f"`{name}` is not taken: pictures are made from texts alone here."
+            raise RequestError("unsupported", words, param=name)
+    n: int = decode_member(members, "n", int, 1)
+    if not 1 <= n <= PICTURES_MOST:
+        raise RequestError("bad_request", f"`n` must be between 1 and {PICTURES_MOST}.", param="n")
+    stream = is_streamed(members)
+    return InferenceRequest(
+        kind=RequestKind.IMAGE_GENERATION,
+        path="/images/generations",
+        model=model,
+        stream=stream,
+        wants_usage=True,
+        wants_running_usage=False,
+        prompts=1,
+        n=n,
+        max_tokens=0,
+        prompt_bytes=prompt_bytes(members),
+        features=NO_FEATURES,
+        session=body.session,
+        members=members,
+        extent=_extent_of(members, n, stream=stream),
+    )
+
+
+def _extent_of(members: Members, n: int, *, stream: bool) -> RequestUnits:
+    quality, size = (decode_member(members, name, str, "") for name in ("quality", "size"))
+    form = form_of(quality, size)
+    partial: int = decode_member(members, "partial_images", int, 0)
+    if not 0 <= partial <= PARTIAL_MOST:
+        words = f"`partial_images` must be between 0 and {PARTIAL_MOST}."
+        raise RequestError("bad_request", words, param="partial_images")
+    pixels = pixels_of(form.size)
+    largest = SMALL_TOKENS if 0 < pixels <= SMALL_PIXELS else LARGE_TOKENS
+    usual, most = _TOKENS.get(form.quality, (USUAL_TOKENS, largest))
+    shown = PARTIAL_MOST * PARTIAL_TOKENS if stream else 0
+    return RequestUnits(
+        longest=0.0,
+        pictures=n,
+        picture_form="|".join(form),
+        output_tokens=n * usual,
+        output_tokens_bound=n * (most + shown) + TEXT_TOKENS,
+    )
+
+
+def _form(request: RoutingRequest) -> PictureForm:
+    quality, _, size = (request.extent or RequestUnits()).picture_form.partition("|")
+    return PictureForm(quality, size)
+
+
+def _tier(terms: PriceTerms, request: RoutingRequest, usage: Mapping[str, Any]) -> str:
+    """The form that the answer tells counts; what it leaves open is as asked."""
+    asked = _form(request)
+    size, quality = (usage.get(name) for name in PICTURE_FORM)
+    told = form_of(
+        quality if isinstance(quality, str) else "", size if isinstance(size, str) else ""
+    )
+    form = PictureForm(told.quality or asked.quality, told.size or asked.size)
+    return charged_form(terms, form)
+
+
+def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    made = extent.output_tokens
+    return TokenCounts(
+        input=request.prompt_tokens, output=made, image_output=made, pictures=extent.pictures
+    )
+
+
+def _bound_of(request: RoutingRequest) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    made = extent.output_tokens_bound
+    return TokenCounts(
+        input=request.prompt_tokens_bound, output=made, image_output=made, pictures=extent.pictures
+    )
+
+
+def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> int:
+    """The most that an API can charge: by the text's tokens, and by the pictures' or the pictures.
+
+    A picture may be charged in any form that the request leaves open.
+    """
+    extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
+    read, whole = (
+        bound_pusd(price, prompt_tokens=prompt, output_tokens=output, media=_MADE)
+        for output in (TEXT_TOKENS, extent.output_tokens_bound)
+    )
+    forms = reachable_forms(price.terms, _form(request))
+    made = per_unit_bound_pusd(price, forms, pictures=extent.pictures)
+    return max(whole, read + made)
+
+
+class PictureRelay(TypedRelay):
+    """A stream of pictures; its usage says how many came, and in which form."""
+
+    __slots__ = ("_form",)
+
+    def __init__(self, pictures: int) -> None:
+        super().__init__(_DONE, choices=pictures)
+        self._form: dict[str, str] = {}
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        if not self._finished:
+            return None
+        return {**(super().usage or {}), "generated_images": len(self._finished), **self._form}
+
+    def _observe_typed(self, event: TypedEvent) -> None:
+        super()._observe_typed(event)
+        self.shown = True
+        for name in PICTURE_FORM:
+            if isinstance(said := getattr(event, name), str):
+                self._form[name] = said
+
+
+def _read_answer(body: bytes, _media: str) -> AnswerUsage:
+    return read_pictures(body)
+
+
+def _body(_max_n: int) -> Schema:
+    word: Schema = {"type": ["string", "null"]}
+    members = {
+        "model": MODEL,
+        "prompt": {"type": "string", "minLength": 1},
+        "n": {"type": ["integer", "null"], "minimum": 1, "maximum": PICTURES_MOST},
+        "quality": word,
+        "size": word,
+        "stream": FLAG,
+        "partial_images": {"type": ["integer", "null"], "minimum": 0, "maximum": PARTIAL_MOST},
+    }
+    return body_schema("prompt", members)
+
+
+SPEC: Final = RequestKindSpec(
+    kind=RequestKind.IMAGE_GENERATION,
+    paths={
+        "/v1/images/generations": KindPath(
+            json_reader(read_image_generation),
+            PathDescription(
+                summary="Pictures made from a text",
+                body=_body,
+                answer={"type": "object", "required": ["data"]},
+                form=False,
+                streamed=True,
+                texts=False,
+            ),
+        )
+    },
+    usage=tokens_of_pictures,
+    units=KindUnits(
+        estimate=_estimate,
+        most=_bound_of,
+        bound_pusd=_bound_pusd,
+        exact=lambda _request: False,
+        tier=_tier,
+    ),
+    relay=lambda asked, _own: PictureRelay(asked.n),
+    read_answer=_read_answer,
+    answer_has_text=False,
+    generated=True,
+    ranked=False,
+    prefix_member=None,
+    media_member="prompt",
+    shorten=("prompt", "Send a shorter one."),
+    sampled=False,
+    batched=False,
+    usage_page=None,
+    otel_operation="image_generation",  # the conventions have no word for it
+)

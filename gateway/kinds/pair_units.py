@@ -1,0 +1,79 @@
+"""Units of kinds that read texts in pairs: a query with each document, or two texts of a pair.
+
+Targets charge for tokens or for searches, and every pair is read by itself.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.http.body import Members
+from gateway.kinds.billable_units import BYTES_PER_TOKEN
+from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.spec import KindUnits
+from ledger.journals.records import TokenCounts
+from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.rates import TEXT_ALONE
+from router.prompts import RequestUnits
+from router.types import RoutingRequest
+
+PAIRS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026-11)
+# Cohere: up to 100 documents are a search; one that is longer than 500 tokens with its query is
+# several of them (its pricing page, 2026-11). A query takes at most half of that.
+SEARCH_DOCUMENTS = 100
+CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
+MARK_BYTES = 3  # the quotes and comma of a text: more than the marks that a model sets between two
+_TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
+
+
+def extent_of_pairs(query: int, sizes: Sequence[int]) -> RequestUnits:
+    """Return the extent of one query of so many bytes, read with documents of these sizes."""
+    each = [query + size for size in sizes]
+    read = CHUNK_TOKENS * BYTES_PER_TOKEN - min(query, CHUNK_TOKENS_LEAST * BYTES_PER_TOKEN)
+    chunks = sum(-(-size // read) for size in sizes)
+    most = sum(-(-size // CHUNK_TOKENS_LEAST) for size in sizes)
+    return RequestUnits(
+        longest=max(each) / sum(each),
+        searches=-(-chunks // SEARCH_DOCUMENTS),
+        searches_bound=-(-most // SEARCH_DOCUMENTS),
+    )
+
+
+def bytes_beside(members: Members, taken: frozenset[str]) -> int:
+    """Bytes of a vendor's members that a model may read with each pair, as an instruction.
+
+    `taken`: the members that hold the pairs themselves.
+    """
+    texts = {
+        name: value
+        for name, value in members.items()
+        if name not in taken and bytes(memoryview(value)[:1]) in _TEXTS
+    }
+    return prompt_bytes(texts)
+
+
+def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    return TokenCounts(input=request.prompt_tokens, searches=extent.searches)
+
+
+def _bound_of(request: RoutingRequest) -> TokenCounts:
+    extent = request.extent or RequestUnits()
+    return TokenCounts(
+        input=request.prompt_tokens_bound,
+        output=request.max_tokens or 0,
+        searches=extent.searches_bound,
+    )
+
+
+def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
+    """The most that an API can charge: for tokens and for searches."""
+    extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
+    tokens_pusd = bound_pusd(
+        price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE
+    )
+    return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
+
+
+PAIR_UNITS: Final = KindUnits(
+    estimate=_estimate, most=_bound_of, bound_pusd=_bound_pusd, exact=lambda _request: True
+)

@@ -1,0 +1,72 @@
+"""Relaying a stream whose events name their type, as OpenAI's of speech and of pictures do.
+
+As everywhere, what ends the answer is withheld until the settle is durable, all else goes on.
+"""
+
+from typing import Any
+
+import msgspec
+
+from backends.chunk_choices import NULL
+from backends.sse import data_spans, join_data
+from backends.usage_bytes import usage_bytes
+from gateway.kinds.relay import ByteRelay
+
+
+class TypedEvent(msgspec.Struct, gc=False):
+    """The members of an event that are read; its data are passed over."""
+
+    type: str | None = None
+    usage: msgspec.Raw = NULL
+    error: Any = None
+    size: Any = None
+    quality: Any = None
+
+
+_decode = msgspec.json.Decoder(TypedEvent).decode
+
+
+class TypedRelay(ByteRelay):
+    """A stream of `choices` parts, each of which ends with an event of the type `done`.
+
+    Events of any other type are its content. Its client is shown the usage as the target tells it.
+    """
+
+    __slots__ = ("_done",)
+
+    last_word = b""  # the event that ends it
+
+    def __init__(self, done: str, *, choices: int = 1) -> None:
+        super().__init__(hide_usage=False, choices=choices)
+        self._done = done
+
+    def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
+        spans = spans or data_spans(event)
+        found = _read_typed(event, spans)
+        if found is None or found.type is None:
+            return super()._event(event, spans)
+        told = usage_bytes(found.usage)
+        if told is not None:
+            self._told.take(told, final=found.type == self._done)
+        if found.error or found.type == "error":
+            raise self._reported_error(join_data(event, spans or []))
+        self._observe_typed(found)
+        return event
+
+    def _observe_typed(self, event: TypedEvent) -> None:
+        self.content_events += 1
+        self.first_content = True
+        if event.type == self._done:
+            self._finished.add(len(self._finished))
+            if len(self._finished) >= self._choices:
+                self._told.final = self._withholding = True
+
+
+def _read_typed(event: bytes, spans: list[tuple[int, int]] | None) -> TypedEvent | None:
+    """What such events have; anything else is for the relay that this one refines."""
+    if not spans:
+        return None
+    try:
+        return _decode(join_data(event, spans))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

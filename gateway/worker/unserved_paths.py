@@ -1,0 +1,137 @@
+"""Paths of known APIs that are not served: the reason of each, and what to use in its place.
+
+A client reads the reason in the error of its API's form, with status 404. SDKs try a 5xx again,
+and another try cannot help.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+
+class UnservedPath(NamedTuple):
+    """Addresses that match `pattern`, and the sentences that their clients are told."""
+
+    pattern: re.Pattern[str]
+    reason: str
+
+
+def _path(pattern: str, reason: str) -> UnservedPath:
+    return UnservedPath(re.compile(rf"{pattern}(?:/.*)?"), reason)
+
+
+UNSERVED: Final = (
+    _path(
+        "/v1/(?:assistants|threads)",
+        "Assistants and threads are not served: OpenAI retired them on 2026-08-26. "
+        "Use `/v1/responses` or `/v1/chat/completions`.",
+    ),
+    _path(
+        "/v1/vector_stores",
+        "Vector stores are not served: the gateway keeps no documents. Embed texts with "
+        "`/v1/embeddings` and `/v1/rerank`, keep them in a store of your own, and send what is "
+        "found in the prompt.",
+    ),
+    _path(
+        "/v1/(?:fine_tuning|fine-tunes|checkpoints)",
+        "Fine-tuning is not served: the gateway trains nothing. Train at the provider and "
+        "configure the model; adapters (LoRA) of own engines are models, too.",
+    ),
+    _path(
+        "/v1/(?:evals|graders)",
+        "Evaluations are not served. Run the harness on `/v1/chat/completions` or `/v1/batches`.",
+    ),
+    _path(
+        "/v1/containers",
+        "Containers are not served: the gateway runs no code. Run the tool at the client and "
+        "declare it as a function.",
+    ),
+    _path(
+        "/v1/videos?",
+        "Videos are not served: no price of the book is by the second of a film. Ask the provider.",
+    ),
+    _path(
+        "/v1/realtime",
+        "Realtime sessions are not served: they are charged by the minute and no hold bounds them. "
+        "Use `/v1/audio/transcriptions`, `/v1/chat/completions` and `/v1/audio/speech` in turn.",
+    ),
+    _path(
+        "/v1/uploads",
+        "Uploads in parts are not served. Send the whole file to `/v1/files`.",
+    ),
+    _path(
+        "/v1/(?:chatkit|skills|prompts|agents|workflows)",
+        "This is a service of the provider's own, and nothing here keeps it. Send what it holds in "
+        "the request to `/v1/responses`.",
+    ),
+    _path(
+        "/v1/audio/(?:voices|voice_consents)",
+        "Own voices are not served. Name a voice that the provider has in `/v1/audio/speech`.",
+    ),
+    _path(
+        "/v1/images/(?:edits|variations)",
+        "Edits and variations of pictures are not served. Send the picture to "
+        "`/v1/chat/completions` with a model that answers with pictures, or use "
+        "`/v1/images/generations`.",
+    ),
+    _path(
+        "/v1/complete",
+        "Anthropic retired text completions. Use `/v1/messages`.",
+    ),
+    _path(
+        "/v1(?:beta|alpha)?[0-9]*/(?:.+/)?models/.+:[a-zA-Z]+",
+        "Gemini's own form is not served. Use `/v1/chat/completions` with the model's name; "
+        "Google's clients can be given an OpenAI-compatible address.",
+    ),
+    _path(
+        "/v1(?:beta|alpha)[0-9]*",
+        "Gemini's own API is not served. Use `/v1/chat/completions` and `/v1/models`.",
+    ),
+    _path(
+        "/model/.+/(?:converse|converse-stream|invoke|invoke-with-response-stream)",
+        "Bedrock's own form is not served: AWS signs its requests. Use `/v1/messages` or "
+        "`/v1/chat/completions`.",
+    ),
+    _path(
+        "/api/(?:chat|generate|embed|embeddings|tags|show|ps|version)",
+        "Ollama's own form is not served. Use `/v1/chat/completions`, `/v1/embeddings` and "
+        "`/v1/models`.",
+    ),
+    UnservedPath(
+        re.compile("/v[12]/(?:chat|embed|tokenize|detokenize|classify|summarize|generate)"),
+        "Cohere's own form is not served for this. Use `/v1/chat/completions`, `/v1/embeddings`, "
+        "`/tokenize`, or Cohere's `/v2/rerank`.",
+    ),
+    _path(
+        "/(?:v1/)?(?:mcp|sse)",
+        "Servers of tools are not served: the gateway calls no tools. Connect the client to the "
+        "server, and declare its tools as functions.",
+    ),
+    _path(
+        "/(?:pooling|classify|generate|invocations|v1/load_lora_adapter|v1/unload_lora_adapter)",
+        "This path of an engine is not served. `/v1/embeddings`, `/v1/score`, `/v1/rerank`, "
+        "`/tokenize` and `/v1/completions` are; adapters are configured as models.",
+    ),
+    _path(
+        "/openai/deployments/.+/(?:extensions|images/edits|images/variations)",
+        "This path of a deployment is not served. `chat/completions`, `completions`, "
+        "`embeddings`, `audio/*` and `images/generations` are.",
+    ),
+    _path(
+        "/openai/(?:assistants|threads|vector_stores|fine_tuning|realtime|evals)",
+        "This service of Azure is not served. Use `/openai/v1/responses` or "
+        "`/openai/deployments/NAME/chat/completions`.",
+    ),
+    _path(
+        "/(?:key|user|team|customer|spend)/[a-z_]+",
+        "LiteLLM's administration is not served. Keys, teams and costs are at "
+        "`/v1/organization/...` and by `breakeven keys`.",
+    ),
+)
+
+
+def reason_unserved(path: str) -> str | None:
+    """Return why a path is not served and what is, None for a path that no known API has."""
+    for unserved in UNSERVED:
+        if unserved.pattern.fullmatch(path):
+            return unserved.reason
+    return None

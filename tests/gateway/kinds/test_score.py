@@ -1,0 +1,59 @@
+"""Scores: what is read is how often each text is read; what is wrong is named."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.pair_units import MARK_BYTES, PAIRS_LIMIT
+from gateway.kinds.score import NAMES, SPEC, read_scores
+
+
+def asked(**members: Any) -> InferenceRequest:
+    text = json.dumps({"model": "m", **members}).encode()
+    return json_reader(read_scores).read(IncomingBody(text, "application/json", None, max_n=8))
+
+
+@pytest.mark.parametrize(("first", "second"), NAMES)
+def test_each_pair_of_names_is_read_alike(first: str, second: str) -> None:
+    found = asked(**{first: "abc", second: ["de", "f"]})
+    assert found.prompt_bytes == (5 + MARK_BYTES) * 2 + 4 + 3
+    assert found.path == "/score"
+    assert found.extent is not None
+    assert found.extent.longest == pytest.approx(9 / 17)
+    assert SPEC.paths.keys() == {"/v1/score", "/score"}
+
+
+def test_lists_of_one_length_are_read_pair_by_pair() -> None:
+    found = asked(text_1=["a", "bb"], text_2=["ccc", "dddd"])
+    assert found.prompt_bytes == (3 + 5) + (4 + 6) + 2 * MARK_BYTES
+    assert found.extent is not None
+    assert found.extent.longest == pytest.approx(10 / 18)
+
+
+def test_one_text_with_one_is_a_pair() -> None:
+    assert asked(text_1="a", text_2="b").prompt_bytes == 6 + MARK_BYTES
+
+
+@pytest.mark.parametrize(
+    ("members", "param"),
+    [
+        ({}, "text_1"),
+        ({"text_1": "a"}, "text_1"),
+        ({"text_1": "a", "documents": ["b"]}, "documents"),
+        ({"text_1": "a", "text_2": "b", "queries": "c"}, "queries"),
+        ({"text_1": ["a", "b"], "text_2": ["c"]}, "text_1"),
+        ({"text_1": ["a", "b"], "text_2": ["c", "d", "e"]}, "text_1"),
+        ({"text_1": "a", "text_2": []}, "text_2"),
+        ({"text_1": "", "text_2": "b"}, "text_1"),
+        ({"text_1": 5, "text_2": "b"}, "text_1"),
+        ({"text_1": "a", "text_2": ["b"] * (PAIRS_LIMIT + 1)}, "text_2"),
+        ({"text_1": "a", "text_2": [{"type": "image_embeds"}]}, "text_2"),
+    ],
+)
+def test_what_is_wrong_is_named(members: dict[str, Any], param: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        asked(**members)
+    assert caught.value.param == param

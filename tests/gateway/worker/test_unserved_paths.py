@@ -1,0 +1,59 @@
+"""Paths of known APIs that are not served say why; served ones, and unknown ones, do not."""
+
+import pytest
+
+from gateway.request.inference_api import HOT
+from gateway.worker.unserved_paths import UNSERVED, reason_unserved
+
+NOT_SERVED = [
+    "/v1/assistants", "/v1/assistants/asst_1", "/v1/threads/t/runs", "/v1/vector_stores",
+    "/v1/vector_stores/vs_1/files", "/v1/fine_tuning/jobs", "/v1/evals", "/v1/containers/c/files",
+    "/v1/videos", "/v1/realtime", "/v1/realtime/client_secrets", "/v1/uploads/u/parts",
+    "/v1/complete", "/v1beta/models/gemini-2.5-pro:generateContent",
+    "/v1beta/models/gemini-2.5-pro:streamGenerateContent", "/v1beta/models", "/v1/models/x:predict",
+    "/v1/projects/p/locations/l/publishers/google/models/gemini:generateContent",
+    "/model/anthropic.claude/converse", "/model/m/invoke-with-response-stream", "/api/chat",
+    "/api/tags", "/v2/chat", "/v2/embed", "/v1/chat", "/mcp", "/v1/mcp/x", "/classify",
+    "/openai/deployments/m/extensions/chat/completions", "/openai/assistants", "/key/generate",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", NOT_SERVED)
+def test_a_path_of_a_known_api_has_a_reason(path: str) -> None:
+    reason = reason_unserved(path)
+    assert reason is not None
+    assert reason.endswith(".")
+    assert reason.count(". ") >= 1  # the reason, and the way round
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(HOT), "/v1/models", "/v1/models/a/b", "/v1/files/f/content", "/v1/batches"]
+)
+def test_no_served_path_has_one(path: str) -> None:
+    assert reason_unserved(path) is None
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/v1/nothing", "/v1/chat/nothing", "/healthz"])
+def test_nor_does_an_unknown_path(path: str) -> None:
+    assert reason_unserved(path) is None
+
+
+def test_every_entry_is_reached() -> None:
+    for unserved in UNSERVED:
+        assert any(unserved.pattern.fullmatch(path) for path in NOT_SERVED) or any(
+            reason_unserved(path) == unserved.reason
+            for path in ("/v1/skills", "/v1/audio/voices", "/v1/images/edits")
+        )
+
+
+def test_a_client_reads_the_reason_in_its_own_form(stack) -> None:
+    answer = stack.post("/v1/vector_stores", {})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (404, "endpoint_not_served")
+    assert answer.headers["x-should-retry"] == "false"
+    assert "/v1/embeddings" in error["message"]
+    claude = stack.post("/v1/complete", {}, **{"anthropic-version": "2023-06-01"})
+    assert claude.json()["error"]["type"] == "not_found_error"
+    assert "`/v1/messages`" in claude.json()["error"]["message"]
+    unknown = stack.post("/v1/nothing", {})
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_url")
