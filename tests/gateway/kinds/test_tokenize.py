@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import RequestError
-from gateway.kinds.inference_request import IncomingBody
+from gateway.kinds.inference_request import IncomingBody, json_reader
 from gateway.kinds.tokenize import SPEC, read_detokenization, read_tokenization
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
@@ -27,7 +27,7 @@ def test_prompts_conversations_and_tokens_are_read() -> None:
         (read_tokenization, {"messages": CHAT, "add_generation_prompt": True}, "/tokenize"),
         (read_detokenization, {"tokens": [1, 2]}, "/detokenize"),
     ):
-        found = read(body(**members))
+        found = json_reader(read).read(body(**members))
         assert (found.path, found.prompt_bytes, found.max_tokens) == (path, 0, 0)
 
 
@@ -48,7 +48,7 @@ def test_prompts_conversations_and_tokens_are_read() -> None:
 )
 def test_what_is_wrong_is_named(read, members: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as caught:
-        read(body(**members))
+        json_reader(read).read(body(**members))
     assert caught.value.param == param
 
 
