@@ -126,6 +126,15 @@ def came(*parts: bytes, error: UpstreamBroken | None = None) -> HttpExchange:
     return exchange
 
 
+async def test_draining_what_has_ended_waits_for_nothing(monkeypatch):
+    monkeypatch.setattr("backends.exchange.asyncio.timeout", None)  # would fail when called
+    for error in (None, UpstreamBroken("gone")):
+        exchange = came(b"[DONE]", error=error)
+        assert exchange.is_ended
+        await drain_exchange(exchange)
+        assert exchange.take_whole() is None
+
+
 async def test_what_came_with_its_head_is_read_without_waiting():
     for parts in ((b"ab",), (b"a", b"b"), ()):
         assert await read_all(came(*parts), 2) == b"".join(parts)

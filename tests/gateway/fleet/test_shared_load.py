@@ -109,6 +109,19 @@ def test_every_workers_experience_is_seen(board: SharedLoadTable) -> None:
         (2.0, 11.0, len(ApiStatsCell)),
     ]
     assert board.api_stats(1) == [[0.0] * len(ApiStatsCell)] * 2
+    assert board.api_cells(0, ApiStatsCell.ANSWERED_S) == [10.0, 11.0]
+    assert board.api_cells(1, ApiStatsCell.ANSWERED_S) == [0.0, 0.0]
+
+
+def test_news_of_an_api_are_all_of_its_cells_but_what_is_out(board: SharedLoadTable) -> None:
+    views = board.api_news_views(1)
+    for worker in range(2):
+        row = board.api_stats_row(worker, 1)
+        for cell in ApiStatsCell:
+            before = b"".join(views)
+            board.cells[row + cell] = 7.0
+            is_out = cell in (ApiStatsCell.REQUESTS_OUT, ApiStatsCell.TOKENS_OUT)
+            assert (b"".join(views) == before) is is_out, cell
 
 
 def test_published_values_come_back(board: SharedLoadTable) -> None:

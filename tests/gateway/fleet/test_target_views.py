@@ -216,6 +216,10 @@ def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(
     first = sight.snapshot(NOW_S, 40)
     experience.api(1, ttft_s=0.7, tpot_s=0.01, ok=True)
     assert sight.snapshot(NOW_S + 100.0, 90) is first
+    passage = experience.begin_call(0, 90)  # what is on its way matters where a limit is known
+    assert sight.snapshot(NOW_S, 90) is first
+    passage.release()
+    assert sight.snapshot(NOW_S, 90) is first
     experience.api(0, ttft_s=0.9, tpot_s=0.01, ok=True)
     assert sight.snapshot(NOW_S, 40).ttft_median_ms > first.ttft_median_ms
 
