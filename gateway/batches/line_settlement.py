@@ -14,6 +14,7 @@ import msgspec
 
 from backends.chunks import parse_answer
 from backends.errors import BackendError, RequestDeclined, UpstreamRejected
+from backends.json_mending import mend_json
 from backends.refusal import openai_refusal
 from backends.secret import Secret
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
@@ -34,6 +35,7 @@ OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 DONE, STATUS_DIGITS = 200, 3  # of HTTP
 UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
+NO_RESULT = "no_result"
 _NOT_DONE = "not_done"
 
 
@@ -82,7 +84,8 @@ def result_of(text: bytes) -> LineResult | None:
     try:
         return _read(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+        mended = mend_json(text)
+        return None if mended is None else result_of(mended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,17 @@ class LineSettlement:
         """It was not done, and waits again."""
         settled = self._settled_record(line, opening, _AttemptEnd("rejected", 503, _NOT_DONE))
         return LineEnd(line, settled, kept=kept, next_us=next_us)
+
+    def settle_unseen(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
+        """It was done and charged, and its result cannot be found: the line is tried again."""
+        bound = most_usage(line.terms)
+        settled = self._settled_record(
+            line, opening, _AttemptEnd("upstream_error", 502, NO_RESULT), bound
+        )
+        settled = msgspec.structs.replace(settled, unseen=True)
+        if line.failures + 1 >= MOST_FAILURES:
+            return LineEnd(line, settled, self._unanswered_line(line))
+        return LineEnd(line, settled, kept=True, failed=True)
 
     def settle_lost(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
         """Nobody will ever say what became of it: it may have been done and charged."""

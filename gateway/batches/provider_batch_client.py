@@ -28,6 +28,7 @@ MARK = "breakeven_batch"  # the name in a batch's metadata under which ours is k
 LISTED = 100
 PAGES = 50  # of a list that is searched
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024  # one line of an output file
+OBJECT_LIMIT_BYTES = 8 * 1024 * 1024  # an answer that is no file
 _AGAIN = frozenset((408, 409, 425, 429))
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=10.0)
@@ -58,6 +59,7 @@ class ProviderBatch:
     output_file_id: str | None
     error_file_id: str | None
     codes: tuple[str, ...] = ()
+    completed: int = 0  # requests that it says it has done
 
 
 class ProviderBatchClient:
@@ -71,7 +73,7 @@ class ProviderBatchClient:
     ) -> None:
         self._client = httpx.AsyncClient(
             base_url=base_url,
-            headers={"user-agent": "breakeven"}
+            headers={"user-agent": "breakeven", "accept-encoding": "identity"}
             | ({} if api_key is None else {"authorization": f"Bearer {api_key.reveal()}"}),
             timeout=TIMEOUT,
             transport=transport,
@@ -127,16 +129,22 @@ class ProviderBatchClient:
             async with self._client.stream("GET", f"/files/{file_id}/content") as answer:
                 if answer.status_code != 200:
                     raise _refusal(answer.status_code)
-                held = b""
+                _check_plain(answer)
+                held: list[bytes] = []
+                size = 0
                 async for piece in answer.aiter_bytes():
-                    *whole, held = (held + piece).split(b"\n")
+                    *whole, rest = piece.split(b"\n")
+                    if whole:
+                        whole[0], held, size = b"".join((*held, whole[0])), [], 0
                     for line in whole:
                         if line.strip():
                             yield line
-                    if len(held) > ANSWER_LIMIT_BYTES:
+                    held.append(rest)
+                    size += len(rest)
+                    if size > ANSWER_LIMIT_BYTES:
                         raise ProviderUnavailable("a line of an output file is too long")
-                if held.strip():
-                    yield held
+                if (last := b"".join(held)).strip():
+                    yield last
         except httpx.HTTPError as error:
             raise ProviderUnavailable(type(error).__name__) from None
 
@@ -163,19 +171,36 @@ class ProviderBatchClient:
         transmission = Transmission()
         marked = {EXTENSION: transmission}
         try:
-            answer = await self._client.request(method, path, extensions=marked, **given)
+            async with self._client.stream(method, path, extensions=marked, **given) as answer:
+                if answer.status_code != 200:
+                    raise _refusal(answer.status_code)
+                content = await _read_answer(answer)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             unmade = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             if unmade or not transmission.possible:
                 raise ProviderBusy(type(error).__name__) from None
             raise ProviderUnavailable(type(error).__name__) from None
-        if answer.status_code != 200:
-            raise _refusal(answer.status_code)
         try:
-            found = msgspec.json.decode(answer.content, type=dict[str, Any])
+            found = msgspec.json.decode(content, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ProviderUnavailable("an answer that is no JSON object") from error
         return found
+
+
+async def _read_answer(answer: httpx.Response) -> bytes:
+    """Read an answer that is no file, as it comes: what is packed may be of any size."""
+    _check_plain(answer)
+    content = b""
+    async for piece in answer.aiter_bytes():
+        content += piece
+        if len(content) > OBJECT_LIMIT_BYTES:
+            raise ProviderUnavailable("an answer that is too long")
+    return content
+
+
+def _check_plain(answer: httpx.Response) -> None:
+    if answer.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ProviderUnavailable("a compressed answer")
 
 
 def _refusal(status: int) -> Exception:
@@ -205,7 +230,14 @@ def _batch(found: Mapping[str, Any]) -> ProviderBatch:
         found.get("output_file_id") or None,
         found.get("error_file_id") or None,
         tuple(str(code) for code in codes if code),
+        _completed(found.get("request_counts")),
     )
+
+
+def _completed(counts: Any) -> int:
+    """The requests that were done, 0 where that is not told."""
+    completed = counts.get("completed") if isinstance(counts, Mapping) else None
+    return completed if type(completed) is int and completed > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.exc import DBAPIError
 
-from backends.secret import Secret
 from gateway.batches.line_learner import LineLearner
-from gateway.batches.line_settlement import LineSettlement, result_of
 from gateway.batches.poll_intervals import PollIntervals
 from gateway.batches.provider_batch_client import (
     BatchProviders,
@@ -26,14 +24,14 @@ from gateway.batches.provider_batch_client import (
     ProviderRefused,
     ProviderUnavailable,
 )
+from gateway.batches.provider_line_booker import BOOKED, LOST_THERE, ProviderLineBooker
+from gateway.batches.result_file import ResultFile
 from gateway.clock import Clock
-from ledger.batches.outgoing import LineEnd, OutgoingRecord, OutgoingStore, OutLine
+from ledger.batches.outgoing import OutgoingRecord, OutgoingStore
 from ledger.batches.outgoing import ProviderBatchState as State
 from ledger.batches.store import IN_PROGRESS, BatchRecord
-from ledger.prices.stored import prices_of
 
 HELD_US = 600 * 1_000_000  # longer than any one call
-BOOKED = 50  # lines of one transaction
 AT_ONCE = 4
 LATER_US = 900 * 1_000_000
 OVERDUE_US = 3 * 86_400 * 1_000_000  # a provider that said nothing for so long says nothing more
@@ -55,7 +53,11 @@ class ProviderBatchSync:
     spill_us: int
     waits: PollIntervals = field(default_factory=PollIntervals)
     learner: LineLearner = field(default_factory=LineLearner)
+    booker: ProviderLineBooker = field(init=False)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.booker = ProviderLineBooker(self.store, self.clock, self.learner)
 
     async def step(self, found: Mapping[str, BatchRecord], busy: Collection[str] = ()) -> None:
         """Begin what is due; `found` are the clients' open batches, `busy` still take lines."""
@@ -215,22 +217,36 @@ class ProviderBatchSync:
         await self._move(record, cancel_us=self.clock.wall_us(), tries=0)
 
     async def _book(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
-        secrets = self.providers[record.provider].secrets
-        for file_id in (record.output_file_id, record.error_file_id):
-            if file_id is None:
-                continue
-            texts: list[bytes] = []
-            async for text in remote.lines(file_id):
-                texts.append(text)
-                if len(texts) >= BOOKED:
-                    await asyncio.to_thread(self._book_some, record, texts, secrets)
-                    texts = []
-            await asyncio.to_thread(self._book_some, record, texts, secrets)
+        found = ResultFile()
+        if record.output_file_id is not None:
+            await self._book_file(record, remote, record.output_file_id, found)
+        if record.error_file_id is not None:  # what failed costs nothing, whatever its name
+            await self._book_file(record, remote, record.error_file_id, ResultFile())
+        if await asyncio.to_thread(self.booker.has_lines, record):
+            told = (await remote.batch(record.remote_id or "")).completed
+            unseen = max(found.odd, told - len(found.known))
+            await asyncio.to_thread(self.booker.book_unseen, record, unseen)
         kept = record.why == "completed"  # it says that it did all: it will not do these
-        await asyncio.to_thread(self._return_lines, record, kept=kept, next_us=0)
+        await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=0)
         await self._move(record, state=State.DONE)
         await self._delete_files(record, remote)
         return False
+
+    async def _book_file(
+        self,
+        record: OutgoingRecord,
+        remote: ProviderBatchClient,
+        file_id: str,
+        found: ResultFile,
+    ) -> None:
+        secrets = self.providers[record.provider].secrets
+        texts: list[bytes] = []
+        async for text in remote.lines(file_id):
+            texts.append(text)
+            if len(texts) >= BOOKED:
+                await asyncio.to_thread(self.booker.book_results, record, texts, secrets, found)
+                texts = []
+        await asyncio.to_thread(self.booker.book_results, record, texts, secrets, found)
 
     async def _return_batch(self, record: OutgoingRecord) -> bool:
         """Nothing was done there: the lines wait again."""
@@ -243,7 +259,7 @@ class ProviderBatchSync:
                 return await self._later(record)
         next_us = self.clock.wall_us() + LATER_US if record.why == FULL else 0
         kept = record.why == REFUSED_THERE
-        await asyncio.to_thread(self._return_lines, record, kept=kept, next_us=next_us)
+        await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=next_us)
         await self._move(record, state=State.DONE)
         await self._delete_files(record, self._remote(record))
         return False
@@ -275,61 +291,6 @@ class ProviderBatchSync:
             + b"\n"
             for line in self.store.lines(outgoing_id)
         )  # fmt: skip
-
-    def _book_some(
-        self, record: OutgoingRecord, texts: list[bytes], secrets: tuple[Secret, ...]
-    ) -> None:
-        pairs = []
-        for result in filter(None, map(result_of, texts)):
-            line = self.store.line(record.id, _number(result.custom_id))
-            if line is not None and line.attempt_id == result.custom_id:
-                pairs.append((line, result))
-        booking, openings = self._settlement_of(record, [line for line, _ in pairs], secrets)
-        ended = [
-            booking.settle_result(line, openings[line.attempt_id], result)
-            for line, result in pairs
-            if line.attempt_id in openings
-        ]
-        self._store_ends(record, ended)
-
-    def _return_lines(self, record: OutgoingRecord, *, kept: bool, next_us: int) -> None:
-        some: list[OutLine] = []
-        for line in self.store.lines(record.id):
-            some.append(line)
-            if len(some) >= BOOKED:
-                self._return(record, some, kept=kept, next_us=next_us)
-                some = []
-        self._return(record, some, kept=kept, next_us=next_us)
-
-    def _return(
-        self, record: OutgoingRecord, lines: list[OutLine], *, kept: bool, next_us: int
-    ) -> None:
-        booking, openings = self._settlement_of(record, lines, ())
-        self._store_ends(
-            record,
-            [
-                booking.settle_lost(line, openings[line.attempt_id])
-                if record.why == LOST_THERE
-                else booking.settle_returned(
-                    line, openings[line.attempt_id], kept=kept, next_us=next_us
-                )
-                for line in lines
-            ],
-        )
-
-    def _settlement_of(
-        self, record: OutgoingRecord, lines: list[OutLine], secrets: tuple[Secret, ...]
-    ) -> tuple[LineSettlement, Mapping[str, Any]]:
-        openings = self.store.find_openings([line.attempt_id for line in lines])
-        versions = {opening.price_version or 0 for opening in openings.values()}
-        compared = {version for line in lines for version in line.terms.compared}
-        prices = prices_of(self.store.engine, versions | compared)
-        learn, now = self.learner.learn_of(record.target), self.clock.wall_us()
-        return LineSettlement(record.batch_id, prices, now, secrets, learn), openings
-
-    def _store_ends(self, record: OutgoingRecord, ended: list[LineEnd]) -> None:
-        if ended:
-            self.store.settle_lines(record, ended, at_us=self.clock.wall_us())
 
     # -- states -------------------------------------------------------------------------------
 
@@ -375,7 +336,6 @@ class ProviderBatchSync:
         return self.clock.wall_us() >= batch.expires_us - self.spill_us // 2
 
 
-LOST_THERE = "lost"
 _NOT_SENT = (State.READY, State.UPLOADING, State.UPLOADED, State.CREATING)
 # What a step falls back to where surely nothing was done.
 _BEFORE = {State.READY: State.READY, State.UPLOADED: State.UPLOADED}
@@ -392,9 +352,3 @@ def _name(record: OutgoingRecord) -> str:
 def _since_s(record: OutgoingRecord) -> int:
     """Their clock may be another by some minutes."""
     return record.created_us // _US - 3600
-
-
-def _number(custom_id: str) -> int:
-    """The line's in the client's file, out of an attempt's id."""
-    parts = custom_id.rsplit("-", 2)
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else -1

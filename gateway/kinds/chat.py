@@ -8,6 +8,7 @@ from gateway.kinds import request_checks, request_size
 from gateway.kinds.chat_media import NO_MEDIA, count_media
 from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.chat_sound import measure_sounds
+from gateway.kinds.file_members import count_files
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
@@ -84,7 +85,8 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
     if judged.by_address:
         media |= _FETCHED
     features = _features(members, media, n)
-    has_sound = parts.sound or judged.files > 0  # a file may be a film
+    named = count_files(members, prompt)
+    has_sound = parts.sound or judged.files > 0 or named > 0  # a file may be a film
     options = options_of(members, stream=stream)
     modalities = _modalities(members) if "modalities" in members else None
     return InferenceRequest(
@@ -107,7 +109,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         + parts.pictures,
         has_sound=has_sound or _asks_for_sound(members, modalities),
         text_prompt=not has_sound,
-        files=parts.files + judged.files + judged.sounds,  # until each sound is decoded
+        files=parts.files + judged.files + judged.sounds + named,  # until each sound is decoded
         template_arguments=TEMPLATE_ARGUMENTS in members,
         without_pictures=modalities is not None
         and "image" not in modalities

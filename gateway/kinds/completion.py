@@ -5,6 +5,7 @@ from typing import Final
 from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.file_members import count_files
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
@@ -61,6 +62,7 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
     features = _features(members, n)
     options = options_of(members, stream=stream)
     limit = max_tokens_of(members)
+    files = count_files(members, b"")
     return InferenceRequest(
         kind=_COMPLETION,
         path="/completions",
@@ -76,6 +78,8 @@ def read_completion(members: Members, *, max_n: int, session: str | None) -> Inf
         features=features,
         session=session_of(members, session),
         members=members,
+        has_sound=files > 0,
+        files=files,
     )
 
 

@@ -23,6 +23,8 @@ SEARCHES = (
     "enable_deep_search", "enable_web_search", "enable_browsing", "web_search_config",
     "browser_search", "use_search", "use_web_search", "online", "builtin_tools", "built_in_tools",
     "server_tools", "tool_resources", "agent_options", "code_interpreter", "file_search",
+    "vector_store_ids", "vector_stores", "knowledge_base", "knowledge_base_ids", "knowledge_id",
+    "library_ids", "collection_ids",
 )  # fmt: skip
 _NOTHING = (b"null", b"false", b"[]", b"0", b'""')
 _ABSENT = msgspec.Raw(b"null")

@@ -20,6 +20,7 @@ _DELTA, _DONE = "transcript.text.delta", "transcript.text.done"
 class _Event(msgspec.Struct, gc=False):
     type: str | None = None
     delta: Any = None
+    text: Any = None
     usage: msgspec.Raw = NULL
     error: Any = None
 
@@ -52,6 +53,8 @@ class TranscriptRelay(ByteRelay):
             self.first_content = True
             self.said_bytes += text_bytes(found.delta)
         elif found.type == _DONE:
+            if isinstance(found.text, str):  # all of it: some say nothing before
+                self.said_bytes = max(self.said_bytes, text_bytes(found.text))
             self._told.final = self._withholding = True
             self._finished.add(0)
         return event

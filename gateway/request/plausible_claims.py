@@ -70,7 +70,9 @@ def plausible_claim(attempt: Attempt, told: TokenCounts) -> TokenCounts:
     frozen, request = attempt.step.frozen, attempt.plan.request
     units = KINDS[request.kind].units
     if units is not None:
-        return least_of(told, units.most(bounded_request(attempt)))
+        most = units.most(bounded_request(attempt))
+        longest = OVERRUN_LIMIT if frozen.limits is None else frozen.limits.output_tokens
+        return least_of(told, replace(most, output=max(most.output, longest)))
     elsewhere = reads_elsewhere(attempt, told)
     terms = ClaimTerms(bounds_of(attempt), frozen.limits, elsewhere, most_read(request, 1))
     searches = 0 if frozen.price is None else frozen.price.terms.searches_limit

@@ -1,6 +1,7 @@
 """A provider's files and batches: answers, refusals, and what nobody knows."""
 
 import asyncio
+import gzip
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from backends.pinned import PinnedTransport
 from backends.secret import Secret
 from backends.simulator.jobs import SimulatedBatches
 from gateway.batches.provider_batch_client import (
+    OBJECT_LIMIT_BYTES,
     ProviderBatchClient,
     ProviderBusy,
     ProviderRefused,
@@ -208,3 +210,58 @@ async def test_a_key_that_no_head_takes_was_surely_not_sent() -> None:
     with pytest.raises(ProviderBusy):
         await client.create("f", CHAT, "out_1")
     await client.aclose()
+
+
+@pytest.mark.parametrize("headers", [{"content-encoding": "gzip"}, {"content-encoding": "br"}])
+async def test_what_is_packed_is_not_unpacked(headers: dict[str, str]) -> None:
+    """Red before: a few kilobytes could fill the memory."""
+    packed = gzip.compress(b'{"id": "b", "status": "completed", "x": "%b"}' % (b"0" * 99_999))
+
+    async def pieces():
+        yield packed
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(200, headers=headers, content=pieces())
+
+    client = ProviderBatchClient("http://provider/v1", None, httpx.MockTransport(handle))
+    with pytest.raises(ProviderUnavailable, match="compressed"):
+        await client.batch("b")
+    with pytest.raises(ProviderUnavailable, match="compressed"):
+        [line async for line in client.lines("f")]
+
+
+async def test_an_answer_that_is_no_file_has_a_limit() -> None:
+    long = b'{"id": "b", "x": "%b"}' % (b"0" * OBJECT_LIMIT_BYTES)
+    with pytest.raises(ProviderUnavailable, match="too long"):
+        await answering(200, long).batch("b")
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+async def test_lines_are_cut_wherever_pieces_end(size: int) -> None:
+    text = b"one\n\n  \ntwo\r\nthree" + b"x" * 20 + b"\nlast"
+
+    async def pieces():
+        for at in range(0, len(text), size):
+            yield text[at : at + size]
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=pieces())
+
+    client = ProviderBatchClient("http://provider/v1", None, httpx.MockTransport(handle))
+    assert [line async for line in client.lines("f")] == [
+        b"one", b"two\r", b"three" + b"x" * 20, b"last",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counts", "completed"),
+    [
+        ({"completed": 7, "failed": 1, "total": 8}, 7), ({"completed": True}, 0), (None, 0),
+        ({"completed": -5}, 0), ({"completed": "7"}, 0), ([], 0), ({}, 0),
+    ],
+)  # fmt: skip
+async def test_how_many_are_done(counts: Any, completed: int) -> None:
+    told = {"id": "b", "status": "completed", "request_counts": counts}
+    there = await answering(200, json.dumps(told).encode()).batch("b")
+    assert there.completed == completed

@@ -5,7 +5,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -315,3 +315,62 @@ async def test_without_looking_first_a_batch_would_be_run_twice(world) -> None:
     await world.live()
     assert world.jobs.made == 2
     assert max(world.asked.values()) == 2
+
+
+def renamed(line: bytes, name: str) -> bytes:
+    return json.dumps({**json.loads(line), "custom_id": name}).encode()
+
+
+ODD = {
+    "twice each": (lambda lines: [*lines, *lines], 0, 3),
+    "in another order": (lambda lines: lines[::-1], 0, 3),
+    "one left out": (lambda lines: lines[1:], 1, 2),
+    "all left out": (lambda _: [], 3, 0),
+    "under other names": (lambda lines: [renamed(line, "x") for line in lines], 3, 0),
+    "under a name of many digits": (
+        lambda lines: [renamed(lines[0], f"a-{'9' * 5000}-1.1"), *lines[1:]], 1, 2),
+    "one that is cut off": (lambda lines: [lines[0][:-9], *lines[1:]], 1, 2),
+    "with numbers that are none": (
+        lambda lines: [line.replace(b'"finish_reason"', b'"x":NaN,"finish_reason"')
+                       for line in lines], 0, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_what_was_done_is_booked_whatever_its_results_are(world, name) -> None:
+    """Red before: a line whose result was left out, or that nobody could read, cost nothing."""
+    changed, unseen, finished = ODD[name]
+
+    class Odd(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            for line in changed([line async for line in super().lines(file_id)]):
+                yield line
+
+    world.remote = Odd
+    await world.live()
+    rows = world.rows()
+    costs = Counter((row["status"], row["cost_pusd"]) for row in rows)
+    expected = Counter(
+        {("finished", 9000): finished, ("upstream_error", 20 * 500 + 4 * 2000): unseen}
+    )
+    assert costs == +expected
+    assert Counter(state for state, *_ in world.lines()) == +Counter(done=finished, waiting=unseen)
+    with world.engine.connect() as connection:
+        assert verify(connection).findings == ()
+
+
+async def test_lines_that_nobody_says_were_done_cost_nothing(world) -> None:
+    """The control: it tells no count, and leaves out all results."""
+
+    class Silent(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            for line in [line async for line in super().lines(file_id)][:0]:
+                yield line
+
+        async def batch(self, batch_id: str) -> Any:
+            return replace(await super().batch(batch_id), completed=0)
+
+    world.remote = Silent
+    await world.live()
+    assert {row["cost_pusd"] for row in world.rows()} == {0}
+    assert world.lines() == [("waiting", None, True)] * LINES

@@ -30,7 +30,8 @@ USAGE = event(choices=[], usage={"prompt_tokens": 9, "completion_tokens": 3})
     ("pieces", "end", "usage", "said"),
     [
         ([delta("so"), delta(" it is")], LAST + DONE, {"type": "tokens"}, 8),
-        ([delta("so")], LAST, {"type": "tokens"}, 2),  # an end without `[DONE]`
+        ([delta("so")], LAST, {"type": "tokens"}, 8),  # an end without `[DONE]`
+        ([], LAST, {"type": "tokens"}, 8),  # red before: a text that only its end has
         ([chunk("so ")], chunk("it", "stop") + DONE, None, 5),
         (
             [chunk("so ")],

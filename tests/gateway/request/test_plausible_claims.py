@@ -1,5 +1,7 @@
 """A claim is plausible up to what its model is stated to read and write, and no further."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from gateway.request.plausible_claims import (
     CONTEXT_UNSTATED,
     SEARCHES_UNSTATED,
     ClaimTerms,
+    plausible_claim,
     plausible_pusd,
     plausible_tokens,
 )
@@ -15,7 +18,10 @@ from gateway.request.usage_checks import TEMPLATE_TOKENS, UsageBounds
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
 from ledger.prices.modellimits import ModelLimits
+from router.prompts import RequestUnits
+from router.request_kinds import RequestKind
 from router.target_output import OVERRUN_LIMIT
+from router.types import OutputMoments, RoutingRequest
 
 HELD = UsageBounds(choices=2, output=100, told=True, prompt=50)
 LIMITS = ModelLimits(output_tokens=1_000, context_tokens=8_000)
@@ -67,3 +73,17 @@ def test_a_plausible_part_is_within_the_surplus(prompt, output, booked, surplus)
     claimed = booked + surplus
     part = plausible_pusd(told, PRICE, None, booked_pusd=booked, claimed_pusd=claimed)
     assert 0 <= part <= surplus
+
+
+@pytest.mark.parametrize(("limits", "output"), [(LIMITS, 1_000), (None, 5_000)])
+def test_output_beside_units_narrows_as_any(limits, output):
+    """Red before: what a transcript's or a ranking's model made beside its hold narrowed nothing."""
+    request = RoutingRequest(
+        RequestKind.RERANK, "m", 40, 160, 0, OutputMoments(0, 1.0, 1.0, 1.0), extent=RequestUnits()
+    )
+    frozen = SimpleNamespace(limits=limits, prompt_bound=lambda asked: asked.prompt_tokens_bound)
+    attempt = SimpleNamespace(
+        plan=SimpleNamespace(request=request), step=SimpleNamespace(frozen=frozen)
+    )
+    found = plausible_claim(attempt, TokenCounts(input=900, output=5_000))
+    assert (found.input, found.output) == (160, output)
