@@ -9,7 +9,7 @@ program that writes its command line.
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from backends.engine.program import VLLM_PROGRAM, EngineProgram
 from backends.otherengines import (
@@ -21,9 +21,10 @@ from backends.otherengines import (
     TRITON,
     MetricsDialect,
 )
-from backends.simulator.profiles import EnginePreset
-from backends.simulator.shapefile import profile_of
 from backends.vllm_metrics import MARK, read_vllm
+
+if TYPE_CHECKING:
+    from backends.simulator.profiles import EnginePreset
 
 VLLM: Final = "vllm"
 SIMULATED: Final = "simulated"
@@ -55,15 +56,21 @@ class EngineKind:
     simulated: bool
     takes_profile: bool
     tells_cache: bool
-    profile: Callable[[str | None], EnginePreset | None]
+    profile: "Callable[[str | None], EnginePreset | None]"
 
     @property
     def starts(self) -> bool:
         return self.program is not None or self.child is not None
 
 
-def _no_profile(_model: str | None) -> EnginePreset | None:
+def _no_profile(_model: str | None) -> "EnginePreset | None":
     return None
+
+
+def _simulated_profile(model: str | None) -> "EnginePreset | None":
+    from backends.simulator.shapefile import profile_of  # noqa: PLC0415  (few configurations have one)
+
+    return profile_of(model)
 
 
 def _simulator_command(launch: ChildLaunch) -> list[str]:
@@ -106,7 +113,7 @@ ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
         simulated=True,
         takes_profile=False,
         tells_cache=False,
-        profile=profile_of,
+        profile=_simulated_profile,
     ),
     "sglang": _attached_kind(SGLANG),
     "tgi": _attached_kind(TGI),

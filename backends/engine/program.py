@@ -1,12 +1,15 @@
-"""How a supervised engine is started from an environment of its own; vLLM is the first."""
+"""How a supervised engine is started from an environment of its own; vLLM is the first.
+
+Who only reads a configuration imports this, too: what starts an engine is imported where it does.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from backends.engine import adapters, flags
-from backends.engine.environment import Environment
-from backends.engine.flags import EngineLaunch
+if TYPE_CHECKING:
+    from backends.engine.environment import Environment
+    from backends.engine.flags import EngineLaunch
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +21,27 @@ class EngineProgram:
     adapter that ended it.
     """
 
-    known_flags: Callable[[Environment], frozenset[str]]
-    command: Callable[[EngineLaunch, frozenset[str], int], list[str]]
+    known_flags: "Callable[[Environment], frozenset[str]]"
+    command: "Callable[[EngineLaunch, frozenset[str], int], list[str]]"
     refused_adapter: Callable[[str, Iterable[str]], str | None]
 
 
-VLLM_PROGRAM: Final = EngineProgram(flags.known_flags, flags.command, adapters.find_refused)
+def _known_flags(environment: "Environment") -> frozenset[str]:
+    from backends.engine import flags  # noqa: PLC0415  (see above)
+
+    return flags.known_flags(environment)
+
+
+def _command(launch: "EngineLaunch", known: frozenset[str], port: int) -> list[str]:
+    from backends.engine import flags  # noqa: PLC0415  (see above)
+
+    return flags.command(launch, known, port)
+
+
+def _find_refused(output: str, names: Iterable[str]) -> str | None:
+    from backends.engine import adapters  # noqa: PLC0415  (see above)
+
+    return adapters.find_refused(output, names)
+
+
+VLLM_PROGRAM: Final = EngineProgram(_known_flags, _command, _find_refused)

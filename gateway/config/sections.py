@@ -46,8 +46,11 @@ KvEvents = Annotated[
 
 class ConfigSection(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False
-    )
+        extra="forbid", frozen=True, str_strip_whitespace=True, allow_inf_nan=False,
+        # Each section's validator would be built with the module, and again inside of those around
+        # it. So the whole is built once, when it is first used.
+        defer_build=True,
+    )  # fmt: skip
 
     @field_validator("*", mode="before")
     @classmethod

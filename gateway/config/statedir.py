@@ -13,7 +13,6 @@ from pathlib import Path
 
 from gateway.config.schema import Settings
 from gateway.errors import ConfigError
-from ledger.journals.homes import later_journals
 from ledger.locks import is_locked
 
 LOCK = "lock"
@@ -61,6 +60,8 @@ def hold(settings: Settings) -> StateDirLock:
 
 def _refuse_later_journals(state: Path) -> None:
     """Journals of a later version would be left lying; nothing of them would be in the books."""
+    from ledger.journals.homes import later_journals  # noqa: PLC0415  (few commands hold it)
+
     if later := later_journals(state / "journal"):
         words = "holds journals of a later version of breakeven, which this one cannot read"
         todo = "run `breakeven ledger drain` of that version first, or start it"

@@ -139,6 +139,27 @@ def test_what_a_command_on_this_hosts_ledger_does_not_need_is_not_imported(books
         assert set(packages) & set(UNNEEDED) == set(), words
 
 
+NOT_FOR_KEYS = (
+    "backends.engine.adapters", "backends.engine.environment", "backends.engine.flags",
+    "backends.simulator", "ledger.journals",
+)  # fmt: skip
+
+
+def test_what_starts_engines_is_not_imported_to_read_a_configuration(books) -> None:
+    """Red before: 13 modules, among them what reads weights."""
+    program = (
+        "import json, sys\nfrom gateway.cli.app import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\nprint(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "keys", "list", "--config", books],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    modules = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "ledger.identity.keychanges" in modules, "it did its work"
+    assert modules & set(NOT_FOR_KEYS) == set()
+
+
 def test_a_gateway_elsewhere_is_asked_by_a_client(books) -> None:
     """The control."""
     elsewhere = {"BREAKEVEN_GATEWAY": "http://127.0.0.1:9", "BREAKEVEN_API_KEY": "k"}

@@ -1,5 +1,7 @@
 """Sections are strict and frozen, and a switch is no number."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -119,3 +121,18 @@ def test_a_bare_off_is_the_word_where_it_is_one_of_them() -> None:
     assert normalize_spelling(False, Literal["off", "idle"]) == "off"
     assert normalize_spelling(False, Literal["on", "idle"]) is False
     assert normalize_spelling(False, Annotated[float, "off"] | Literal["off"]) is False
+
+
+def test_a_sections_validator_is_built_with_the_whole_and_not_with_its_module() -> None:
+    """Red before: each of forty was built by itself, and again inside of those around it."""
+    program = (
+        "from gateway.config.schema import Settings\n"
+        "from gateway.config.schema_limits import BudgetSection\n"
+        "print(BudgetSection.__pydantic_complete__, Settings.__pydantic_complete__)\n"
+        "Settings()\n"
+        "print(BudgetSection.__pydantic_complete__, Settings.__pydantic_complete__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["False False", "False True"]

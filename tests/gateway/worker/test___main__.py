@@ -3,6 +3,7 @@
 What the clients finished, what the engines say they did, and the ledger's rows are joined.
 """
 
+import asyncio
 import json
 import os
 import random
@@ -15,11 +16,13 @@ from collections import Counter
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from deploy import warmstart
-from gateway.worker.__main__ import clients_within
+from gateway.config.settings import TimeoutsSection
+from gateway.worker.__main__ import clients_within, server
 
 CLIENTS = 12
 SABOTAGE = """
@@ -197,6 +200,24 @@ def test_it_asks_for_all_the_files_that_it_may_open_and_for_room_before_there_ar
     assert int(room) >= 5_000
     assert int(none) < 5_000
     assert asked == "200 True", said.stderr
+
+
+async def test_its_threads_run_before_it_serves() -> None:
+    """A thread that is started beside streams keeps all of them waiting until it runs."""
+
+    async def application(scope, receive, _send) -> None:
+        assert scope["type"] == "lifespan"
+        await receive()
+        seen.append(len(asyncio.get_running_loop()._default_executor._threads))
+        raise RuntimeError("this is all")
+
+    seen: list[int] = []
+    application.origins = ()  # type: ignore[attr-defined]
+    application.hot = SimpleNamespace(draining=False)  # type: ignore[attr-defined]
+    served = server(application, TimeoutsSection())  # type: ignore[arg-type]
+    served.should_exit = True
+    await served._serve([])
+    assert seen == [min(32, os.cpu_count() + 4)]
 
 
 @pytest.mark.parametrize(("files", "clients"), [(1024, 448), (20_000, 9936), (100, 1)])
