@@ -78,7 +78,8 @@ class JournalReader:
             return _read_old(journal, since, limit_bytes, most)
         owned = has_owner(journal)  # before the listing: what is unowned now will not grow
         # Before the frames, too: what it says was written is whole when they are read.
-        written = read_mark(journal.lock).written if owned else None
+        mark = read_mark(journal.lock)
+        written, sure = (mark.written, None) if owned else (None, mark.sure(read_boot_id()))
         files = [path for path in segments(journal) if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)
@@ -86,7 +87,7 @@ class JournalReader:
             reading = SegmentReading(
                 path, journal.name, number, here.offset, here.sequence, limit_bytes, most,
                 following=None if last else files[place + 1], is_live=owned and last,
-                written=written,
+                written=written, sure=sure,
             )  # fmt: skip
             found = read_segment(reading)
             after = JournalOffset(number, found.end, found.sequence)

@@ -28,7 +28,8 @@ class SegmentReading:
     """What is asked of a segment: frames from `offset` on, the next of which has `sequence`.
 
     `following` is the next segment's file. `is_live`: the worker may append. `written` is the last
-    number that the worker had certainly written when this was asked.
+    number that the worker had certainly written when this was asked. `sure`: of a worker that died,
+    the last number that must be in its journal.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class SegmentReading:
     following: Path | None = None
     is_live: bool = False
     written: int | None = None
+    sure: int | None = None
 
 
 @dataclass(slots=True)
@@ -62,6 +64,8 @@ def _read_once(asked: SegmentReading) -> SegmentResult:
     size = asked.path.stat().st_size
     offset, sequence = asked.offset, asked.sequence
     damages: list[Damage] = []
+    if size < offset and _has_all_that_is_sure(asked):
+        return SegmentResult(offset, sequence)
     if size < offset:
         reason = "the segment is shorter than what was read of it"
         damages.append(Damage(size, offset, sequence - 1, 0, reason))
@@ -74,6 +78,18 @@ def _read_once(asked: SegmentReading) -> SegmentResult:
     found = _scan_from(asked, offset, sequence, size)
     found.damages[:0] = damages
     return found
+
+
+def _has_all_that_is_sure(asked: SegmentReading) -> bool:
+    """Return whether only bytes lack that no flush had made durable: a power cut takes them.
+
+    The books may have read them from the kernel's memory before.
+    """
+    if asked.sure is None or asked.is_live or asked.following is not None:
+        return False
+    data = _read(asked.path, HEADER_BYTES, asked.path.stat().st_size)
+    scanner = SegmentScanner(data, HEADER_BYTES, stamp_of(asked.journal, asked.segment))
+    return scanner.scan(0).sequence > asked.sure
 
 
 def _scan_from(asked: SegmentReading, offset: int, sequence: int, size: int) -> SegmentResult:

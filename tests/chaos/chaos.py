@@ -33,6 +33,7 @@ import scene_disk
 import scene_flush
 import scene_kills
 import scene_pauses
+import scene_power
 import scene_refusals
 import scene_restart
 import scene_routes
@@ -45,7 +46,7 @@ SCENES: tuple[Scene, ...] = (
     *scene_kills.SCENES, *scene_database.SCENES, *scene_disk.SCENES, *scene_suite.SCENES,
     *scene_windows.SCENES, *scene_pauses.SCENES, *scene_restart.SCENES, *scene_books.SCENES,
     *scene_burst.SCENES, *scene_bounds.SCENES, *scene_refusals.SCENES, *scene_routes.SCENES,
-    *scene_flush.SCENES, *scene_clock.SCENES, *scene_damage.SCENES,
+    *scene_flush.SCENES, *scene_clock.SCENES, *scene_damage.SCENES, *scene_power.SCENES,
 )  # fmt: skip
 OUT = ROOT / "build" / "chaos.json"
 SHORT = {"difference_pusd": "difference", "overspent_pusd": "over-spent"}

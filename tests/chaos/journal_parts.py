@@ -6,11 +6,27 @@ from pathlib import Path
 JOURNAL_TESTS = Path(__file__).resolve().parents[1] / "ledger" / "journals"
 sys.path.insert(0, str(JOURNAL_TESTS))
 
-from damage_books import (  # noqa: E402  (the path is set above)
-    DamagePlan,
-    plan_damage,
-    play_damage,
-    spans_of,
+from bad_disk import (  # noqa: E402  (the path is set above)
+    BadDisk,
+    DiskImage,
+    NoDisk,
+    PowerCut,
+    PowerCuts,
+    mounted_image,
 )
+from damage_books import DamagePlan, plan_damage, play_damage, spans_of  # noqa: E402  (as above)
+from power_cuts import play_power_cuts  # noqa: E402  (as above)
 
-__all__ = ["JOURNAL_TESTS", "DamagePlan", "plan_damage", "play_damage", "spans_of"]
+__all__ = [
+    "BadDisk",
+    "DamagePlan",
+    "DiskImage",
+    "NoDisk",
+    "PowerCut",
+    "PowerCuts",
+    "mounted_image",
+    "plan_damage",
+    "play_damage",
+    "play_power_cuts",
+    "spans_of",
+]

@@ -29,6 +29,13 @@ class NoDisk(Exception):
     """This machine, or this user, cannot have such a disk."""
 
 
+class DiskImage(NamedTuple):
+    """A disk as it was made, and the log of what was written to it since."""
+
+    made: Path
+    log: Path
+
+
 class BadDisk:
     """`with BadDisk(folder) as disk`: `disk.place` is a file system on a disk of its own.
 
@@ -41,19 +48,19 @@ class BadDisk:
         self._folder, self._kind, self._options = folder / "bad-disk", kind, options
         self.size = (mib or LEAST_MIB[kind]) * MIB
         self.place, self._point = self._folder / "mounted", self._folder / "disk"
-        self.made, self._image = self._folder / "made.img", self._folder / "disk.img"
-        self.log = self._folder / "log"
+        self._image = self._folder / "disk.img"
+        self.image = DiskImage(self._folder / "made.img", self._folder / "log")
         self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         self.place.mkdir(parents=True)
         self._point.touch()
         make_image(self._image, self.size, self._kind)
-        copy_image(self._image, self.made)
+        copy_image(self._image, self.image.made)
         orders = self._folder / "orders"
         self.faults = DiskFaults(orders)
         program = Path(__file__).with_name("fuse_disk.py")
-        paths = (self._image, self._point, orders, self.log)
+        paths = (self._image, self._point, orders, self.image.log)
         self._server = subprocess.Popen(
             [sys.executable, str(program), *map(str, paths)], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
@@ -91,9 +98,8 @@ class PowerCut(NamedTuple):
 class PowerCuts:
     """What power cuts leave of a disk, by the log of its writes."""
 
-    def __init__(self, disk: BadDisk, seed: int = 1) -> None:
-        self._made, self._work = disk.made, disk.made.with_name("cut.img")
-        self._base, self._dice = disk.made.with_name("base.img"), random.Random(seed)
+    def __init__(self, disk: DiskImage, seed: int = 1) -> None:
+        self._made, self._seed = disk.made, seed
         self.entries = list(read_log(disk.log))
         self.flushes = [place for place, each in enumerate(self.entries) if each.is_flush]
 
@@ -104,9 +110,11 @@ class PowerCuts:
 
         `share` of the boundaries, behind `since_s`; of `parts` that are played at once, `part`.
         """
-        copy_image(self._made, self._base)
+        kept, work = (self._made.with_name(f"{name}-{part}.img") for name in ("base", "cut"))
+        dice = random.Random(self._seed)
+        copy_image(self._made, kept)
         bounds = [*self.flushes, len(self.entries)]
-        with self._base.open("r+b") as base:
+        with kept.open("r+b") as base:
             durable = 0
             for number, bound in enumerate(bounds):
                 since = bounds[number - 1] if number else 0
@@ -114,32 +122,37 @@ class PowerCuts:
                 durable = since
                 late = self.entries[since:bound]
                 until_s = self._time_at(bound)
-                if until_s < since_s or self._dice.random() >= share or number % parts != part:
+                if until_s < since_s or dice.random() >= share or number % parts != part:
                     continue
                 base.flush()
-                for name, kept in self._chosen([each for each in late if not each.is_flush]):
-                    copy_image(self._base, self._work)
-                    with self._work.open("r+b") as image:
-                        write_all(image, kept)
-                    yield PowerCut(f"flush {number}, {name}", until_s, self._work)
+                for name, chosen in _choose([each for each in late if not each.is_flush], number):
+                    copy_image(kept, work)
+                    with work.open("r+b") as image:
+                        write_all(image, chosen)
+                    yield PowerCut(f"flush {number}, {name}", until_s, work)
 
     def _time_at(self, bound: int) -> float:
         return self.entries[bound].at_s if bound < len(self.entries) else float("inf")
 
-    def _chosen(self, late: list[DiskWrite]) -> Iterator[tuple[str, list[DiskWrite]]]:
-        yield "nothing behind it", []
-        if late:
-            yield f"all {len(late)} writes behind it", late
-        if len(late) > 1:
-            some = [each for each in late if self._dice.random() < 0.5]
-            self._dice.shuffle(some)
-            yield f"{len(some)} of {len(late)} writes behind it, in any order", some
+
+def _choose(late: list[DiskWrite], seed: int) -> Iterator[tuple[str, list[DiskWrite]]]:
+    yield "nothing behind it", []
+    if late:
+        yield f"all {len(late)} writes behind it", late
+    if len(late) > 1:
+        dice = random.Random(seed)
+        some = [each for each in late if dice.random() < 0.5]
+        dice.shuffle(some)
+        yield f"{len(some)} of {len(late)} writes behind it, in any order", some
 
 
 @contextmanager
-def mounted_image(image: Path, kind: str = "ext4") -> Iterator[Path]:
-    """Mount what a cut left, as the next boot does; the file system's own log is replayed."""
-    place = image.with_suffix(".mounted")
+def mounted_image(image: Path, kind: str = "ext4", place: Path | None = None) -> Iterator[Path]:
+    """Mount what a cut left, as the next boot does; the file system's own log is replayed.
+
+    `place`: where it is mounted, if not beside the image.
+    """
+    place = place or image.with_suffix(".mounted")
     place.mkdir(exist_ok=True)
     mount_image(image, place, kind, "nouuid" if kind == "xfs" else "")
     try:

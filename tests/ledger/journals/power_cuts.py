@@ -6,10 +6,13 @@ cut leaves as the next boot does. `told` counts cuts behind which something was 
 
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
-from bad_disk import BadDisk, NoDisk, PowerCut, PowerCuts, mounted_image
+from bad_disk import BadDisk, DiskImage, NoDisk, PowerCut, PowerCuts, mounted_image
 
 from ledger.journals import reader as journal_reader
 from ledger.journals.homes import list_journals
@@ -29,20 +32,39 @@ class PowerCutResult:
     told: int = 0
     faults: list[str] = field(default_factory=list)
 
+    def add(self, other: "PowerCutResult") -> None:
+        """Add the cuts of another part."""
+        self.cuts, self.lost = self.cuts + other.cuts, self.lost + other.lost
+        self.told += other.told
+        self.faults += other.faults
+
 
 def play_power_cuts(
     folder: Path, *, attempts: int, kind: str = "ext4", options: str = "", share: float = 1.0,
-    seed: int = 1,
+    seed: int = 1, jobs: int = 1,
 ) -> PowerCutResult:  # fmt: skip
-    """Raise `NoDisk` where this machine has no such disk."""
-    result, said = PowerCutResult(), folder / "said"
+    """Play cuts in `jobs` processes. Raise `NoDisk` where this machine has no such disk."""
+    said = folder / "said"
     with BadDisk(folder, kind=kind, options=options) as disk:
         words = [str(disk.place / "journal"), str(said), str(LOAD_S), str(attempts)]
         subprocess.run([sys.executable, str(LOAD), *words], check=True)
-    acknowledged = read_said(said, "ack")
-    cuts = PowerCuts(disk, seed)
+    play = partial(_play_part, disk.image, kind, said, share, seed, jobs)
+    if jobs == 1:
+        return play(0)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        result, *others = pool.map(play, range(jobs))
+    for other in others:
+        result.add(other)
+    return result
+
+
+def _play_part(
+    disk: DiskImage, kind: str, said: Path, share: float, seed: int, parts: int, part: int
+) -> PowerCutResult:
+    result, acknowledged, cuts = PowerCutResult(), read_said(said, "ack"), PowerCuts(disk, seed)
     result.acknowledged, result.flushes = len(acknowledged), len(cuts.flushes)
-    for cut in cuts.each(share=share, since_s=min(acknowledged.values())):
+    since_s = min(acknowledged.values())
+    for cut in cuts.each(share=share, since_s=since_s, parts=parts, part=part):
         wanted = {number for number, at_s in acknowledged.items() if at_s <= cut.until_s}
         judge_cut(cut, kind, wanted, result)
     return result

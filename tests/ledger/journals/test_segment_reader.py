@@ -81,6 +81,18 @@ def test_a_segment_that_shrank_is_read_from_its_start(read) -> None:
     assert "shorter" in found.damages[0].reason
 
 
+@pytest.mark.parametrize(("sure", "told"), [(9, False), (10, True), (None, True)])
+def test_a_segment_that_a_power_cut_shortened_is_whole_to_its_last_flush(read, sure, told) -> None:
+    """The books had read further: what they have and the disk does not was in no flush."""
+    data = header(2, 5) + frames(2, *range(5, 20))
+    rest = header(2, 5) + frames(2, *range(5, 10)) + frames(2, 10)[:-7]
+    found = read(rest, len(data), 20, sure=sure)
+    assert bool(found.damages) is told
+    assert found.frames == []
+    if not told:
+        assert (found.end, found.sequence, found.more) == (len(data), 20, False)
+
+
 def test_what_follows_says_how_many_lack_at_a_segments_end(read) -> None:
     data = header(2, 5) + frames(2, 5, 6)
     whole = read(data, following=header(3, 7))
