@@ -11,7 +11,7 @@ from gateway.http.forms import FormRequest
 from gateway.kinds.prompt_media import PictureSize
 from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
-from router.types import Feature
+from router.types import Feature, Residency
 
 OLDER_LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # OpenAI's; most know the older
 
@@ -48,6 +48,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     picture_bytes: int = 0  # of `prompt_bytes`: data of pictures, of known size or not
     seldom_read_bytes: int = 0  # of members that few targets read as a part of the prompt
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
+    residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -7,17 +7,25 @@ overlong requests.
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.http.connection import Header, RequestConnection
 from gateway.request.limits.rate_limiter import RateLimitUse
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import TokenCounts
+from router.types import Residency
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Header = (b"content-type", b"application/json")
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
+
+
+class TargetChoice(Protocol):
+    """`gateway.request.plan.RoutingPlan`, as answers that are stored need it."""
+
+    @property
+    def residency(self) -> Residency: ...
 
 
 class ClientResponse:
@@ -28,7 +36,8 @@ class ClientResponse:
     """
 
     __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
-                 "ended_by", "finished", "on_leave", "opened_s", "request_id", "sending_since",
+                 "choice", "ended_by", "finished", "on_leave", "opened_s", "request_id",
+                 "sending_since",
                  "started", "status", "story", "task", "use")  # fmt: skip
 
     def __init__(
@@ -54,6 +63,7 @@ class ClientResponse:
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
+        self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
         self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
 
     def end(self, why: str) -> None:
@@ -116,8 +126,15 @@ class ClientResponse:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
 
-    def set_usage(self, tokens: TokenCounts | None) -> None:
+    def set_usage(self, tokens: TokenCounts | None, choice: TargetChoice) -> None:
         """What the ledger has of an answer, before its end is sent: told where it is translated."""
+        del tokens
+        self.choice = choice
+
+    @property
+    def residency(self) -> Residency:
+        """The tightest that the answer's target was chosen by."""
+        return Residency.ANY if self.choice is None else self.choice.residency
 
     async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         if self._connection is not None and self._connection.answer(

@@ -64,7 +64,7 @@ from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import InfeasibleAction
+from router.types import InfeasibleAction, Residency
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
@@ -95,7 +95,7 @@ class Dispatcher:
     experience: TargetStats
     sessions: SessionAffinity
     submissions: IdempotencyStore
-    retries: RetryBudget
+    retries: RetryBudget = field(default_factory=RetryBudget)
     silences: SilentEngineDetector
     deadlines: Deadlines
     whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
@@ -134,7 +134,7 @@ class Dispatcher:
             if error is None:
                 target = attempt.step.frozen.target
                 self._discount_failures(identity, failing, target)
-                if self.drawing is not None and target.own:
+                if self.drawing is not None and target.own and asked.residency is Residency.ANY:
                     self.drawing.offer(asked, identity, target)
                 return
             name = attempt.step.frozen.target.name

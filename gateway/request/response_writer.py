@@ -106,7 +106,7 @@ class ResponseWriter:
             await self._metering.settle(attempt, outcome.without_client())
             return
         await self._metering.settle(attempt, outcome)
-        reply.set_usage(attempt.booked)
+        reply.set_usage(attempt.booked, attempt.plan)
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
@@ -131,7 +131,7 @@ class ResponseWriter:
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
-        reply.set_usage(attempt.booked)
+        reply.set_usage(attempt.booked, attempt.plan)
         await reply.send_whole(exchange.status, headers, body)
 
     async def _relay_whole(

@@ -16,7 +16,7 @@ import msgspec
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.request_checks import refuse_long_caches
-from gateway.request.dialects.base import DecodedRequest
+from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.conversation import MARK, ConversationBuilder, with_cache_mark
 from gateway.request.dialects.fields import (
     OF_CHAT,
@@ -73,8 +73,15 @@ class MessagesDialect:
         self._counts = counts
 
     @property
-    def counts(self) -> bool:
-        return self._counts
+    def purpose(self) -> Purpose:
+        return "count" if self._counts else "answer"
+
+    @property
+    def continues(self) -> bool:
+        return False
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        return {"input_tokens": tokens}
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)

@@ -1,10 +1,9 @@
 """OpenAI's `/v1/responses`, heard as a chat completion.
 
-Nothing is kept between requests, so what goes on from a kept answer is refused, and an answer says
-`store: false`. The SDKs' default of keeping (no `store` at all) asks for nothing that they use
-unasked. What chat has under another name is renamed; its other members, and those that nobody here
-knows, go on untouched. Tools that run at OpenAI are refused by their place; a search that is
-offered beside functions is left out, as agents offer it with whatever they ask.
+What a request goes on from is in its `input` before it comes here (`gateway.request.store`); the
+answer repeats what it was. What chat has under another name is renamed; its other members, and
+those that nobody here knows, go on untouched. Tools that run at OpenAI are refused by their place;
+a search that is offered beside functions is left out, as agents offer it with whatever they ask.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import msgspec
 
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
-from gateway.request.dialects.base import DecodedRequest
+from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
@@ -32,12 +31,7 @@ from gateway.request.dialects.responses_encoder import ResponsesEncoder
 from gateway.request.dialects.responses_input import chat_messages, flat_name
 
 SEARCH = "web_search"  # `web_search_preview`, and with the day it came
-_KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
 _REFUSED: Final[Mapping[str, str]] = {
-    "store": "no answer is kept here. Leave it out or send `false`.",
-    "previous_response_id": _KEPT,
-    "conversation": _KEPT,
-    "background": "every answer is given on the connection that asks for it. Leave it out.",
     "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
     "context_management": "the conversation is sent as it is. Leave it out.",
     "moderation": "the gateway moderates nothing. Leave it out.",
@@ -54,7 +48,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 _READ = frozenset(
     {
         "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning",
-        "truncation", "include",
+        "truncation", "include", "store", "previous_response_id", "conversation", "background",
     }
 )  # fmt: skip
 _ADVICE = frozenset(
@@ -64,10 +58,12 @@ _ADVICE = frozenset(
     }
 )  # fmt: skip
 _ECHOED = (
-    "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
-    "prompt_cache_key", "reasoning", "safety_identifier", "temperature", "text", "tool_choice",
-    "tools", "top_p", "truncation", "user",
+    "background", "conversation", "frequency_penalty", "instructions", "max_output_tokens",
+    "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
+    "store", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
 )  # fmt: skip
+_TOOL_DEFAULTS: Final = {"description": None, "parameters": None, "strict": False}
 _HERE = {  # what chat's errors name, by its name here
     "messages": "input",
     "max_tokens": "max_output_tokens",
@@ -79,9 +75,21 @@ _HERE = {  # what chat's errors name, by its name here
 
 
 class ResponsesDialect:
+    """One of the paths that take a Responses request, by its `purpose`."""
+
+    def __init__(self, purpose: Purpose = "answer") -> None:
+        self._purpose = purpose
+
     @property
-    def counts(self) -> bool:
-        return False
+    def purpose(self) -> Purpose:
+        return self._purpose
+
+    @property
+    def continues(self) -> bool:
+        return True
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        return {"object": "response.input_tokens", "input_tokens": tokens}
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)
@@ -98,11 +106,7 @@ class ResponsesDialect:
             heard["stream_options"] = encode_raw({"include_usage": True})
         functions = list(_functions(members))
         heard |= _tools(members, functions) | _style(members)
-        echo = {
-            name: members[name]
-            for name in _ECHOED
-            if name in members and bytes(members[name]) != b"null"
-        }
+        echo = _echo(members)
         session = decode_member(members, "prompt_cache_key", str)
         spaces = {
             function.told["name"]: function.origin
@@ -130,6 +134,37 @@ class ResponsesDialect:
     def headers(self, request_id: str) -> Sequence[Header]:
         del request_id  # every answer has it
         return ()
+
+
+def _echo(members: Members) -> dict[str, Any]:
+    """What an answer repeats of its request, each member with all that its schema requires."""
+    echo: dict[str, Any] = {
+        name: members[name]
+        for name in _ECHOED
+        if name in members and bytes(members[name]) != b"null"
+    }
+    reasoning = decode_whole_member(members, "reasoning")
+    if isinstance(reasoning, dict):
+        echo["reasoning"] = {"effort": None, "summary": None, **reasoning}
+    config = decode_whole_member(members, "text")
+    if isinstance(config, dict):
+        shape = config.get("format") or {"type": "text"}
+        if isinstance(shape, dict) and shape.get("type") == "json_schema":
+            shape = {"description": None, "strict": False, **shape}
+        echo["text"] = {**config, "format": shape}
+    tools = decode_whole_member(members, "tools")
+    if isinstance(tools, list):
+        echo["tools"] = [
+            {**_TOOL_DEFAULTS, **tool} if _is_function(tool) else tool for tool in tools
+        ]
+    tier = decode_whole_member(members, "service_tier")
+    if isinstance(tier, str) and tier != "auto":
+        echo["service_tier"] = tier
+    return echo
+
+
+def _is_function(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == "function"
 
 
 def _check(members: Members) -> None:
@@ -229,3 +264,4 @@ def _style(members: Members) -> Members:
 
 
 RESPONSES: Final = ResponsesDialect()
+INPUT_TOKENS: Final = ResponsesDialect("count")

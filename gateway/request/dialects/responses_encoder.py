@@ -17,19 +17,27 @@ _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_t
 NO_ARGUMENTS = "{}"
 _PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc"}
 _DEFAULTS: Mapping[str, Any] = {
+    "background": False,
+    "conversation": None,
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
-    "temperature": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_p": None,
+    "top_logprobs": 0,
+    "top_p": 1.0,
     "truncation": "disabled",
     "user": None,
 }
@@ -50,10 +58,19 @@ class ResponsesEncoder(ResponseEncoder):
         """
         super().__init__(request_id)
         self._created_s = created_s
-        self._echo = echo
+        self._echo = dict(echo)
         self._spaces = spaces or {}
         self._number = 0
         self._name = request_id.removeprefix("req_")
+
+    def mark_unstored(self) -> None:
+        self._echo["store"] = False
+
+    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+        response = self._response(status)
+        if error is not None:
+            response["error"] = {"code": "server_error", "message": error}
+        return response
 
     def on_start(self) -> Iterator[bytes]:
         response = self._response("in_progress")
@@ -99,7 +116,7 @@ class ResponsesEncoder(ResponseEncoder):
         message, code = str(error.get("message")), error.get("code")
         yield self._format_event("error", code=code, message=message, param=None)
         response = self._response("failed")
-        response["error"] = {"code": "server_error", "message": message}
+        response |= {"error": {"code": "server_error", "message": message}, "store": False}
         yield self._format_event("response.failed", response=response)
 
     def document(self) -> dict[str, Any]:
@@ -110,27 +127,28 @@ class ResponsesEncoder(ResponseEncoder):
         response["incomplete_details"] = None if cause is None else {"reason": cause}
         response["output"] = [self._item(block, self._status_of(block)) for block in self.blocks]
         response["usage"] = usage(self.tokens)
+        if cause is None:
+            response["completed_at"] = self._created_s + self.elapsed_s
         return response
 
     def _response(self, status: str) -> dict[str, Any]:
-        return {
+        response = {
             "id": f"resp_{self._name}",
             "object": "response",
             "created_at": self._created_s,
             "status": status,
-            "background": False,
+            "completed_at": None,
             "error": None,
             "incomplete_details": None,
             "model": self.model,
             "output": [],
-            "previous_response_id": None,
-            "service_tier": self.tier,
-            "store": False,
-            "top_logprobs": 0,
             "usage": None,
             **_DEFAULTS,
             **self._echo,
         }
+        if self.tier is not None:
+            response["service_tier"] = self.tier
+        return response
 
     def _item(self, block: ContentBlock, status: str, *, empty: bool = False) -> dict[str, Any]:
         item: dict[str, Any] = {"id": self._item_id(block), "status": status}
