@@ -286,6 +286,7 @@ class Dispatcher:
     async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
+        reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
         goes_on = attempt.step.frozen.target.goes_on  # an API: no silence of it is watched for
         allow, watch = self.left.allow, self.silences.watch_attempt
         try:

@@ -170,6 +170,8 @@ class InferenceApi:
                 reply.end("client_stall")
             elif now - reply.opened_s > limits.total_s:
                 reply.end("total")
+            elif reply.keeps_alive:
+                reply.keep_alive(now)
 
     async def _parse_body(
         self,

@@ -29,19 +29,17 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
 from gateway.request.background_reads import WHOLE_LIMIT_BYTES
-from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.client_response import JSON, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import REFUSED
 from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
-STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 REFUSAL_LIMIT_BYTES = 1024 * 1024
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
-NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
 class ResponseWriter:
@@ -75,7 +73,7 @@ class ResponseWriter:
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
         asked = attempt.plan.asked
         attempt.relay = relay = KINDS[asked.kind].relay(asked, attempt.own)
-        headers = _headers(attempt, STREAM, NO_CACHE)
+        headers = _headers(attempt, *STREAM_HEAD)
         stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
         while not await pour_exchange(exchange, stream):
             if stream.held:

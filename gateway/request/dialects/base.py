@@ -35,6 +35,10 @@ class Dialect(Protocol):
     @property
     def continues(self) -> bool: ...
 
+    @property
+    def ping(self) -> bytes:
+        """What tells a client that a silent stream goes on."""
+
     def count_document(self, tokens: int) -> dict[str, Any]:
         """What a path that counts answers."""
 

@@ -66,6 +66,9 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
+PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
 class MessagesDialect:
     """`counts`: of `/v1/messages/count_tokens`, which has no `max_tokens` and no answer."""
 
@@ -79,6 +82,10 @@ class MessagesDialect:
     @property
     def continues(self) -> bool:
         return False
+
+    @property
+    def ping(self) -> bytes:
+        return PING
 
     def count_document(self, tokens: int) -> dict[str, Any]:
         return {"input_tokens": tokens}

@@ -2,35 +2,33 @@
 
 What a request goes on from is in its `input` before it comes here (`gateway.request.store`); the
 answer repeats what it was. What chat has under another name is renamed; its other members, and
-those that nobody here knows, go on untouched. Tools that run at OpenAI are refused by their place;
-a search that is offered beside functions is left out, as agents offer it with whatever they ask.
+those that nobody here knows, go on untouched.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
+from gateway.request.client_response import ClientResponse
 from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
     invalid_error,
-    iterate_objects,
     mapping,
     optional_text,
     refuse_members,
-    text,
     unsupported,
 )
 from gateway.request.dialects.response_encoder import encode
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
-from gateway.request.dialects.responses_input import chat_messages, flat_name
+from gateway.request.dialects.responses_input import chat_messages
+from gateway.request.dialects.responses_tools import declared_tools, tool_members
 
-SEARCH = "web_search"  # `web_search_preview`, and with the day it came
 _REFUSED: Final[Mapping[str, str]] = {
     "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
     "context_management": "the conversation is sent as it is. Leave it out.",
@@ -88,6 +86,10 @@ class ResponsesDialect:
     def continues(self) -> bool:
         return True
 
+    @property
+    def ping(self) -> bytes:
+        return ClientResponse.ping
+
     def count_document(self, tokens: int) -> dict[str, Any]:
         return {"object": "response.input_tokens", "input_tokens": tokens}
 
@@ -97,23 +99,18 @@ class ResponsesDialect:
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
-        heard["messages"] = encode_raw(
-            chat_messages(instructions, decode_whole_member(members, "input"))
-        )
+        items = decode_whole_member(members, "input")
+        heard["messages"] = encode_raw(chat_messages(instructions, items))
         if decode_member(members, "max_output_tokens", int) is not None:
             heard["max_tokens"] = members["max_output_tokens"]
         if decode_member(members, "stream", bool, False):
             heard["stream_options"] = encode_raw({"include_usage": True})
-        functions = list(_functions(members))
-        heard |= _tools(members, functions) | _style(members)
-        echo = _echo(members)
+        tools = declared_tools(members, items)
+        heard |= tool_members(members, tools) | _style(members)
         session = decode_member(members, "prompt_cache_key", str)
-        spaces = {
-            function.told["name"]: function.origin
-            for function in functions
-            if function.origin is not None
-        }
-        return DecodedRequest(heard, partial(ResponsesEncoder, echo=echo, spaces=spaces), session)
+        called = {str(tool.function["name"]): tool.origin for tool in tools}
+        voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
+        return DecodedRequest(heard, voice, session)
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -178,64 +175,6 @@ def _check(members: Members) -> None:
         if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."
             raise unsupported(f"include[{index}]", why)
-
-
-class _Function(NamedTuple):
-    """As chat is told it; `origin`: its namespace and its name there."""
-
-    told: dict[str, Any]
-    origin: tuple[str, str] | None = None
-
-
-def _functions(members: Members) -> Iterator[_Function]:
-    given = decode_whole_member(members, "tools")
-    declared = [] if given is None else list(iterate_objects(given, "tools"))
-    beside = any(tool.get("type") in ("function", "namespace") for _, tool in declared)
-    for where, tool in declared:
-        if tool.get("type") == "namespace":
-            space = text(tool.get("name"), f"{where}.name")
-            for inner, entry in iterate_objects(tool.get("tools"), f"{where}.tools"):
-                told = _tool(entry, inner)
-                name = told["name"]
-                yield _Function({**told, "name": flat_name(space, name)}, (space, name))
-        elif not (beside and str(tool.get("type")).startswith(SEARCH)):
-            yield _Function(_tool(tool, where))
-
-
-def _tools(members: Members, functions: Sequence[_Function]) -> Members:
-    choice = decode_whole_member(members, "tool_choice")
-    if not functions:  # there is nothing to choose from, and chat refuses to choose
-        return {}
-    told = [{"type": "function", "function": function.told} for function in functions]
-    found: dict[str, Any] = {"tools": told}
-    if isinstance(choice, str):
-        found["tool_choice"] = choice
-    elif choice is not None:
-        chosen = mapping(choice, "tool_choice")
-        if chosen.get("type") != "function":
-            kind = chosen.get("type")
-            raise unsupported("tool_choice", f"a choice of type `{kind}` is not made here.")
-        name = text(chosen.get("name"), "tool_choice.name")
-        found["tool_choice"] = {"type": "function", "function": {"name": name}}
-    return {name: encode_raw(value) for name, value in found.items()}
-
-
-def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = tool.get("type")
-    if kind != "function":
-        raise unsupported(
-            place,
-            f"tools of type `{kind}` belong to OpenAI's own service. Declare a `function`, or "
-            "leave it out.",
-        )
-    function: dict[str, Any] = {"name": text(tool.get("name"), f"{place}.name")}
-    optional_text(tool.get("description"), f"{place}.description")
-    if tool.get("parameters") is not None:
-        mapping(tool["parameters"], f"{place}.parameters")
-    for name in ("description", "parameters", "strict"):
-        if tool.get(name) is not None:
-            function[name] = tool[name]
-    return function
 
 
 def _style(members: Members) -> Members:

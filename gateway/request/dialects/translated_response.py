@@ -32,7 +32,8 @@ class TranslatedResponse(ClientResponse):
     `refusal`: the body of an error that it was ended with; `kept`: the keeper has had the answer.
     """
 
-    __slots__ = ("_dialect", "_of_chat", "detached", "keeper", "kept", "refusal", "voice")
+    __slots__ = ("_dialect", "_of_chat", "detached", "keeper", "kept", "ping", "refusal",
+                 "voice")  # fmt: skip
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class TranslatedResponse(ClientResponse):
         super().__init__(send, request_id=request_id, clock=clock, task=task, connection=connection)
         self._connection = None  # nothing goes a shorter way: it is to be translated
         self._dialect = dialect
+        self.ping = dialect.ping
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: ResponseEncoder | None = None
         self.keeper: AnswerKeeper | None = None
@@ -128,7 +130,14 @@ class TranslatedResponse(ClientResponse):
         if self.voice is not None:
             self.voice.booked = tokens
 
+    def early_headers(self) -> Sequence[Header]:
+        return self._dialect.headers(self.request_id)
+
     async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        if self.opened_early:
+            self.refusal = data
+            await super().send_whole(status, headers, data)
+            return
         voice, self.voice = self.voice, None
         if status >= 400:
             self.refusal = data

@@ -15,6 +15,7 @@ PREFIXES: Final[Mapping[str, str]] = {
     "function_call_output": "fco",
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
+    "additional_tools": "at",
     "compaction": "cmp",
 }
 RESPONSE_PREFIX: Final = "resp_"
