@@ -43,6 +43,8 @@ TABLE: dict[str, ErrorSpec] = {
     "no_file": ErrorSpec(404, "invalid_request_error", "file_not_found"),
     "no_batch": ErrorSpec(404, "invalid_request_error", "batch_not_found"),
     "no_request": ErrorSpec(404, "invalid_request_error", "request_not_found"),
+    "not_found": ErrorSpec(404, "invalid_request_error", "not_found"),
+    "no_previous_response": ErrorSpec(404, "invalid_request_error", "previous_response_not_found"),
     "no_such_key": ErrorSpec(404, "invalid_request_error", "key_not_found"),
     "no_what_if": ErrorSpec(404, "invalid_request_error", "what_if_not_found"),
     "no_route": ErrorSpec(404, "invalid_request_error", "unknown_url"),

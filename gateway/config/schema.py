@@ -29,6 +29,7 @@ from gateway.config.schema_policies import (
 )
 from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
 from gateway.config.schema_server import ServerSection
+from gateway.config.schema_store import StoreSection
 from gateway.config.schema_upkeep import SamplingSection, UpkeepSection
 from gateway.config.sections import (
     NAME,
@@ -327,6 +328,7 @@ class Settings(ConfigSection):
     ledger: LedgerSection = LedgerSection()
     telemetry: TelemetrySection = TelemetrySection()
     queue: QueueSection = QueueSection()
+    store: StoreSection = StoreSection()
     batches: BatchesSection = BatchesSection()
     dashboard: DashboardSection = DashboardSection()
     oidc: OidcSection = OidcSection()

@@ -37,6 +37,23 @@ OTHER_ROUTES: dict[str, str] = {
     "GET /docs": PUBLIC,
     "GET /openapi.json": PUBLIC,
     **{f"POST {path}": INFERENCE for path in sorted(HOT)},
+    "GET /v1/responses/{response_id}": INFERENCE,
+    "DELETE /v1/responses/{response_id}": INFERENCE,
+    "POST /v1/responses/{response_id}/cancel": INFERENCE,
+    "GET /v1/responses/{response_id}/input_items": INFERENCE,
+    "GET /v1/chat/completions": INFERENCE,
+    "GET /v1/chat/completions/{completion_id}": INFERENCE,
+    "POST /v1/chat/completions/{completion_id}": INFERENCE,
+    "DELETE /v1/chat/completions/{completion_id}": INFERENCE,
+    "GET /v1/chat/completions/{completion_id}/messages": INFERENCE,
+    "POST /v1/conversations": INFERENCE,
+    "GET /v1/conversations/{conversation_id}": INFERENCE,
+    "POST /v1/conversations/{conversation_id}": INFERENCE,
+    "DELETE /v1/conversations/{conversation_id}": INFERENCE,
+    "GET /v1/conversations/{conversation_id}/items": INFERENCE,
+    "POST /v1/conversations/{conversation_id}/items": INFERENCE,
+    "GET /v1/conversations/{conversation_id}/items/{item_id}": INFERENCE,
+    "DELETE /v1/conversations/{conversation_id}/items/{item_id}": INFERENCE,
     "GET /v1/models": INFERENCE,
     "GET /v1/models/{model:path}": INFERENCE,
     "GET /v1/files": INFERENCE,
@@ -52,7 +69,10 @@ OTHER_ROUTES: dict[str, str] = {
     f"GET {_FOR}/usage/embeddings": USAGE,
     f"GET {_FOR}/costs": USAGE,
 }
-_OPTIONAL = ("/v1/files", "/v1/batches")  # there where batches are switched on
+# There where batches and stored answers are switched on.
+_OPTIONAL = (
+    "/v1/files", "/v1/batches", "/v1/responses/", "/v1/chat/completions", "/v1/conversations"
+)  # fmt: skip
 
 
 class AccessError(Exception):

@@ -13,7 +13,7 @@ from gateway.kinds.prompt_media import PictureSize
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from router.prompts import RequestUnits
 from router.request_kinds import KIND_TRAITS, RequestKind
-from router.types import Feature
+from router.types import Feature, Residency
 
 OLDER_LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"  # OpenAI's; most know the older
 
@@ -52,6 +52,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
     ignored: tuple[str, ...] = ()  # members that were sent, and that no target gets
     template_arguments: bool = False  # are among `members`, for targets that take them
+    residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -7,17 +7,29 @@ overlong requests.
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.http.connection import Header, RequestConnection
 from gateway.request.limits.rate_limiter import RateLimitUse
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import TokenCounts
+from router.types import Residency
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON: Header = (b"content-type", b"application/json")
+STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_CACHE: Header = (b"cache-control", b"no-cache")
+STREAM_HEAD = (STREAM, NO_CACHE)
+KEEP_ALIVE_S = 4.0  # of silence; with the sweeper's looks no client waits 5 s for a byte
 CLIENT_GONE = "client_gone"  # any other ending was our own doing
+
+
+class TargetChoice(Protocol):
+    """`gateway.request.plan.RoutingPlan`, as answers that are stored need it."""
+
+    @property
+    def residency(self) -> Residency: ...
 
 
 class ClientResponse:
@@ -27,9 +39,36 @@ class ClientResponse:
     `broken`, likewise: the answer had begun and ends with an error. `use`: of limits of its rate.
     """
 
-    __slots__ = ("_clock", "_connection", "_left", "_line", "_send", "broken", "charged",
-                 "ended_by", "finished", "is_file", "on_leave", "opened_s", "request_id",
-                 "sending_since", "started", "status", "story", "task", "use")  # fmt: skip
+    ping = b": keep-alive\n\n"  # tells a client that a silent stream goes on
+
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_left",
+        "_line",
+        "_noticed",
+        "_pinging",
+        "_quiet_since_s",
+        "_send",
+        "broken",
+        "charged",
+        "choice",
+        "ended_by",
+        "finished",
+        "is_file",
+        "keeps_alive",
+        "on_leave",
+        "opened_early",
+        "opened_s",
+        "request_id",
+        "sending_since",
+        "sent",
+        "started",
+        "status",
+        "story",
+        "task",
+        "use",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -51,10 +90,16 @@ class ClientResponse:
         self.started = False
         self.finished = False
         self.is_file = False  # no stream of events: an error has no form in it
+        self.keeps_alive = False  # whether its client waits for a stream
+        self.opened_early = False  # whether the head left before the answer began
+        self.sent = self._noticed = 0  # parts, and how many of them the last look saw
+        self._quiet_since_s = self.opened_s
+        self._pinging: asyncio.Task[None] | None = None
         self.use: RateLimitUse | None = None
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
+        self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
         self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
 
     def end(self, why: str) -> None:
@@ -92,8 +137,34 @@ class ClientResponse:
         if self.story is not None:
             self.story.on_ended(self.status, self.ended_by)
 
+    def keep_alive(self, now_s: float) -> None:
+        """Send a sign of life where a stream says nothing; to be asked more often than that.
+
+        Nothing has begun with it: another target may still answer, and its head is what left.
+        """
+        if self.sent != self._noticed:
+            self._noticed, self._quiet_since_s = self.sent, now_s
+        elif now_s - self._quiet_since_s >= KEEP_ALIVE_S and self.sending_since is None:
+            self._quiet_since_s = now_s
+            if self.ended_by is None and not self.finished:
+                self._pinging = asyncio.create_task(self._ping(self._send))
+
+    async def _ping(self, send: Send) -> None:
+        if not (self.started or self.opened_early):
+            self.opened_early = True
+            head = self._with_own_headers([*STREAM_HEAD, *self.early_headers()])
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+        if not self.finished:
+            await send({"type": "http.response.body", "body": self.ping, "more_body": True})
+
+    def early_headers(self) -> Sequence[Header]:
+        """What the head of a stream has beside what all have."""
+        return ()
+
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         self.started, self.status = True, status
+        if self.opened_early:
+            return
         await self._send(
             {
                 "type": "http.response.start",
@@ -108,11 +179,13 @@ class ClientResponse:
         A hundredth of a core is saved by every thousand parts a second that need no task.
         """
         connection = self._connection
+        self.sent += 1
         return b"" if self.started and connection is not None and connection.push(part) else part
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""
         self.sending_since, self._left = self._clock(), None
+        self.sent += 1
         self.finished = not more  # the server reports a disconnect after a complete answer
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self.sending_since = None
@@ -126,10 +199,21 @@ class ClientResponse:
         if self._line is not None:
             self._line.abort()
 
-    def set_usage(self, tokens: TokenCounts | None) -> None:
+    def set_usage(self, tokens: TokenCounts | None, choice: TargetChoice) -> None:
         """What the ledger has of an answer, before its end is sent: told where it is translated."""
+        del tokens
+        self.choice = choice
+
+    @property
+    def residency(self) -> Residency:
+        """The tightest that the answer's target was chosen by."""
+        return Residency.ANY if self.choice is None else self.choice.residency
 
     async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        if self.opened_early:
+            self.started = self.broken = True
+            await self.body(b"data: %b\n\n" % data, more=False)
+            return
         if self._connection is not None and self._connection.answer(
             status, self._with_own_headers(headers), data
         ):

@@ -65,7 +65,7 @@ from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import InfeasibleAction
+from router.types import InfeasibleAction, Residency
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
@@ -96,7 +96,7 @@ class Dispatcher:
     experience: TargetStats
     sessions: SessionAffinity
     submissions: IdempotencyStore
-    retries: RetryBudget
+    retries: RetryBudget = field(default_factory=RetryBudget)
     silences: SilentEngineDetector
     deadlines: Deadlines
     whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
@@ -135,7 +135,7 @@ class Dispatcher:
             if error is None:
                 target = attempt.step.frozen.target
                 self._discount_failures(identity, failing, target)
-                if self.drawing is not None and target.own:
+                if self.drawing is not None and target.own and asked.residency is Residency.ANY:
                     self.drawing.offer(asked, identity, target)
                 return
             name = attempt.step.frozen.target.name
@@ -287,6 +287,7 @@ class Dispatcher:
     async def _attempt(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
+        reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
         goes_on = attempt.step.frozen.target.goes_on  # an API: no silence of it is watched for
         allow, watch = self.left.allow, self.silences.watch_attempt
         try:

@@ -35,8 +35,11 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.request.store.background_responses import BackgroundResponses
+from gateway.request.store.response_storage import NoStoredResponses, ResponseStorage
 from gateway.sound.sound_decoder import sounds_for
 from ledger.identity.keys import Identity
+from router.types import Feature
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -48,6 +51,7 @@ LARGE_BYTES = 256 * 1024  # reading more takes longer than streams should wait
 LARGE_SPOKEN_BYTES = 16 * 1024  # so does translating
 HOT = frozenset((*KIND_PATHS, *SPOKEN))
 _CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
+_STORE = Feature.STORE  # a plain name: asking an enumeration for a member costs ten times as much
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 CHALLENGE: Header = (b"www-authenticate", b"Bearer")
@@ -79,6 +83,9 @@ class InferenceApi:
         clock: Clock,
         new_id: Callable[[], str],
     ) -> None:
+        # Of answers that clients may go on with; nothing is stored until another one is given.
+        self.storage: ResponseStorage = NoStoredResponses(unasked=False)
+        self.background: BackgroundResponses | None = None
         self._dispatcher = dispatcher
         self._keys = keys
         self._metrics = metrics
@@ -151,9 +158,9 @@ class InferenceApi:
         if observer is not None:
             reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
 
-    def open_replies(self) -> tuple[ClientResponse, ...]:
+    def open_replies(self) -> set[ClientResponse]:
         """What is being worked on."""
-        return tuple(self._open)
+        return self._open
 
     async def sweep(self) -> None:
         """Run for ever: end what stalls or lasts too long."""
@@ -170,6 +177,8 @@ class InferenceApi:
                 reply.end("client_stall")
             elif now - reply.opened_s > limits.total_s:
                 reply.end("total")
+            elif reply.keeps_alive:
+                reply.keep_alive(now)
 
     async def _parse_body(
         self,
@@ -180,11 +189,14 @@ class InferenceApi:
         identity: Identity,
     ) -> InferenceRequest:
         """Return what the body asks for; a thread reads a large one, another process its sound."""
-        large = LARGE_SPOKEN_BYTES if isinstance(reply, TranslatedResponse) else LARGE_BYTES
-        if len(text) > large:
-            asked = await asyncio.to_thread(self._decode_body, path, fields, text, reply)
+        if isinstance(reply, TranslatedResponse):
+            asked = await self._translate_body(fields, text, reply, identity)
+        elif len(text) > LARGE_BYTES:
+            asked = await asyncio.to_thread(self._decode_body, path, fields, text)
         else:
-            asked = self._decode_body(path, fields, text, reply)
+            asked = self._decode_body(path, fields, text)
+        if asked.features and _STORE in asked.features:
+            asked = self.storage.open_chat(asked, identity.team_id, reply)
         if asked.form is None and not (asked.has_sound or asked.media_parts):
             return asked
         measure = KINDS[asked.kind].measure
@@ -192,33 +204,49 @@ class InferenceApi:
             return asked
         return await measure(asked, sounds_for(self._dispatcher.sounds, identity.team_id))
 
-    def _decode_body(
-        self, path: str, fields: RequestHead, text: bytes, reply: ClientResponse
-    ) -> InferenceRequest:
-        """What the body asks for, in its dialect."""
-        max_n, session = self._server.max_n, fields.session
-        if isinstance(reply, TranslatedResponse):
-            wall_s = self._clock.wall_us() // 1_000_000
-            members = decode_members(text)
-            ignored = self._rules.drop_denied(members, JUDGED_MEMBERS)
-            asked = reply.decode_request(members, max_n=max_n, session=session, wall_s=wall_s)
-            return replace(asked, ignored=(*ignored, *asked.ignored))
-        body = IncomingBody(text, fields.media or "", session, max_n, self._rules)
+    def _decode_body(self, path: str, fields: RequestHead, text: bytes) -> InferenceRequest:
+        """What the body asks for."""
+        body = IncomingBody(
+            text, fields.media or "", fields.session, self._server.max_n, self._rules
+        )
         return KIND_PATHS[path].read(body)
+
+    async def _translate_body(
+        self, fields: RequestHead, text: bytes, reply: TranslatedResponse, identity: Identity
+    ) -> InferenceRequest:
+        """What the body asks for in another dialect, with all that it goes on from."""
+        large = len(text) > LARGE_SPOKEN_BYTES
+        members = await asyncio.to_thread(decode_members, text) if large else decode_members(text)
+        if reply.continues:
+            reply.keeper = await self.storage.open_request(
+                members, identity.team_id, reply.request_id, purpose=reply.purpose
+            )
+            large = len(bytes(members.get("input", b""))) > LARGE_SPOKEN_BYTES
+        ignored = self._rules.drop_denied(members, JUDGED_MEMBERS)
+        decode = partial(
+            reply.decode_request, members, max_n=self._server.max_n, session=fields.session,
+            wall_s=self._clock.wall_us() // 1_000_000,
+        )  # fmt: skip
+        asked = await asyncio.to_thread(decode) if large else decode()
+        return replace(asked, ignored=(*ignored, *asked.ignored)) if ignored else asked
 
     async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
-        if reply.counts:
+        if reply.purpose == "count":
             counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
-            await reply.send_whole(200, [JSON, ESTIMATED], encode({"input_tokens": counted}))
+            await reply.send_whole(200, [JSON, ESTIMATED], encode(reply.count_document(counted)))
             return
         if reply.voice is not None and asked.stream:
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
                 asked, identity
             )
-        await self._dispatcher.dispatch(asked, identity, reply)
+        dispatch = partial(self._dispatcher.dispatch, asked, identity)
+        if self.background is not None and reply.keeper is not None and reply.keeper.background:
+            await self.background.begin(reply, stream=asked.stream, dispatch=dispatch)
+        else:
+            await dispatch(reply)
 
     async def _otherwise(
         self,
@@ -376,4 +404,7 @@ def waits_to_send(scope: Message) -> bool:
 
 
 def is_hot(scope: Message) -> bool:
-    return scope["type"] == "http" and scope["path"] in HOT
+    """Whether models answer it: completions that are stored are listed elsewhere."""
+    if scope["type"] != "http" or scope["path"] not in HOT:
+        return False
+    return bool(scope["method"] != "GET" or scope["path"] != CHAT_PATH)

@@ -32,13 +32,15 @@ from ledger.identity.keys import Identity
 from ledger.prices.book import Price
 from router.estimates import OutputLengths
 from router.explain import pack_bounded
+from router.policy import tighten
 from router.reasons import Reason
 from router.target_output import TargetOutput
 from router.target_prompts import TargetPrompts
 from router.token_ratio import TokenRatio
-from router.types import Decision, Policy, RoutingRequest, Verdict
+from router.types import Decision, Policy, Residency, RoutingRequest, Verdict
 
 DECISION_LIMIT_BYTES = 800
+_ANY = Residency.ANY
 
 
 class AttemptPlan(msgspec.Struct, frozen=True):
@@ -143,6 +145,11 @@ class RoutingPlan(msgspec.Struct, frozen=True):
             return b""
         candidates = [entry.candidate for entry in self.frozen]
         return self.states.inputs(self.request, self.policy, candidates)
+
+    @property
+    def residency(self) -> Residency:
+        """The tightest that the targets were chosen by."""
+        return tighten(self.request.residency, self.policy.residency)
 
     @property
     def best_own(self) -> Verdict | None:
@@ -308,7 +315,9 @@ class RoutePlanner:
             self._learned.outputs.moments(route.learning_key, estimate),
             asked.n * asked.prompts,  # every prompt of a list gets its own choices
             asked.features,
-            route.residency,
+            route.residency
+            if asked.residency is _ANY
+            else tighten(route.residency, asked.residency),
             sticky,
             route.salt is not None,
             asked.extent,

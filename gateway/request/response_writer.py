@@ -30,21 +30,19 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
 from gateway.request.background_reads import WHOLE_LIMIT_BYTES
-from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.client_response import JSON, NO_CACHE, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import REFUSED
 from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
-STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 REFUSAL_LIMIT_BYTES = 1024 * 1024
 NOT_FOUND = 404
 NO_PATH = (NOT_FOUND, 405)
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 NAMES_TOLD = 32
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-NO_CACHE: Header = (b"cache-control", b"no-cache")
 
 
 class ResponseWriter:
@@ -76,15 +74,16 @@ class ResponseWriter:
         await self._relay_refusal(attempt, error.status, error.body, reply)
 
     async def _stream(self, attempt: Attempt, exchange: Exchange, reply: ClientResponse) -> None:
-        asked, media = attempt.plan.asked, STREAM
+        asked, head = attempt.plan.asked, STREAM_HEAD
         flow = KINDS[asked.kind].flow
         if flow is not None and is_sound(found := media_type(exchange.headers)):
-            relay, media = flow(asked), (b"content-type", (found or OCTETS).encode())
+            relay = flow(asked)
+            head = ((b"content-type", (found or OCTETS).encode()), NO_CACHE)
             reply.is_file = True
         else:
             relay = KINDS[asked.kind].relay(asked, attempt.own)
         attempt.relay = relay
-        headers = _headers(attempt, media, NO_CACHE)
+        headers = _headers(attempt, *head)
         stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
         while not await pour_exchange(exchange, stream):
             if stream.held:
@@ -118,7 +117,7 @@ class ResponseWriter:
             await self._metering.settle(attempt, outcome.without_client())
             return
         await self._metering.settle(attempt, outcome)
-        reply.set_usage(attempt.booked)
+        reply.set_usage(attempt.booked, attempt.plan)
         if not reply.started:
             await reply.start(200, headers)
         await reply.body(rest, more=False)
@@ -143,7 +142,7 @@ class ResponseWriter:
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
-        reply.set_usage(attempt.booked)
+        reply.set_usage(attempt.booked, attempt.plan)
         await reply.send_whole(exchange.status, headers, body)
 
     async def _relay_whole(

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -48,8 +47,6 @@ from gateway.request.admission import BudgetAdmission
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.dispatch import Dispatcher
 from gateway.request.dispatch_recheck import recheck_of
-from gateway.request.idempotency.idempotency_store import IdempotencyStore
-from gateway.request.idempotency.response_replay import ResponseReplayStore
 from gateway.request.inference_api import InferenceApi
 from gateway.request.limits.admission_queue import AdmissionQueue
 from gateway.request.limits.rate_limiter import open_limits
@@ -57,16 +54,17 @@ from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import LearnedEstimates, RoutePlanner
 from gateway.request.response_writer import ResponseWriter
-from gateway.request.retry_budget import RetryBudget
 from gateway.request.routes import RouteCache
 from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
 from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
 from gateway.sound.sound_decoder import SoundDecoder
+from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
 from gateway.worker.app import Gateway, Operations, create_app
+from gateway.worker.idempotent_requests import open_submissions
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
@@ -106,8 +104,7 @@ def build(
     prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
-    keys = provider_keys(settings.providers, environ)
-    fleet = Fleet(settings, runtime, _backends(clients, keys, environ))
+    fleet = Fleet(settings, runtime, _backends(clients, settings, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
     estimates = open_estimates(runtime, worker, ledger.lengths, clock, experience)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
@@ -123,8 +120,7 @@ def build(
         flights=LoadTracker(board, worker, prefixes),
         experience=experience,
         sessions=SessionAffinity(),
-        submissions=_submissions(settings, runtime, clock, environ),
-        retries=RetryBudget(),
+        submissions=open_submissions(settings, runtime, clock, environ),
         silences=SilentEngineDetector(board, worker, clock, recheck_of(board, peers=runtime.peers)),
         deadlines=Deadlines(limits.connect_s, limits.head_s, limits.idle_s),
         whole=Deadlines(limits.connect_s, limits.whole_s, limits.idle_s),
@@ -137,6 +133,7 @@ def build(
         sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    stored = serve_stored(settings, runtime, worker, clock, hot)
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
@@ -147,10 +144,11 @@ def build(
         beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
-        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *batches.chores()):
+        parts = (*batches.chores(), *stored.chores())
+        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *parts):
             yield
-        await _wait_for_requests([hot, *batches.served], metrics)
-        for served in (batches, dispatcher.submissions, dispatcher.sounds, desk):
+        await _wait_for_requests([hot, *batches.served], metrics, stored)
+        for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
@@ -160,7 +158,7 @@ def build(
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
-    app.add_batches(batches.routers, batches.entrance)
+    app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
@@ -282,24 +280,6 @@ def _candidates(
     )
 
 
-def _submissions(
-    settings: Settings, runtime: Runtime, clock: Clock, environ: Mapping[str, str]
-) -> IdempotencyStore:
-    replay, kept = settings.server.idempotency.replay, None
-    if replay.enabled:
-        from gateway.request.idempotency.aes_gcm_cipher import AesGcmCipher  # noqa: PLC0415  (a library for this alone)
-
-        cipher = AesGcmCipher(environ.get(replay.key_env or "", ""))
-        kept = ResponseReplayStore(cipher, replay, clock.wall_us)
-    return IdempotencyStore(
-        partial(make_engine, runtime.ledger_url, keep_open=True),
-        Path(runtime.state_dir),
-        hours=settings.server.idempotency.hours,
-        wall_us=clock.wall_us,
-        kept=kept,
-    )
-
-
 def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:
     return JournalWriter(
         runtime.journal_dir,
@@ -344,8 +324,10 @@ class HttpClients:
 
 
 def _backends(
-    clients: HttpClients, keys: Mapping[str, Secret | None], environ: Mapping[str, str]
+    clients: HttpClients, settings: Settings, environ: Mapping[str, str]
 ) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
+    keys = provider_keys(settings.providers, environ)
+
     def make(name: str, what: PoolSection | ProviderSection, base_url: str | None) -> Backend:
         if isinstance(what, PoolSection):
             assert base_url is not None  # every seat has an address
@@ -372,8 +354,11 @@ def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
             part.close()
 
 
-async def _wait_for_requests(served: Sequence[InferenceApi], metrics: RequestMetrics) -> None:
+async def _wait_for_requests(
+    served: Sequence[InferenceApi], metrics: RequestMetrics, stored: StoredParts
+) -> None:
     """Requests that the server has cut off write their ends before the journal is closed."""
+    await stored.end_background()
     try:
         async with asyncio.timeout(LAST_WORDS_S):
             while any(hot.in_flight for hot in served):  # noqa: ASYNC110  (counted by the requests themselves)

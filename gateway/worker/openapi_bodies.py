@@ -197,8 +197,20 @@ INFERENCE_PATHS: Final[dict[str, PathDescription]] = {
         streamed=False,
     ),
     "/v1/responses": _translated_path(
-        "OpenAI's Responses, as a chat completion; nothing is kept",
+        "OpenAI's Responses, as a chat completion",
         _RESPONSES,
         "id", "object", "created_at", "model", "status", "output",
+    ),
+    "/v1/responses/input_tokens": _translated_path(
+        "How many tokens such a request may have (an estimate)",
+        _RESPONSES,
+        "object", "input_tokens",
+        streamed=False,
+    ),
+    "/v1/responses/compact": _translated_path(
+        "A conversation, summed up by the model that continues it",
+        _RESPONSES,
+        "id", "object", "created_at", "output", "usage",
+        streamed=False,
     ),
 }  # fmt: skip

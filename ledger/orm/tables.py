@@ -102,6 +102,7 @@ from ledger.orm.seals import (
     SealRow,
     VerificationRow,
 )
+from ledger.orm.stored import StoredBytesRow, StoredObjectRow
 from ledger.orm.types import WideInteger, exact_sum
 
 __all__ = [
@@ -186,6 +187,8 @@ __all__ = [
     "RoundTripRow",
     "SealMarkRow",
     "SealRow",
+    "StoredBytesRow",
+    "StoredObjectRow",
     "SubmissionRow",
     "TeamRow",
     "UserRow",

@@ -69,8 +69,11 @@ def play(given: Given) -> Found:
         for fault in result.faults[:SHOWN]:
             given.say(fault)
         found.lost = (found.lost or 0) + result.lost
-        for name, value in (("acknowledged", result.acknowledged), ("flushes", result.flushes),
-                            ("cuts", result.cuts), ("cuts with findings", result.told)):  # fmt: skip
+        figures = {
+            "acknowledged": result.acknowledged, "flushes": result.flushes, "cuts": result.cuts,
+            "cuts with findings": result.told,
+        }  # fmt: skip
+        for name, value in figures.items():
             found.figures[f"{kind}: {name}"] = value
     found.size = f"every flush of {given.of(ATTEMPTS, least=60)} attempts on {', '.join(KINDS)}"
     return found

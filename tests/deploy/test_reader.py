@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ledger.database import make_engine, migrate, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
+from ledger.orm.tables import LedgerBase
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, Scope
 from ledger.reports.survey import survey
@@ -21,7 +22,11 @@ WRITES = (
     "INSERT INTO meta (name, value) VALUES ('x', 1)", "DROP TABLE keys", "CREATE TABLE x (y int)",
     "ALTER TABLE keys ADD COLUMN x int", "SELECT nextval('attempts_seq_seq')",
 )  # fmt: skip
-WITHHELD = ("files", "file_chunks", "batch_lines", "outgoing_lines", "submissions", "kept_answers")
+# What people asked and were answered. A new table is closed until the file names it.
+WITHHELD = {
+    "files", "file_chunks", "batch_lines", "outgoing_lines", "submissions", "kept_answers",
+    "stored_objects", "stored_bytes",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -65,6 +70,44 @@ def test_control_the_owner_writes(postgres_url: str) -> None:
     engine.dispose()
 
 
+def test_every_table_is_opened_by_name_or_closed(reader_url: str, postgres_url: str) -> None:
+    engine = make_engine(postgres_url)
+    role = make_url(reader_url).username
+    query = (
+        "SELECT tablename, has_table_privilege(:role, tablename::regclass, 'SELECT') "
+        "FROM pg_tables WHERE schemaname = 'public'"
+    )
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE of_tomorrow (y int)"))
+        opened = dict(connection.execute(text(query), {"role": role}).all())
+        connection.execute(text("DROP TABLE of_tomorrow"))
+    engine.dispose()
+    assert not opened.pop("of_tomorrow")
+    assert {table for table, is_open in opened.items() if not is_open} == WITHHELD
+    assert opened.keys() == {*LedgerBase.metadata.tables, "alembic_version"}
+
+
+def test_an_upgrade_takes_stored_answers_from_a_role_that_may_read_new_tables(
+    postgres_url: str,
+) -> None:
+    """The file of an earlier release gave the role every table of tomorrow."""
+    migrate(postgres_url, "0051")
+    engine = make_engine(postgres_url)
+    name = f"earlier_{make_url(postgres_url).database}"
+    with engine.begin() as connection:
+        connection.execute(text(f'CREATE ROLE "{name}" LOGIN'))
+        grant = f'ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO "{name}"'
+        connection.execute(text(grant))
+    migrate(postgres_url)
+    query = text("SELECT has_table_privilege(:role, :name, 'SELECT')")
+    with engine.begin() as connection:
+        for table in ("stored_objects", "stored_bytes"):
+            assert not connection.execute(query, {"role": name, "name": table}).scalar_one()
+        connection.execute(text(f'DROP OWNED BY "{name}"'))
+        connection.execute(text(f'DROP ROLE "{name}"'))
+    engine.dispose()
+
+
 @pytest.fixture
 def opened():
     """Engines to read with; closed whatever happens."""
@@ -87,6 +130,6 @@ def test_it_reads_what_pages_show_and_no_prompts(reader_url: str, opened) -> Non
         assert queries.engines_now(connection) == []
         assert changes(connection, 5) == []
         assert verify(connection).is_clean
-    for table in WITHHELD:
+    for table in sorted(WITHHELD):
         with engine.connect() as connection, pytest.raises(DBAPIError, match="permission denied"):
             connection.execute(text(f"SELECT * FROM {table}"))

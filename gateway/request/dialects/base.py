@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 from gateway.http.body import Members
 from gateway.http.connection import Header
 from gateway.request.dialects.response_encoder import ResponseEncoder
+
+# An answer; how many tokens a request has; or the conversation made short.
+Purpose = Literal["answer", "count", "compaction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,20 @@ class DecodedRequest:
 
 
 class Dialect(Protocol):
-    """`counts`: the path asks how many tokens a request has, and for no answer."""
+    """`purpose`: what the path is asked for. `continues`: it may go on from stored answers."""
 
     @property
-    def counts(self) -> bool: ...
+    def purpose(self) -> Purpose: ...
+
+    @property
+    def continues(self) -> bool: ...
+
+    @property
+    def ping(self) -> bytes:
+        """What tells a client that a silent stream goes on."""
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        """What a path that counts answers."""
 
     def decode_request(self, members: Members) -> DecodedRequest:
         """Raises `RequestError` with a place of this dialect."""

@@ -30,6 +30,11 @@ class ConversationBuilder:
         self._turns: list[_Turn] = []
         self._shown: list[Message] = []  # images of results, which have to stand together
 
+    @property
+    def has_turns(self) -> bool:
+        """Whether anybody but who runs the application has spoken."""
+        return bool(self._shown) or any(turn.role != "system" for turn in self._turns)
+
     def messages(self, *, marks: bool = False) -> list[Message]:
         self.add_user()
         return [_message(turn, marks=marks) for turn in self._turns]

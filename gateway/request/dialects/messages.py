@@ -16,7 +16,7 @@ import msgspec
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.request_checks import refuse_long_caches
-from gateway.request.dialects.base import DecodedRequest
+from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.conversation import MARK, ConversationBuilder, with_cache_mark
 from gateway.request.dialects.fields import (
     OF_CHAT,
@@ -66,6 +66,9 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
+PING: Final = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
 class MessagesDialect:
     """`counts`: of `/v1/messages/count_tokens`, which has no `max_tokens` and no answer."""
 
@@ -73,8 +76,19 @@ class MessagesDialect:
         self._counts = counts
 
     @property
-    def counts(self) -> bool:
-        return self._counts
+    def purpose(self) -> Purpose:
+        return "count" if self._counts else "answer"
+
+    @property
+    def continues(self) -> bool:
+        return False
+
+    @property
+    def ping(self) -> bytes:
+        return PING
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        return {"input_tokens": tokens}
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)

@@ -74,6 +74,7 @@ class ResponseEncoder(ABC):
         self._calls: dict[int, ContentBlock] = {}
         self._splitter = EventSplitter()
         self.held_bytes = 0
+        self.elapsed_s = 0  # from the request to the end of its answer
         self._begun = False
         self._over = False
 
@@ -85,16 +86,44 @@ class ResponseEncoder(ABC):
 
     def end(self) -> bytes:
         """What is left to say when the stream is at its end; nothing after an error."""
+        return self.end_blocks() + self.end_stream()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the stream has ended, as it does with an error."""
+        return self._over
+
+    def end_blocks(self) -> bytes:
+        """Close every block: from here on the answer is whole, and `document` is all of it."""
         if self._over:
             return b""
-        self._over = True
         out = [*self._start_once()]
         for block in self.blocks:
             out += self._close(block)
-        return b"".join((*out, *self.on_finish()))
+        return b"".join(out)
+
+    def end_stream(self) -> bytes:
+        """The last events, behind those of `end_blocks`; nothing after an error."""
+        if self._over:
+            return b""
+        self._over = True
+        return b"".join(self.on_finish())
+
+    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+        """The answer before it is whole, where the dialect has a form for that."""
+        del status, error
+        return self.document()
+
+    def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
+        """The answer could not be stored: its last event says so, where the dialect can."""
 
     def encode_whole(self, body: bytes) -> bytes:
         """A chat completion in this dialect."""
+        self.read_whole(body)
+        return encode(self.document())
+
+    def read_whole(self, body: bytes) -> None:
+        """Take a chat completion in one piece."""
         answer = read_object(body) or {}
         choice = self._observe(answer) or {}
         for piece in pieces(choice.get("message")):
@@ -102,7 +131,6 @@ class ResponseEncoder(ABC):
                 pass
         for block in self.blocks:
             block.closed = True
-        return encode(self.document())
 
     @property
     def tokens(self) -> TokenCounts:
@@ -136,7 +164,7 @@ class ResponseEncoder(ABC):
 
     def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
-        if isinstance(model, str):
+        if isinstance(model, str) and model:  # Azure's first chunk names none
             self.model = model
         if isinstance(tier, str):
             self.tier = tier

@@ -1,43 +1,35 @@
 """OpenAI's `/v1/responses`, heard as a chat completion.
 
-Nothing is kept between requests, so what goes on from a kept answer is refused, and an answer says
-`store: false`. The SDKs' default of keeping (no `store` at all) asks for nothing that they use
-unasked. What chat has under another name is renamed; its other members, and those that nobody here
-knows, go on untouched. Tools that run at OpenAI are refused by their place; a search that is
-offered beside functions is left out, as agents offer it with whatever they ask.
+What a request goes on from is in its `input` before it comes here (`gateway.request.store`); the
+answer repeats what it was. What chat has under another name is renamed; its other members, and
+those that nobody here knows, go on untouched.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
-from gateway.request.dialects.base import DecodedRequest
+from gateway.request.client_response import ClientResponse
+from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
     invalid_error,
-    iterate_objects,
     mapping,
     optional_text,
     refuse_members,
-    text,
     unsupported,
 )
 from gateway.request.dialects.response_encoder import encode
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
-from gateway.request.dialects.responses_input import chat_messages, flat_name
+from gateway.request.dialects.responses_input import chat_messages
+from gateway.request.dialects.responses_tools import declared_tools, tool_members
 
-SEARCH = "web_search"  # `web_search_preview`, and with the day it came
-_KEPT = "no answer is kept here. Leave it out and send the whole conversation in `input`."
 _REFUSED: Final[Mapping[str, str]] = {
-    "store": "no answer is kept here. Leave it out or send `false`.",
-    "previous_response_id": _KEPT,
-    "conversation": _KEPT,
-    "background": "every answer is given on the connection that asks for it. Leave it out.",
     "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
     "context_management": "the conversation is sent as it is. Leave it out.",
     "moderation": "the gateway moderates nothing. Leave it out.",
@@ -54,7 +46,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 _READ = frozenset(
     {
         "input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning",
-        "truncation", "include",
+        "truncation", "include", "store", "previous_response_id", "conversation", "background",
     }
 )  # fmt: skip
 _ADVICE = frozenset(
@@ -64,10 +56,12 @@ _ADVICE = frozenset(
     }
 )  # fmt: skip
 _ECHOED = (
-    "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
-    "prompt_cache_key", "reasoning", "safety_identifier", "temperature", "text", "tool_choice",
-    "tools", "top_p", "truncation", "user",
+    "background", "conversation", "frequency_penalty", "instructions", "max_output_tokens",
+    "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
+    "store", "temperature", "tool_choice", "top_logprobs", "top_p", "truncation", "user",
 )  # fmt: skip
+_TOOL_DEFAULTS: Final = {"description": None, "parameters": None, "strict": False}
 _HERE = {  # what chat's errors name, by its name here
     "messages": "input",
     "max_tokens": "max_output_tokens",
@@ -79,9 +73,25 @@ _HERE = {  # what chat's errors name, by its name here
 
 
 class ResponsesDialect:
+    """One of the paths that take a Responses request, by its `purpose`."""
+
+    def __init__(self, purpose: Purpose = "answer") -> None:
+        self._purpose = purpose
+
     @property
-    def counts(self) -> bool:
-        return False
+    def purpose(self) -> Purpose:
+        return self._purpose
+
+    @property
+    def continues(self) -> bool:
+        return True
+
+    @property
+    def ping(self) -> bytes:
+        return ClientResponse.ping
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        return {"object": "response.input_tokens", "input_tokens": tokens}
 
     def decode_request(self, members: Members) -> DecodedRequest:
         refuse_members(members, _REFUSED)
@@ -89,27 +99,18 @@ class ResponsesDialect:
         left_out = _READ | _ADVICE | _REFUSED.keys()
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
-        heard["messages"] = encode_raw(
-            chat_messages(instructions, decode_whole_member(members, "input"))
-        )
+        items = decode_whole_member(members, "input")
+        heard["messages"] = encode_raw(chat_messages(instructions, items))
         if decode_member(members, "max_output_tokens", int) is not None:
             heard["max_tokens"] = members["max_output_tokens"]
         if decode_member(members, "stream", bool, False):
             heard["stream_options"] = encode_raw({"include_usage": True})
-        functions = list(_functions(members))
-        heard |= _tools(members, functions) | _style(members)
-        echo = {
-            name: members[name]
-            for name in _ECHOED
-            if name in members and bytes(members[name]) != b"null"
-        }
+        tools = declared_tools(members, items)
+        heard |= tool_members(members, tools) | _style(members)
         session = decode_member(members, "prompt_cache_key", str)
-        spaces = {
-            function.told["name"]: function.origin
-            for function in functions
-            if function.origin is not None
-        }
-        return DecodedRequest(heard, partial(ResponsesEncoder, echo=echo, spaces=spaces), session)
+        called = {str(tool.function["name"]): tool.origin for tool in tools}
+        voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
+        return DecodedRequest(heard, voice, session)
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -132,6 +133,37 @@ class ResponsesDialect:
         return ()
 
 
+def _echo(members: Members) -> dict[str, Any]:
+    """What an answer repeats of its request, each member with all that its schema requires."""
+    echo: dict[str, Any] = {
+        name: members[name]
+        for name in _ECHOED
+        if name in members and bytes(members[name]) != b"null"
+    }
+    reasoning = decode_whole_member(members, "reasoning")
+    if isinstance(reasoning, dict):
+        echo["reasoning"] = {"effort": None, "summary": None, **reasoning}
+    config = decode_whole_member(members, "text")
+    if isinstance(config, dict):
+        shape = config.get("format") or {"type": "text"}
+        if isinstance(shape, dict) and shape.get("type") == "json_schema":
+            shape = {"description": None, "strict": False, **shape}
+        echo["text"] = {**config, "format": shape}
+    tools = decode_whole_member(members, "tools")
+    if isinstance(tools, list):
+        echo["tools"] = [
+            {**_TOOL_DEFAULTS, **tool} if _is_function(tool) else tool for tool in tools
+        ]
+    tier = decode_whole_member(members, "service_tier")
+    if isinstance(tier, str) and tier != "auto":
+        echo["service_tier"] = tier
+    return echo
+
+
+def _is_function(tool: Any) -> bool:
+    return isinstance(tool, dict) and tool.get("type") == "function"
+
+
 def _check(members: Members) -> None:
     """What may only be left out in some of its forms."""
     if optional_text(decode_whole_member(members, "truncation"), "truncation") not in (
@@ -143,64 +175,6 @@ def _check(members: Members) -> None:
         if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."
             raise unsupported(f"include[{index}]", why)
-
-
-class _Function(NamedTuple):
-    """As chat is told it; `origin`: its namespace and its name there."""
-
-    told: dict[str, Any]
-    origin: tuple[str, str] | None = None
-
-
-def _functions(members: Members) -> Iterator[_Function]:
-    given = decode_whole_member(members, "tools")
-    declared = [] if given is None else list(iterate_objects(given, "tools"))
-    beside = any(tool.get("type") in ("function", "namespace") for _, tool in declared)
-    for where, tool in declared:
-        if tool.get("type") == "namespace":
-            space = text(tool.get("name"), f"{where}.name")
-            for inner, entry in iterate_objects(tool.get("tools"), f"{where}.tools"):
-                told = _tool(entry, inner)
-                name = told["name"]
-                yield _Function({**told, "name": flat_name(space, name)}, (space, name))
-        elif not (beside and str(tool.get("type")).startswith(SEARCH)):
-            yield _Function(_tool(tool, where))
-
-
-def _tools(members: Members, functions: Sequence[_Function]) -> Members:
-    choice = decode_whole_member(members, "tool_choice")
-    if not functions:  # there is nothing to choose from, and chat refuses to choose
-        return {}
-    told = [{"type": "function", "function": function.told} for function in functions]
-    found: dict[str, Any] = {"tools": told}
-    if isinstance(choice, str):
-        found["tool_choice"] = choice
-    elif choice is not None:
-        chosen = mapping(choice, "tool_choice")
-        if chosen.get("type") != "function":
-            kind = chosen.get("type")
-            raise unsupported("tool_choice", f"a choice of type `{kind}` is not made here.")
-        name = text(chosen.get("name"), "tool_choice.name")
-        found["tool_choice"] = {"type": "function", "function": {"name": name}}
-    return {name: encode_raw(value) for name, value in found.items()}
-
-
-def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = tool.get("type")
-    if kind != "function":
-        raise unsupported(
-            place,
-            f"tools of type `{kind}` belong to OpenAI's own service. Declare a `function`, or "
-            "leave it out.",
-        )
-    function: dict[str, Any] = {"name": text(tool.get("name"), f"{place}.name")}
-    optional_text(tool.get("description"), f"{place}.description")
-    if tool.get("parameters") is not None:
-        mapping(tool["parameters"], f"{place}.parameters")
-    for name in ("description", "parameters", "strict"):
-        if tool.get(name) is not None:
-            function[name] = tool[name]
-    return function
 
 
 def _style(members: Members) -> Members:
@@ -229,3 +203,4 @@ def _style(members: Members) -> Members:
 
 
 RESPONSES: Final = ResponsesDialect()
+INPUT_TOKENS: Final = ResponsesDialect("count")

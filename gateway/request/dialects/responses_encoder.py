@@ -8,7 +8,16 @@ A stream that breaks ends with `response.failed`, behind an `error` for clients 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gateway.request.dialects.client_tools import (
+    CLIENT_TOOLS,
+    CUSTOM,
+    INPUT,
+    call_members,
+    custom_input,
+)
+from gateway.request.dialects.json_text import JsonTextReader
 from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
+from gateway.request.dialects.responses_tools import FUNCTION, CalledTool
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
 
@@ -16,20 +25,29 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 _PARTS = {"text": "output_text", "refusal": "refusal", "reasoning": "reasoning_text"}
 NO_ARGUMENTS = "{}"
 _PREFIXES = {"text": "msg", "refusal": "msg", "reasoning": "rs", "call": "fc"}
+_CUSTOM_PREFIX = "ctc"
 _DEFAULTS: Mapping[str, Any] = {
+    "background": False,
+    "conversation": None,
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
-    "temperature": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_p": None,
+    "top_logprobs": 0,
+    "top_p": 1.0,
     "truncation": "disabled",
     "user": None,
 }
@@ -42,18 +60,28 @@ class ResponsesEncoder(ResponseEncoder):
         created_s: int,
         *,
         echo: Mapping[str, Any],
-        spaces: Mapping[str, tuple[str, str]] | None = None,
+        tools: Mapping[str, CalledTool] | None = None,
     ) -> None:
         """`echo`: what was asked, as an answer repeats it.
 
-        `spaces`: of functions that chat was told with their namespace, this and their name there.
+        `tools`: what the client calls the functions that chat was told.
         """
         super().__init__(request_id)
         self._created_s = created_s
-        self._echo = echo
-        self._spaces = spaces or {}
+        self._echo = dict(echo)
+        self._tools = tools or {}
+        self._inputs: dict[int, JsonTextReader] = {}  # of calls of custom tools, by their block
         self._number = 0
         self._name = request_id.removeprefix("req_")
+
+    def mark_unstored(self) -> None:
+        self._echo["store"] = False
+
+    def state_document(self, status: str, error: str | None = None) -> dict[str, Any]:
+        response = self._response(status)
+        if error is not None:
+            response["error"] = {"code": "server_error", "message": error}
+        return response
 
     def on_start(self) -> Iterator[bytes]:
         response = self._response("in_progress")
@@ -68,20 +96,33 @@ class ResponsesEncoder(ResponseEncoder):
             yield self._of(block, "response.content_part.added", content_index=0, part=part)
 
     def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
-        if block.kind == "call":
+        kind = self._kind_of(block)
+        if kind == FUNCTION:
             yield self._of(block, "response.function_call_arguments.delta", delta=text)
-            return
-        name = f"response.{_PARTS[block.kind]}.delta"
-        yield self._of(block, name, content_index=0, delta=text, **_likely(block))
+        elif kind == CUSTOM:
+            reader = self._inputs.setdefault(block.index, JsonTextReader(INPUT))
+            told = reader.feed(text)
+            if told:
+                yield self._of(block, "response.custom_tool_call_input.delta", delta=told)
+        elif kind is None:
+            name = f"response.{_PARTS[block.kind]}.delta"
+            yield self._of(block, name, content_index=0, delta=text, **_likely(block))
 
     def on_block_stop(self, block: ContentBlock) -> Iterator[bytes]:
-        if block.kind == "call":
+        kind = self._kind_of(block)
+        if kind == FUNCTION:
             if self._lacks_arguments(block):
                 block.parts.append(NO_ARGUMENTS)
                 yield from self.on_block_delta(block, NO_ARGUMENTS)
             name = "response.function_call_arguments.done"
             yield self._of(block, name, arguments=block.text, **self._name_members(block))
-        else:
+        elif kind == CUSTOM:
+            told = custom_input(block.text)
+            rest = told[self._inputs[block.index].size :] if block.index in self._inputs else told
+            if rest:
+                yield self._of(block, "response.custom_tool_call_input.delta", delta=rest)
+            yield self._of(block, "response.custom_tool_call_input.done", input=told)
+        elif kind is None:
             said = {"refusal" if block.kind == "refusal" else "text": block.text}
             name = f"response.{_PARTS[block.kind]}.done"
             yield self._of(block, name, content_index=0, **said, **_likely(block))
@@ -99,7 +140,7 @@ class ResponsesEncoder(ResponseEncoder):
         message, code = str(error.get("message")), error.get("code")
         yield self._format_event("error", code=code, message=message, param=None)
         response = self._response("failed")
-        response["error"] = {"code": "server_error", "message": message}
+        response |= {"error": {"code": "server_error", "message": message}, "store": False}
         yield self._format_event("response.failed", response=response)
 
     def document(self) -> dict[str, Any]:
@@ -110,48 +151,66 @@ class ResponsesEncoder(ResponseEncoder):
         response["incomplete_details"] = None if cause is None else {"reason": cause}
         response["output"] = [self._item(block, self._status_of(block)) for block in self.blocks]
         response["usage"] = usage(self.tokens)
+        if cause is None:
+            response["completed_at"] = self._created_s + self.elapsed_s
         return response
 
     def _response(self, status: str) -> dict[str, Any]:
-        return {
+        response = {
             "id": f"resp_{self._name}",
             "object": "response",
             "created_at": self._created_s,
             "status": status,
-            "background": False,
+            "completed_at": None,
             "error": None,
             "incomplete_details": None,
             "model": self.model,
             "output": [],
-            "previous_response_id": None,
-            "service_tier": self.tier,
-            "store": False,
-            "top_logprobs": 0,
             "usage": None,
             **_DEFAULTS,
             **self._echo,
         }
+        if self.tier is not None:
+            response["service_tier"] = self.tier
+        return response
 
     def _item(self, block: ContentBlock, status: str, *, empty: bool = False) -> dict[str, Any]:
         item: dict[str, Any] = {"id": self._item_id(block), "status": status}
         text = "" if empty else block.text
         if block.kind == "call":
-            item |= {"type": "function_call", "call_id": block.id, **self._name_members(block)}
-            return item | {"arguments": text}
+            return item | self._call_members(block, text)
         content = [] if empty else [_part(block, text)]
         if block.kind == "reasoning":
             return item | {"type": "reasoning", "summary": [], "content": content}
         return item | {"type": "message", "role": "assistant", "content": content}
 
+    def _call_members(self, block: ContentBlock, told: str) -> dict[str, Any]:
+        kind = self._kind_of(block)
+        if kind == FUNCTION:
+            named = {"call_id": block.id, **self._name_members(block)}
+            return {"type": "function_call", **named, "arguments": told}
+        if kind == CUSTOM:
+            named = {"call_id": block.id, **self._name_members(block)}
+            return {"type": "custom_tool_call", **named, INPUT: custom_input(told)}
+        return {"call_id": block.id, **call_members(str(kind), told)}
+
+    def _kind_of(self, block: ContentBlock) -> str | None:
+        """Return the type of the tool that the block calls; None where it calls none."""
+        if block.kind != "call":
+            return None
+        tool = self._tools.get(block.name)
+        return FUNCTION if tool is None else tool.kind
+
     def _name_members(self, block: ContentBlock) -> dict[str, str]:
-        if block.name not in self._spaces:
+        tool = self._tools.get(block.name)
+        if tool is None:
             return {"name": block.name}
-        namespace, name = self._spaces[block.name]
-        return {"name": name, "namespace": namespace}
+        named = {"name": tool.name}
+        return named if tool.namespace is None else {**named, "namespace": tool.namespace}
 
     def _lacks_arguments(self, block: ContentBlock) -> bool:
         """Of a call that takes none, some targets say nothing; clients read what it has as JSON."""
-        empty = block.kind == "call" and not block.text.strip()
+        empty = self._kind_of(block) == FUNCTION and not block.text.strip()
         return empty and self._status_of(block) == "completed"
 
     def _status_of(self, block: ContentBlock) -> str:
@@ -160,7 +219,12 @@ class ResponsesEncoder(ResponseEncoder):
         return "incomplete" if cut else "completed"
 
     def _item_id(self, block: ContentBlock) -> str:
-        return f"{_PREFIXES[block.kind]}_{self._name}_{block.index}"
+        kind = self._kind_of(block)
+        if kind is None or kind == FUNCTION:
+            prefix = _PREFIXES[block.kind]
+        else:
+            prefix = _CUSTOM_PREFIX if kind == CUSTOM else CLIENT_TOOLS[kind].prefix
+        return f"{prefix}_{self._name}_{block.index}"
 
     def _of(self, block: ContentBlock, name: str, /, **members: Any) -> bytes:
         item_id = self._item_id(block)

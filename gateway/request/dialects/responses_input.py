@@ -7,6 +7,7 @@ behind OpenAI's own address can have made, or can read, are refused by their pla
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.request.dialects.client_tools import call_arguments, output_parts
 from gateway.request.dialects.conversation import (
     ConversationBuilder,
     Message,
@@ -23,14 +24,12 @@ from gateway.request.dialects.fields import (
     text,
     unsupported,
 )
+from gateway.request.dialects.responses_tools import flat_name
 
 _NO_FORM = "chat completions have no form for it. Leave it out."
 _TEXTS = ("input_text", "output_text", "text")
-
-
-def flat_name(namespace: str | None, name: str) -> str:
-    """Chat has no namespaces: a function of one has both in its name."""
-    return name if namespace is None else f"{namespace}__{name}"
+# What a model thought, and items that bring tools, say nothing in chat.
+_SILENT = frozenset(("reasoning", "additional_tools"))
 
 
 def chat_messages(instructions: str | None, given: Any) -> list[Message]:
@@ -63,13 +62,26 @@ def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> No
             text(item.get("arguments"), f"{place}.arguments"),
         )
         found.add_assistant([], [call])
-    elif kind == "function_call_output":
+    elif kind in ("function_call_output", "custom_tool_call_output"):
         call_id = text(item.get("call_id"), f"{place}.call_id")
         found.add_tool_result(call_id, _content(item.get("output"), f"{place}.output"))
     elif kind == "item_reference":
         raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
-    elif kind != "reasoning":
+    elif not (kind in _SILENT or _client_item(found, item, place)):
         raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+
+
+def _client_item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> bool:
+    """Add a call of a tool that the client runs, or what it came to; False for another item."""
+    call, output = call_arguments(item, place), output_parts(item, place)
+    if call is not None:
+        space = optional_text(item.get("namespace"), f"{place}.namespace")
+        call_id = text(item.get("call_id") or item.get("id"), f"{place}.call_id")
+        found.add_assistant([], [tool_call(call_id, flat_name(space, call[0]), call[1])])
+    elif output is not None:
+        call_id = text(item.get("call_id") or item.get("id"), f"{place}.call_id")
+        found.add_tool_result(call_id, output)
+    return call is not None or output is not None
 
 
 def _message(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
@@ -80,8 +92,10 @@ def _message(found: ConversationBuilder, item: Mapping[str, Any], place: str) ->
     told = _plain(item.get("content"), f"{place}.content")
     if role == "assistant":
         found.add_assistant([text_part(told)], [])
-    elif role in ("system", "developer"):
+    elif role in ("system", "developer") and not found.has_turns:
         found.add_instruction(text_part(told))
+    elif role in ("system", "developer"):  # many chat templates take none in mid-conversation
+        found.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
     else:
         raise invalid_error(
             f"{place}.role", "must be `user`, `assistant`, `system` or `developer`."

@@ -1,6 +1,7 @@
 """The client's side of a request in another dialect: takes chat's bytes, sends this dialect's.
 
-Everything behind it, from the dispatcher to the sweeper, sees an ordinary reply.
+Everything behind it, from the dispatcher to the sweeper, sees an ordinary reply. An answer that is
+to be stored is stored before its last bytes leave.
 """
 
 import asyncio
@@ -10,22 +11,29 @@ from typing import Any
 from msgspec.structs import replace
 
 from backends.errors import UpstreamBroken
-from gateway.http.body import Members
+from gateway.http.body import Members, encode
 from gateway.http.connection import Header, RequestConnection
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.request.client_response import ClientResponse, Send
-from gateway.request.dialects.base import Dialect
+from gateway.request.client_response import CLIENT_GONE, ClientResponse, Send, TargetChoice
+from gateway.request.dialects.answer_keeper import AnswerKeeper
+from gateway.request.dialects.base import Dialect, Purpose
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from ledger.journals.records import TokenCounts
 
 HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
+NOT_STORED = b"x-breakeven-not-stored"
 
 
 class TranslatedResponse(ClientResponse):
-    """`voice` is there once the request is understood; before that only errors are told."""
+    """`voice` is there once the request is understood; before that only errors are told.
 
-    __slots__ = ("_dialect", "_of_chat", "voice")
+    `keeper`: what stores the answer. `detached`: its client may leave, and the answer is made.
+    `refusal`: the body of an error that it was ended with; `kept`: the keeper has had the answer.
+    """
+
+    __slots__ = ("_dialect", "_of_chat", "detached", "keeper", "kept", "ping", "refusal",
+                 "voice")  # fmt: skip
 
     def __init__(
         self,
@@ -40,13 +48,41 @@ class TranslatedResponse(ClientResponse):
         super().__init__(send, request_id=request_id, clock=clock, task=task, connection=connection)
         self._connection = None  # nothing goes a shorter way: it is to be translated
         self._dialect = dialect
+        self.ping = dialect.ping
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: ResponseEncoder | None = None
+        self.keeper: AnswerKeeper | None = None
+        self.detached = self.kept = False
+        self.refusal: bytes | None = None
 
     @property
-    def counts(self) -> bool:
-        """Whether only a number of tokens is asked for."""
-        return self._dialect.counts
+    def purpose(self) -> Purpose:
+        """What its path is asked for."""
+        return self._dialect.purpose
+
+    @property
+    def continues(self) -> bool:
+        """Whether the request may go on from a stored answer."""
+        return self._dialect.continues
+
+    def count_document(self, tokens: int) -> dict[str, Any]:
+        """What a request that counts is answered."""
+        return self._dialect.count_document(tokens)
+
+    def detached_copy(self, send: Send, task: asyncio.Task[Any]) -> "TranslatedResponse":
+        """Return a reply that takes over the answer; this one tells its client that it is made."""
+        copy = TranslatedResponse(
+            self._dialect, send, request_id=self.request_id, clock=self._clock, task=task
+        )
+        copy.voice, copy.keeper = self.voice, self.keeper
+        copy._of_chat = copy.detached = True
+        self.voice = self.keeper = None
+        return copy
+
+    def end(self, why: str) -> None:
+        """End the request, unless only its client left and its answer is made without it."""
+        if why != CLIENT_GONE or not self.detached:
+            super().end(why)
 
     def decode_request(
         self, members: Members, *, max_n: int, session: str | None, wall_s: int
@@ -55,9 +91,14 @@ class TranslatedResponse(ClientResponse):
         heard = self._dialect.decode_request(members)
         self._of_chat = True
         asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
-        if not self.counts:
+        if self.purpose != "count":
             self.voice = heard.voice(self.request_id, wall_s)
-        return replace(asked, translated=heard.marked, ignored=heard.ignored)
+            self.voice.model = asked.model
+        if self.keeper is None:
+            return replace(asked, translated=heard.marked, ignored=heard.ignored)
+        return replace(
+            asked, translated=heard.marked, ignored=heard.ignored, residency=self.keeper.residency
+        )
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])
@@ -70,20 +111,49 @@ class TranslatedResponse(ClientResponse):
         if self.voice is not None:
             if more and self.voice.held_bytes > HELD_LIMIT_BYTES:
                 raise UpstreamBroken(f"the answer is larger than {HELD_LIMIT_BYTES} bytes")
-            data = self.voice.feed(data) + (b"" if more else self.voice.end())
+            data = self.voice.feed(data)
+            if not more:
+                data += await self._end(self.voice)
         if data or not more:
             await super().body(data, more=more)
 
-    def set_usage(self, tokens: TokenCounts | None) -> None:
+    async def _end(self, voice: ResponseEncoder) -> bytes:
+        """The last events; the answer is stored before they leave."""
+        voice.elapsed_s = int(self._clock() - self.opened_s)
+        data = voice.end_blocks()
+        if self.keeper is not None and not voice.failed:
+            kept, self.kept = await self.keeper.keep(voice.document(), self.residency), True
+            if kept.refusal is not None:
+                voice.mark_unstored()
+        return data + voice.end_stream()
+
+    def set_usage(self, tokens: TokenCounts | None, choice: TargetChoice) -> None:
+        super().set_usage(tokens, choice)
         if self.voice is not None:
             self.voice.booked = tokens
 
+    def early_headers(self) -> Sequence[Header]:
+        return self._dialect.headers(self.request_id)
+
     async def send_whole(self, status: int, headers: Sequence[Header], data: bytes) -> None:
+        if self.opened_early:
+            self.refusal = data
+            await super().send_whole(status, headers, data)
+            return
         voice, self.voice = self.voice, None
         if status >= 400:
+            self.refusal = data
             data = self._dialect.translate_error(
                 data, status, self.request_id, of_chat=self._of_chat
             )
         elif voice is not None:
-            data = voice.encode_whole(data)
+            voice.elapsed_s = int(self._clock() - self.opened_s)
+            voice.read_whole(data)
+            document: Any = voice.document()
+            if self.keeper is not None:
+                document, refusal = await self.keeper.keep(document, self.residency)
+                self.kept = True
+                if refusal is not None:
+                    headers = [*headers, (NOT_STORED, refusal.encode())]
+            data = encode(document)
         await super().send_whole(status, headers, data)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.client_response import JSON, KEEP_ALIVE_S, ClientResponse
 
 
 class Wire:
@@ -165,3 +165,75 @@ async def test_a_task_outlives_its_client_only_where_it_is_let(why, goes_on, can
     assert (reply.ended_by, bool(task.cancelling())) == (why, cancelled)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+class Silence:
+    """A reply whose clock and looks a test makes."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.reply = reply_on(self.wire)
+        self.reply.keeps_alive = True
+
+    async def look(self, now_s: float) -> list[bytes]:
+        """What left since the look before."""
+        before = len(self.wire.sent)
+        self.reply.keep_alive(now_s)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return [message.get("body", b"head") for message in self.wire.sent[before:]]
+
+
+PING = b": keep-alive\n\n"
+
+
+async def test_a_stream_that_says_nothing_gives_signs_of_life() -> None:
+    silence = Silence()
+    assert await silence.look(7.0 + KEEP_ALIVE_S - 0.1) == []
+    assert await silence.look(7.0 + KEEP_ALIVE_S) == [b"head", PING]
+    reply = silence.reply
+    assert (reply.opened_early, reply.started) == (True, False), "another target may still answer"
+    assert dict(silence.wire.sent[0]["headers"])[b"content-type"].startswith(b"text/event-stream")
+    assert await silence.look(7.0 + KEEP_ALIVE_S + 1) == []
+    assert await silence.look(7.0 + 2 * KEEP_ALIVE_S) == [PING]
+    await reply.start(200, [(b"x", b"y")])
+    await reply.body(b"data: 1\n\n", more=True)
+    assert [message["type"] for message in silence.wire.sent].count("http.response.start") == 1
+    assert await silence.look(20.0) == []
+    assert await silence.look(20.0 + KEEP_ALIVE_S) == [PING], "also in mid-answer"
+    await reply.body(b"", more=False)
+    assert await silence.look(90.0) == []
+    assert await silence.look(99.0) == []
+
+
+async def test_a_client_that_takes_nothing_gets_no_more() -> None:
+    silence = Silence()
+    await silence.reply.start(200, [])
+    silence.wire.open.clear()
+    sending = asyncio.create_task(silence.reply.body(b"x", more=True))
+    await asyncio.sleep(0)
+    assert await silence.look(8.0) == []
+    assert await silence.look(60.0) == []
+    silence.wire.open.set()
+    await sending
+    assert [message.get("body") for message in silence.wire.sent] == [None, b"x"]
+
+
+async def test_a_failure_behind_a_sign_of_life_is_an_event() -> None:
+    silence = Silence()
+    await silence.look(60.0)
+    await silence.reply.send_whole(503, [JSON], b'{"error":{"message":"x"}}')
+    last = silence.wire.sent[-1]
+    assert (last["body"], last["more_body"]) == (b'data: {"error":{"message":"x"}}\n\n', False)
+    assert silence.reply.finished
+    assert silence.reply.broken
+
+
+async def test_an_answer_that_begins_meanwhile_has_one_head() -> None:
+    silence = Silence()
+    silence.reply.keep_alive(60.0)
+    await silence.reply.start(200, [])
+    await silence.reply.body(b"data: 1\n\n", more=True)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [message.get("body") for message in silence.wire.sent] == [None, b"data: 1\n\n", PING]

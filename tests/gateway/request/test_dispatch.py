@@ -197,7 +197,7 @@ def test_what_no_wait_changes_is_refused_at_once(
 
     monkeypatch.setattr(RoutePlanner, "plan", looking)
     policy = {"name": "patient", "otherwise": "queue", "queue_ms": 1_000, "slo": {"ttft_ms": 1}}
-    with run_stack(policies=[policy]) as stack:
+    with run_stack(policies=[policy], store={"enabled": False}) as stack:
         answer = stack.chat(model, **members)
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
         assert len(looks) == 1

@@ -155,7 +155,7 @@ def test_broken_bodies(stack, text: bytes, kind: str) -> None:
 
 
 def test_method_content_type_and_unknown_paths(stack) -> None:
-    got = stack.get(CHAT)
+    got = stack.get("/v1/completions")
     assert (got.status_code, got.headers["allow"]) == (405, "POST")
     assert error_of(got)["code"] == "method_not_allowed"
     headers = {**stack.headers(), "content-type": "text/plain"}
@@ -167,7 +167,7 @@ def test_method_content_type_and_unknown_paths(stack) -> None:
         sent = httpx.post(stack.url + path, content=packed, headers=headers, trust_env=False)
         assert sent.status_code == 415
         assert "`content-encoding`" in sent.json()["error"]["message"]
-    for path in ("/v1/nothing", "/v1/chat/completions/x", "/nothing"):
+    for path in ("/v1/nothing", "/v1/completions/x", "/nothing"):
         lost = stack.post(path, {})
         assert (lost.status_code, lost.json()["error"]["code"]) == (404, "unknown_url")
 

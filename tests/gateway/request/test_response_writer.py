@@ -191,29 +191,31 @@ def test_an_engines_refusal_comes_in_openais_shape(stack) -> None:
     }
 
 
-def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(stack, monkeypatch) -> None:
-    refused = stack.chat("chat", store=True, max_tokens=3)
-    error = refused.json()["error"]
-    assert (refused.status_code, error["param"]) == (400, "store")
-    assert error["code"] == "unsupported_parameter"
-    assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
-    planner = stack.planner
-    fleet = planner._routes._fleet
-    own, api = fleet._by_model["chat"]
-    monkeypatch.setattr(planner._routes, "_known", {})  # routes are found once
-    keeping = replace(api, features=api.features | {Feature.STORE})
-    monkeypatch.setitem(fleet._by_model, "chat", (own, keeping))
-    bodies: list[bytes] = []
-    send = api.backend.open
+def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(run_stack, monkeypatch) -> None:
+    """Where the gateway itself keeps none."""
+    with run_stack(store={"enabled": False}) as stack:
+        refused = stack.chat("chat", store=True, max_tokens=3)
+        error = refused.json()["error"]
+        assert (refused.status_code, error["param"]) == (400, "store")
+        assert error["code"] == "unsupported_parameter"
+        assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
+        planner = stack.planner
+        fleet = planner._routes._fleet
+        own, api = fleet._by_model["chat"]
+        monkeypatch.setattr(planner._routes, "_known", {})  # routes are found once
+        keeping = replace(api, features=api.features | {Feature.STORE})
+        monkeypatch.setitem(fleet._by_model, "chat", (own, keeping))
+        bodies: list[bytes] = []
+        send = api.backend.open
 
-    async def open_(call):
-        bodies.append(call.body)
-        return await send(call)
+        async def open_(call):
+            bodies.append(call.body)
+            return await send(call)
 
-    monkeypatch.setattr(api.backend, "open", open_)
-    kept = stack.chat("chat", store=True, max_tokens=3)
-    assert (kept.status_code, kept.headers["x-breakeven-backend"]) == (200, "alpha/m")
-    assert json.loads(bodies[0])["store"] is True
+        monkeypatch.setattr(api.backend, "open", open_)
+        kept = stack.chat("chat", store=True, max_tokens=3)
+        assert (kept.status_code, kept.headers["x-breakeven-backend"]) == (200, "alpha/m")
+        assert json.loads(bodies[0])["store"] is True
 
 
 def test_five_faults_of_clients_open_no_circuit(stack) -> None:
@@ -335,7 +337,7 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
     )  # fmt: skip
     reply = SimpleNamespace(
         started=False, ended_by=ended_by, send_whole=whole, start=start, body=rest,
-        push=lambda _part: b"", set_usage=lambda _tokens: None,
+        push=lambda _part: b"", set_usage=lambda _tokens, _choice: None,
     )  # fmt: skip
     clock = SimpleNamespace(now_s=lambda: 1.0)
     await response_writer.ResponseWriter(SimpleNamespace(settle=settle), clock).answer(

@@ -8,8 +8,7 @@ import pytest
 from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
 from backends.secret import Secret
-from gateway.config.credentials import provider_keys
-from gateway.config.settings import ProviderSection, parse
+from gateway.config.settings import ProviderSection, Settings, parse
 from gateway.errors import ConfigError
 from gateway.worker.bootstrap import HttpClients, _backends, readiness
 
@@ -19,8 +18,9 @@ def make_backend():
     clients = HttpClients(engines=object(), apis=object())
 
     def make(name, what, url=None, **environ):
-        keys = provider_keys({name: what} if isinstance(what, ProviderSection) else {}, environ)
-        return _backends(clients, keys, environ)(name, what, url)
+        providers = {name: what} if isinstance(what, ProviderSection) else {}
+        settings = Settings.model_construct(providers=providers)
+        return _backends(clients, settings, environ)(name, what, url)
 
     return make
 

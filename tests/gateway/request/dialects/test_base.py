@@ -16,7 +16,11 @@ TURN = {"role": "user", "content": "hi"}
 @pytest.mark.parametrize("path", SPOKEN)
 def test_what_is_heard_is_a_chat_request(path: str) -> None:
     dialect = SPOKEN[path]
-    prompt = {"input": "hi"} if path == "/v1/responses" else {"messages": [TURN], "max_tokens": 5}
+    prompt = (
+        {"input": "hi"}
+        if path.startswith("/v1/responses")
+        else {"messages": [TURN], "max_tokens": 5}
+    )
     heard = dialect.decode_request(decode_members(json.dumps({"model": "m", **prompt}).encode()))
     assert isinstance(heard, DecodedRequest)
     asked = read_chat(heard.members, max_n=1, session=None)

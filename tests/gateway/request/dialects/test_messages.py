@@ -135,8 +135,8 @@ def test_refused(asked: dict, place: str) -> None:
 
 def test_counting_needs_no_limit_and_is_never_streamed() -> None:
     found = heard(COUNT_TOKENS, max_tokens=None, tools=[TOOL])
-    assert COUNT_TOKENS.counts
-    assert not MESSAGES.counts
+    assert COUNT_TOKENS.purpose == "count"
+    assert MESSAGES.purpose == "answer"
     assert without(found, "tools") == without(ASK, "max_tokens")
 
 

@@ -34,7 +34,8 @@ def heard(**asked: object) -> dict:
         ({"temperature": 0.5, "user": "u"}, {"temperature": 0.5, "user": "u"}),
         ({"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}),
         ({"stream_options": {"include_obfuscation": False}}, {}),
-        ({"store": False, "background": False, "previous_response_id": None}, {}),
+        ({"store": True, "background": True, "previous_response_id": "resp_1"}, {}),
+        ({"conversation": {"id": "conv_1"}}, {}),
         ({"metadata": {"a": "b"}, "include": ["reasoning.encrypted_content"]}, {}),
         ({"truncation": "disabled"}, {}),
         ({"tools": [TOOL]}, {"tools": [{"type": "function", "function": FUNCTION}]}),
@@ -81,10 +82,6 @@ def test_members(asked: dict, expected: dict) -> None:
 @pytest.mark.parametrize(
     ("asked", "place"),
     [
-        ({"store": True}, "store"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"conversation": "conv_1"}, "conversation"),
-        ({"background": True}, "background"),
         ({"prompt": {"id": "p"}}, "prompt"),
         ({"truncation": "auto"}, "truncation"),
         ({"top_logprobs": 2}, "top_logprobs"),
@@ -109,12 +106,48 @@ def test_refused(asked: dict, place: str) -> None:
 
 
 def test_an_answer_repeats_what_was_asked() -> None:
-    asked = {"tools": [TOOL], "max_output_tokens": 5, "metadata": {"a": "b"}, "temperature": None}
+    asked = {
+        "max_output_tokens": 5, "metadata": {"a": "b"}, "temperature": 0.5, "presence_penalty": 1,
+        "store": True, "previous_response_id": "resp_1", "conversation": {"id": "c"},
+        "background": True, "top_p": 0.5, "frequency_penalty": 0.5,
+    }  # fmt: skip
     found = RESPONSES.decode_request(members(**asked, prompt_cache_key="k"))
     assert found.session == "k"
     answer = json.loads(found.voice("req_1", 7).encode_whole(b"{}"))
     assert {name: answer[name] for name in asked} == asked
-    assert (answer["created_at"], answer["tool_choice"], answer["store"]) == (7, "auto", False)
+    assert (answer["created_at"], answer["tool_choice"]) == (7, "auto")
+
+
+def test_an_answer_has_every_member_that_the_schema_requires() -> None:
+    """What was asked, else OpenAI's default."""
+    bare = {"type": "function", "name": "bare"}
+    shape = {"type": "json_schema", "name": "a", "schema": SCHEMA}
+    found = RESPONSES.decode_request(
+        members(
+            tools=[TOOL, bare], text={"format": shape}, reasoning={"effort": "low"},
+            service_tier="auto", temperature=None,
+        )
+    )  # fmt: skip
+    encoder = found.voice("req_1", 7)
+    encoder.elapsed_s = 3
+    answer = json.loads(encoder.encode_whole(b"{}"))
+    nothing = {"description": None, "parameters": None, "strict": False}
+    assert answer["tools"] == [{"description": None, **TOOL}, {**nothing, **bare}]
+    assert answer["text"] == {"format": {"description": None, "strict": False, **shape}}
+    assert answer["reasoning"] == {"effort": "low", "summary": None}
+    expected = {
+        "temperature": 1.0, "top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
+        "service_tier": "default", "store": False, "background": False, "completed_at": 10,
+        "previous_response_id": None, "conversation": None, "truncation": "disabled",
+        "parallel_tool_calls": True, "top_logprobs": 0, "max_tool_calls": None,
+        "max_output_tokens": None, "instructions": None, "metadata": {}, "error": None,
+        "incomplete_details": None, "prompt_cache_key": None, "safety_identifier": None,
+    }  # fmt: skip
+    assert {name: answer.get(name, "missing") for name in expected} == expected
+    flex = RESPONSES.decode_request(members(service_tier="flex"))
+    assert json.loads(flex.voice("r", 1).encode_whole(b"{}"))["service_tier"] == "flex"
+    tiered = flex.voice("r", 1).encode_whole(b'{"service_tier":"default"}')
+    assert json.loads(tiered)["service_tier"] == "default"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +172,7 @@ def test_errors_keep_their_shape_and_name_what_was_sent(param: str | None, told:
 
 def test_no_header_is_missing() -> None:
     assert list(RESPONSES.headers("req_1")) == []
-    assert not RESPONSES.counts
+    assert RESPONSES.purpose == "answer"
 
 
 SPACE = {"type": "namespace", "name": "crew", "description": "Helpers", "tools": [TOOL]}

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.request.dialects.responses_encoder import ResponsesEncoder, usage
+from gateway.request.dialects.responses_tools import CalledTool
 from ledger.journals.records import TokenCounts
 
 USED = {
@@ -169,3 +170,90 @@ def test_every_token_is_counted_once() -> None:
     )
     assert usage(tokens)["input_tokens"] == 47
     assert usage(tokens)["total_tokens"] == 63
+
+
+TOOLS = {
+    "crew__patch": CalledTool("custom", "patch", "crew"),
+    "shell": CalledTool("shell", "shell"),
+    "plain": CalledTool("function", "plain"),
+}
+
+
+def call(name: str, *parts: str, index: int = 0) -> list[dict]:
+    head = {"index": index, "id": f"c{index}", "function": {"name": name, "arguments": ""}}
+    return [
+        {"tool_calls": [head]},
+        *({"tool_calls": [{"index": index, "function": {"arguments": part}}]} for part in parts),
+    ]
+
+
+def with_tools() -> ResponsesEncoder:
+    return ResponsesEncoder("req_1", 7, echo={}, tools=TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("parts", "deltas", "told"),
+    [
+        (['{"input": "*** Be', "gin\\n", 'x"}'], ["*** Be", "gin\n", "x"], "*** Begin\nx"),
+        (["*** Begin", "\nx"], ["*** Begin", "\nx"], "*** Begin\nx"),  # without its object
+        (['{"why": 1, "input": "x"}'], ["x"], "x"),
+        (['{"input": 5}'], ['{"input": 5}'], '{"input": 5}'),
+        (['{"input": ""}'], [], ""),
+    ],
+)
+def test_a_call_of_a_custom_tool_is_plain_text(events, stream_of, parts, deltas, told) -> None:
+    encoder = with_tools()
+    stream = stream_of(*call("crew__patch", *parts), finish="tool_calls")
+    found = events(encoder.feed(stream) + encoder.end())
+    kinds = [event["type"] for event in found]
+    assert "response.function_call_arguments.delta" not in kinds
+    growing = "response.custom_tool_call_input"
+    assert [event["delta"] for event in found if event["type"] == f"{growing}.delta"] == deltas
+    (done,) = [event for event in found if event["type"] == f"{growing}.done"]
+    assert done["input"] == told
+    item = found[-1]["response"]["output"][0]
+    assert item == {
+        "id": "ctc_1_0", "status": "completed", "type": "custom_tool_call", "call_id": "c0",
+        "name": "patch", "namespace": "crew", "input": told,
+    }  # fmt: skip
+    assert done["item_id"] == item["id"]
+
+
+def test_a_call_of_a_tool_that_the_client_runs_is_an_item_of_its_own(events, stream_of) -> None:
+    encoder = with_tools()
+    stream = stream_of(*call("shell", '{"commands":', '["ls"]}'), finish="tool_calls")
+    found = events(encoder.feed(stream) + encoder.end())
+    assert [event["type"] for event in found][2:-1] == [
+        "response.output_item.added", "response.output_item.done"
+    ]  # fmt: skip
+    assert found[-1]["response"]["output"] == [found[-2]["item"]]
+    action = {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}
+    assert found[-2]["item"] == {
+        "id": "sh_1_0", "status": "completed", "type": "shell_call", "call_id": "c0",
+        "action": action,
+    }  # fmt: skip
+
+
+def test_whole_answers_tell_the_same(events, stream_of, answer_of) -> None:
+    parts = [*call("crew__patch", '{"input": "x"}'), *call("plain", "{}", index=1)]
+    encoder = with_tools()
+    streamed_output = events(encoder.feed(stream_of(*parts)) + encoder.end())[-1]["response"]
+    calls = [
+        {"id": "c0", "function": {"name": "crew__patch", "arguments": '{"input": "x"}'}},
+        {"id": "c1", "function": {"name": "plain", "arguments": "{}"}},
+    ]
+    whole = json.loads(with_tools().encode_whole(answer_of({"tool_calls": calls}, "tool_calls")))
+    assert whole["output"] == streamed_output["output"]
+    assert [item["type"] for item in whole["output"]] == ["custom_tool_call", "function_call"]
+
+
+def test_an_answer_that_is_not_stored_says_so_at_its_end(events, stream_of) -> None:
+    encoder = ResponsesEncoder("req_1", 7, echo={"store": True})
+    data = encoder.feed(stream_of({"content": "x"})) + encoder.end_blocks()
+    assert encoder.document()["store"] is True
+    encoder.mark_unstored()
+    found = events(data + encoder.end_stream())
+    assert [found[0]["response"]["store"], found[-1]["response"]["store"]] == [True, False]
+    queued = encoder.state_document("queued")
+    assert (queued["status"], queued["output"], queued["id"]) == ("queued", [], "resp_1")
+    assert encoder.state_document("failed", "why")["error"]["message"] == "why"

@@ -131,3 +131,47 @@ def test_what_cannot_be_said_is_refused_by_its_place(given: object, place: str) 
         chat_messages(None, given)
     assert caught.value.row.status == 400
     assert caught.value.param == place
+
+
+def test_an_instruction_behind_a_turn_goes_into_the_users() -> None:
+    """Many chat templates take no `system` in mid-conversation."""
+    found = chat_messages(
+        "You are an agent.",
+        [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "Hello."}]},
+            {"role": "developer", "content": "Permissions changed."},
+            {"role": "user", "content": "Go on"},
+        ],
+    )
+    assert [message["role"] for message in found] == ["system", "user", "assistant", "user"]
+    assert found[0]["content"] == "You are an agent.\n\nBe brief."
+    texts = [part["text"] for part in found[3]["content"]]
+    assert texts == ["<system-reminder>\nPermissions changed.\n</system-reminder>", "Go on"]
+
+
+def test_calls_and_outputs_of_the_clients_tools() -> None:
+    patched = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "x",
+               "namespace": "crew"}  # fmt: skip
+    ran = {"type": "local_shell_call", "id": "lsh_1", "action": {"type": "exec", "command": ["ls"]}}
+    found = chat_messages(
+        None,
+        [
+            {"role": "user", "content": "go"},
+            patched,
+            {"type": "custom_tool_call_output", "call_id": "a",
+             "output": [{"type": "input_text", "text": "done"}]},
+            {"type": "additional_tools", "role": "developer", "tools": []},
+            ran,
+            {"type": "local_shell_call_output", "id": "lsh_1", "output": "a b"},
+        ],
+    )  # fmt: skip
+    assert [message["role"] for message in found] == [
+        "user", "assistant", "tool", "assistant", "tool"
+    ]  # fmt: skip
+    (call,) = found[1]["tool_calls"]
+    assert call["function"] == {"name": "crew__patch", "arguments": '{"input":"x"}'}
+    assert (found[2]["content"], found[2]["tool_call_id"]) == ("done", "a")
+    assert found[3]["tool_calls"][0]["function"]["name"] == "local_shell"
+    assert (found[4]["content"], found[4]["tool_call_id"]) == ("a b", "lsh_1")

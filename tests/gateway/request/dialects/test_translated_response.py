@@ -276,9 +276,9 @@ def test_errors_have_the_dialects_shape(stack, body, status: int, kind: str, sai
     [
         ({"model": "nothing", "input": "x"}, 404, "model"),
         ({"model": "own"}, 400, "input"),
-        ({"model": "own", "input": "x", "store": True}, 400, "store"),
-        ({"model": "own", "input": "x", "previous_response_id": "r"}, 400, "previous_response_id"),
-        ({"model": "own", "input": "x", "background": True}, 400, "background"),
+        ({"model": "own", "input": "x", "store": "yes"}, 400, "store"),
+        ({"model": "own", "input": "x", "previous_response_id": "r"}, 404, "previous_response_id"),
+        ({"model": "own", "input": "x", "background": 5}, 400, "background"),
         ({"model": "own", "input": "x", "messages": ASK}, 400, "messages"),
         ({"model": "own", "input": "x", "max_tokens": 5}, 400, "max_tokens"),
         ({"model": "own", "input": "x", "max_output_tokens": 0}, 400, "max_output_tokens"),

@@ -1,0 +1,36 @@
+"""What may be done with a whole answer before its end leaves."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from router.types import Residency
+
+
+class KeptAnswer(NamedTuple):
+    """The answer as its client is told it. `refusal`: why it is not stored, if it should be."""
+
+    document: Mapping[str, Any]
+    refusal: str | None = None
+
+
+class AnswerKeeper(Protocol):
+    """Stores answers: `gateway.request.store.response_keeper.ResponseKeeper`."""
+
+    @property
+    def residency(self) -> Residency:
+        """How tight the request is by what it goes on from."""
+
+    @property
+    def background(self) -> bool:
+        """Whether the answer is made without its client."""
+
+    async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
+        """Take the whole answer. `residency`: the tightest that its target was chosen by."""
+
+
+@runtime_checkable
+class BackgroundKeeper(AnswerKeeper, Protocol):
+    """Stores an answer that is not whole, too."""
+
+    async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
+        """Store the answer as far as it is; return why not, if it is not stored."""

@@ -1,0 +1,108 @@
+"""OpenAI's `/v1/responses/compact`: a model sums the conversation up, and the sum goes on for it.
+
+The answer has the user's last messages as they are and one `compaction` item. What that says is
+encrypted by whoever keeps the answer (`gateway.request.store.compaction`).
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from gateway.http.body import Members, encode_raw
+from gateway.request.dialects.base import DecodedRequest, Purpose
+from gateway.request.dialects.fields import decode_whole_member
+from gateway.request.dialects.responses import ResponsesDialect
+from gateway.request.dialects.responses_encoder import ResponsesEncoder, usage
+
+KEPT_BYTES: Final = 64 * 1024  # of the user's messages that stay as they are, the last ones
+INSTRUCTION: Final = (
+    "Write a summary of this conversation for another assistant that continues it without having "
+    "seen it. Keep the goals, constraints and preferences of the user, decisions and their "
+    "reasons, results of tools, names of files and identifiers, and what remains to be done. "
+    "Answer with the summary alone."
+)
+_LEFT_OUT: Final = ("tools", "tool_choice", "stream", "text", "parallel_tool_calls")
+
+
+class CompactionDialect(ResponsesDialect):
+    """A Responses request whose answer is the conversation made short."""
+
+    def __init__(self) -> None:
+        super().__init__("compaction")
+
+    @property
+    def purpose(self) -> Purpose:
+        return "compaction"
+
+    def decode_request(self, members: Members) -> DecodedRequest:
+        asked = {name: value for name, value in members.items() if name not in _LEFT_OUT}
+        heard = super().decode_request(asked)
+        messages = [
+            *msgspec.json.decode(bytes(heard.members["messages"])),
+            {"role": "user", "content": INSTRUCTION},
+        ]
+        kept = last_user_messages(decode_whole_member(members, "input"))
+        return DecodedRequest(
+            {**heard.members, "messages": encode_raw(joined(messages))},
+            partial(CompactionEncoder, kept=kept),
+            heard.session,
+        )
+
+
+class CompactionEncoder(ResponsesEncoder):
+    """Encodes a summary as a compaction; it is never streamed."""
+
+    def __init__(self, request_id: str, created_s: int, *, kept: list[Any]) -> None:
+        super().__init__(request_id, created_s, echo={})
+        self._kept = kept
+
+    def document(self) -> dict[str, Any]:
+        summary = "".join(block.text for block in self.blocks if block.kind == "text")
+        item = {"id": f"cmp_{self._name}_0", "type": "compaction", "encrypted_content": summary}
+        return {
+            "id": f"resp_{self._name}",
+            "object": "response.compaction",
+            "created_at": self._created_s,
+            "output": [*self._kept, item],
+            "usage": usage(self.tokens),
+        }
+
+
+def last_user_messages(given: Any) -> list[dict[str, Any]]:
+    """Return the user's last messages, as many as may stay."""
+    if isinstance(given, str):
+        given = [{"role": "user", "content": given}]
+    kept: list[dict[str, Any]] = []
+    left = KEPT_BYTES
+    for index, item in reversed(list(enumerate(given if isinstance(given, list) else ()))):
+        if not _is_user(item):
+            continue
+        left -= len(msgspec.json.encode(item))
+        if left < 0:
+            break
+        content = item.get("content")
+        if isinstance(content, str):
+            content = [{"type": "input_text", "text": content}]
+        kept.append(
+            {"id": f"msg_{index}", "status": "completed", **item, "type": "message",
+             "content": content}
+        )  # fmt: skip
+    return kept[::-1]
+
+
+def joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with neighbours of the user joined: many templates take turns only."""
+    last, asked = messages[-2], messages[-1]
+    if last["role"] == asked["role"] and isinstance(last["content"], str):
+        return [*messages[:-2], {**last, "content": f"{last['content']}\n\n{asked['content']}"}]
+    return messages
+
+
+def _is_user(item: Any) -> bool:
+    is_message = isinstance(item, Mapping) and item.get("type", "message") == "message"
+    return is_message and item.get("role") == "user"
+
+
+COMPACT: Final = CompactionDialect()

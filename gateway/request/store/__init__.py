@@ -1,0 +1,1 @@
+"""Answers that are kept, so that a client may go on with them: OpenAI's `store`."""

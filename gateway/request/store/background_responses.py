@@ -1,0 +1,181 @@
+"""Background responses: made after their client was told that they are, or after it left.
+
+A response is a row before its client hears of it. The worker that makes it renews the row's lease;
+a row whose lease ended was left by a worker that died. Any host ends a response through its row.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import encode
+from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.dialects.answer_keeper import BackgroundKeeper, KeptAnswer
+from gateway.request.dialects.translated_response import TranslatedResponse
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.response_keeper import LEASE_US
+
+CANCELLED: Final = "cancelled"
+LOOK_S: Final = 1.0  # from one look for responses that shall end to the next
+RETRY_S: Final = 1.0
+RETRIES: Final = 300  # of an answer that nobody waits for, while the database is away
+AWAY: Final = "unavailable"
+ENDED: Final = "The gateway's worker ended before the answer was made."
+TOO_LATE: Final = "The request took too long."
+
+log = logging.getLogger("breakeven.background")
+
+Dispatch = Callable[[TranslatedResponse], Awaitable[None]]
+
+
+class BackgroundResponses:
+    """One per worker: what is made here without, or not only for, its client."""
+
+    def __init__(self, store: ObjectStore, most: int, open_replies: set[ClientResponse]) -> None:
+        """`open_replies`: what the worker counts and sweeps."""
+        self._store = store
+        self._most = most
+        self._open = open_replies
+        self._made: dict[str, TranslatedResponse] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def begin(self, reply: TranslatedResponse, *, stream: bool, dispatch: Dispatch) -> None:
+        """Store that the response is made, tell its client, and make it.
+
+        Raises `RequestError` where it cannot be stored, before anything is dispatched.
+        """
+        keeper, voice = reply.keeper, reply.voice
+        assert isinstance(keeper, BackgroundKeeper)
+        assert voice is not None
+        if len(self._made) >= self._most:
+            message = f"This worker makes {self._most} background responses already."
+            raise RequestError("overloaded", message, retry_after_s=5.0)
+        queued = voice.state_document("in_progress" if stream else "queued")
+        refusal = await keeper.store(queued, keeper.residency)
+        if refusal is not None:
+            message = f"A background response must be stored, and cannot be: {refusal}."
+            raise RequestError("unavailable", message, retry_after_s=1.0)
+        if stream:
+            reply.detached = True
+            await self._make(reply, keeper, dispatch)
+            return
+        started = asyncio.Event()
+        work = self._make_detached(reply, keeper, dispatch, started)
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await started.wait()  # from here on it has the answer's voice and keeper
+        await reply.send_whole(200, [JSON], encode(queued))
+
+    async def watch(self) -> None:
+        """Run for ever: renew leases, and end what shall end."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._made:
+                await self._look()
+
+    async def end_all(self) -> None:
+        """End what is still made here: the worker stops."""
+        for reply in tuple(self._made.values()):
+            reply.end("drain")
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=RETRY_S)
+
+    async def _look(self) -> None:
+        lease_us = self._store.wall_us() + LEASE_US
+        try:
+            ended = await self._store.renew_leases(list(self._made), lease_us=lease_us)
+        except RequestError:
+            return  # it goes on: the database may be back before the lease ends
+        for name in ended & self._made.keys():
+            self._made[name].end(CANCELLED)
+
+    async def _make_detached(
+        self,
+        earlier: TranslatedResponse,
+        keeper: BackgroundKeeper,
+        dispatch: Dispatch,
+        started: asyncio.Event,
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        reply = earlier.detached_copy(_send_to_nobody, task)
+        started.set()
+        self._open.add(reply)
+        try:
+            await self._make(reply, keeper, dispatch)
+        except RequestError:
+            pass  # its row says so
+        except asyncio.CancelledError:
+            if reply.ended_by is None:
+                raise
+        except Exception:  # the outermost handler of this task
+            log.exception("background request %s failed", reply.request_id)
+        finally:
+            self._open.discard(reply)
+            reply.detach()
+
+    async def _make(
+        self, reply: TranslatedResponse, keeper: BackgroundKeeper, dispatch: Dispatch
+    ) -> None:
+        voice = reply.voice
+        assert voice is not None
+        name = str(voice.state_document("queued")["id"])
+        reply.keeper = _PatientKeeper(keeper)
+        self._made[name] = reply
+        end: dict[str, Any] | None = voice.state_document("failed", "The gateway failed.")
+        try:
+            await dispatch(reply)
+            end = None
+            if reply.refusal is not None:
+                end = voice.state_document("failed", _message_of(reply.refusal))
+            elif voice.failed and not reply.kept:
+                end = voice.state_document("failed", "The answer broke off.")
+        except RequestError as error:
+            end = voice.state_document("failed", error.message)
+            raise
+        except asyncio.CancelledError:
+            if reply.ended_by == CANCELLED:
+                end = voice.state_document(CANCELLED)
+            else:
+                end = voice.state_document(
+                    "failed", TOO_LATE if reply.ended_by == "total" else ENDED
+                )
+            raise
+        finally:
+            del self._made[name]
+            if end is not None:
+                await asyncio.shield(keeper.store(end, reply.residency))
+
+
+class _PatientKeeper:
+    """Waits for the database: nobody else does."""
+
+    def __init__(self, keeper: BackgroundKeeper) -> None:
+        self._keeper = keeper
+        self.residency = keeper.residency
+        self.background = True
+
+    async def keep(self, document: Any, residency: Any) -> KeptAnswer:
+        """Store the whole answer, as soon as that is possible."""
+        for _ in range(RETRIES):
+            kept = await self._keeper.keep(document, residency)
+            if kept.refusal != AWAY:
+                return kept
+            await asyncio.sleep(RETRY_S)
+        return kept
+
+
+def _message_of(refusal: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(refusal)["error"]["message"])
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        return "The target refused the request."
+
+
+async def _send_to_nobody(_: Any) -> None:
+    """The client was answered already."""

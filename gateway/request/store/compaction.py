@@ -1,0 +1,96 @@
+"""Compactions: the sum of a conversation, encrypted for the client that carries it.
+
+`encrypted_content` opens for the team that made it alone, and says where the conversation may go.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.request.dialects.answer_keeper import KeptAnswer
+from gateway.request.store.object_store import ObjectStore
+from router.policy import tighten
+from router.types import Residency
+
+PREFACE: Final = "Summary of the conversation so far:\n\n"
+_KEY_BYTES: Final = 40  # a wrapped key of 32
+
+
+class CompactionReader:
+    """Opens a team's compactions."""
+
+    def __init__(self, store: ObjectStore, team_id: str) -> None:
+        self._store = store
+        self._team_id = team_id
+
+    async def open_all(self, items: Sequence[Any]) -> tuple[list[Any], Residency]:
+        """Return the items with each compaction as a message, and the tightest residency."""
+        residency, opened = Residency.ANY, []
+        for index, item in enumerate(items):
+            if isinstance(item, dict) and item.get("type") in ("compaction", "compaction_summary"):
+                summary, bound = await self._open(item, f"input[{index}]")
+                residency = tighten(residency, bound)
+                content = [{"type": "input_text", "text": PREFACE + summary}]
+                opened.append({"type": "message", "role": "user", "content": content})
+            else:
+                opened.append(item)
+        return opened, residency
+
+    async def _open(self, item: dict[str, Any], place: str) -> tuple[str, Residency]:
+        try:
+            data = b64decode(str(item.get("encrypted_content")), validate=True)
+        except (Base64Error, ValueError):
+            data = b""
+        plain = await self._store.open_text(
+            data[:_KEY_BYTES], data[_KEY_BYTES:], _owner(self._team_id)
+        )
+        if plain is None:
+            raise RequestError(
+                "bad_request",
+                f"`{place}.encrypted_content` was not made by this gateway for this team.",
+                param=place,
+            )
+        summary, residency = msgspec.json.decode(plain, type=tuple[str, str])
+        return summary, Residency(residency)
+
+
+async def seal_summary(store: ObjectStore, team_id: str, summary: str, residency: str) -> str:
+    """Return a compaction's `encrypted_content`."""
+    plain = msgspec.json.encode((summary, residency))
+    wrapped_key, sealed = await store.seal_text(plain, _owner(team_id))
+    return b64encode(wrapped_key + sealed).decode()
+
+
+def _owner(team_id: str) -> tuple[str, ...]:
+    return team_id, "compaction"
+
+
+class CompactionKeeper:
+    """Encrypts the summary that a model made of a conversation. It is not stored."""
+
+    background = False
+
+    def __init__(self, store: ObjectStore, team_id: str, residency: Residency) -> None:
+        self._store = store
+        self._team_id = team_id
+        self.residency = residency
+
+    async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
+        """Return the compaction with its summary encrypted."""
+        bound = tighten(residency, self.residency).value
+        output = [
+            {
+                **item,
+                "encrypted_content": await seal_summary(
+                    self._store, self._team_id, item["encrypted_content"], bound
+                ),
+            }
+            if item.get("type") == "compaction"
+            else item
+            for item in document["output"]
+        ]
+        return KeptAnswer({**document, "output": output})

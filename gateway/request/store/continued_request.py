@@ -1,0 +1,221 @@
+"""A Responses request with all that it goes on from: the prompt is whole before it is read.
+
+What follows (detectors, bounds, context, price, routing) sees the whole conversation, as if the
+client had sent it. A chain has the tightest residency of its members.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member, encode_raw
+from gateway.request.dialects.fields import invalid_error, unsupported
+from gateway.request.store.compaction import CompactionReader
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.response_items import (
+    as_items,
+    is_reference,
+    items_of,
+    referenced_ids,
+    response_of,
+)
+from gateway.request.store.stored_document import StoredDocument
+from ledger.stored_objects import UNFINISHED, ChainError, ObjectQuery
+from router.policy import tighten
+from router.types import Residency
+
+PAGE: Final = 100
+REFERENCES_LIMIT: Final = 1_000
+NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
+
+
+@dataclass(slots=True, kw_only=True)
+class ContinuedRequest:
+    """What a request goes on from, and whether its answer is stored.
+
+    `own_input`: what this request adds, as JSON.
+    """
+
+    stores: bool
+    background: bool = False
+    previous: str | None = None
+    conversation: str | None = None
+    residency: Residency = Residency.ANY
+    own_input: bytes = b"null"
+    earlier: list[Any] = field(default_factory=list)
+
+
+def refuse_stored(members: Members, *, unasked: bool) -> None:
+    """Raise `RequestError` 400 for a request that needs stored answers, where there are none.
+
+    `unasked`: a request that does not say `store: false` counts as one, as it does at OpenAI.
+    """
+    if decode_member(members, "store", bool, unasked):
+        raise unsupported("store", NOT_STORED)
+    for name in ("previous_response_id", "conversation", "background"):
+        if name in members and bytes(members[name]) not in (b"null", b"false"):
+            raise unsupported(name, NOT_STORED)
+
+
+class RequestContinuation:
+    """Reads what a request refers to and puts it into the request's `input`."""
+
+    def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
+        """`limit_bytes`: the most that the whole `input` may take."""
+        self._store = store
+        self._limit_bytes = limit_bytes
+
+    async def expand(self, members: Members, team_id: str, *, stores: bool) -> ContinuedRequest:
+        """Expand `input`; name in the members what the answer repeats.
+
+        `stores`: whether the path makes answers at all. Raises `RequestError` 404 for what is not
+        there, 413 where the conversation is too large, 503 while it cannot be read.
+        """
+        asked = _read(members, stores=stores)
+        if asked.previous is not None:
+            await self._add_chain(asked, team_id, asked.previous)
+        elif asked.conversation is not None:
+            await self._add_conversation(asked, team_id, asked.conversation)
+        if b'"id"' in asked.own_input:
+            items = as_items(decode_member(members, "input", Any))
+            if ids := referenced_ids(items):
+                items = await self._resolve(asked, items, ids, team_id)
+                asked.own_input = msgspec.json.encode(items)
+                members["input"] = msgspec.Raw(asked.own_input)
+        if asked.earlier:
+            own = as_items(decode_member(members, "input", Any))
+            members["input"] = encode_raw([*asked.earlier, *own])
+        if len(bytes(members.get("input", b""))) > self._limit_bytes:
+            raise _too_long(self._limit_bytes)
+        if b'"compaction"' in bytes(members.get("input", b"")):
+            await self._open_compactions(asked, members, team_id)
+        members["store"] = encode_raw(asked.stores)
+        asked.earlier = []
+        return asked
+
+    async def _add_chain(self, asked: ContinuedRequest, team_id: str, last: str) -> None:
+        try:
+            chain = await self._store.find_chain(team_id, last, max_bytes=self._limit_bytes)
+        except ChainError as error:
+            if error.missing is None:
+                raise _too_long(self._limit_bytes) from error
+            raise _no_previous(last, error.missing) from error
+        if not chain or chain[-1].status in UNFINISHED:
+            why = "is not finished: wait until its status is `completed`."
+            raise invalid_error("previous_response_id", why)
+        for answer in chain:
+            _tighten(asked, answer)
+            asked.earlier += items_of(answer.content)
+
+    async def _add_conversation(self, asked: ContinuedRequest, team_id: str, name: str) -> None:
+        found = await self._store.find(team_id, name)
+        if found is None or found.kind != "conversation":
+            raise RequestError(
+                "not_found", f"Conversation with id '{name}' not found.", param="conversation"
+            )
+        after, size = None, 0
+        while True:
+            query = ObjectQuery(
+                team_id=team_id, kind="item", parent=name, after=after, limit=PAGE, descending=False
+            )
+            page = await self._store.list_page(query) or []
+            for item in page:
+                _tighten(asked, item)
+                asked.earlier.append(item.content)
+            size += sum(len(msgspec.json.encode(item.content)) for item in page)
+            if size > self._limit_bytes:
+                raise _too_long(self._limit_bytes)
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
+
+    async def _resolve(
+        self, asked: ContinuedRequest, items: Sequence[Any], ids: Sequence[str], team_id: str
+    ) -> list[Any]:
+        """Return the items with each reference replaced by the item that it names."""
+        if len(ids) > REFERENCES_LIMIT:
+            raise invalid_error("input", f"has more than {REFERENCES_LIMIT} references.")
+        answers = {answer for item_id in ids if (answer := response_of(item_id)) is not None}
+        found = await self._store.find_many(team_id, [*ids, *answers])
+        known = {name: item.content for name, item in found.items() if item.kind == "item"}
+        for source in found.values():
+            if source.kind == "response":
+                known |= {item["id"]: item for item in items_of(source.content) if "id" in item}
+        for name in ids:
+            if name not in known:
+                place = next(
+                    index for index, item in enumerate(items)
+                    if is_reference(item) and item["id"] == name
+                )  # fmt: skip
+                raise RequestError(
+                    "not_found", f"Item with id '{name}' not found.", param=f"input[{place}]"
+                )
+            _tighten(asked, found.get(name) or found[response_of(name) or ""])
+        return [known[item["id"]] if is_reference(item) else item for item in items]
+
+    async def _open_compactions(
+        self, asked: ContinuedRequest, members: Members, team_id: str
+    ) -> None:
+        """Put what a compaction sums up in its place."""
+        reader = CompactionReader(self._store, team_id)
+        items, residency = await reader.open_all(as_items(decode_member(members, "input", Any)))
+        asked.residency = tighten(asked.residency, residency)
+        members["input"] = encode_raw(items)
+
+
+def _read(members: Members, *, stores: bool) -> ContinuedRequest:
+    previous = decode_member(members, "previous_response_id", str)
+    conversation = _conversation_of(members)
+    if previous is not None and conversation is not None:
+        why = "cannot be sent together with `conversation`. Leave one of them out."
+        raise invalid_error("previous_response_id", why)
+    keeps = stores and decode_member(members, "store", bool, True)
+    background = stores and decode_member(members, "background", bool, False)
+    if background and not keeps:
+        raise invalid_error("background", "needs `store: true`.")
+    if conversation is not None:
+        members["conversation"] = encode_raw({"id": conversation})
+    return ContinuedRequest(
+        stores=keeps,
+        background=background,
+        previous=previous,
+        conversation=conversation,
+        own_input=bytes(members.get("input", b"null")),
+    )
+
+
+def _conversation_of(members: Members) -> str | None:
+    given = decode_member(members, "conversation", Any)
+    if isinstance(given, dict):
+        given = given.get("id")
+        if not isinstance(given, str):
+            raise invalid_error("conversation.id", "must be a string.")
+    if given is not None and not isinstance(given, str):
+        raise invalid_error("conversation", "must be an id, or an object with an `id`.")
+    return given
+
+
+def _tighten(asked: ContinuedRequest, source: StoredDocument) -> None:
+    asked.residency = tighten(asked.residency, Residency(source.residency))
+
+
+def _too_long(limit_bytes: int) -> RequestError:
+    return RequestError(
+        "context",
+        f"The conversation is longer than {limit_bytes} bytes. Compact it "
+        "(`POST /v1/responses/compact`), or begin a new one.",
+        param="input",
+    )
+
+
+def _no_previous(last: str, missing: str) -> RequestError:
+    told = f"Previous response with id '{last}' not found."
+    if missing != last:
+        told = (
+            f"Response '{missing}', which '{last}' continues, was deleted or has expired. Send "
+            "the conversation in `input`."
+        )
+    return RequestError("no_previous_response", told, param="previous_response_id")

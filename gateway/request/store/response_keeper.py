@@ -1,0 +1,103 @@
+"""Keeps the answer of one Responses request: before its end leaves, every host can find it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from gateway.request.dialects.answer_keeper import KeptAnswer
+from gateway.request.store.continued_request import ContinuedRequest
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.response_items import as_items, name_items
+from gateway.request.store.stored_document import StoredDocument
+from router.policy import tighten
+from router.types import Residency
+
+LARGE_BYTES: Final = 256 * 1024  # reading more takes longer than streams should wait
+LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
+
+
+class ResponseKeeper:
+    """What becomes of a request's answer. `asked`: what it goes on from."""
+
+    def __init__(
+        self, store: ObjectStore, asked: ContinuedRequest, *, team_id: str, request_id: str
+    ) -> None:
+        self._store = store
+        self._asked = asked
+        self._team_id = team_id
+        self._name = request_id.removeprefix("req_")
+        self._created_us = store.wall_us()
+        self._begun = False  # whether a row says that the answer is made
+
+    @property
+    def stores(self) -> bool:
+        """Whether the answer is stored."""
+        return self._asked.stores
+
+    @property
+    def background(self) -> bool:
+        """Whether the answer is made without its client."""
+        return self._asked.background
+
+    @property
+    def residency(self) -> Residency:
+        """How tight the request is by what it goes on from."""
+        return self._asked.residency
+
+    async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
+        """Store the answer, if it is to be stored, so that every host finds it."""
+        if not self._asked.stores:
+            return KeptAnswer(document)
+        refusal = await self.store(document, residency)
+        return KeptAnswer(document if refusal is None else {**document, "store": False}, refusal)
+
+    async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
+        """Store the answer as far as it is; return why not, if it is not stored."""
+        raw = self._asked.own_input
+        if len(raw) > LARGE_BYTES:
+            own = await asyncio.to_thread(self._own_items, raw)
+        else:
+            own = self._own_items(raw)
+        bound = tighten(residency, self._asked.residency)
+        unfinished = response["status"] in ("queued", "in_progress")
+        content = {"response": dict(response), "input": own}
+        answer = self._document(str(response["id"]), "response", content, bound)
+        lease_us = self._store.wall_us() + LEASE_US if unfinished else None
+        documents = [
+            replace(
+                answer,
+                parent=self._asked.previous,
+                status=str(response["status"]),
+                lease_us=lease_us,
+            )
+        ]
+        if self._asked.conversation is not None and not unfinished:
+            items = (
+                self._document(str(item["id"]), "item", item, bound)
+                for item in (*own, *response["output"])
+            )
+            documents += [replace(item, parent=self._asked.conversation) for item in items]
+        conversation, begun = self._asked.conversation, self._begun
+        refusal = await self._store.store(documents, renews=conversation, replaces=begun)
+        self._begun = begun or (unfinished and refusal is None)
+        return refusal
+
+    def _own_items(self, raw: bytes) -> list[dict[str, Any]]:
+        keep_ids = self._asked.conversation is None  # a client's id may be another item's
+        return name_items(as_items(msgspec.json.decode(raw)), self._name, keep_ids=keep_ids)
+
+    def _document(
+        self, object_id: str, kind: str, content: Any, residency: Residency
+    ) -> StoredDocument:
+        return StoredDocument(
+            team_id=self._team_id,
+            id=object_id,
+            kind=kind,
+            content=content,
+            created_us=self._created_us,
+            expires_us=self._store.expires_us,
+            residency=residency.value,
+        )

@@ -1,0 +1,37 @@
+"""A stored object with what it says, as the gateway reads and writes it."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+StoredKind = Literal["response", "chat", "conversation", "item"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """`content`: JSON of its kind.
+
+    Of a `response`: `{"response": ..., "input": [items]}`; of a `chat`: `{"completion": ...,
+    "messages": [...]}`; of a `conversation` and an `item` the object itself.
+    `parent`: the answer that a response continues, the conversation of an item.
+    """
+
+    team_id: str
+    id: str
+    kind: str
+    content: Any
+    created_us: int
+    expires_us: int
+    parent: str | None = None
+    residency: str = "any"
+    status: str | None = None
+    lease_us: int | None = None
+    cancel_us: int | None = None
+
+    @property
+    def owner(self) -> tuple[str, ...]:
+        """What its encryption is bound to."""
+        return self.team_id, self.id, self.kind, self.residency
+
+    def with_content(self, content: Any) -> "StoredDocument":
+        """Return the object with other content."""
+        return replace(self, content=content)

@@ -1,0 +1,1 @@
+"""What clients read and change of stored answers and conversations."""

@@ -1,0 +1,191 @@
+"""`/v1/conversations`: a team's conversations and the items in them.
+
+An item that a confined key wrote confines every answer that goes on from it.
+"""
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+
+from gateway.control.access import caller_of
+from gateway.control.storable_text import Text, check_storable
+from gateway.ids import BatchIds
+from gateway.request.dialects.fields import invalid_error, iterate_objects
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.response_items import name_items
+from gateway.request.store.stored_document import StoredDocument
+from gateway.stored.json_body import BodyLimits, metadata_of, read_json_object
+from gateway.stored.list_page import (
+    Limit,
+    Order,
+    find_stored,
+    list_object,
+    not_found,
+    store_or_refuse,
+    stored_page,
+)
+from ledger.identity.keys import Identity
+from ledger.stored_objects import ObjectQuery
+
+ITEMS_LIMIT: Final = 20  # of one request, as OpenAI documents it
+WHAT, ITEM = "Conversation", "Item"
+_US: Final = 1_000_000
+
+
+class ConversationBook:
+    """The work of the routes on a team's conversations."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self._new_id = BatchIds()
+
+    async def create(self, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
+        """Store a conversation with its first items."""
+        name, now_us = self._new_id("conv_"), self._store.wall_us()
+        conversation = {
+            "id": name,
+            "object": "conversation",
+            "created_at": now_us // _US,
+            "metadata": metadata_of(body),
+        }
+        documents = [self._document(name, "conversation", conversation, identity)]
+        if body.get("items") is not None:
+            documents += self._items(body, name, identity)
+        await store_or_refuse(self._store, documents)
+        return conversation
+
+    async def find(self, name: str, identity: Identity) -> StoredDocument:
+        """Return the conversation; raises `RequestError` 404."""
+        return await find_stored(self._store, identity, name, "conversation", WHAT)
+
+    async def update(self, name: str, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
+        """Replace the conversation's metadata."""
+        found = await self.find(name, identity)
+        changed = {**found.content, "metadata": metadata_of(body)}
+        await store_or_refuse(self._store, [found.with_content(changed)])
+        return changed
+
+    async def add_items(
+        self, name: str, body: dict[str, Any], identity: Identity
+    ) -> dict[str, Any]:
+        """Append items."""
+        await self.find(name, identity)
+        documents = self._items(body, name, identity)
+        await store_or_refuse(self._store, documents, renews=name)
+        return list_object([document.content for document in documents], more=False)
+
+    async def find_item(self, name: str, item_id: str, identity: Identity) -> StoredDocument:
+        """Return an item of the conversation; raises `RequestError` 404."""
+        await self.find(name, identity)
+        found = await find_stored(self._store, identity, item_id, "item", ITEM)
+        if found.parent != name:
+            raise not_found(ITEM, item_id)
+        return found
+
+    async def delete(self, name: str, identity: Identity) -> None:
+        """Delete an object of the team and, of a conversation, its items."""
+        await self._store.delete(identity.team_id, name)
+
+    def _items(
+        self, body: dict[str, Any], conversation: str, identity: Identity
+    ) -> list[StoredDocument]:
+        given = [dict(item) for _, item in iterate_objects(body.get("items"), "items")]
+        if len(given) > ITEMS_LIMIT:
+            raise invalid_error(
+                "items", f"has more than {ITEMS_LIMIT} items. Send several requests."
+            )
+        named = name_items(given, self._new_id(""), keep_ids=False)
+        return [
+            self._document(str(item["id"]), "item", item, identity, parent=conversation)
+            for item in named
+        ]
+
+    def _document(
+        self,
+        name: str,
+        kind: str,
+        content: dict[str, Any],
+        identity: Identity,
+        *,
+        parent: str | None = None,
+    ) -> StoredDocument:
+        return StoredDocument(
+            team_id=identity.team_id,
+            id=name,
+            kind=kind,
+            content=content,
+            created_us=self._store.wall_us(),
+            expires_us=self._store.expires_us,
+            parent=parent,
+            residency=identity.residency,
+        )
+
+
+def conversations_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
+    """The routes of conversations."""
+    router = APIRouter(prefix="/v1/conversations", tags=["stored answers"])
+    book = ConversationBook(store)
+
+    @router.post("", summary="Make a conversation")
+    async def create(request: Request) -> dict[str, Any]:
+        return await book.create(await read_json_object(request, limits), caller_of(request))
+
+    @router.get("/{conversation_id}", summary="One conversation")
+    async def retrieve(conversation_id: str, request: Request) -> dict[str, Any]:
+        found = await book.find(conversation_id, caller_of(request))
+        return dict(found.content)
+
+    @router.post("/{conversation_id}", summary="Change a conversation's metadata")
+    async def update(conversation_id: str, request: Request) -> dict[str, Any]:
+        body = await read_json_object(request, limits)
+        return await book.update(conversation_id, body, caller_of(request))
+
+    @router.delete("/{conversation_id}", summary="Delete a conversation and its items")
+    async def delete(conversation_id: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        await book.find(conversation_id, identity)
+        await book.delete(conversation_id, identity)
+        return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
+
+    _add_item_routes(router, book, store, limits)
+    return router
+
+
+def _add_item_routes(
+    router: APIRouter, book: ConversationBook, store: ObjectStore, limits: BodyLimits
+) -> None:
+    path = "/{conversation_id}/items"
+
+    @router.post(path, summary="Append items to a conversation")
+    async def add(conversation_id: str, request: Request) -> dict[str, Any]:
+        body = await read_json_object(request, limits)
+        return await book.add_items(conversation_id, body, caller_of(request))
+
+    @router.get(path, summary="A conversation's items")
+    async def listed(
+        conversation_id: str,
+        request: Request,
+        after: Text = None,
+        limit: Limit = 20,
+        order: Order = "desc",
+    ) -> dict[str, Any]:
+        identity = caller_of(request)
+        await book.find(conversation_id, identity)
+        query = ObjectQuery(
+            team_id=identity.team_id, kind="item", parent=conversation_id,
+            after=check_storable("after", after), limit=limit + 1, descending=order == "desc",
+        )  # fmt: skip
+        return await stored_page(store, query, lambda item: dict(item.content))
+
+    @router.get(path + "/{item_id}", summary="One item of a conversation")
+    async def one_item(conversation_id: str, item_id: str, request: Request) -> dict[str, Any]:
+        found = await book.find_item(conversation_id, item_id, caller_of(request))
+        return dict(found.content)
+
+    @router.delete(path + "/{item_id}", summary="Delete an item of a conversation")
+    async def delete_item(conversation_id: str, item_id: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        await book.find_item(conversation_id, item_id, identity)
+        await book.delete(item_id, identity)
+        found = await book.find(conversation_id, identity)
+        return dict(found.content)

@@ -1,0 +1,64 @@
+"""Bodies of the small requests about stored objects: read within bounds, checked."""
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from gateway.errors import RequestError
+from gateway.request.dialects.fields import invalid_error
+
+PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # as OpenAI documents `metadata`
+JSON_TYPE: Final = "application/json"
+
+
+class BodyLimits(msgspec.Struct, frozen=True):
+    """`receive_s`: how long a body may take to arrive."""
+
+    size_bytes: int
+    receive_s: float
+
+
+async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, Any]:
+    """Return the body; an empty one is an empty object.
+
+    Raises `RequestError` for one that is too large, late, or no object.
+    """
+    text = b""
+    try:
+        async with asyncio.timeout(limits.receive_s):
+            async for part in request.stream():
+                text += part
+                if len(text) > limits.size_bytes:
+                    message = f"The body is larger than {limits.size_bytes} bytes."
+                    raise RequestError("too_large", message)
+    except TimeoutError as error:
+        raise RequestError("slow_client", "The request body did not arrive in time.") from error
+    except ClientDisconnect as error:
+        raise RequestError("bad_request", "The client hung up before its body ended.") from error
+    if not text.strip():
+        return {}
+    if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():
+        raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestError("bad_request", "The body must be a JSON object.") from error
+
+
+def metadata_of(body: dict[str, Any]) -> dict[str, str]:
+    """Return `metadata`, empty where it is left out; raises `RequestError` 400 for none."""
+    given = body.get("metadata")
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise invalid_error("metadata", "must be an object of strings.")
+    if len(given) > PAIRS:
+        raise invalid_error("metadata", f"has more than {PAIRS} members.")
+    for name, value in given.items():
+        if len(name) > KEY_LIMIT or len(value) > VALUE_LIMIT:
+            most = f"{KEY_LIMIT} characters, or a value of more than {VALUE_LIMIT}."
+            raise invalid_error("metadata", f"has a name of more than {most}")
+    return given

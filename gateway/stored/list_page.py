@@ -1,0 +1,90 @@
+"""Pages of lists as OpenAI's clients read them. Pure but for the query's types."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+
+from gateway.errors import RequestError
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.stored_document import StoredDocument
+from ledger.identity.keys import Identity
+from ledger.stored_objects import ObjectQuery
+
+MOST = 100
+Limit = Annotated[int, Query(ge=1, le=MOST)]
+Order = Literal["asc", "desc"]
+
+
+def list_object(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
+    """Return a page; `after` of the next is its `last_id`."""
+    return {
+        "object": "list",
+        "data": list(objects),
+        "first_id": objects[0]["id"] if objects else None,
+        "last_id": objects[-1]["id"] if objects else None,
+        "has_more": more,
+    }
+
+
+def page_of(
+    objects: Sequence[dict[str, Any]], *, after: str | None, limit: int, order: Order
+) -> dict[str, Any]:
+    """Return a page of objects that stand in the order of their making.
+
+    Raises `RequestError` 404 where `after` is none of them.
+    """
+    ordered = list(objects) if order == "asc" else list(reversed(objects))
+    start = 0
+    if after is not None:
+        places = [index for index, item in enumerate(ordered) if item.get("id") == after]
+        if not places:
+            raise missing_after(after)
+        start = places[0] + 1
+    part = ordered[start : start + limit]
+    return list_object(part, more=len(ordered) > start + limit)
+
+
+async def stored_page(
+    store: ObjectStore, query: ObjectQuery, shown: Callable[[StoredDocument], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a page of stored objects; `query.limit` is one more than the page shows."""
+    found = await store.list_page(query)
+    if found is None:
+        raise missing_after(query.after or "")
+    limit = query.limit - 1
+    return list_object([shown(item) for item in found[:limit]], more=len(found) > limit)
+
+
+async def find_stored(
+    store: ObjectStore, identity: Identity, object_id: str, kind: str, what: str
+) -> StoredDocument:
+    """Return the team's object; raises `RequestError` 404, also for another team's."""
+    found = await store.find(identity.team_id, object_id)
+    if found is None or found.kind != kind:
+        raise not_found(what, object_id)
+    return found
+
+
+async def store_or_refuse(
+    store: ObjectStore, documents: Sequence[StoredDocument], *, renews: str | None = None
+) -> None:
+    """Store the objects; raises `RequestError` where they cannot be.
+
+    `renews`: the conversation that they belong to, which stays as long as they do.
+    """
+    refusal = await store.store(documents, renews=renews)
+    if refusal == "unavailable":
+        message = "Stored answers cannot be reached at the moment."
+        raise RequestError("unavailable", message, retry_after_s=1.0)
+    if refusal is not None:
+        message = "The object is larger than what is stored here, or than the room that is left."
+        raise RequestError("too_large", message)
+
+
+def not_found(what: str, object_id: str) -> RequestError:
+    return RequestError("not_found", f"{what} with id '{object_id}' not found.", param=None)
+
+
+def missing_after(after: str) -> RequestError:
+    return RequestError("not_found", f"`after`: '{after}' is not in this list.", param="after")

@@ -1,0 +1,101 @@
+"""`/v1/responses/ID`: stored answers, their input and their end.
+
+Another team's answer does not exist.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from gateway.control.access import caller_of
+from gateway.control.storable_text import Text, check_storable
+from gateway.errors import RequestError
+from gateway.request.dialects.responses_replay import replay_events
+from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.stored_document import StoredDocument
+from gateway.stored.list_page import Limit, Order, find_stored, not_found, page_of
+from ledger.stored_objects import UNFINISHED
+
+WHAT = "Response"
+EVENTS = "text/event-stream; charset=utf-8"
+
+
+def responses_router(store: ObjectStore) -> APIRouter:
+    """The routes of stored answers."""
+    router = APIRouter(prefix="/v1/responses", tags=["stored answers"])
+
+    @router.get(
+        "/{response_id}", summary="A stored answer, whole or as events", response_model=None
+    )
+    async def retrieve(
+        response_id: str,
+        request: Request,
+        stream: bool = False,
+        starting_after: Annotated[int | None, Query(ge=0)] = None,
+    ) -> dict[str, Any] | Response:
+        found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
+        response = current_response(found, store.wall_us())
+        if not stream:
+            return response
+        if response["status"] in UNFINISHED:
+            raise RequestError(
+                "bad_request",
+                "The answer is not finished: its events can be read once it is. Poll without "
+                "`stream`.",
+                param="stream",
+            )
+        return StreamingResponse(replay_events(response, starting_after), media_type=EVENTS)
+
+    @router.delete("/{response_id}", summary="Delete a stored answer and its key")
+    async def delete(response_id: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        await find_stored(store, identity, response_id, "response", WHAT)
+        if not await store.delete(identity.team_id, response_id):
+            raise not_found(WHAT, response_id)
+        return {"id": response_id, "object": "response", "deleted": True}
+
+    @router.post("/{response_id}/cancel", summary="End a background answer")
+    async def cancel(response_id: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        found = await find_stored(store, identity, response_id, "response", WHAT)
+        response = current_response(found, store.wall_us())
+        if not response.get("background"):
+            raise RequestError(
+                "bad_request", "Only a response with `background: true` is cancelled."
+            )
+        if response["status"] in UNFINISHED:
+            await store.cancel(identity.team_id, response_id)
+            response = {**response, "status": "cancelled"}
+        return response
+
+    @router.get("/{response_id}/input_items", summary="What a stored answer was asked")
+    async def input_items(
+        response_id: str,
+        request: Request,
+        after: Text = None,
+        limit: Limit = 20,
+        order: Order = "desc",
+    ) -> dict[str, Any]:
+        found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
+        items = found.content["input"]
+        return page_of(items, after=check_storable("after", after), limit=limit, order=order)
+
+    return router
+
+
+def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
+    """Return the answer as it stands: cancelled once that is asked for, failed with its worker."""
+    response: dict[str, Any] = found.content["response"]
+    if found.status not in UNFINISHED:
+        return response
+    if found.cancel_us is not None:
+        return {**response, "status": "cancelled"}
+    if found.lease_us is not None and found.lease_us < now_us:
+        why = "The gateway's worker ended before the answer was made."
+        return {
+            **response,
+            "status": "failed",
+            "error": {"code": "server_error", "message": why},
+        }
+    return response

@@ -1,0 +1,329 @@
+"""Answers and conversations as rows: stored within bounds, found by team, forgotten in time.
+
+What a row says is encrypted by whoever calls. Every change of a team's rows locks the team's row
+of `stored_bytes` first, so the sum there is exact and no two changes wait for one another.
+An object of another team does not exist, and neither does one that expired.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from ledger.database import read_row, read_rows, reading
+from ledger.orm.stored import StoredBytesRow, StoredObjectRow
+
+CHAIN_LIMIT: Final = 2_000  # turns of one conversation
+ROW_BYTES: Final = 256  # that a row takes beside what it says
+EVICTED_AT_ONCE: Final = 64
+FORGOTTEN_AT_ONCE: Final = 200
+UNFINISHED: Final = ("queued", "in_progress")
+_Object = StoredObjectRow
+
+
+class ChainError(Exception):
+    """A chain that cannot be continued: `missing` is the answer that is not there any more."""
+
+    def __init__(self, missing: str | None) -> None:
+        super().__init__("too long" if missing is None else f"{missing} is missing")
+        self.missing = missing
+
+
+class StorageFull(Exception):
+    """An object has no place: it does not fit, or was deleted while it was made."""
+
+
+class SealedObject(NamedTuple):
+    """A row of `stored_objects` but for its number and its size."""
+
+    team_id: str
+    id: str
+    kind: str
+    parent: str | None
+    residency: str
+    status: str | None
+    wrapped_key: bytes
+    sealed: bytes
+    created_us: int
+    expires_us: int
+    lease_us: int | None = None
+    cancel_us: int | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.sealed) + len(self.wrapped_key) + ROW_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class StorageBounds:
+    """The most bytes that a team's objects may take, and all teams' together."""
+
+    team_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectQuery:
+    """One page of a team's objects; `after` is the id of the last one of the page before."""
+
+    team_id: str
+    kind: str
+    parent: str | None = None
+    after: str | None = None
+    limit: int = 20
+    descending: bool = True
+
+
+_COLUMNS: Final = tuple(getattr(_Object, name) for name in SealedObject._fields)
+
+
+def store_objects(
+    engine: Engine,
+    objects: Sequence[SealedObject],
+    bounds: StorageBounds,
+    *,
+    renews: str | None = None,
+    replaces: bool = False,
+) -> bool:
+    """Store the objects of one team, in place of those of their ids; False where none fits.
+
+    Where the team's bytes or all bytes are used up, the team's oldest objects go first.
+    `renews`: an object of the team that stays as long as these. `replaces`: the first object is
+    there already; False where it was deleted meanwhile.
+    """
+    team_id = objects[0].team_id
+    size = sum(stored.size for stored in objects)
+    try:
+        with engine.begin() as connection:
+            used = _lock_team(connection, team_id)
+            replaced = _take_out(connection, objects, is_required=replaces)
+            needed = size - sum(row.size for row in replaced)
+            every_team = select(func.sum(StoredBytesRow.bytes))
+            total = int(connection.execute(every_team).scalar_one() or 0)
+            excess = max(used + needed - bounds.team_bytes, total + needed - bounds.total_bytes)
+            freed = _evict(connection, team_id, excess)
+            _add_bytes(connection, team_id, needed - freed)
+            _insert(connection, objects, {row.id: row.seq for row in replaced})
+            if renews is not None:
+                expires_us = max(stored.expires_us for stored in objects)
+                renewed = _Object.team_id == team_id, _Object.id == renews
+                connection.execute(update(_Object).where(*renewed).values(expires_us=expires_us))
+    except StorageFull:
+        return False
+    return True
+
+
+def find_object(
+    engine: Engine, team_id: str, object_id: str, *, now_us: int
+) -> SealedObject | None:
+    """Return the team's object of this id."""
+    query = select(*_COLUMNS).where(_is_there(team_id, now_us), _Object.id == object_id)
+    row = read_row(engine, query)
+    return None if row is None else SealedObject(*row)
+
+
+def find_objects(
+    engine: Engine, team_id: str, ids: Sequence[str], *, now_us: int
+) -> dict[str, SealedObject]:
+    """Return those of the ids that there are."""
+    query = select(*_COLUMNS).where(_is_there(team_id, now_us), _Object.id.in_(ids))
+    return {row.id: SealedObject(*row) for row in read_rows(engine, query)}
+
+
+def find_chain(
+    engine: Engine, team_id: str, last: str, *, max_bytes: int, now_us: int
+) -> list[SealedObject]:
+    """Return the answer `last` and all that it continues, the oldest first.
+
+    Raises `ChainError` where one of them is gone, and where they are too many or too large.
+    """
+    there = _is_there(team_id, now_us)
+    first = select(
+        _Object.seq, _Object.id, _Object.parent, literal(1).label("depth"),
+        _Object.size.label("total"),
+    ).where(there, _Object.kind == "response", _Object.id == last)  # fmt: skip
+    start = first.cte("chain", recursive=True)
+    earlier = (
+        select(
+            _Object.seq, _Object.id, _Object.parent, start.c.depth + 1,
+            start.c.total + _Object.size,
+        )
+        .where(there, _Object.kind == "response", _Object.id == start.c.parent)
+        .where(start.c.depth <= CHAIN_LIMIT, start.c.total <= max_bytes)
+    )  # fmt: skip
+    chain = start.union_all(earlier)
+    with reading(engine) as connection:
+        links = connection.execute(
+            select(chain.c.seq, chain.c.parent, chain.c.depth, chain.c.total)
+            .order_by(chain.c.depth)
+        ).all()  # fmt: skip
+        if not links:
+            raise ChainError(last)
+        oldest = links[-1]
+        if oldest.depth > CHAIN_LIMIT or oldest.total > max_bytes:
+            raise ChainError(None)
+        if oldest.parent is not None:
+            raise ChainError(oldest.parent)
+        numbers = [link.seq for link in links]
+        rows = connection.execute(
+            select(_Object.seq, *_COLUMNS).where(_Object.seq.in_(numbers))
+        ).all()
+    by_number = {row[0]: SealedObject(*row[1:]) for row in rows}
+    return [by_number[number] for number in reversed(numbers)]
+
+
+def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> list[SealedObject] | None:
+    """Return one page in the order of their making; None where `after` is no such object."""
+    there = [_is_there(query.team_id, now_us), _Object.kind == query.kind]
+    if query.parent is not None:
+        there.append(_Object.parent == query.parent)
+    with reading(engine) as connection:
+        if query.after is not None:
+            place = select(_Object.seq).where(*there, _Object.id == query.after)
+            number = connection.execute(place).scalar_one_or_none()
+            if number is None:
+                return None
+            there.append(_Object.seq < number if query.descending else _Object.seq > number)
+        order = _Object.seq.desc() if query.descending else _Object.seq
+        found = select(*_COLUMNS).where(*there).order_by(order).limit(query.limit)
+        return [SealedObject(*row) for row in connection.execute(found)]
+
+
+def delete_object(engine: Engine, team_id: str, object_id: str) -> bool:
+    """Delete the object and, of a conversation, its items; whether it was there."""
+    with engine.begin() as connection:
+        _lock_team(connection, team_id)
+        freed = _delete(connection, team_id, _Object.id == object_id)
+        if freed:
+            items = and_(_Object.parent == object_id, _Object.kind == "item")
+            freed += _delete(connection, team_id, items)
+            _add_bytes(connection, team_id, -freed)
+    return freed > 0
+
+
+def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) -> None:
+    """Ask the worker that makes the object to end."""
+    asked = (
+        update(_Object)
+        .where(_is_there(team_id, now_us), _Object.id == object_id)
+        .where(_Object.status.in_(UNFINISHED))
+        .values(cancel_us=now_us)
+    )
+    with engine.begin() as connection:
+        connection.execute(asked)
+
+
+def renew_leases(engine: Engine, ids: Sequence[str], *, lease_us: int) -> set[str]:
+    """Say that these objects are still made here; return those that shall end.
+
+    An object that was deleted meanwhile shall end, too.
+    """
+    with engine.begin() as connection:
+        here = _Object.id.in_(ids)
+        connection.execute(update(_Object).where(here).values(lease_us=lease_us))
+        query = select(_Object.id).where(here, _Object.cancel_us.is_(None))
+        return set(ids) - set(connection.execute(query).scalars())
+
+
+def forget_objects(engine: Engine, now_us: int) -> bool:
+    """Delete some that expired; whether there may be more."""
+    query = (
+        select(_Object.team_id, _Object.seq)
+        .where(_Object.expires_us <= now_us)
+        .order_by(_Object.expires_us)
+        .limit(FORGOTTEN_AT_ONCE)
+    )
+    rows = read_rows(engine, query)
+    for team_id in sorted({row.team_id for row in rows}):
+        numbers = [row.seq for row in rows if row.team_id == team_id]
+        with engine.begin() as connection:
+            _lock_team(connection, team_id)
+            freed = _delete(connection, team_id, _Object.seq.in_(numbers))
+            _add_bytes(connection, team_id, -freed)
+    return len(rows) == FORGOTTEN_AT_ONCE
+
+
+def _is_there(team_id: str, now_us: int) -> Any:
+    return and_(_Object.team_id == team_id, _Object.expires_us > now_us)
+
+
+def _lock_team(connection: Connection, team_id: str) -> int:
+    """Return the team's bytes, which nobody else changes until the transaction ends."""
+    on_conflict = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    locked = (
+        on_conflict(StoredBytesRow)
+        .values(team_id=team_id, bytes=0)
+        .on_conflict_do_update(
+            index_elements=["team_id"], set_={"bytes": StoredBytesRow.bytes}
+        )
+        .returning(StoredBytesRow.bytes)
+    )  # fmt: skip
+    return int(connection.execute(locked).scalar_one())
+
+
+def _add_bytes(connection: Connection, team_id: str, more: int) -> None:
+    changed = update(StoredBytesRow).where(StoredBytesRow.team_id == team_id)
+    connection.execute(changed.values(bytes=StoredBytesRow.bytes + more))
+
+
+def _take_out(
+    connection: Connection, objects: Sequence[SealedObject], *, is_required: bool
+) -> Sequence[Any]:
+    """Delete the rows whose places the objects take; return their ids, numbers and sizes.
+
+    Raises `StorageFull` where the first one is required and not there.
+    """
+    ids = [stored.id for stored in objects]
+    rows = connection.execute(
+        delete(_Object)
+        .where(_Object.team_id == objects[0].team_id, _Object.id.in_(ids))
+        .returning(_Object.id, _Object.seq, _Object.size)
+    ).all()
+    if is_required and ids[0] not in {row.id for row in rows}:
+        raise StorageFull
+    return rows
+
+
+def _insert(
+    connection: Connection, objects: Sequence[SealedObject], places: Mapping[str, int]
+) -> None:
+    """Insert the objects; one that takes another's place in the team's order keeps that."""
+    rows = [{**stored._asdict(), "size": stored.size} for stored in objects]
+    added = [row for row in rows if row["id"] not in places]
+    kept = [{**row, "seq": places[row["id"]]} for row in rows if row["id"] in places]
+    for part in filter(None, (kept, added)):
+        connection.execute(insert(_Object), part)
+
+
+def _delete(connection: Connection, team_id: str, which: Any) -> int:
+    """Delete these rows of the team; return their bytes."""
+    gone = delete(_Object).where(_Object.team_id == team_id, which).returning(_Object.size)
+    return sum(connection.execute(gone).scalars())
+
+
+def _evict(connection: Connection, team_id: str, excess: int) -> int:
+    """Delete the team's oldest objects until `excess` bytes are free; return what is free.
+
+    Raises `StorageFull` where all of them are not enough, and nothing is deleted.
+    """
+    freed = 0
+    while freed < excess:
+        oldest = connection.execute(
+            select(_Object.seq, _Object.size)
+            .where(_Object.team_id == team_id)
+            .where(_Object.status.is_(None) | _Object.status.not_in(UNFINISHED))
+            .order_by(_Object.seq)
+            .limit(EVICTED_AT_ONCE)
+        ).all()
+        if not oldest:
+            raise StorageFull
+        numbers, room = [], freed
+        for number, size in oldest:
+            if room >= excess:
+                break
+            numbers.append(number)
+            room += size
+        freed += _delete(connection, team_id, _Object.seq.in_(numbers))
+    return freed

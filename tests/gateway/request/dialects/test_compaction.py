@@ -1,0 +1,67 @@
+"""A conversation as a request for its summary, and the summary as a compaction."""
+
+import json
+
+import pytest
+
+from gateway.http.body import decode_members
+from gateway.request.dialects.compaction import (
+    COMPACT,
+    INSTRUCTION,
+    KEPT_BYTES,
+    joined,
+    last_user_messages,
+)
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def test_the_model_is_asked_for_a_summary_and_nothing_else() -> None:
+    asked = {
+        "model": "m", "stream": True, "instructions": "Be brief.",
+        "tools": [{"type": "function", "name": "look"}], "tool_choice": "required",
+        "input": [user("hi"), {"role": "assistant", "content": "ho"}],
+    }  # fmt: skip
+    heard = COMPACT.decode_request(decode_members(json.dumps(asked).encode()))
+    assert heard.members.keys() == {"model", "messages"}
+    messages = json.loads(bytes(heard.members["messages"]))
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert messages[-1]["content"] == INSTRUCTION
+
+
+def test_the_answer_has_the_users_words_and_one_compaction(answer_of) -> None:
+    asked = {"model": "m", "input": [user("hi"), {"role": "assistant", "content": "ho"}]}
+    heard = COMPACT.decode_request(decode_members(json.dumps(asked).encode()))
+    body = answer_of({"content": "They met.", "reasoning_content": "hm"})
+    document = json.loads(heard.voice("req_ab", 7).encode_whole(body))
+    assert (document["id"], document["object"], document["created_at"]) == (
+        "resp_ab", "response.compaction", 7
+    )  # fmt: skip
+    words, item = document["output"]
+    assert words["content"] == [{"type": "input_text", "text": "hi"}]
+    assert item == {"id": "cmp_ab_0", "type": "compaction", "encrypted_content": "They met."}
+    assert document["usage"]["output_tokens"] == 12
+
+
+@pytest.mark.parametrize("given", [None, 5, [], ["x"], [{"role": "assistant", "content": "x"}]])
+def test_no_words_of_the_user(given) -> None:
+    assert last_user_messages(given) == []
+
+
+def test_the_last_words_stay_as_many_as_may() -> None:
+    assert [m["content"][0]["text"] for m in last_user_messages("hi")] == ["hi"]
+    long = "x" * (KEPT_BYTES // 3)
+    many = [user(f"{number}{long}") for number in range(4)]
+    kept = last_user_messages(many)
+    assert [message["content"][0]["text"][0] for message in kept] == ["2", "3"]
+
+
+def test_neighbours_of_the_user_are_joined() -> None:
+    asked = user("sum up")
+    assert joined([user("a"), asked]) == [user("a\n\nsum up")]
+    parts = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    assert joined([parts, asked]) == [parts, asked]
+    answer = {"role": "assistant", "content": "a"}
+    assert joined([user("x"), answer, asked]) == [user("x"), answer, asked]

@@ -1,0 +1,200 @@
+"""What a request goes on from: all of it is its input, as tight as its tightest part."""
+
+import json
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.http.body import decode_members
+from gateway.request.store.compaction import seal_summary
+from gateway.request.store.continued_request import RequestContinuation, refuse_stored
+from router.types import Residency
+
+NAME = "0123456789ab0123456789000001"
+
+
+def members(**asked):
+    return decode_members(json.dumps({"model": "m", **asked}).encode())
+
+
+def user(text: str) -> dict:
+    return {"type": "message", "role": "user", "content": text}
+
+
+def response(name: str, status: str = "completed", **output) -> dict:
+    return {
+        "response": {"id": name, "status": status, "output": [{"id": f"msg_{name}", **output}]},
+        "input": [user(f"asked {name}")],
+    }
+
+
+@pytest.fixture
+def expand(open_store):
+    """`expand(store, input=...)`: what the request is, and its input behind it."""
+
+    async def work(objects, *, stores: bool = True, limit_bytes: int = 10**6, **asked):
+        given = members(**asked)
+        found = await RequestContinuation(objects, limit_bytes).expand(given, "a", stores=stores)
+        return found, json.loads(bytes(given.get("input", b"null"))), given
+
+    return work
+
+
+async def test_a_request_that_goes_on_from_nothing_stays_as_it_is(open_store, expand) -> None:
+    for asked in ("hi", [user("hi")], [{"id": "x", **user("hi")}]):
+        found, given, sent = await expand(open_store(), input=asked)
+        assert given == asked
+        assert (found.stores, found.background, found.residency) == (True, False, Residency.ANY)
+        assert json.loads(found.own_input) == asked
+        assert bytes(sent["store"]) == b"true"
+
+
+async def test_who_does_not_store_may_still_go_on(open_store, expand, document) -> None:
+    store = open_store()
+    await store.store([document("r1", response("r1"), kind="response", status="completed")])
+    found, given, sent = await expand(store, store=False, input="next", previous_response_id="r1")
+    assert not found.stores
+    assert bytes(sent["store"]) == b"false"
+    assert given == [user("asked r1"), {"id": "msg_r1"}, user("next")]
+    assert found.previous == "r1"
+    counted, _, _ = await expand(store, stores=False, input="next", background=True)
+    assert (counted.stores, counted.background) == (False, False)
+
+
+async def test_a_chain_is_as_tight_as_its_tightest_member(open_store, expand, document) -> None:
+    store = open_store()
+    await store.store(
+        [
+            document("r1", response("r1"), kind="response", residency="internal_only"),
+            document("r2", response("r2"), kind="response", parent="r1"),
+        ]
+    )
+    found, given, _ = await expand(store, previous_response_id="r2")
+    assert found.residency is Residency.INTERNAL_ONLY
+    assert [item.get("content", item.get("id")) for item in given] == [
+        "asked r1", "msg_r1", "asked r2", "msg_r2"
+    ]  # fmt: skip
+
+
+async def test_a_conversation_is_read_to_its_end(open_store, expand, document) -> None:
+    store = open_store()
+    await store.store([document("conv_1", kind="conversation")])
+    items = [document(f"i{n:03}", user(f"say {n}"), parent="conv_1") for n in range(230)]
+    items[170] = document("tight", user("say 170"), parent="conv_1", residency="internal_only")
+    await store.store(items)
+    found, given, sent = await expand(store, input="on", conversation="conv_1")
+    assert [item["content"] for item in given] == [*(f"say {n}" for n in range(230)), "on"]
+    assert found.residency is Residency.INTERNAL_ONLY
+    assert json.loads(bytes(sent["conversation"])) == {"id": "conv_1"}
+    same, _, _ = await expand(store, input="on", conversation={"id": "conv_1"})
+    assert same.conversation == "conv_1"
+    with pytest.raises(RequestError) as raised:
+        await expand(store, limit_bytes=5_000, input="on", conversation="conv_1")
+    assert raised.value.kind == "context"
+
+
+async def test_references_stand_for_their_items(open_store, expand, document) -> None:
+    store = open_store()
+    content = {
+        "response": {"output": [{"id": f"msg_{NAME}_0", "type": "message", "role": "assistant"}]},
+        "input": [{"id": f"msg_{NAME}_i0", **user("asked")}],
+    }
+    tight = document(f"resp_{NAME}", content, kind="response", residency="internal_only")
+    await store.store([tight, document("msg_c", user("of a conversation"))])
+    found, given, _ = await expand(
+        store,
+        input=[
+            {"type": "item_reference", "id": f"msg_{NAME}_i0"},
+            {"id": f"msg_{NAME}_0"},
+            user("between"),
+            {"type": "item_reference", "id": "msg_c"},
+            {"type": "item_reference", "id": "msg_c"},
+        ],
+    )
+    assert given == [
+        content["input"][0], content["response"]["output"][0], user("between"),
+        user("of a conversation"), user("of a conversation"),
+    ]  # fmt: skip
+    assert json.loads(found.own_input) == given
+    assert found.residency is Residency.INTERNAL_ONLY
+    loose, _, _ = await expand(store, input=[{"type": "item_reference", "id": "msg_c"}])
+    assert loose.residency is Residency.ANY
+
+
+async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand) -> None:
+    store = open_store()
+    sealed = await seal_summary(store, "a", "all of it", "internal_only")
+    item = {"type": "compaction", "encrypted_content": sealed}
+    found, given, _ = await expand(store, input=[item, user("on")])
+    assert given[0]["content"][0]["text"].endswith("all of it")
+    assert given[1] == user("on")
+    assert found.residency is Residency.INTERNAL_ONLY
+    assert json.loads(found.own_input)[0] == item
+    of_another_team = await seal_summary(store, "b", "all of it", "any")
+    for data in (of_another_team, "AAAA", "%", None, 5):
+        with pytest.raises(RequestError) as raised:
+            await expand(store, input=[{"type": "compaction", "encrypted_content": data}])
+        assert raised.value.param == "input[0]"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "param"),
+    [
+        ({"previous_response_id": "gone"}, "no_previous_response", "previous_response_id"),
+        ({"previous_response_id": "running"}, "bad_request", "previous_response_id"),
+        ({"previous_response_id": "conv_1"}, "no_previous_response", "previous_response_id"),
+        (
+            {"previous_response_id": "r1", "conversation": "conv_1"},
+            "bad_request",
+            "previous_response_id",
+        ),
+        ({"conversation": "gone"}, "not_found", "conversation"),
+        ({"conversation": "r1"}, "not_found", "conversation"),
+        ({"conversation": {"name": "x"}}, "bad_request", "conversation.id"),
+        ({"conversation": 5}, "bad_request", "conversation"),
+        ({"input": [user("x"), {"type": "item_reference", "id": "gone"}]}, "not_found", "input[1]"),
+        ({"input": [{"id": f"x{n}"} for n in range(1001)]}, "bad_request", "input"),
+        ({"input": "x", "background": True, "store": False}, "bad_request", "background"),
+        ({"input": "x", "store": "yes"}, "bad_request", "store"),
+        ({"input": "x" * 3000}, "context", "input"),
+        ({"input": "x", "previous_response_id": "long"}, "context", "input"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_gone_on_from(
+    open_store, expand, document, asked: dict, kind: str, param: str
+) -> None:
+    store = open_store()
+    await store.store(
+        [
+            document("r1", response("r1"), kind="response"),
+            document("long", response("long", text="y" * 4000), kind="response"),
+            document("running", response("running"), kind="response", status="in_progress"),
+            document("conv_1", kind="conversation"),
+        ]
+    )
+    with pytest.raises(RequestError) as raised:
+        await expand(store, limit_bytes=3_000, **asked)
+    assert (raised.value.kind, raised.value.param) == (kind, param)
+
+
+@pytest.mark.parametrize(
+    ("asked", "unasked", "param"),
+    [
+        ({"store": True}, False, "store"),
+        ({"store": True}, True, "store"),
+        ({}, True, "store"),
+        ({"store": None}, True, "store"),
+        ({"store": False, "previous_response_id": "r"}, True, "previous_response_id"),
+        ({"conversation": "c"}, False, "conversation"),
+        ({"background": True}, False, "background"),
+    ],
+)
+def test_nothing_that_needs_a_stored_answer_where_there_are_none(asked, unasked, param) -> None:
+    with pytest.raises(RequestError) as raised:
+        refuse_stored(members(**asked), unasked=unasked)
+    assert (raised.value.kind, raised.value.param) == ("unsupported", param)
+
+
+def test_what_needs_none_goes_on() -> None:
+    refuse_stored(members(background=False, previous_response_id=None), unasked=False)
+    refuse_stored(members(store=False), unasked=True)
