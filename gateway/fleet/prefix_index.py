@@ -131,7 +131,7 @@ class PrefixIndex:
         """
         _, _, first, places, turn = self._table(engine)
         cells, times = self._cells, self._sent
-        found = left = missed = 0
+        found = gone = missed = 0  # `missed`: of those that are gone, the last ones in a row
         if not places:
             return 0
         placed = self._place_marks(marks, places, turn)
@@ -145,10 +145,10 @@ class PrefixIndex:
         for looked, (place, mark) in enumerate(placed, 1):
             if cells[first + place] == mark and cells[times + place] >= oldest:
                 missed = 0
-                left += 1
-                if left >= LEFT * looked:
+                if not gone or looked - gone >= LEFT * looked:
                     found = looked
             else:
+                gone += 1
                 missed += 1
                 if missed == MISSES:
                     break
