@@ -49,7 +49,7 @@ def find_convention(
     if not cached:
         return inside
     made = counts.get(UsageCount.COMPLETION, 0) + counts.get(UsageCount.THOUGHT_BESIDE, 0)
-    total = counts.get(UsageCount.TOTAL) or None  # a zero beside counts is not in use
+    total = counts.get(UsageCount.TOTAL)
     thoughts = counts.get(UsageCount.THOUGHT) or counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
     has_both = total is not None and total - prompt - cached - made in (0, thoughts)
     is_named = not _BESIDE.isdisjoint(names)
@@ -67,7 +67,7 @@ def summed_prompt(counts: Mapping[UsageCount, int], prompt: int, beside: Collect
 
     `beside`: counts of cached tokens beside `prompt`.
     """
-    total = counts.get(UsageCount.TOTAL) or None  # a zero beside counts is not in use
+    total = counts.get(UsageCount.TOTAL)
     if total is None:
         return prompt
     room = total - counts.get(UsageCount.COMPLETION, 0)

@@ -290,7 +290,7 @@ def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, in
     reasoning = counts.get(UsageCount.THOUGHT, 0)
     beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
     anywhere = counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
-    total = counts.get(UsageCount.TOTAL) or None  # a zero beside counts is not in use
+    total = counts.get(UsageCount.TOTAL)
     surplus = 0 if total is None else total - prompt - completion
     if surplus < 0:
         raise UsageError(f"total_tokens {total} is less than {prompt} + {completion}")

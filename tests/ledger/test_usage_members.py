@@ -261,7 +261,6 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         openai(10, 5, total_tokens=9015) | details(cached_tokens=9000), T(10, 9000, output=5)),
     "new-api: names of both, some not in use": (
         openai(0, 0, input_tokens=900, output_tokens=5, total_tokens=905), T(900, output=5)),
-    "a total that is not in use": (openai(20, 5, total_tokens=0), T(20, output=5)),
     "litellm: anthropic's names inside": (
         openai(1000, 5, cache_read_input_tokens=600, cache_creation_input_tokens=100)
         | details(cached_tokens=600), T(300, 600, 100, output=5)),

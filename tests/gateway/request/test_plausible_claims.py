@@ -77,7 +77,7 @@ def test_a_plausible_part_is_within_the_surplus(prompt, output, booked, surplus)
 
 @pytest.mark.parametrize(("limits", "output"), [(LIMITS, 1_000), (None, 5_000)])
 def test_output_beside_units_narrows_as_any(limits, output):
-    """What a transcript's or a ranking's model makes beside its hold narrows the budget."""
+    """Red before: what such a model made beside its hold narrowed nothing."""
     request = RoutingRequest(
         RequestKind.RERANK, "m", 40, 160, 0, OutputMoments(0, 1.0, 1.0, 1.0), extent=RequestUnits()
     )
