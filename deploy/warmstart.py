@@ -24,13 +24,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import setproctitle
 
 from backends.environ import plain_environ
 from gateway.host import fork_server, preload
+from gateway.host.children import die_with_parent
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 
@@ -91,7 +92,7 @@ class WarmProgram:
         return bool(look.poll(None if timeout_s is None else timeout_s * 1000))
 
 
-Program = subprocess.Popen[str] | WarmProgram
+Program = subprocess.Popen[Any] | WarmProgram
 
 
 class WarmPrograms:
@@ -269,9 +270,23 @@ def open_program(
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
 
 
+def start_program(
+    words: Sequence[str | Path], *, output: int, folder: Path, environ: Mapping[str, str]
+) -> Program:
+    """Start `breakeven` in a folder: forked, or a program of its own where Python is told more."""
+    if is_plain(environ):
+        return programs().start(words, output=output, folder=folder, environ=environ)
+    return subprocess.Popen(
+        [Path(sys.executable).with_name("breakeven"), *words], cwd=folder, env=environ,
+        stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        preexec_fn=die_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
+    )  # fmt: skip
+
+
 def is_plain(environ: Mapping[str, str]) -> bool:
     """Return whether Python would begin with this environment as it did with this process's own."""
-    names = {name for name in (*environ, *os.environ) if name.startswith(("PYTHON", "BREAKEVEN_P"))}
+    early = ("PYTHON", "LD_", "BREAKEVEN_PRELOAD")
+    names = {name for name in (*environ, *os.environ) if name.startswith(early)}
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 
