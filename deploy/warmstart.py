@@ -210,10 +210,29 @@ class WarmPrograms:
             command = [sys.executable, "-m", _MODULE, "--serve", str(theirs.fileno())]
             environ = {**os.environ, **_UNTHREADED, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
             with theirs:
-                self._server = subprocess.Popen(
+                self._start_server(
                     [*command, str(os.getpid())], pass_fds=[theirs.fileno()], cwd=ROOT, env=environ
                 )
         return self._channel
+
+    def _start_server(self, command: Sequence[str], **how: Any) -> None:
+        """Start it from a thread that stays: the kernel ends it with the thread that started it."""
+        started = threading.Event()
+
+        def start() -> None:
+            self._server = subprocess.Popen(command, **how)
+            started.set()
+
+        def start_and_stay() -> None:
+            start()
+            if self._server is not None:
+                self._server.wait()
+
+        if threading.current_thread() is threading.main_thread():
+            start()
+        else:
+            threading.Thread(target=start_and_stay, name="warm programs", daemon=True).start()
+            started.wait()
 
     def _receive(self, channel: socket.socket) -> None:
         message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 1)

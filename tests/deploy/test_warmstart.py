@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,8 +77,10 @@ def test_two_ends_are_told_apart(programs) -> None:
     assert first.wait(30) == 1
 
 
-def test_what_is_left_ends_with_the_tests() -> None:
+def test_who_asked_first_may_end_and_what_is_left_ends_with_the_tests() -> None:
     programs = WarmPrograms()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(programs.run, [], program="print(1)").result().stdout == "1\n"
     running = programs.open([], program=WAITS)
     assert running.stdout.readline() == "waits\n"
     programs.close()
