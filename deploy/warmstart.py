@@ -24,13 +24,14 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 import setproctitle
 
 from backends.environ import plain_environ
 from gateway.host import fork_server, preload
+from gateway.host.children import die_with_parent
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
 
@@ -91,7 +92,7 @@ class WarmProgram:
         return bool(look.poll(None if timeout_s is None else timeout_s * 1000))
 
 
-Program = subprocess.Popen[str] | WarmProgram
+Program = subprocess.Popen[Any] | WarmProgram
 
 
 class WarmPrograms:
@@ -209,10 +210,29 @@ class WarmPrograms:
             command = [sys.executable, "-m", _MODULE, "--serve", str(theirs.fileno())]
             environ = {**os.environ, **_UNTHREADED, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
             with theirs:
-                self._server = subprocess.Popen(
+                self._start_server(
                     [*command, str(os.getpid())], pass_fds=[theirs.fileno()], cwd=ROOT, env=environ
                 )
         return self._channel
+
+    def _start_server(self, command: Sequence[str], **how: Any) -> None:
+        """Start it from a thread that stays: the kernel ends it with the thread that started it."""
+        started = threading.Event()
+
+        def start() -> None:
+            self._server = subprocess.Popen(command, **how)
+            started.set()
+
+        def start_and_stay() -> None:
+            start()
+            if self._server is not None:
+                self._server.wait()
+
+        if threading.current_thread() is threading.main_thread():
+            start()
+        else:
+            threading.Thread(target=start_and_stay, name="warm programs", daemon=True).start()
+            started.wait()
 
     def _receive(self, channel: socket.socket) -> None:
         message, descriptors, _, _ = socket.recv_fds(channel, MESSAGE_BYTES, 1)
@@ -269,9 +289,23 @@ def open_program(
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root)
 
 
+def start_program(
+    words: Sequence[str | Path], *, output: int, folder: Path, environ: Mapping[str, str]
+) -> Program:
+    """Start `breakeven` in a folder: forked, or a program of its own where Python is told more."""
+    if is_plain(environ):
+        return programs().start(words, output=output, folder=folder, environ=environ)
+    return subprocess.Popen(
+        [Path(sys.executable).with_name("breakeven"), *words], cwd=folder, env=environ,
+        stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        preexec_fn=die_with_parent,  # noqa: PLW1509  (no thread of ours holds a lock)
+    )  # fmt: skip
+
+
 def is_plain(environ: Mapping[str, str]) -> bool:
     """Return whether Python would begin with this environment as it did with this process's own."""
-    names = {name for name in (*environ, *os.environ) if name.startswith(("PYTHON", "BREAKEVEN_P"))}
+    early = ("PYTHON", "LD_", "BREAKEVEN_PRELOAD")
+    names = {name for name in (*environ, *os.environ) if name.startswith(early)}
     return all(environ.get(name) == os.environ.get(name) for name in names)
 
 

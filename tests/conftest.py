@@ -343,7 +343,7 @@ class Gateway:
         self.output = folder / "serve.out"
         once.put_started_ledger(config.get("ledger", {}).get("url") or self.state / "ledger.db")
         with self.output.open("wb") as output:
-            self.process = warmstart.programs().start(
+            self.process = warmstart.start_program(
                 ["serve", "--config", self.config], output=output.fileno(), folder=Path.cwd(),
                 environ={**os.environ, **(environ or {})},
             )  # fmt: skip
@@ -447,7 +447,7 @@ class Command:
         self.folder = folder
         self.output = folder / "output"
         with self.output.open("wb") as output:
-            self.process = warmstart.programs().start(
+            self.process = warmstart.start_program(
                 words, output=output.fileno(), folder=folder, environ={**os.environ, **environ}
             )
 

@@ -1,6 +1,6 @@
 """The whole dashboard in a real browser: every page, no exception, no request beyond this machine.
 
-Pictures of all pages are left in `build/screenshots`, for a person to look at.
+`make screenshots` leaves pictures of all pages in `build/screenshots`, for a person to look at.
 """
 
 import json
@@ -177,18 +177,6 @@ def open_page(page: Page, address: str, path: str) -> str:
     return words
 
 
-def picture(page: Page, name: str) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    height = page.evaluate(
-        "Math.max(...[...document.querySelectorAll('[data-testid=stMain]')]"
-        ".map(one => one.scrollHeight))"
-    )
-    page.set_viewport_size({"width": 1440, "height": max(1000, min(int(height) + 20, 3000))})
-    page.wait_for_timeout(250)  # charts follow the new size
-    page.screenshot(path=PICTURES / f"{name}.png")
-    page.set_viewport_size({"width": 1440, "height": 1000})
-
-
 def sql(url: str, statement: str) -> int:
     engine = create_engine(url)
     with engine.connect() as connection:
@@ -200,11 +188,11 @@ def sql(url: str, statement: str) -> int:
 def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None:
     filled = books(peak=40.0)
     address = served(filled.url)
+    browser_page.set_viewport_size({"width": 1440, "height": 3000})  # charts far below are drawn
     seen = {}
     for name in ("engines", *(item for item in PATHS if item != "engines")):  # samples grow old
         seen[name] = open_page(browser_page, address, PATHS[name])
         assert set(browser_page.evaluate(PALE)) == {"1"}, "what is pale is not read"
-        picture(browser_page, name)
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]
     api = sql(filled.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")

@@ -3,12 +3,13 @@
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from deploy import warmstart
-from deploy.warmstart import WarmPrograms
+from deploy.warmstart import WarmProgram, WarmPrograms
 
 SAYS = """
 import os, sys
@@ -76,8 +77,10 @@ def test_two_ends_are_told_apart(programs) -> None:
     assert first.wait(30) == 1
 
 
-def test_what_is_left_ends_with_the_tests() -> None:
+def test_who_asked_first_may_end_and_what_is_left_ends_with_the_tests() -> None:
     programs = WarmPrograms()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(programs.run, [], program="print(1)").result().stdout == "1\n"
     running = programs.open([], program=WAITS)
     assert running.stdout.readline() == "waits\n"
     programs.close()
@@ -90,3 +93,14 @@ def test_a_host_is_given_its_environment_as_after_its_own_start(programs) -> Non
     assert warmstart.is_plain({**os.environ, "OPENAI_API_KEY": "x"})
     assert not warmstart.is_plain({**os.environ, "PYTHONPATH": "/elsewhere"})
     assert not warmstart.is_plain({**os.environ, "BREAKEVEN_PRELOAD": "0"})
+
+
+@pytest.mark.parametrize(("more", "kind"), [({}, WarmProgram), ({"LD_X": "1"}, subprocess.Popen)])
+def test_what_begins_otherwise_is_a_program_of_its_own(tmp_path: Path, more, kind) -> None:
+    with (tmp_path / "said").open("wb") as file:
+        running = warmstart.start_program(
+            ["--version"], output=file.fileno(), folder=tmp_path, environ={**os.environ, **more}
+        )
+    assert isinstance(running, kind)
+    assert running.wait(60) == 0
+    assert (tmp_path / "said").read_text().startswith("breakeven ")

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deploy import once
 from deploy.quietports import find_quiet_port
 from gateway.config.settings import Settings, parse
 from gateway.config.starter import StarterPorts
@@ -44,6 +45,12 @@ def nowhere(tmp_path: Path) -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "",
     }
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> None:
+    """An earlier start left its ledger: migrated, with prices."""
+    once.put_started_ledger(tmp_path / ".breakeven" / "ledger.db")
 
 
 def test_the_simulated_engine_serves_and_a_second_start_keeps_the_key_and_dies_outright(
@@ -99,6 +106,7 @@ def drip(visitor: socket.socket) -> None:
             time.sleep(0.2)
 
 
+@pytest.mark.usefixtures("started")
 def test_gateway_and_dashboard_wait_for_nothing_about_the_engine(run_command, nowhere):
     """pip is held by an index whose answer never ends; Ctrl-C then ends it, too."""
     with socket.create_server(("127.0.0.1", 0)) as index:
@@ -121,6 +129,7 @@ def test_gateway_and_dashboard_wait_for_nothing_about_the_engine(run_command, no
     assert command.left_behind() == []
 
 
+@pytest.mark.usefixtures("started")
 def test_a_port_that_is_taken_is_said_in_one_line(run_command, nowhere):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
