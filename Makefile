@@ -48,9 +48,10 @@ adversary:  ## clients and upstreams that do anything, into real ledgers, agains
 	@$(BOOTSTRAP) tools
 	@$(VENV)/python tests/adversary/adversary.py $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-journals:  ## a journal of 50 records with every bit flipped, every block damaged and every byte cut: a quarter of an hour
+journals:  ## journals with every bit flipped, block damaged and byte cut, and power cuts at every flush (ARGS="--scale 0.1")
 	@$(BOOTSTRAP) tools
 	@JOURNAL_DAMAGE=all $(VENV)/python -m pytest -q tests/ledger/journals/test_damaged_journals.py
+	@$(VENV)/python tests/chaos/chaos.py --only DAMAGE POWER CUT --jobs $$(nproc) $(ARGS)
 
 chaos:  ## the ledger under faults: kills, outages, full disks, bursts; a table of what must be 0 (ARGS="--only L1 --scale 0.1")
 	@$(BOOTSTRAP) tools

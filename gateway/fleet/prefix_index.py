@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
+from gateway.fleet.mapped_file import allocate_blocks
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
@@ -98,6 +99,7 @@ class PrefixIndex:
         size = 2 * places * _CELL_BYTES
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
+            allocate_blocks(descriptor, size)
             os.ftruncate(descriptor, size)
             self._map = mmap.mmap(descriptor, size)
         finally:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.fleet.mapped_file import allocate_blocks
 from gateway.table_layout import (
     API_CELLS,
     BACKOFF_CELLS,
@@ -52,6 +53,7 @@ class SharedLoadTable:
         self.layout = layout
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
+            allocate_blocks(descriptor, layout.cells * 8)
             os.ftruncate(descriptor, layout.cells * 8)
             self._map = mmap.mmap(descriptor, layout.cells * 8)
         finally:

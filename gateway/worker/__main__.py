@@ -35,6 +35,7 @@ from gateway.ids import RequestIds
 from gateway.process import start_process
 from gateway.runtime import METRICS_DIR, Runtime
 from gateway.telemetry.metrics.host import HostMetrics
+from gateway.telemetry.metrics.metric_files import allocate_metric_files
 from gateway.worker.app import Gateway
 from gateway.worker.bootstrap import MetricsExposition, build
 from gateway.worker.cors import CorsPolicy
@@ -57,6 +58,7 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
     """Open the ledger for reading, and build the application."""
     directory = runtime.run_dir / METRICS_DIR
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
+    allocate_metric_files(directory, worker)
     # The library's documented multiprocess mode, which it leaves untyped.
     values: Any = prometheus_client.values
     values.ValueClass = values.MultiProcessValue(lambda: worker)

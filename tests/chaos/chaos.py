@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import scene_bad_disk
 import scene_books
 import scene_bounds
 import scene_burst
@@ -47,6 +48,7 @@ SCENES: tuple[Scene, ...] = (
     *scene_windows.SCENES, *scene_pauses.SCENES, *scene_restart.SCENES, *scene_books.SCENES,
     *scene_burst.SCENES, *scene_bounds.SCENES, *scene_refusals.SCENES, *scene_routes.SCENES,
     *scene_flush.SCENES, *scene_clock.SCENES, *scene_damage.SCENES, *scene_power.SCENES,
+    *scene_bad_disk.SCENES,
 )  # fmt: skip
 OUT = ROOT / "build" / "chaos.json"
 SHORT = {"difference_pusd": "difference", "overspent_pusd": "over-spent"}

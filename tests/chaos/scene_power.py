@@ -45,7 +45,7 @@ DISK_MIB = {"sqlite": 192, "postgres": 512}
 SHOWN = 5
 _NEW_MOUNTS_AND_NETWORK = 0x00020000 | 0x40000000
 _PRIVATE = 0x4000 | 0x40000  # mounts made here are seen here alone
-# The machine behind a cut is this one, with the same boot id: it is told another one.
+# The machine behind a cut is this one, with the same boot id.
 OTHER_BOOT = """
 from pathlib import Path
 from ledger.journals import mark

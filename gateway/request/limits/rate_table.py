@@ -24,6 +24,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
+from gateway.fleet.mapped_file import allocate_blocks
+
 RATES_FILE = "rates.parts"  # in the run directory
 MINUTE_S = 60
 RING = MINUTE_S + 1  # the second that has begun, and a whole minute before it
@@ -95,6 +97,7 @@ class RateWindowTable:
         self._shared = shared
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         size = (_HEADER + ROWS * _WIDTH) * _CELL_BYTES
+        allocate_blocks(self._file, size)
         os.ftruncate(self._file, size)
         self._map = mmap.mmap(self._file, size)
         self._all: memoryview[int] = memoryview(self._map).cast("q")

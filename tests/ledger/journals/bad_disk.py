@@ -77,6 +77,11 @@ class BadDisk:
             raise
         raise NoDisk(self._server.stderr.read().strip().splitlines()[-1])
 
+    def remount(self) -> None:
+        """Mount what the disk has by now, as a person does after a failure: its log is replayed."""
+        run_command(["umount", str(self.place)])
+        mount_image(self._point, self.place, self._kind, self._options)
+
     def __exit__(self, *_: object) -> None:
         if hasattr(self, "faults"):
             self.faults.order()
