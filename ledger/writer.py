@@ -55,10 +55,11 @@ from ledger.writing.tail import JournalTailer, TailResult
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
 IDLE_STEP_S = 5.0  # journals are read at least as often, though none of them moved
 NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
-IDLE_NEWS_S = 2.0  # the lag is told at least as often, though nobody committed
+IDLE_NEWS_S = 5.0  # the lag is told at least as often, though nobody committed
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
 RETIRE_S = 300.0  # attempts beyond their retention
+TIDY_OBJECTS = 5_000  # new ones; of an idle writer they are fewer in half an hour
 TIDY_S = 30.0  # what statements leave behind; the interpreter itself would wait for 50,000 of it
 FINDINGS_S = 5.0  # findings in journals, of all hosts, for metrics
 SEAL_S = 5.0  # what is in the books is sealed within twice this
@@ -311,7 +312,8 @@ async def _collect_garbage() -> None:
     """
     while True:
         await asyncio.sleep(TIDY_S)
-        gc.collect()
+        if gc.get_count()[0] > TIDY_OBJECTS:
+            gc.collect()
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

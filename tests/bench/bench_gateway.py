@@ -4,7 +4,8 @@ One mock upstream and one load generator (C, on a core of their own), every gate
 interleaved round by round, medians and ratios. Prints the table with its bars, writes
 `build/bench-gateway.json` and `.svg`. Start it with `make bench-gateway` or, in under two
 minutes once the peers are installed, `make bench-gateway ARGS=--quick`. Figures are kept after
-every scene; `ARGS=--resume` goes on where a run ended, `ARGS="--only growth two"` chooses scenes.
+every scene; `ARGS=--resume` goes on where a run ended, `ARGS="--only growth two"` chooses scenes;
+`ARGS="--workers 4"` gives each gateway four cores, where there are enough.
 """
 
 import argparse
@@ -112,7 +113,7 @@ def main() -> int:
         warm = min(FULL_WARM, options.requests // 6)
         lengths = replace(lengths, growth_requests=options.requests, growth_warm=warm)
     rounds = options.rounds or (1 if options.quick else 3)
-    origin = {"commit": _commit(), "lengths": asdict(lengths)}
+    origin = {"commit": _commit(), "lengths": asdict(lengths), "workers": options.workers}
     kept = Kept(BUILD / "bench-gateway.samples.json", origin, resume=options.resume)
     with children.ended_by_signals():
         _measure(options, kept, only, lengths, rounds)
@@ -125,13 +126,14 @@ def _measure(
     """Every scene that was chosen and has no figures yet."""
     wire.build(FOLDER)
     cores = sorted(os.sched_getaffinity(0))
-    gateway, others = {cores[0]}, {cores[-1]}
+    gateway, others = set(cores[: options.workers]), {cores[-1]}
+    engines = {cores[-2]} if len(cores) > options.workers + 2 else others
     state = FOLDER / "state"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
     alone = bool(only) and only <= OURS_ONLY
     pythons = {} if alone else {name: peers.install(name, FOLDER) for name in options.peers}
-    with upstream_of(others) as upstream:
+    with upstream_of(engines) as upstream:
         stage = Stage(wire.Load(FOLDER, others), upstream, state, lengths)
         with targets_of(upstream, state, pythons, gateway) as targets:
             bench = Bench(stage, targets, kept)
@@ -197,7 +199,7 @@ def upstream_of(cores: set[int]) -> Iterator[wire.Upstream]:
 def targets_of(
     upstream: wire.Upstream, state: Path, pythons: dict[str, Path], cores: set[int]
 ) -> Iterator[dict[str, Target]]:
-    """All gateways, started together, ready, and each confined to the same core.
+    """All gateways, started together, ready, and each confined to the same cores.
 
     Our ledger writer and telemetry run where there is room; their CPU time counts all the same.
     """
@@ -205,7 +207,7 @@ def targets_of(
     every = set(os.sched_getaffinity(0))
     ports = upstream.ports
     try:
-        first = ours.start(state, ports, workers=1, name=report.OURS, cores=every)
+        first = ours.start(state, ports, workers=len(cores), name=report.OURS, cores=every)
         running[report.OURS] = first
         for name, python in pythons.items():
             running[name] = peers.start(name, python, ports, state, every)
@@ -238,6 +240,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, help="how often everything is repeated (3)")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="workers of ours; each gateway has as many cores"
+    )
     parser.add_argument("--requests", type=int, help="requests over which memory may grow")
     parser.add_argument("--peers", nargs="*", default=list(peers.NAMES), choices=peers.NAMES)
     parser.add_argument(

@@ -219,6 +219,7 @@ async def test_the_writers_process_collects_cycles_between_batches(monkeypatch):
             self.itself = self
 
     monkeypatch.setattr("ledger.writer.TIDY_S", 0.05)
+    monkeypatch.setattr("ledger.writer.TIDY_OBJECTS", 0)
     gc.disable()  # the interpreter itself would wait for tens of thousands
     left = weakref.ref(Cycle())
     assert left() is not None, "the control"
@@ -228,6 +229,24 @@ async def test_the_writers_process_collects_cycles_between_batches(monkeypatch):
     finally:
         collecting.cancel()
         gc.enable()
+
+
+async def test_where_little_is_new_nothing_is_collected(monkeypatch):
+    """Of an idle writer every collection walked all that it ever made, in vain."""
+    collected, looked = [], asyncio.Event()
+
+    def count() -> tuple[int, int, int]:
+        looked.set()
+        return 5_000, 0, 0
+
+    monkeypatch.setattr("ledger.writer.TIDY_S", 0.0)
+    monkeypatch.setattr(writer_module.gc, "get_count", count)
+    monkeypatch.setattr(writer_module.gc, "collect", collected.append)
+    collecting = asyncio.create_task(_collect_garbage())
+    await looked.wait()
+    collecting.cancel()
+    await asyncio.gather(collecting, return_exceptions=True)
+    assert collected == []
 
 
 async def test_one_writer_per_host(engine, tmp_path):
