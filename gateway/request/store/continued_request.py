@@ -215,7 +215,7 @@ def _no_previous(last: str, missing: str) -> RequestError:
     told = f"Previous response with id '{last}' not found."
     if missing != last:
         told = (
-            f"Response '{missing}', which '{last}' continues, was deleted or has expired. Send "
-            "the conversation in `input`."
+            f"Response '{missing}', which '{last}' continues, was deleted, expired or made room. "
+            "Send the conversation in `input`."
         )
     return RequestError("no_previous_response", told, param="previous_response_id")
