@@ -162,6 +162,10 @@ class ResponseWriter:
         content_type = JSON
         if media in TEXTS:  # of these words alone: a browser must not run what a target sends
             content_type = (b"content-type", media.encode() + b"; charset=utf-8")
+        asked = attempt.plan.asked
+        as_events = KINDS[asked.kind].as_events if asked.stream else None
+        if as_events is not None:
+            content_type, body = STREAM, as_events(body)
         headers = _headers(attempt, content_type)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
