@@ -23,6 +23,7 @@ from backends.errors import (
 from backends.exchange import drain_exchange, pour_exchange, read_all
 from backends.refusal import TOO_LONG, is_about_model, openai_refusal
 from gateway.clock import Clock
+from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
@@ -191,7 +192,8 @@ class ResponseWriter:
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
-        await reply.send_whole(status, _headers(attempt, JSON), told)
+        headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
+        await reply.send_whole(status, headers, told)
 
 
 class StreamSink:
