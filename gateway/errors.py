@@ -7,6 +7,7 @@
 A new kind of refusal needs a new row. Messages say what to do; secrets never appear in them.
 """
 
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -22,10 +23,29 @@ class ConfigError(GatewayError):
         self.faults = faults
 
 
+_FAILED = 500  # from here on a status says that the request was not at fault
+
+
+class ErrorFault(StrEnum):
+    """Where the cause lies, for clients that act on it: `x-breakeven-fault`.
+
+    `REQUEST`: another request may be answered, this one never. `KEY`: another key may. `LIMIT`: a
+    budget or a rate of the client's own. `CAPACITY`: a wait helps. `UPSTREAM` and `GATEWAY` failed.
+    """
+
+    REQUEST = "request"
+    KEY = "key"
+    LIMIT = "limit"
+    CAPACITY = "capacity"
+    UPSTREAM = "upstream"
+    GATEWAY = "gateway"
+
+
 class ErrorSpec(NamedTuple):
     status: int
     type: str
     code: str | None
+    fault: ErrorFault = ErrorFault.REQUEST
 
 
 TABLE: dict[str, ErrorSpec] = {
@@ -34,11 +54,11 @@ TABLE: dict[str, ErrorSpec] = {
     "duplicate_key": ErrorSpec(400, "invalid_request_error", "duplicate_key"),
     "unsupported": ErrorSpec(400, "invalid_request_error", "unsupported_parameter"),
     "context": ErrorSpec(400, "invalid_request_error", "context_length_exceeded"),
-    "no_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key"),
-    "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key"),
-    "forbidden": ErrorSpec(403, "permission_error", "forbidden"),
-    "residency": ErrorSpec(403, "permission_error", "residency"),
-    "isolation": ErrorSpec(403, "permission_error", "cache_isolation"),
+    "no_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
+    "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
+    "forbidden": ErrorSpec(403, "permission_error", "forbidden", ErrorFault.KEY),
+    "residency": ErrorSpec(403, "permission_error", "residency", ErrorFault.KEY),
+    "isolation": ErrorSpec(403, "permission_error", "cache_isolation", ErrorFault.KEY),
     "no_model": ErrorSpec(404, "invalid_request_error", "model_not_found"),
     "no_file": ErrorSpec(404, "invalid_request_error", "file_not_found"),
     "no_batch": ErrorSpec(404, "invalid_request_error", "batch_not_found"),
@@ -60,18 +80,24 @@ TABLE: dict[str, ErrorSpec] = {
     "media_type": ErrorSpec(415, "invalid_request_error", "unsupported_media_type"),
     "reused_key": ErrorSpec(422, "invalid_request_error", "idempotency_key_reused"),
     "head_too_large": ErrorSpec(431, "invalid_request_error", "request_headers_too_large"),
-    "budget": ErrorSpec(429, "insufficient_quota", "budget_exceeded"),
-    "rate": ErrorSpec(429, "rate_limit_error", "rate_limit_exceeded"),
-    "too_many_batches": ErrorSpec(429, "rate_limit_error", "too_many_batches"),
-    "no_capacity": ErrorSpec(429, "rate_limit_error", "no_feasible_target"),
-    "internal": ErrorSpec(500, "server_error", "internal_error"),
-    "upstream": ErrorSpec(502, "server_error", "upstream_error"),
-    "unavailable": ErrorSpec(503, "server_error", "unavailable"),
-    "overloaded": ErrorSpec(503, "server_error", "overloaded"),
-    "not_idle": ErrorSpec(503, "server_error", "no_idle_engine"),  # a line of a batch waits
-    "not_onward": ErrorSpec(409, "server_error", "not_onward"),  # no provider's batch takes a line
-    "made_room": ErrorSpec(503, "server_error", "made_room"),  # a line of a batch gave way
-    "timeout": ErrorSpec(504, "server_error", "upstream_timeout"),
+    "budget": ErrorSpec(429, "insufficient_quota", "budget_exceeded", ErrorFault.LIMIT),
+    "rate": ErrorSpec(429, "rate_limit_error", "rate_limit_exceeded", ErrorFault.LIMIT),
+    "too_many_batches": ErrorSpec(429, "rate_limit_error", "too_many_batches", ErrorFault.LIMIT),
+    "no_capacity": ErrorSpec(429, "rate_limit_error", "no_feasible_target", ErrorFault.CAPACITY),
+    "internal": ErrorSpec(500, "server_error", "internal_error", ErrorFault.GATEWAY),
+    "upstream": ErrorSpec(502, "server_error", "upstream_error", ErrorFault.UPSTREAM),
+    "unavailable": ErrorSpec(503, "server_error", "unavailable", ErrorFault.CAPACITY),
+    "overloaded": ErrorSpec(503, "server_error", "overloaded", ErrorFault.CAPACITY),
+    "not_idle": ErrorSpec(
+        503, "server_error", "no_idle_engine", ErrorFault.CAPACITY
+    ),  # a line of a batch waits
+    "not_onward": ErrorSpec(
+        409, "server_error", "not_onward", ErrorFault.CAPACITY
+    ),  # no provider's batch takes a line
+    "made_room": ErrorSpec(
+        503, "server_error", "made_room", ErrorFault.CAPACITY
+    ),  # a line of a batch gave way
+    "timeout": ErrorSpec(504, "server_error", "upstream_timeout", ErrorFault.UPSTREAM),
 }
 
 
@@ -99,6 +125,16 @@ class RequestError(GatewayError):
         self.retry_after_s = retry_after_s
         self.retry = retry
         self.backend = backend
+
+    @property
+    def fault(self) -> ErrorFault:
+        """Where the cause lies: of a failure that names a target, at the target."""
+        failed = self.backend is not None and self.row.status >= _FAILED
+        return ErrorFault.UPSTREAM if failed else self.row.fault
+
+
+def fault_header(fault: ErrorFault) -> tuple[bytes, bytes]:
+    return b"x-breakeven-fault", fault.value.encode()
 
 
 def body(error: RequestError) -> bytes:

@@ -7,9 +7,11 @@ pictures. What the answer says of both counts; before it, the dearest that can c
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from backends.answers import PICTURE_FORM, AnswerUsage, read_pictures
 from gateway.errors import RequestError
-from gateway.http.body import Members, decode_member
+from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
@@ -185,6 +187,24 @@ def _read_answer(body: bytes, _media: str) -> AnswerUsage:
     return read_pictures(body)
 
 
+def write_events(body: bytes) -> bytes:
+    """Return an answer in one piece as a stream's events, one for each picture.
+
+    Not every target that is asked for a stream knows any, and a client that asked waits for events.
+    The last one has the usage, as in a stream of the target's own.
+    """
+    answer = msgspec.json.decode(body, type=dict[str, Any])
+    pictures = answer.pop("data")
+    usage, created = answer.pop("usage", None), answer.pop("created", 0)
+    events = []
+    for place, picture in enumerate(pictures):
+        event = {"type": _DONE, "created_at": created, **answer, **picture}
+        if usage is not None and place == len(pictures) - 1:
+            event["usage"] = usage
+        events.append(b"event: " + _DONE.encode() + b"\ndata: " + encode(event) + b"\n\n")
+    return b"".join(events)
+
+
 def _body(_max_n: int) -> Schema:
     word: Schema = {"type": ["string", "null"]}
     members = {
@@ -224,6 +244,7 @@ SPEC: Final = RequestKindSpec(
     ),
     relay=lambda asked, _own: PictureRelay(asked.n),
     read_answer=_read_answer,
+    as_events=write_events,
     answer_has_text=False,
     generated=True,
     ranked=False,

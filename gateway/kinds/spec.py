@@ -93,3 +93,5 @@ class RequestKindSpec:
     measure: Callable[[InferenceRequest, SoundLengths], Awaitable[InferenceRequest]] | None = None
     # The relay of an answer that is a file's bytes and flows to the client; None: no answer is.
     flow: Callable[[InferenceRequest], ByteRelay] | None = None
+    # An answer in one piece as the events of the stream that was asked for; None: it stays whole.
+    as_events: Callable[[bytes], bytes] | None = None

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock, next_tick
 from gateway.config.settings import ServerSection, TimeoutsSection
-from gateway.errors import RequestError, drop_traceback
+from gateway.errors import RequestError, drop_traceback, fault_header
 from gateway.errors import body as error_body
 from gateway.http.body import decode_members, encode
 from gateway.http.connection import Header, RequestConnection, connection_of
@@ -378,7 +378,7 @@ async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = Fal
     """
     if reply.started:
         return
-    headers: list[Header] = [JSON]
+    headers: list[Header] = [JSON, fault_header(error.fault)]
     if error.retry_after_s is not None:
         headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
     if error.retry is not None:

@@ -24,6 +24,7 @@ from backends.errors import (
 from backends.exchange import drain_exchange, pour_exchange, read_all
 from backends.refusal import TOO_LONG, is_about_model, openai_refusal
 from gateway.clock import Clock
+from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
 from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
@@ -167,6 +168,10 @@ class ResponseWriter:
         content_type = JSON
         if media in TEXTS:  # of these words alone: a browser must not run what a target sends
             content_type = (b"content-type", media.encode() + b"; charset=utf-8")
+        asked = attempt.plan.asked
+        as_events = KINDS[asked.kind].as_events if asked.stream else None
+        if as_events is not None:
+            content_type, body = STREAM, as_events(body)
         headers = _headers(attempt, content_type)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
@@ -192,7 +197,8 @@ class ResponseWriter:
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
-        await reply.send_whole(status, _headers(attempt, JSON), told)
+        headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
+        await reply.send_whole(status, headers, told)
 
 
 class StreamSink:

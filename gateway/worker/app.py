@@ -323,6 +323,7 @@ def _error_response(request: Request, error: RequestError, headers: dict[str, st
         headers["request-id"] = request.scope[REQUEST_ID]
     if status == 401:
         headers |= {name.decode(): value.decode() for name, value in (CHALLENGE,)}
+    headers["x-breakeven-fault"] = error.fault.value
     if error.retry_after_s is not None:
         headers["retry-after"] = str(max(1, ceil(error.retry_after_s)))
     if error.retry is not None:

@@ -146,11 +146,16 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
         said = {tier for tier, _ in schedules} | {STANDARD}
         schedules |= {(s.tier, s.above_tokens): s.rates for s in before.schedules
                       if s.tier not in said}  # fmt: skip
+    kept = () if before is None else before.schedules
+    pictures = {(step.tier, step.above_tokens): step.picture_pusd for step in kept}
     fee = stated.get(_REQUESTS)
     more = [key for key in stated if key not in _KINDS and key != _REQUESTS]
     made = PriceTerms(
         rates_from(full),
-        tuple(TierRates(*place, rates) for place, rates in sorted(schedules.items())),
+        tuple(
+            TierRates(*place, rates, pictures.get(place))
+            for place, rates in sorted(schedules.items())
+        ),
         inclusive=inclusive,
         unread=tuple(more),
     )

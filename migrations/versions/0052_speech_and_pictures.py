@@ -11,8 +11,8 @@ depends_on = None
 
 def upgrade() -> None:
     """Nullable and without a default: no row is rewritten, however many there are."""
-    op.add_column("attempts", sa.Column("characters", sa.BigInteger(), nullable=True))
-    op.add_column("attempts", sa.Column("pictures", sa.BigInteger(), nullable=True))
+    op.add_column("attempts", sa.Column("characters", sa.Integer(), nullable=True))
+    op.add_column("attempts", sa.Column("pictures", sa.Integer(), nullable=True))
 
 
 def downgrade() -> None:

@@ -2,7 +2,17 @@
 
 import pytest
 
-from backends.answers import AnswerUsage, media_type, read_ranking, read_transcript
+from backends.answers import (
+    AnswerUsage,
+    is_sound,
+    media_type,
+    read_object,
+    read_pictures,
+    read_ranking,
+    read_results,
+    read_transcript,
+    refuse_text,
+)
 from backends.errors import InvalidResponse, UpstreamOverloaded
 
 
@@ -57,3 +67,42 @@ def test_an_error_under_a_status_of_success_is_one() -> None:
 def test_media_types_without_their_parameters() -> None:
     assert media_type({"content-type": " Text/Plain; charset=utf-8"}) == "text/plain"
     assert media_type({}) == ""
+
+
+def test_pictures_are_counted_with_their_form() -> None:
+    told = b'{"data": [{}, {}], "usage": {"input_tokens": 4}, "size": "1x1", "quality": 5}'
+    found = {"input_tokens": 4, "generated_images": 2, "size": "1x1"}
+    assert read_pictures(told) == AnswerUsage(found)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"data": []}', b'{"data": {}}', b"[]", b"x", b""])
+def test_an_answer_without_pictures_is_none(body: bytes) -> None:
+    with pytest.raises(InvalidResponse):
+        read_pictures(body)
+
+
+def test_lists_and_objects_tell_their_usage() -> None:
+    assert read_results(b'{"results": [], "usage": {"a": 1}}', "results").usage == {"a": 1}
+    assert read_object(b'{"tokens": [1]}').usage is None
+    for read, body in ((read_results, b'{"results": 5}'), (read_results, b"[]")):
+        with pytest.raises(InvalidResponse):
+            read(body, "results")
+    with pytest.raises(InvalidResponse):
+        read_object(b"[]")
+
+
+@pytest.mark.parametrize(
+    ("media", "sound"),
+    [("audio/mpeg", True), ("", True), ("application/octet-stream", True), ("audio/x-wav", True),
+     ("text/html", False), ("application/json", False), ("audio/", False), ("audio/a b", False)],
+)  # fmt: skip
+def test_what_is_a_file_of_sound(media: str, sound: bool) -> None:
+    assert is_sound(media) == sound
+
+
+def test_a_text_in_place_of_sound_is_refused_and_its_error_told() -> None:
+    with pytest.raises(InvalidResponse):
+        refuse_text(b"{}", "application/json")
+    overloaded = b'{"error": {"message": "x", "type": "overloaded_error"}}'
+    with pytest.raises(UpstreamOverloaded):
+        refuse_text(overloaded, "application/json")

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from gateway.errors import TABLE, RequestError, body, drop_traceback
+from gateway.errors import TABLE, ErrorFault, RequestError, body, drop_traceback, fault_header
 
 
 class Held:
@@ -64,3 +64,39 @@ def test_every_kind_has_an_openai_body(kind: str) -> None:
         }
     }
     assert 400 <= error.row.status <= 599
+
+
+def test_each_error_says_where_its_cause_lies() -> None:
+    """A status of 5xx is never the request's fault, one of a wrong request never the gateway's."""
+    for kind, row in TABLE.items():
+        own = row.fault in (ErrorFault.REQUEST, ErrorFault.KEY)
+        assert not (own and row.status >= 500), kind
+        assert own or row.status >= 429 or kind == "not_onward", kind
+        assert fault_header(row.fault) == (b"x-breakeven-fault", row.fault.value.encode())
+    assert RequestError("overloaded", "No.").fault is ErrorFault.CAPACITY
+    assert RequestError("overloaded", "No.", backend="openai/m").fault is ErrorFault.UPSTREAM
+    assert RequestError("context", "No.", backend="openai/m").fault is ErrorFault.REQUEST
+    assert {RequestError(kind, "").fault for kind in TABLE} == set(ErrorFault)
+
+
+def test_a_client_reads_the_cause_in_every_dialect(stack) -> None:
+    poor = {"model": "own", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+    for path, asked in (
+        ("/v1/chat/completions", {**poor, "n": -1}),
+        ("/v1/messages", {**poor, "max_tokens": -1}),
+        ("/v1/responses", {"model": "own", "input": 5}),
+        ("/v1/nothing", {}),
+        ("/v1/audio/speech", {}),
+    ):
+        answer = stack.post(path, asked)
+        assert answer.headers["x-breakeven-fault"] == "request", path
+    unknown = stack.client.post(stack.url + "/v1/chat/completions", json=poor)
+    assert unknown.headers["x-breakeven-fault"] == "key"
+    stack.fault("alpha", fault="status", status=500, times=5)
+    failed = stack.chat("api", max_tokens=2)
+    stack.forgive("alpha")
+    assert (failed.status_code, failed.headers["x-breakeven-fault"]) == (502, "upstream")
+    stack.fault("alpha", fault="status", status=422, times=5)
+    refused = stack.chat("api", max_tokens=2)
+    stack.forgive("alpha")
+    assert (refused.status_code, refused.headers["x-breakeven-fault"]) == (422, "request")

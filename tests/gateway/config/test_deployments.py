@@ -82,6 +82,25 @@ def test_rankings_go_where_their_path_stands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "mode", "kind", "serves"),
+    [
+        ("openai/gpt-image-1", "image_generation", "openai", "image_generation"),
+        ("openai/tts-1", "audio_speech", "openai", "speech"),
+        ("openai/omni-moderation-latest", "moderation", "openai", "moderation"),
+        ("gemini/imagen-4", "image_generation", "litellm", "image_generation"),
+    ],
+)
+def test_pictures_and_speech_go_to_who_serves_them(model, mode, kind, serves) -> None:
+    found = of(model, mode)
+    assert (found.kind, found.serves, found.own) == (kind, serves, False)
+
+
+def test_no_own_engine_makes_pictures() -> None:
+    found = of("hosted_vllm/flux", "image_generation", api_base="http://10.0.0.5:8000/v1")
+    assert (found.own, found.serves) == (False, "image_generation")
+
+
+@pytest.mark.parametrize(
     ("model", "mode"),
     [("", None), ("*", None), ("nobody-knows", None), ("x/", None), ("bedrock/r", "rerank"),
      ("gemini/t", "audio_transcription"), ("os.environ/MODEL", None)],

@@ -179,6 +179,17 @@ def test_pictures_are_charged_by_their_tokens(stack, stream: bool) -> None:
     assert row["tier"] == "medium/1024x1024"
 
 
+def test_a_stream_that_its_target_does_not_know_is_written_here(stack) -> None:
+    body = {"model": "dall-e-3", "prompt": "a cat", "n": 2, "stream": True}
+    answer = stack.post("/v1/images/generations", body)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line[:6] == "data: "]
+    assert [event["type"] for event in events] == ["image_generation.completed"] * 2
+    assert all(event["url"].startswith("https://") for event in events)
+    (row,) = stack.settled(answer)
+    assert (row["status"], row["pictures"]) == ("finished", 2)
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

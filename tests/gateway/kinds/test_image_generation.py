@@ -13,6 +13,7 @@ from gateway.kinds.image_generation import (
     SPEC,
     PictureRelay,
     read_image_generation,
+    write_events,
 )
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from ledger.journals.records import TokenCounts
@@ -133,3 +134,16 @@ def test_what_is_wrong_is_named(change: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as caught:
         asked(**change)
     assert caught.value.param == param
+
+
+def test_an_answer_in_one_piece_becomes_events() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 5, "total_tokens": 6}
+    whole = {"created": 7, "size": "1024x1024", "data": [{"b64_json": "A"}, {"b64_json": "B"}],
+             "usage": usage}  # fmt: skip
+    relay = PictureRelay(2)
+    text = write_events(json.dumps(whole).encode())
+    assert relay.feed(text) + relay.finish() == text
+    assert relay.usage == {**usage, "generated_images": 2, "size": "1024x1024"}
+    assert b'"usage"' not in text.split(b"\n\n")[0]
+    bare = json.dumps({"data": [{"url": "u"}]}).encode()
+    assert json.loads(write_events(bare).partition(b"data: ")[2])["url"] == "u"

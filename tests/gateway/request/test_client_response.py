@@ -237,3 +237,18 @@ async def test_an_answer_that_begins_meanwhile_has_one_head() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert [message.get("body") for message in silence.wire.sent] == [None, b"data: 1\n\n", PING]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+async def test_what_breaks_is_told_in_a_stream_and_cuts_a_file_off(is_file: bool) -> None:
+    wire, aborted = Wire(), []
+    line = SimpleNamespace(abort=lambda: aborted.append(True), unsent=lambda: 0)
+    reply = reply_on(wire)
+    reply._line, reply.is_file = line, is_file
+    await reply.start(200, [])
+    await reply.tell_broken(b"data: error")
+    assert reply.finished
+    assert [message.get("body") for message in wire.sent[1:]] == (
+        [] if is_file else [b"data: error"]
+    )
+    assert aborted == ([True] if is_file else [])

@@ -134,3 +134,16 @@ def test_a_price_lists_what_does_not_follow_from_another_kind():
     assert [(amount.kind, amount.new) for amount in amounts(price(1))] == [
         ("input", 10), ("cached", 1), ("output", 20),
     ]  # fmt: skip
+
+
+def test_prices_of_a_pictures_forms_are_told():
+    def formed(pusd: int) -> PriceTerms:
+        rates = rates_from({"input": 0, "output": 0})
+        return PriceTerms(rates, (TierRates("hd", 0, rates, pusd),), picture_pusd=9)
+
+    stored = [price(1, terms=formed(5))]
+    (entry,) = plan(stored, [draft(terms=formed(7))]).entries
+    assert [(each.tier, each.kind, each.old, each.new) for each in entry.amounts] == [
+        ("hd", "picture", 5, 7)
+    ]
+    assert ("hd", "picture", 5) in {(each.tier, each.kind, each.new) for each in amounts(stored[0])}

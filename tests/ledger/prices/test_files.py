@@ -218,3 +218,29 @@ def test_a_long_prompt_of_a_tier_is_never_cheaper_than_a_short_one_by_what_is_le
 def test_words_that_would_count_for_nothing_are_refused(more, fault) -> None:
     with pytest.raises(PriceError, match=fault):
         parse_price_file(price(f"{USD}, {more}"), book="b", rank=1)
+
+
+def test_pictures_have_prices_by_form_and_speech_by_the_character() -> None:
+    def stated(body: str) -> PriceTerms:
+        (draft,) = parse_price_file(price(body), book="f", rank=1).drafts
+        return draft.terms
+
+    found = stated("usd_per_picture: 0.12, pictures: {1024x1024: 0.04, hd/1024x1792: 0.12}")
+    assert [(step.tier, step.picture_pusd) for step in found.schedules] == [
+        ("1024x1024", 40_000_000_000), ("hd/1024x1792", 120_000_000_000),
+    ]  # fmt: skip
+    assert found.picture_pusd == 120_000_000_000
+    assert stated("usd_per_character: 0.000015").character_pusd == 15_000_000
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("usd_per_picture: 1, pictures: {1024-x-1024: 0.04}", "is written `1024x1024`"),
+        ("usd_per_million: {input: 1, output: 1}, pictures: {hd: 0.04}", "`usd_per_picture`"),
+        ("usd_per_picture: 1, pictures: [1]", "must be a mapping"),
+    ],
+)
+def test_forms_that_would_not_be_found_are_refused(body: str, fault: str) -> None:
+    with pytest.raises(PriceError, match=fault):
+        parse_price_file(price(body), book="f", rank=1)

@@ -253,3 +253,17 @@ def test_a_kind_is_unlisted_where_it_costs_what_stands_in_for_it() -> None:
     assert is_unlisted(rates, "reasoning")
     assert not is_unlisted(rates, "cached")
     assert not is_unlisted(rates, "input")
+
+
+def test_a_picture_is_charged_by_its_form_or_by_its_tokens():
+    rates = rates_from({"input": 1, "output": 0, "image_output": 2})
+    forms = (TierRates("hd", 0, rates, 9), TierRates("priority", 0, rates))
+    found = Price(1, "a/b", "t", 0, PriceTerms(rates, forms, picture_pusd=5))
+    two = TokenCounts(pictures=2)
+    assert [cost_pusd(two, found, tier=tier) for tier in ("standard", "hd", "priority")] == [
+        10, 18, 10,
+    ]  # fmt: skip
+    counted = TokenCounts(pictures=2, output=30, image_output=30)
+    assert cost_pusd(counted, found, tier="hd") == 60
+    assert per_unit_bound_pusd(found, pictures=2) == 18
+    assert per_unit_bound_pusd(found, {"standard"}, pictures=2) == 10
