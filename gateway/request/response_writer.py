@@ -31,7 +31,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
 from gateway.request.background_reads import WHOLE_LIMIT_BYTES
-from gateway.request.client_response import JSON, NO_CACHE, STREAM_HEAD, ClientResponse
+from gateway.request.client_response import JSON, NO_CACHE, STREAM, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import REFUSED
 from router.explain import short
