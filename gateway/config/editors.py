@@ -17,6 +17,7 @@ SECTIONS = {
     "BudgetSection": "A limit on what one scope spends in a day or a month.",
     "CanaryShareSection": "A share of requests that goes to one target first.",
     "DashboardSection": "The dashboard that `serve` starts beside the gateway.",
+    "MembersSection": "Members of request bodies that pass, or are refused, by name.",
     "IdempotencySection": "How long the same `Idempotency-Key` is the same request.",
     "KeyCommandSection": "A program that prints the key: a vault's own.",
     "LedgerSection": "Where the books are, and how long single attempts are kept.",

@@ -38,20 +38,26 @@ def back_off_s(failures: float) -> float:
 
 def is_warming(seen: Sequence[Sequence[float]], now_s: float) -> bool:
     """Whether an API whose silence is over has as many requests out as it may have."""
+    limit = warming_limit(seen, now_s)
+    return limit is not None and sum([cells[_OUT] for cells in seen]) >= limit
+
+
+def warming_limit(seen: Sequence[Sequence[float]], now_s: float) -> float | None:
+    """Return how many requests an API whose silence is over may have out; None: as many as come."""
     for cells in seen:
         if cells[_OPENED_S]:
             break
     else:  # the usual case, looked at for every candidate of every request
-        return False
+        return None
     opened_s = max([cells[_OPENED_S] for cells in seen])
     again = [cells[_ANSWERED_S] for cells in seen if cells[_ANSWERED_S] > opened_s]
     limit = 1.0
     if again:
         answering_s = now_s - min(again)
         if answering_s > RAMP_S:
-            return False
+            return None
         limit = 2.0 ** (answering_s / DOUBLES_S)
-    return sum([cells[_OUT] for cells in seen]) >= limit
+    return limit
 
 
 def is_silent(loads: Sequence[float], now_s: float) -> bool:

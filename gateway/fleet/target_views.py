@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
 
+from gateway.fleet.circuit_breaker import warming_limit
 from gateway.fleet.model_backoff import held_off_s
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_stats import MOMENTS, Latencies, latencies_of, state_of
@@ -144,6 +145,8 @@ class LiveApiView:
             self._moments, self._latencies = moments, latencies_of(seen)
         state = state_of(seen, self._latencies, now_s, needed_tokens)
         quiet = not state.circuit_open and state.requests_left is None is state.tokens_left
+        if quiet and warming_limit(seen, now_s) is not None:  # what is out counts
+            quiet = False
         self._cells, self._news, self._state = cells, news, state if quiet else None
         return state
 

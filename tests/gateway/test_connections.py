@@ -73,7 +73,7 @@ def test_a_connection_is_kept_over_errors(stack) -> None:
             (head(stack, length=1) + b"{", 400),
             (head(stack, line="PUT /v1/models HTTP/1.1") + BODY, 405),
             (head(stack, line="POST /nowhere HTTP/1.1") + BODY, 404),
-            (head(stack, line="GET /v1/chat/completions HTTP/1.1") + BODY, 405),
+            (head(stack, line="PUT /v1/chat/completions HTTP/1.1") + BODY, 405),
             (head(stack) + BODY, 200),
         ):
             client.send(sent)

@@ -199,7 +199,7 @@ def test_who_falls_back_to_an_alias_moves_to_its_targets() -> None:
 
 
 def test_what_is_not_asked_here_is_told() -> None:
-    found = carried(CLOUD, entry("draw", "openai/dall-e-3", "image_generation"))
+    found = carried(CLOUD, entry("film", "openai/sora-2", "video_generation"))
     assert found.document["models"].keys() == {"cloud"}
     assert [note.place for note in found.notes] == ["model_list[1]"]
 

@@ -6,6 +6,8 @@ from math import inf, nan
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.clock import Clock
 from gateway.fleet.peers.peer_load import PeerEngineLoad
@@ -205,6 +207,37 @@ def test_an_api_is_seen_as_it_is(board: SharedLoadTable) -> None:
                 board.cells[row + cell] = number
                 for now_s in (NOW_S, NOW_S + 0.5, NOW_S + 2.0):
                     assert sight.snapshot(now_s, 40) == LiveApiView(board, 0).snapshot(now_s, 40)
+
+
+_WRITES = st.tuples(
+    st.sampled_from(list(ApiStatsCell)),
+    st.sampled_from((0.0, 1.0, 2.0, NOW_S - 3.0, NOW_S, NOW_S + 1.0)),
+    st.floats(0.0, 20.0),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_WRITES, max_size=12))
+def test_in_whatever_order_cells_change_an_api_is_seen_as_it_is(
+    board: SharedLoadTable, writes
+) -> None:
+    """Also where only what is out changes, while an API that came back is asked by few."""
+    row = board.api_stats_row(0, 0)
+    for cell in ApiStatsCell:
+        board.cells[row + cell] = 0.0
+    sight, now_s = LiveApiView(board, 0), NOW_S
+    for cell, number, passed_s in writes:
+        board.cells[row + cell] = number
+        now_s += passed_s
+        assert sight.snapshot(now_s, 40) == LiveApiView(board, 0).snapshot(now_s, 40)
+
+
+def test_an_api_that_came_back_is_looked_at_with_all_that_is_out(board: SharedLoadTable) -> None:
+    sight, row = LiveApiView(board, 0), board.api_stats_row(0, 0)
+    board.cells[row + ApiStatsCell.OPENED_S] = NOW_S - 9.0
+    assert not sight.snapshot(NOW_S, 40).circuit_open
+    board.cells[row + ApiStatsCell.REQUESTS_OUT] = 1.0
+    assert sight.snapshot(NOW_S, 40).circuit_open
 
 
 def test_an_api_that_says_no_limit_is_looked_at_when_something_came_of_it(

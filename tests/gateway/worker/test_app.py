@@ -196,7 +196,8 @@ def test_what_is_wrong_with_an_address_of_azure_is_said(stack) -> None:
     broken = stack.client.post(stack.url + path, content=b"{", headers=stack.headers())
     assert broken.status_code == 400
     assert stack.client.post(stack.url + path, json=CHAT).status_code == 401
-    assert stack.get(path).json()["error"]["code"] == "method_not_allowed"
+    refused = stack.client.put(stack.url + path, headers=stack.headers())
+    assert refused.json()["error"]["code"] == "method_not_allowed"
     assert stack.get("/models").json() == stack.get("/v1/models").json()
     assert stack.get("/openai/v1/models/own").json()["id"] == "own"
 
