@@ -34,13 +34,15 @@ from backends.ratelimit import RateLimitHeaders
 class BackendError(Exception):
     """`sent`: whether a byte of the request may have left; what nobody stated counts as sent.
 
-    `usage`: what the answer that failed said of its use, if it counted any output.
+    `usage`: what the answer that failed said of its use, if it counted any output. `hides_output`:
+    an answer was made, and nothing that can be read tells how much of it.
     """
 
     charges: ClassVar[bool] = True
     kind: ClassVar[str] = "backend_error"
     sent: bool = True
     usage: Mapping[str, Any] | None = None
+    hides_output: bool = False
 
     def __init__(
         self,

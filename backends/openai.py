@@ -31,6 +31,7 @@ from backends.origin import Origin
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.reported import error_in, error_name
 from backends.secret import Secret
+from backends.unreadable_answers import with_usage_of
 
 # What a call may add to the head: tracing, and names that make a repeated call recognisable.
 _FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
@@ -38,6 +39,7 @@ _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
 ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's, which stand beside `/v1`
 _ERROR_LIMIT_BYTES = 64 * 1024
+_ANSWER_LIMIT_BYTES = 4 * 1024 * 1024  # of an answer that cannot be relayed
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
 # Said with a 429, where no wait helps: our account with the target is spent, as a 402 says.
@@ -90,7 +92,7 @@ class OpenAIBackend:
             raise await self._refusal(exchange)
         fault = _fault(exchange, stream=call.stream)
         if fault is not None:
-            raise await self._reported(exchange) or fault
+            raise await self._reported(exchange, fault)
         return exchange
 
     async def aclose(self) -> None:
@@ -122,17 +124,21 @@ class OpenAIBackend:
             self._heads[path] = head
         return head
 
-    async def _reported(self, exchange: HttpExchange) -> BackendError | None:
-        """An error that stands, in one piece, where a stream was asked for."""
+    async def _reported(self, exchange: HttpExchange, fault: BackendError) -> BackendError:
+        """Return the error that stands, in one piece, where a stream was asked for, or `fault`.
+
+        An answer that stands there was made, and is billed by the usage in it.
+        """
         try:
             if exchange.status < 300 and "json" in exchange.headers.get("content-type", ""):
-                body = await read_all(exchange, _ERROR_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
-                return error_in(body)
+                fault.hides_output = True
+                body = await read_all(exchange, _ANSWER_LIMIT_BYTES, timeout_s=_ERROR_WAIT_S)
+                return error_in(body) or with_usage_of(fault, body)
         except BackendError:
             pass
         finally:
             await exchange.aclose()
-        return None
+        return fault
 
     async def _refusal(self, exchange: HttpExchange) -> BackendError:
         """Read the error body for its code, so that the connection can be kept."""
@@ -174,7 +180,9 @@ def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
         words = f"the target answered with a redirect ({status}), which is not followed"
         return WrongAddress(words, status=status)
     if headers.get("content-encoding", "identity").lower() != "identity":
-        return InvalidResponse("the answer is compressed, which was not asked for", status=status)
+        packed = InvalidResponse("the answer is compressed, which was not asked for", status=status)
+        packed.hides_output = status < 300
+        return packed
     if stream and status < 300:
         kind = headers.get("content-type", "text/event-stream").lower()
         if "text/event-stream" not in kind:

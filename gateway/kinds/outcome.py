@@ -22,7 +22,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     measured only if need be. `earlier_usage`: what a stream reported before and took back;
     `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
     may be text, where that is more than `said_bytes`; `spoken`: sound was in it. `usage_behind`:
-    words came behind the last usage, or it is of some choices alone.
+    words came behind the last usage, or it is of some choices alone. `unreadable`: an answer was
+    made, and nothing tells how much of it.
     """
 
     status: Status
@@ -41,6 +42,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     most_said_bytes: int = 0
     spoken: bool = False
     usage_behind: bool = False
+    unreadable: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -106,5 +108,5 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         """An attempt that its target broke off, with what the error itself says of its use."""
         cut = cls.cut(relay, status, http_status, error=error.kind, billable=error.billable)
         if error.usage is None:
-            return cut
+            return replace(cut, unreadable=True) if error.hides_output else cut
         return replace(cut, usage=error.usage, usage_final=True)

@@ -95,6 +95,8 @@ def api_usage(
             prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
             return BookedUsage(prompt, "estimated", disputed)
         unseen = unseen or inf
+    if outcome.unreadable:
+        unseen = inf
     return _estimated(found, attempt, outcome, ratio, unseen)._replace(disputed=disputed)
 
 

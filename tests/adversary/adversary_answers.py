@@ -84,7 +84,8 @@ def stream(
         events.append(event(usage=usage))
     if at == "twice":
         events.append(event(usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}))
-    return (*events, b"data: [DONE]\n\n")
+    behind = (event(usage=usage),) if at == "behind" else ()
+    return (*events, b"data: [DONE]\n\n", *behind)
 
 
 def choice(path: str, index: int, member: str, text: str, finish: str | None = None) -> Usage:

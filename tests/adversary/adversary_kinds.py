@@ -421,13 +421,13 @@ IN_UNITS = terms(units=True).map(lambda made: replace_counts(made, rates=FREE, s
 # Who does not count thoughts apart has no price of its own for them.
 ONE_PRICE = terms().map(without_reasoning)
 
+STREAM_PLACES = (
+    "beside", "inside", "running", "first", "groq", "message", "metadata", "quoted", "behind",
+)  # fmt: skip
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
     **{f"usage-{name}": honest(name) for name in CONVENTIONS},
-    **{
-        f"usage-{at}": honest("openai", at, stream=True)
-        for at in ("beside", "inside", "running", "first", "groq", "message", "metadata", "quoted")
-    },
+    **{f"usage-{at}": honest("openai", at, stream=True) for at in STREAM_PLACES},
     **{
         f"usage-{at}-whole": honest("openai", at, stream=False)
         for at in ("inside", "groq", "message", "metadata", "quoted")

@@ -81,6 +81,36 @@ def openrouter(made: TokenCounts) -> Usage:
     return {**openai(made), **costs}
 
 
+def anthropic(made: TokenCounts) -> Usage:
+    return {
+        "input_tokens": made.input,
+        "cache_read_input_tokens": made.cached,
+        "cache_creation_input_tokens": made.cache_write,
+        "output_tokens": made.output,
+    }
+
+
+def one_api(made: TokenCounts) -> Usage:
+    """Anthropic's counts under OpenAI's names, with all of them in the total."""
+    return {
+        "prompt_tokens": made.input,
+        "completion_tokens": made.output,
+        "total_tokens": made.whole_prompt + made.output,
+        "cache_read_input_tokens": made.cached,
+        "cache_creation_input_tokens": made.cache_write,
+    }
+
+
+def bedrock(made: TokenCounts) -> Usage:
+    return {
+        "inputTokens": made.input,
+        "outputTokens": made.output,
+        "totalTokens": made.whole_prompt + made.output,
+        "cacheReadInputTokens": made.cached,
+        "cacheWriteInputTokens": made.cache_write,
+    }
+
+
 # Name: the function, and which fields beside input and output it can tell.
 CONVENTIONS: dict[str, tuple[Callable[[TokenCounts], Usage], frozenset[str]]] = {
     "openai": (openai, frozenset({"cached", "reasoning"})),
@@ -99,6 +129,9 @@ CONVENTIONS: dict[str, tuple[Callable[[TokenCounts], Usage], frozenset[str]]] = 
         lambda made: _totals(made, prompt_tokens_details={"cached_tokens": made.cached}),
         frozenset({"cached"}),
     ),
+    "anthropic": (anthropic, frozenset({"cached", "cache_write"})),
+    "one-api": (one_api, frozenset({"cached", "cache_write"})),
+    "bedrock": (bedrock, frozenset({"cached", "cache_write"})),
     "openrouter": (openrouter, frozenset({"cached", "reasoning"})),
 }
 

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -188,3 +190,27 @@ async def test_a_refusal_carries_what_was_said_of_the_limits(upstream, wire, cli
     with pytest.raises(UpstreamOverloaded) as silent:
         await target.open(call())
     assert silent.value.rate_limit is None
+
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 2}
+PLAIN = "content-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "usage", "hides"),
+    [
+        (json.dumps({"choices": [], "usage": USAGE}).encode(), PLAIN, USAGE, True),
+        (b'{"choices": []}', PLAIN, None, True),
+        (b"<html>", "content-type: text/html\r\n", None, False),
+        (b"\x1f\x8b", "content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", None, True),
+    ],
+)
+async def test_what_stands_where_a_stream_was_asked_for_tells_its_usage(
+    upstream, wire, client, body, headers, usage, hides
+) -> None:
+    """Red before: its output was billed beside the books."""
+    head = f"HTTP/1.1 200 OK\r\n{headers}content-length: {len(body)}\r\n\r\n".encode()
+    upstream.script = lambda n: [head + body]
+    with pytest.raises(InvalidResponse) as caught:
+        await backend(upstream, client).open(call(stream=True))
+    assert (caught.value.usage, caught.value.hides_output) == (usage, hides)

@@ -213,3 +213,12 @@ def test_a_figure_that_words_came_behind_is_of_the_beginning(behind, output, bas
     outcome = AttemptOutcome("finished", 200, counted(40), said_bytes=2000, usage_behind=behind)
     found = api(outcome, stream=True, max_tokens=16_000, bound_pusd=HELD, events=2)
     assert (found.tokens.input, found.tokens.output, found.basis) == (40, output, basis)
+
+
+@pytest.mark.parametrize(("unreadable", "cost"), [(False, 500 * 20), (True, HELD)])
+def test_a_stream_that_nobody_can_read_is_booked_at_its_bound(unreadable, cost) -> None:
+    """Red before: a compressed one cost its prompt, whatever was made."""
+    outcome = AttemptOutcome("upstream_error", 502, error="bad_answer", unreadable=unreadable)
+    found = api(outcome, stream=True, max_tokens=16_000, bound_pusd=HELD)
+    assert found.cost_pusd == cost
+    assert found.unseen is unreadable
