@@ -25,7 +25,7 @@ from msgspec.structs import replace
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pricedifferences import LISTS, RULES
+from pricedifferences import LISTS, RULES, names_without_text
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import (
@@ -127,14 +127,15 @@ def matrix(cost: Cost = our_cost) -> list[Case]:
 
 
 def models(seed: PriceSeed) -> Iterator[tuple[Price, Any, Any]]:
-    """What all three price by the token: not by the time of day, not by searches."""
+    """What all three price by the token of text: not by the time of day, not by searches."""
     rows = diff([], seed.drafts, at_us=0).prices(1)
     prices = {price.name: price for price in PriceBook(rows).prices_in_force(0)}
-    by_the_clock = {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
+    left_out = names_without_text()
+    left_out |= {named.name for named in seed.unmodelled if named.text == "off_peak_pricing"}
     for provider in get_snapshot().providers:
         for model in provider.models:
             price = prices.get(f"{PROVIDERS.get(provider.id)}/{model.id}")
-            if price is None or price.name in by_the_clock:
+            if price is None or price.name in left_out:
                 continue
             if price.terms.request_pusd or price.terms.search_pusd:
                 continue

@@ -3,10 +3,13 @@
 Comments of `genai-prices` quote the providers' pages with the day on which they were read.
 """
 
+import json
 from dataclasses import dataclass
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import prompt_tokens
+from ledger.prices.bundled import bundled_map, normalised
+from ledger.prices.mapterms import PICTURES, SPEECH
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +100,13 @@ LISTS = {
     "xai/grok-code-fast-1": "ours: 1.00/2.00 in the map, from the provider's list (docs.x.ai/docs/"
     "models); 0.20/1.50 there, without a date",
 }
+
+
+def names_without_text() -> frozenset[str]:
+    """Models whose answers are pictures or sound: requests of words alone have no price there."""
+    rows = json.loads(bundled_map().text)
+    return frozenset(
+        normalised(key, str(row.get("litellm_provider")))
+        for key, row in rows.items()
+        if row.get("mode") in (PICTURES, SPEECH)
+    )
