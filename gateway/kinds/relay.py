@@ -13,7 +13,7 @@ A stream is broken by an error event, data that is no JSON object, an end withou
 ending without anything before it; what was good goes first, `error` and the next call tell of it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -47,9 +47,8 @@ _Spans = list[tuple[int, int]]
 class ByteRelay:
     """For APIs: events pass untouched; usage that the client did not ask for is left out.
 
-    It stands in a chunk of its own, or beside a choice, as some APIs report it. Beside a choice
-    that goes on it is a running figure and no ending. What a stream can hold here is an event on
-    its way in (32 MiB at most), the one that ends it (as much), and 4 MiB that come behind that.
+    It stands in a chunk of its own, or beside a choice; while that goes on it is a running figure.
+    A stream can hold an event on its way in (32 MiB), the last one (as much), and 4 MiB behind it.
     """
 
     __slots__ = (
@@ -129,13 +128,14 @@ class ByteRelay:
         if self.complete:
             return b""
         out: list[bytes] = []
-        left: Iterator[bytes] = iter(())
+        events, at = [chunk], 0
         try:
             if not self._splitter.rest and len(chunk) <= EVENT_LIMIT_BYTES and is_simple(chunk):
-                left, spans = iter((chunk,)), [(6, len(chunk) - 2)]
+                spans: _Spans | None = [(6, len(chunk) - 2)]
             else:
-                left, spans = iter(self._splitter.feed(chunk)), None
-            for event in left:
+                events, spans = self._splitter.feed(chunk), None
+            for event in events:
+                at += 1
                 passed = self._event(event, spans)
                 if self._withholding:
                     self._withhold(passed)
@@ -143,11 +143,12 @@ class ByteRelay:
                     out.append(passed)
                     self._started = True
                 if self.complete:
-                    self._trail(left)
+                    self._trail(events[at:])
+                    break
         except (BackendError, UsageTooLong) as error:
             broken = error if isinstance(error, BackendError) else self._broken_error(str(error))
             self.error = broken
-            self._trail(left)
+            self._trail(events[at:])
             if not out:
                 raise broken from None
         return out[0] if len(out) == 1 else b"".join(out)
@@ -246,9 +247,9 @@ class ByteRelay:
         A chunk of its own has the last figure, wherever it stands, until words come behind it.
         """
         self._told.take(raw, final=self._withholding or not choices)
-        if choices:
-            return cut_usage(event, raw) if self._hide_usage else event
-        return b"" if self._hide_usage else event
+        if not self._hide_usage:
+            return event
+        return cut_usage(event, raw) if choices else b""
 
     def _take_inside(self, choices: list[ChunkChoice]) -> bool:
         """Usage inside a choice, which is left where it stands; whether there was any."""
@@ -305,7 +306,8 @@ class ByteRelay:
     def _add_content(self) -> None:
         self.content_events += 1
         self.first_content = True
-        self._told.add_words()
+        told = self._told
+        told.final, told.behind = False, told.raw is not None  # it is of less than came
 
     def _withhold(self, event: bytes) -> None:
         if not self._withheld:
@@ -368,9 +370,7 @@ class EventRelay(ByteRelay):
     @property
     def counts(self) -> tuple[int, int] | None:
         if self._choices == 1 and not self.usage_final and self._running:  # of every chunk
-            counts = read_counts(self._running[0])
-            if counts is not None:
-                return counts
+            return read_counts(self._running[0]) or super().counts
         return super().counts
 
     def _event(self, event: bytes, spans: _Spans | None) -> bytes:

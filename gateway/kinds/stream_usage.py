@@ -55,11 +55,6 @@ class StreamUsage:
             self.earlier = (*self.earlier[1 - EARLIER_LIMIT :], self.raw)
         self.raw, self.final, self.behind = checked, final, False
 
-    def add_words(self) -> None:
-        """Note that words came: a figure that came before is of less than came."""
-        self.final = False
-        self.behind = self.raw is not None
-
     def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
         """Take a figure that stands in a choice. Raises `UsageTooLong`.
 

@@ -59,15 +59,11 @@ def test_what_no_counter_can_have_written_is_refused() -> None:
         StreamUsage(2).take_choice(0, long, final=True)
 
 
-def test_a_figure_is_behind_once_words_come_or_while_choices_lack() -> None:
+def test_a_figure_is_behind_while_choices_lack() -> None:
     told = StreamUsage(2)
-    told.add_words()
-    assert not told.behind, "there is none"
     told.take_choice(0, usage(5), final=True)
     told.take_choice(1, usage(5), final=True)
     assert not told.behind
-    told.add_words()
-    assert (told.behind, told.final) == (True, False)
     three = StreamUsage(3)
     three.take_choice(0, usage(5), final=True)
     three.take_choice(1, usage(5), final=True)
