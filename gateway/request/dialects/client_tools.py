@@ -213,7 +213,7 @@ def output_parts(item: Mapping[str, Any], place: str) -> list[Message] | None:
             raise unsupported(f"{place}.output", "no file is kept here. Send its `image_url`.")
         return [text_part("A screenshot follows."), image_part(shown)]
     if tool.output == "tool_search_output":
-        return [text_part(_encode([_name_of(found) for found in item.get("tools") or ()]))]
+        return [text_part(_encode([_name_of(tool) for tool in item.get("tools") or ()]))]
     if tool.output == "apply_patch_call_output":
         told = optional_text(output, f"{place}.output") or ""
         return [text_part(f"{item.get('status', 'completed')}\n{told}".strip())]
