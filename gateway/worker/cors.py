@@ -19,9 +19,10 @@ _SHARED = re.compile(r"/+v[12]/").match  # also with slashes too many, which are
 METHODS = b"GET, HEAD, POST, DELETE"
 CACHED = ("GET", "HEAD")  # what a cache may keep
 EXPOSED = (
-    b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-backend, "
-    b"x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, x-breakeven-tokens, "
-    b"x-breakeven-ignored, idempotent-replayed, x-ratelimit-limit-requests, "
+    b"x-request-id, request-id, retry-after, x-should-retry, x-breakeven-fault, "
+    b"x-breakeven-backend, x-breakeven-policy, x-breakeven-decision, x-breakeven-cost-usd, "
+    b"x-breakeven-tokens, x-breakeven-ignored, idempotent-replayed, "
+    b"x-ratelimit-limit-requests, "
     b"x-ratelimit-remaining-requests, "
     b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
     b"x-ratelimit-reset-tokens"

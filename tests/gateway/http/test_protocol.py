@@ -97,7 +97,7 @@ def refused_as(connection: socket.socket, kind: str) -> None:
     assert headers["connection"] == "close"
     error = json.loads(text)["error"]
     assert set(error) == {"message", "type", "param", "code"}
-    assert (error["type"], error["code"]) == TABLE[kind][1:]
+    assert (error["type"], error["code"]) == TABLE[kind][1:3]
 
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer %s\r\n"

@@ -133,7 +133,7 @@ def test_a_targets_own_refusal_is_passed_on_and_costs_nothing(stack) -> None:
 def test_what_cannot_be_served_is_told_as_openai_does(stack, body, kind, param) -> None:
     answer = stack.post(CHAT, body)
     error, row = error_of(answer), TABLE[kind]
-    assert (answer.status_code, error["type"], error["code"]) == row
+    assert (answer.status_code, error["type"], error["code"]) == row[:3]
     assert error["param"] == param
 
 
