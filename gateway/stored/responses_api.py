@@ -78,7 +78,7 @@ def responses_router(store: ObjectStore) -> APIRouter:
         order: Order = "desc",
     ) -> dict[str, Any]:
         found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
-        items = found.content["input"]
+        items = input_items(found.content)
         return page_of(items, after=check_storable("after", after), limit=limit, order=order)
 
     return router

@@ -58,8 +58,8 @@ def upgrade() -> None:
             readers = connection.execute(sa.text(READERS), {"name": table}).scalars().all()
             for reader in readers:
                 role = connection.dialect.identifier_preparer.quote(reader)
-                revoked = f"REVOKE SELECT ON {table} FROM {role}"  # noqa: S608  (both are quoted)
-                connection.exec_driver_sql(revoked)
+                given = {"name": table, "role": role}
+                connection.execute(sa.DDL("REVOKE SELECT ON %(name)s FROM %(role)s", context=given))
 
 
 def downgrade() -> None:

@@ -33,7 +33,7 @@ from backends.http import HttpClient
 from backends.origin import Origin
 from backends.pinned import PinnedTransport
 from gateway.fleet import fleet
-from gateway.http.body import DENIED
+from gateway.http.member_rules import DENIED
 
 PORT = 8080
 SHORT = Deadlines(connect_s=2.0, head_s=1.0, idle_s=1.0)

@@ -15,7 +15,6 @@ from gateway.request.store.stored_document import StoredDocument
 from router.policy import tighten
 from router.types import Residency
 
-LARGE_BYTES: Final = 256 * 1024  # reading more takes longer than streams should wait
 LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
 
 
@@ -56,14 +55,12 @@ class ResponseKeeper:
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
         """Store the answer as far as it is; return why not, if it is not stored."""
-        raw = self._asked.own_input
-        if len(raw) > LARGE_BYTES:
-            own = await asyncio.to_thread(self._own_items, raw)
-        else:
-            own = self._own_items(raw)
+        raw, keeps_ids = self._asked.own_input, self._asked.conversation is None
         bound = tighten(residency, self._asked.residency)
         unfinished = response["status"] in ("queued", "in_progress")
-        content = {"response": dict(response), "input": own}
+        content = {
+            "response": dict(response), "input": msgspec.Raw(raw), "keeps_ids": keeps_ids
+        }  # fmt: skip
         answer = self._document(str(response["id"]), "response", content, bound)
         lease_us = self._store.wall_us() + LEASE_US if unfinished else None
         documents = [
@@ -75,6 +72,7 @@ class ResponseKeeper:
             )
         ]
         if self._asked.conversation is not None and not unfinished:
+            own = await asyncio.to_thread(self._own_items, raw)
             items = (
                 self._document(str(item["id"]), "item", item, bound)
                 for item in (*own, *response["output"])
@@ -86,8 +84,8 @@ class ResponseKeeper:
         return refusal
 
     def _own_items(self, raw: bytes) -> list[dict[str, Any]]:
-        keep_ids = self._asked.conversation is None  # a client's id may be another item's
-        return name_items(as_items(msgspec.json.decode(raw)), self._name, keep_ids=keep_ids)
+        """Items of a conversation: a client's id may be another item's."""
+        return name_items(as_items(msgspec.json.decode(raw)), self._name, keep_ids=False)
 
     def _document(
         self, object_id: str, kind: str, content: Any, residency: Residency

@@ -21,11 +21,17 @@ def user(text: str) -> dict:
     return {"type": "message", "role": "user", "content": text}
 
 
+def listed(text: str, item_id: str) -> dict:
+    """A message of the user as it is listed."""
+    parts = [{"type": "input_text", "text": text}]
+    return {**user(text), "content": parts, "id": item_id, "status": "completed"}
+
+
 def response(name: str, status: str = "completed", **output) -> dict:
     return {
         "response": {"id": name, "status": status, "output": [{"id": f"msg_{name}", **output}]},
-        "input": [user(f"asked {name}")],
-    }
+        "input": f"asked {name}", "keeps_ids": True,
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -55,7 +61,7 @@ async def test_who_does_not_store_may_still_go_on(open_store, expand, document) 
     found, given, sent = await expand(store, store=False, input="next", previous_response_id="r1")
     assert not found.stores
     assert bytes(sent["store"]) == b"false"
-    assert given == [user("asked r1"), {"id": "msg_r1"}, user("next")]
+    assert given == [listed("asked r1", "msg_r1_i0"), {"id": "msg_r1"}, user("next")]
     assert found.previous == "r1"
     counted, _, _ = await expand(store, stores=False, input="next", background=True)
     assert (counted.stores, counted.background) == (False, False)
@@ -71,9 +77,8 @@ async def test_a_chain_is_as_tight_as_its_tightest_member(open_store, expand, do
     )
     found, given, _ = await expand(store, previous_response_id="r2")
     assert found.residency is Residency.INTERNAL_ONLY
-    assert [item.get("content", item.get("id")) for item in given] == [
-        "asked r1", "msg_r1", "asked r2", "msg_r2"
-    ]  # fmt: skip
+    assert [item["id"] for item in given] == ["msg_r1_i0", "msg_r1", "msg_r2_i0", "msg_r2"]
+    assert given[2] == listed("asked r2", "msg_r2_i0")
 
 
 async def test_a_conversation_is_read_to_its_end(open_store, expand, document) -> None:
@@ -96,9 +101,12 @@ async def test_a_conversation_is_read_to_its_end(open_store, expand, document) -
 async def test_references_stand_for_their_items(open_store, expand, document) -> None:
     store = open_store()
     content = {
-        "response": {"output": [{"id": f"msg_{NAME}_0", "type": "message", "role": "assistant"}]},
-        "input": [{"id": f"msg_{NAME}_i0", **user("asked")}],
-    }
+        "response": {
+            "id": f"resp_{NAME}",
+            "output": [{"id": f"msg_{NAME}_0", "type": "message", "role": "assistant"}],
+        },
+        "input": [listed("asked", f"msg_{NAME}_i0")], "keeps_ids": True,
+    }  # fmt: skip
     tight = document(f"resp_{NAME}", content, kind="response", residency="internal_only")
     await store.store([tight, document("msg_c", user("of a conversation"))])
     found, given, _ = await expand(

@@ -56,9 +56,12 @@ def test_ids_that_are_of_no_response(item_id: str) -> None:
 
 
 def test_items_of_a_stored_response() -> None:
-    content = {"input": [{"id": "a"}], "response": {"output": [{"id": "b"}]}}
-    assert [item["id"] for item in items_of(content)] == ["a", "b"]
-    assert list(items_of({"input": [], "response": {}})) == []
+    answer = {"id": "resp_7f", "output": [{"id": "b"}]}
+    for keeps_ids, named in ((True, "a"), (False, "msg_7f_i0")):
+        content = {"input": [{"id": "a"}], "response": answer, "keeps_ids": keeps_ids}
+        assert [item["id"] for item in items_of(content)] == [named, "b"]
+    nothing = {"input": None, "response": {"id": "resp_7f"}, "keeps_ids": True}
+    assert list(items_of(nothing)) == []
 
 
 def test_references() -> None:

@@ -4,6 +4,7 @@ import json
 
 from gateway.request.store import response_keeper
 from gateway.request.store.continued_request import ContinuedRequest
+from gateway.request.store.response_items import input_items
 from gateway.request.store.response_keeper import ResponseKeeper
 from ledger.stored_objects import ObjectQuery
 from router.types import Residency
@@ -27,7 +28,7 @@ async def test_an_answer_is_stored_with_its_own_input(open_store, now) -> None:
     found = await store.find("a", RESPONSE["id"])
     assert found is not None
     assert found.content["response"] == RESPONSE
-    (item,) = found.content["input"]
+    (item,) = input_items(found.content)
     assert (item["id"], item["content"][0]["text"]) == (f"msg_{NAME}_i0", "hi")
     assert (found.parent, found.residency, found.status) == ("resp_0", "internal_only", "completed")
     assert (found.created_us, found.expires_us) == (now[0], now[0] + 86_400 * 10**6)
@@ -59,8 +60,7 @@ async def test_what_does_not_fit_says_so(open_store) -> None:
     assert await store.find("a", RESPONSE["id"]) is None
 
 
-async def test_a_turn_goes_into_its_conversation(open_store, monkeypatch) -> None:
-    monkeypatch.setattr(response_keeper, "LARGE_BYTES", 5)
+async def test_a_turn_goes_into_its_conversation(open_store) -> None:
     store = open_store()
     own = [{"role": "user", "content": "hi", "id": "somebody's"}, {"role": "user", "content": "on"}]
     made = keeper(store, conversation="conv_1", own_input=json.dumps(own).encode())
