@@ -69,12 +69,10 @@ def play(given: Given) -> Found:
         for fault in result.faults[:SHOWN]:
             given.say(fault)
         found.lost = (found.lost or 0) + result.lost
-        figures = {
-            "acknowledged": result.acknowledged, "flushes": result.flushes, "cuts": result.cuts,
-            "cuts with findings": result.told,
-        }  # fmt: skip
-        for name, value in figures.items():
-            found.figures[f"{kind}: {name}"] = value
+        found.figures[f"{kind}: acknowledged"] = result.acknowledged
+        found.figures[f"{kind}: flushes"] = result.flushes
+        found.figures[f"{kind}: cuts"] = result.cuts
+        found.figures[f"{kind}: cuts with findings"] = result.told
     found.size = f"every flush of {given.of(ATTEMPTS, least=60)} attempts on {', '.join(KINDS)}"
     return found
 

@@ -26,7 +26,7 @@ def test_every_byte_has_a_block_and_the_library_takes_the_files(tmp_path) -> Non
         allocate_metric_files(tmp_path, 3)
     files = {path.name: path.stat() for path in tmp_path.iterdir()}
     assert set(files) == {f"{kind}_3.db" for kind in KINDS}
-    assert all(found.st_blocks * 512 >= found.st_size > 0 for found in files.values())
+    assert all(file.st_blocks * 512 >= file.st_size > 0 for file in files.values())
     environ = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     told = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True,
