@@ -1,4 +1,4 @@
-"""Sockets that listen on a port, asked of the kernel by port (`NETLINK_SOCK_DIAG`).
+"""Sockets that listen on a port, asked of the kernel by port (netlink, sock_diag).
 
 `/proc/net/tcp` lists every connection of the machine: 10 ms where there are many. Here the kernel
 walks listening sockets alone. Formats: linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
@@ -35,9 +35,9 @@ def listening_sockets(port: int) -> list[ListeningSocket]:
     ) as asked:
         asked.settimeout(_PATIENCE_S)
         return [
-            found
+            listener
             for family, size in ((socket.AF_INET, 4), (socket.AF_INET6, 16))
-            for found in _ask(asked, family, size, port)
+            for listener in _ask(asked, family, size, port)
         ]
 
 

@@ -62,8 +62,8 @@ def _listening_inodes(port: int) -> frozenset[int]:
         listening = listening_sockets(port)
     except OSError:  # a sandbox, or a kernel without that module
         listening = list(_listed_sockets(port))
-    exact = frozenset(found.inode for found in listening if found.address in _HERE)
-    return exact or frozenset(found.inode for found in listening if not any(found.address))
+    exact = frozenset(each.inode for each in listening if each.address in _HERE)
+    return exact or frozenset(each.inode for each in listening if not any(each.address))
 
 
 def _listed_sockets(port: int) -> Iterator[ListeningSocket]:
