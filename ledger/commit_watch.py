@@ -87,11 +87,13 @@ async def work_after_commit(watch: CommitWatch, work: Callable[[], Awaitable[Non
         raise
 
 
-def _settled_files(path: str) -> tuple[_FileState, ...] | None:
+def _settled_files(
+    path: str, now_ns: Callable[[], int] = time.time_ns
+) -> tuple[_FileState, ...] | None:
     """Return the states of the database's files; None: a write just now would not change them."""
     states = _states_of(path)
     newest_ns = max(state.written_ns for state in states)
-    return states if newest_ns < time.time_ns() - SAME_TICK_NS else None
+    return states if newest_ns < now_ns() - SAME_TICK_NS else None
 
 
 def _states_of(path: str) -> tuple[_FileState, ...]:

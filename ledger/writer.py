@@ -171,9 +171,10 @@ class LedgerWriter:
 
     async def _rest(self, stop: asyncio.Event, seen: JournalMarks | None) -> None:
         """Wait until a journal is not as it was `seen` before it was read, or `IDLE_STEP_S`."""
-        until_s = time.monotonic() + IDLE_STEP_S
+        now_s = asyncio.get_running_loop().time
+        until_s = now_s() + IDLE_STEP_S
         await _wait(stop, COLLECT_S)
-        while seen is not None and not stop.is_set() and time.monotonic() < until_s:
+        while seen is not None and not stop.is_set() and now_s() < until_s:
             looked_us = self._now_us()
             if self._growth.marks() != seen:
                 return
@@ -212,7 +213,7 @@ class LedgerWriter:
     async def _look_for_news(self) -> None:
         """Read news if there may be some; of an idle writer most looks end here."""
         told = (self._away, self._tail.stalled(), self._quarantined, self._findings)
-        now_s, is_told = time.monotonic(), told == self._told and not self._shares
+        now_s, is_told = asyncio.get_running_loop().time(), told == self._told and not self._shares
         if is_told and now_s < self._tell_s and self._followed.is_current(self._now_us()):
             return
         await self._news()
@@ -302,7 +303,7 @@ class LedgerWriter:
 
 def _to_tick(period_s: float) -> float:
     """Return the seconds to the next multiple of a period: chores that wait so wake together."""
-    return period_s - time.monotonic() % period_s
+    return period_s - asyncio.get_running_loop().time() % period_s
 
 
 async def _collect_garbage() -> None:

@@ -20,12 +20,12 @@ from gateway.kinds import BATCH_PATHS
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import ClientResponse
-from gateway.request.dispatch import CAP_NAMES, Dispatcher
+from gateway.request.dispatch import Dispatcher
 from gateway.request.hangups import can_think
 from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.reported_usage import context_of
-from gateway.request.request_parser import body_for
+from gateway.request.request_parser import CAP_NAMES, body_for
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened

@@ -53,7 +53,7 @@ from gateway.request.refusals import (
     status_of,
     upstream_failure,
 )
-from gateway.request.request_parser import body_for
+from gateway.request.request_parser import attempt_body
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.retry_budget import RetryBudget
 from gateway.request.session_affinity import SessionAffinity
@@ -70,8 +70,6 @@ from router.types import InfeasibleAction, Residency
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
-# OpenAI's reasoning models refuse the older name; most others know no other.
-CAP_NAMES = {"openai": "max_completion_tokens"}
 
 
 class SampleSink(Protocol):
@@ -331,22 +329,7 @@ class Dispatcher:
 
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
-        asked = plan.asked.with_marks() if target.takes_marks else plan.asked
-        if target.by_priority:
-            asked = asked.with_priority(plan.terms.rule.priority)
-        if asked.template_arguments and not target.template_arguments:
-            asked = asked.without_template_arguments()
-        if attempt.step.frozen.told_twice:
-            asked = asked.with_older_limit()
-        body = body_for(
-            asked,
-            upstream_model=target.upstream_model,
-            own=target.own,
-            # Where money is limited, an open-ended request gets the limit its hold was sized for.
-            max_tokens_cap=attempt.step.frozen.candidate.output_cap,
-            salt=plan.route.salt if target.own and target.accepts_salt else None,
-            cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
-        )
+        body = attempt_body(plan, attempt.step)
         headers = {"x-request-id": attempt.id}
         if attempt.story is not None:
             headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)

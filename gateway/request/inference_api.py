@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
-from math import ceil
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -18,15 +17,13 @@ from msgspec.structs import replace
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock, next_tick
 from gateway.config.settings import ServerSection, TimeoutsSection
-from gateway.errors import RequestError, drop_traceback, fault_header
-from gateway.errors import body as error_body
+from gateway.errors import RequestError, drop_traceback
 from gateway.http.body import decode_members, encode
 from gateway.http.connection import Header, RequestConnection, connection_of
 from gateway.http.fields import RequestHead, read_fields
 from gateway.http.member_rules import MemberRules
 from gateway.kinds import KIND_PATHS, KINDS
 from gateway.kinds.chat import CHAT_PATH, JUDGED_MEMBERS
-from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest
 from gateway.logs import REQUEST
 from gateway.request.client_paths import DEPLOYMENT, with_model
@@ -35,6 +32,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.request.request_endings import refuse, send_ending, waits_to_send
 from gateway.request.store.background_responses import BackgroundResponses
 from gateway.request.store.response_storage import NoStoredResponses, ResponseStorage
 from gateway.sound.sound_decoder import sounds_for
@@ -54,13 +52,7 @@ _CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
 _STORE = Feature.STORE  # a plain name: asking an enumeration for a member costs ten times as much
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
-CHALLENGE: Header = (b"www-authenticate", b"Bearer")
 
-_ENDINGS = {
-    "total": ("timeout", "The request took too long."),
-    "drain": ("unavailable", "The gateway is restarting."),
-}
-_BODY_UNREAD = 408  # what follows on the connection is no request
 
 log = logging.getLogger("breakeven.api")
 
@@ -139,7 +131,7 @@ class InferenceApi:
                     raise
                 reply.ended_by = "drain"
             task.uncancel()
-            await _send_ending(reply, connection, self._server.timeouts.client_stall_s)
+            await send_ending(reply, connection, self._server.timeouts.client_stall_s)
         except Exception:  # the outermost handler: one defect must not take the worker along
             log.exception("request %s failed", reply.request_id)
             if not reply.started:
@@ -347,60 +339,8 @@ async def _watch(receive: Receive, reply: ClientResponse) -> None:
     reply.end(CLIENT_GONE)
 
 
-async def _send_ending(
-    reply: ClientResponse, connection: RequestConnection | None, patience_s: float
-) -> None:
-    """Nobody reads on after a hang-up or a stall; whoever still reads is told why it ends.
-
-    `patience_s`: for who has yet to take what came before, which may be a picture of many MiB.
-    """
-    if reply.ended_by == CLIENT_GONE or reply.finished:
-        return
-    kind, why = _ENDINGS.get(reply.ended_by or "", _ENDINGS["total"])
-    error = RequestError(kind, why, retry_after_s=1.0)
-    if not reply.started:
-        await refuse(reply, error)
-    elif reply.sending_since is None:
-        try:
-            async with asyncio.timeout(patience_s):
-                await reply.tell_broken(error_event(why, error.row.type, error.row.code))
-        except TimeoutError:
-            if connection is not None:
-                connection.abort()
-    elif connection is not None:
-        connection.abort()  # closing would wait for a client that takes nothing
-
-
-async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = False) -> None:
-    """Answer with the OpenAI error body, unless the answer has begun.
-
-    `last`: nothing that follows on the connection is to be read.
-    """
-    if reply.started:
-        return
-    headers: list[Header] = [JSON, fault_header(error.fault)]
-    if error.retry_after_s is not None:
-        headers.append((b"retry-after", str(max(1, ceil(error.retry_after_s))).encode()))
-    if error.retry is not None:
-        headers.append((b"x-should-retry", b"true" if error.retry else b"false"))
-    if error.backend is not None:
-        headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
-    if error.row.status == 405:
-        headers.append((b"allow", b"POST"))
-    if error.row.status == 401:
-        headers.append(CHALLENGE)
-    if last or error.row.status == _BODY_UNREAD:
-        headers.append((b"connection", b"close"))
-    await reply.send_whole(error.row.status, headers, error_body(error))
-
-
 def _too_large(limit: int) -> RequestError:
     return RequestError("too_large", f"The body is larger than {limit} bytes.")
-
-
-def waits_to_send(scope: Message) -> bool:
-    """Whether its body is held back until it is asked for: a refusal before that is the last."""
-    return any(name == b"expect" for name, _ in scope["headers"])
 
 
 def is_hot(scope: Message) -> bool:

@@ -3,7 +3,10 @@
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.text_members import stream_options
+from gateway.request.plan import AttemptPlan, RoutingPlan
 
+# OpenAI's reasoning models refuse the older name; most others know no other.
+CAP_NAMES = {"openai": NEWER_LIMIT}
 _TRUE = encode_raw(True)
 _LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
 
@@ -23,6 +26,28 @@ def _name_limit(members: Members) -> None:
         members[OLDER_LIMIT] = given
 
 
+def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
+    """Return the body that the target of an attempt gets."""
+    target, asked = step.frozen.target, plan.asked
+    if target.takes_marks:
+        asked = asked.with_marks()
+    if target.by_priority:
+        asked = asked.with_priority(plan.terms.rule.priority)
+    if asked.template_arguments and not target.template_arguments:
+        asked = asked.without_template_arguments()
+    if step.frozen.told_twice:
+        asked = asked.with_older_limit()
+    return body_for(
+        asked,
+        upstream_model=target.upstream_model,
+        own=target.own,
+        # Where money is limited, an open-ended request gets the limit its hold was sized for.
+        max_tokens_cap=step.frozen.candidate.output_cap,
+        salt=plan.route.salt if target.own and target.accepts_salt else None,
+        cap_name=CAP_NAMES.get(target.provider or "", OLDER_LIMIT),
+    )
+
+
 def body_for(
     asked: InferenceRequest,
     *,
@@ -30,7 +55,7 @@ def body_for(
     own: bool,
     max_tokens_cap: int | None,
     salt: str | None,
-    cap_name: str = "max_tokens",
+    cap_name: str = OLDER_LIMIT,
 ) -> bytes:
     """The body one target gets: model renamed, usage asked for, caps and salt set by us.
 

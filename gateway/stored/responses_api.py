@@ -13,6 +13,7 @@ from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.request.dialects.responses_replay import replay_events
 from gateway.request.store.object_store import ObjectStore
+from gateway.request.store.response_items import list_input
 from gateway.request.store.stored_document import StoredDocument
 from gateway.stored.list_page import Limit, Order, find_stored, not_found, page_of
 from ledger.stored_objects import UNFINISHED
@@ -78,7 +79,7 @@ def responses_router(store: ObjectStore) -> APIRouter:
         order: Order = "desc",
     ) -> dict[str, Any]:
         found = await find_stored(store, caller_of(request), response_id, "response", WHAT)
-        items = input_items(found.content)
+        items = list_input(found.content)
         return page_of(items, after=check_storable("after", after), limit=limit, order=order)
 
     return router

@@ -38,15 +38,14 @@ from gateway.logs import REQUEST
 from gateway.request.client_paths import DEPLOYMENT, canonical_path
 from gateway.request.dialects.messages import MESSAGES
 from gateway.request.inference_api import (
-    CHALLENGE,
     InferenceApi,
     Message,
     Receive,
     SendMessage,
     is_hot,
-    waits_to_send,
 )
 from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
+from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.worker.openapi import POLICY, describe_api, page
 from gateway.worker.unserved_paths import reason_unserved

@@ -7,6 +7,7 @@ mark is as it was has not grown. The files of the marks stay open between two lo
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ledger.journals.homes import FOLDER, list_journals
@@ -20,7 +21,9 @@ JournalMarks = tuple[tuple[str, bytes], ...]
 class JournalGrowth:
     """Looks at all journals of one directory. Close it after its last use."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """`now_ns`: the wall clock."""
+        self._now_ns = now_ns
         self._directory = directory
         self._folders = (directory, directory / FOLDER)
         self._stamps: tuple[int, ...] | None = None  # of the folders, as the journals were listed
@@ -60,7 +63,7 @@ class JournalGrowth:
         for journal in journals:
             self._locks[journal.name] = os.open(journal.lock, os.O_RDWR)
         self._is_whole = all(journal.format != 1 for journal in journals)
-        if max(stamps) < time.time_ns() - SAME_TICK_NS:
+        if max(stamps) < self._now_ns() - SAME_TICK_NS:
             self._stamps = stamps
 
 

@@ -16,6 +16,7 @@ from alembic import command
 from sqlalchemy import Engine, insert, make_url
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))
 
 from lent_database import LentDatabase
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from genai_prices import Usage, calc_price
 from genai_prices.data_snapshot import get_snapshot
+from pricedifferences import names_without_text
 
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import STANDARD, PriceBook, UnpricedTierError, cost_pusd
 from ledger.prices.bundled import bundled_seed, diff
-from tests.bench.pricedifferences import names_without_text
 
 # prompt in all, of it cached, of it written to the cache, output in all, of it reasoning
 MIXES = (

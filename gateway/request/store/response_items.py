@@ -49,7 +49,7 @@ def response_of(item_id: str) -> str | None:
     return None if match is None else RESPONSE_PREFIX + match[1]
 
 
-def input_items(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_input(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the items of a stored response's own input, which is stored as it was sent.
 
     Naming them when they are stored would hold up whoever streams meanwhile.
@@ -60,7 +60,7 @@ def input_items(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def items_of(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a stored response's items: its own input, then what was answered."""
-    yield from input_items(content)
+    yield from list_input(content)
     yield from content["response"].get("output") or ()
 
 

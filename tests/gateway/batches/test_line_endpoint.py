@@ -124,7 +124,7 @@ def test_only_engines_that_serve_by_priority_are_told_one(
         sent.append(usual(*given, **named))
         return sent[-1]
 
-    monkeypatch.setattr("gateway.request.dispatch.body_for", recording)
+    monkeypatch.setattr("gateway.request.request_parser.body_for", recording)
     pools = frozenset({"main", "embed"}) if patient else frozenset()
     planner = stack.app.entrance.hot._dispatcher.plans.value
     monkeypatch.setattr(planner, "_patient", pools)

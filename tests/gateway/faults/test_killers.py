@@ -59,7 +59,7 @@ def recorded(faulty, monkeypatch):
         sent.append(usual(*given, **named))
         return sent[-1]
 
-    monkeypatch.setattr("gateway.request.dispatch.body_for", recording)
+    monkeypatch.setattr("gateway.request.request_parser.body_for", recording)
     return sent
 
 

@@ -60,7 +60,7 @@ def test_a_defect_before_anything_left_is_free(faulty, monkeypatch, where) -> No
     since = faulty.last_row()
     faulty.forget()
     if where == "building":
-        monkeypatch.setattr("gateway.request.dispatch.body_for", None)
+        monkeypatch.setattr("gateway.request.request_parser.body_for", None)
     else:
         monkeypatch.setattr(_Pool, "acquire", fails)
     told = faulty.stack.post("/v1/chat/completions", ASKED)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from gateway.request import dispatch
+from gateway.request import request_parser
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def hosts(request):
 @pytest.fixture
 def prompts(monkeypatch):
     """The bodies of all requests that are dispatched."""
-    sent, real = [], dispatch.body_for
+    sent, real = [], request_parser.body_for
 
     def record(*given, **named):
         body = real(*given, **named)
         sent.append(json.loads(body))
         return body
 
-    monkeypatch.setattr(dispatch, "body_for", record)
+    monkeypatch.setattr(request_parser, "body_for", record)
     return sent

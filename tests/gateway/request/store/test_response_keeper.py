@@ -4,7 +4,7 @@ import json
 
 from gateway.request.store import response_keeper
 from gateway.request.store.continued_request import ContinuedRequest
-from gateway.request.store.response_items import input_items
+from gateway.request.store.response_items import list_input
 from gateway.request.store.response_keeper import ResponseKeeper
 from ledger.stored_objects import ObjectQuery
 from router.types import Residency
@@ -28,7 +28,7 @@ async def test_an_answer_is_stored_with_its_own_input(open_store, now) -> None:
     found = await store.find("a", RESPONSE["id"])
     assert found is not None
     assert found.content["response"] == RESPONSE
-    (item,) = input_items(found.content)
+    (item,) = list_input(found.content)
     assert (item["id"], item["content"][0]["text"]) == (f"msg_{NAME}_i0", "hi")
     assert (found.parent, found.residency, found.status) == ("resp_0", "internal_only", "completed")
     assert (found.created_us, found.expires_us) == (now[0], now[0] + 86_400 * 10**6)
