@@ -90,7 +90,8 @@ def share_adapters() -> None:
     make, made = field.__post_init__, dict[Any, Any]()
 
     def find_or_make(self: Any) -> None:
-        key = self.field_info.annotation, repr(self.field_info), repr(self.config)
+        info = self.field_info  # whose words do not tell its bounds
+        key = info.annotation, repr(info), repr(info.metadata), info.alias, repr(self.config)
         if key in made:
             self._type_adapter = made[key]
         else:

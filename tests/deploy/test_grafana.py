@@ -34,7 +34,9 @@ def known() -> dict[str, set[str]]:
     names = of_the_host()
     metrics = RequestMetrics(prometheus_client.CollectorRegistry(), models=(), targets=())
     every = (metrics, metrics.pace, metrics.policies, metrics.calibration, ExportCounters(None))
-    for metric in (variable for part in every for variable in vars(part).values()):
+    for variable in (variable for part in every for variable in vars(part).values()):
+        # A histogram by target waits for its flush in front of the registered one.
+        metric = getattr(variable, "_registered", variable)
         if isinstance(metric, prometheus_client.metrics.MetricWrapperBase):
             labels = set(metric._labelnames)
             kinds = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
