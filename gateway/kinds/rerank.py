@@ -84,9 +84,8 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
 def _media_of(query: bytes, documents: list[msgspec.Raw]) -> InputMedia:
     """Return what of the query and the documents a model of pictures opens: the query with each."""
     found, asked = NO_MEDIA, NO_MEDIA
-    texts = [bytes(document) for document in documents]
-    if any(_MAY_BE_FILE.search(text) for text in texts):
-        found = media_of_inputs((msgspec.json.decode(text) for text in texts), _COUNTED)
+    if any(_MAY_BE_FILE.search(memoryview(document)) for document in documents):
+        found = media_of_inputs((msgspec.json.decode(item) for item in documents), _COUNTED)
     if _MAY_BE_FILE.search(query):
         asked = media_of_inputs([msgspec.json.decode(query)], _COUNTED)
     return InputMedia(found.features | asked.features, found.files + asked.files * len(documents))
