@@ -125,7 +125,7 @@ async def test_a_database_that_hangs_costs_no_answer(open_store, document, monke
     gate = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def hang(*_: object) -> bool:
+    def hang(*_: object, **_named: object) -> bool:
         asyncio.run_coroutine_threadsafe(gate.wait(), loop).result()
         return True
 
