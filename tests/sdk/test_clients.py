@@ -81,7 +81,10 @@ def test_several_choices_json_and_logprobs(told: dict) -> None:
 
 
 def test_models(told: dict) -> None:
-    assert told["models"]["ids"] == ["chat", "spilled", "embed", "rank", "hear"]
+    assert told["models"]["ids"] == [
+        "chat", "spilled", "embed", "rank", "hear", "draw", "draw-tokens", "speak", "speak-tokens",
+        "omni-moderation-latest",
+    ]  # fmt: skip
     assert told["model"] == {"id": "chat", "object": "model", "owner": "breakeven"}
 
 

@@ -157,7 +157,7 @@ def test_responses_are_parsed(responses_told: dict) -> None:
     [
         ("bad_key", "AuthenticationError", 401, "invalid_api_key", None),
         ("bad_request", "BadRequestError", 400, None, "max_output_tokens"),
-        ("kept", "BadRequestError", 400, "unsupported_parameter", "previous_response_id"),
+        ("kept", "NotFoundError", 404, "previous_response_not_found", "previous_response_id"),
         ("unknown_model", "NotFoundError", 404, "model_not_found", "model"),
         ("over_budget", "RateLimitError", 429, "budget_exceeded", None),
     ],
