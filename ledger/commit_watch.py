@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
@@ -35,6 +36,9 @@ class CommitWatch:
         self._path = engine.url.database if engine.dialect.name == "sqlite" else None
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[_FileState, ...] | None = None  # before the last look, if they tell
+        # A thread may still ask when its caller was cancelled: SQLite crashes where a connection
+        # is closed meanwhile.
+        self._using = threading.RLock()
 
     def version(self) -> int | None:
         """Return a number that is another one after any commit; None: not known.
@@ -43,13 +47,14 @@ class CommitWatch:
         """
         if self._path is None:
             return None
-        self._files = _settled_files(self._path)
-        with suppress(sqlite3.Error):
-            if self._connection is None:
-                self._connection = _connect(self._path)
-            with closing(self._connection.execute("PRAGMA data_version")) as rows:
-                return int(rows.fetchone()[0])
-        self.close()
+        with self._using:
+            self._files = _settled_files(self._path)
+            with suppress(sqlite3.Error):
+                if self._connection is None:
+                    self._connection = _connect(self._path)
+                with closing(self._connection.execute("PRAGMA data_version")) as rows:
+                    return int(rows.fetchone()[0])
+            self.close()
         return None
 
     def is_still(self) -> bool:
@@ -64,10 +69,11 @@ class CommitWatch:
         )
 
     def close(self) -> None:
-        self._files = None
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        with self._using:
+            self._files = None
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
 
 def _connect(path: str) -> sqlite3.Connection:

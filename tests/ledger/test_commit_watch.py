@@ -3,12 +3,16 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import insert, select, update
 
+from ledger import commit_watch
 from ledger.commit_watch import CommitWatch, work_after_commit
-from ledger.database import make_engine, read_value, write_alone
+from ledger.database import make_engine, read_value, sqlite_url, write_alone
 from ledger.orm import tables as orm
 
 RAISE = update(orm.MetaRow).values(value=orm.MetaRow.value + 1)
@@ -110,3 +114,31 @@ async def test_work_is_done_again_after_a_commit_or_a_failure(engine) -> None:
     assert len(done) == (3 if engine.dialect.name == "sqlite" else 6)
     watch.close()
     keeper.close()
+
+
+def test_a_connection_is_not_closed_under_a_thread_that_asks(tmp_path, monkeypatch) -> None:
+    """A cancelled caller leaves its thread behind; SQLite ended the process with a fault there."""
+    engine = make_engine(sqlite_url(tmp_path / "books.db"))
+    asking, may_answer, order = threading.Event(), threading.Event(), []
+
+    class SlowConnection:
+        def execute(self, _statement):
+            asking.set()
+            may_answer.wait(10)
+            order.append("answered")
+            return SimpleNamespace(fetchone=lambda: (7,), close=lambda: None)
+
+        def close(self) -> None:
+            order.append("closed")
+
+    monkeypatch.setattr(commit_watch, "_connect", lambda _path: SlowConnection())
+    watch = commit_watch.CommitWatch(engine)
+    with ThreadPoolExecutor(2) as pool:
+        version = pool.submit(watch.version)
+        assert asking.wait(10)
+        closed = pool.submit(watch.close)
+        with pytest.raises(TimeoutError):
+            closed.result(0.05)
+        may_answer.set()
+        assert (version.result(10), closed.result(10)) == (7, None)
+    assert order == ["answered", "closed"]
