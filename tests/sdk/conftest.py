@@ -56,7 +56,9 @@ CONFIG = {
         "omni-moderation-latest": {"targets": ["judges/omni-moderation-latest"]},
     },
     "pools": {
-        "chat": {"engine": engine("simulated-chat", ["chat", "completion", "tokenize"]), "gpu": GPU},
+        "chat": {
+            "engine": engine("simulated-chat", ["chat", "completion", "tokenize"]), "gpu": GPU,
+        },
         "embed": {"engine": engine("simulated-embed", ["embedding"]), "gpu": GPU},
     },
     "providers": {
