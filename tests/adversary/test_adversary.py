@@ -12,7 +12,7 @@ from adversary_kinds import KINDS, mixed
 from hypothesis import HealthCheck, Phase, given, settings
 
 LEAST = 20  # of a kind
-SCHEDULES = int(os.environ.get("ADVERSARY_SCHEDULES", "2000"))
+SCHEDULES = int(os.environ.get("ADVERSARY_SCHEDULES", "5000"))
 OF_A_KIND = max(LEAST, SCHEDULES // 2 // len(KINDS))
 
 
