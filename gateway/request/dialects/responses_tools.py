@@ -62,7 +62,7 @@ def declared_tools(members: Members, items: Any) -> list[DeclaredTool]:
         if tools is not None
         for place, tool in iterate_objects(tools, where)
     ]
-    beside = any(tool.get("type") in _OWN for _, tool in given)
+    beside = any(str(tool.get("type")) in _OWN for _, tool in given)
     found: dict[str, DeclaredTool] = {}
     for place, tool in given:
         if beside and str(tool.get("type")).startswith(SEARCH):
@@ -96,7 +96,7 @@ def tool_members(members: Members, tools: Sequence[DeclaredTool]) -> Members:
 
 
 def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
-    kind = tool.get("type")
+    kind = optional_text(tool.get("type"), f"{place}.type")
     if kind == NAMESPACE:
         space = text(tool.get("name"), f"{place}.name")
         for inner, entry in iterate_objects(tool.get("tools"), f"{place}.tools"):

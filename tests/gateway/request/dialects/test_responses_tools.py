@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.errors import RequestError
-from gateway.http.body import decode_members
+from gateway.http.body import decode_members, encode_raw
 from gateway.request.dialects.responses_tools import (
     CalledTool,
     declared_tools,
@@ -67,7 +67,17 @@ def test_a_search_for_tools_is_the_clients_or_has_nothing_to_find() -> None:
     assert names(client).keys() == {"tool_search"}
 
 
-@pytest.mark.parametrize("kind", ["mcp", "file_search", "code_interpreter", "image_generation", 5])
+@pytest.mark.parametrize("kind", [5, {}, []])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_type_that_is_no_name_is_refused_by_its_place(kind, inside: bool) -> None:
+    tool = {"type": kind, "name": "f", "parameters": {}}
+    tools = [{"type": "namespace", "name": "n", "tools": [tool]}] if inside else [tool]
+    with pytest.raises(RequestError) as caught:
+        declared_tools({"tools": encode_raw(tools)}, [])
+    assert caught.value.param == f"tools[0]{'.tools[0]' if inside else ''}.type"
+
+
+@pytest.mark.parametrize("kind", ["mcp", "file_search", "code_interpreter", "image_generation"])
 def test_what_runs_at_openai_is_refused_by_its_place(kind) -> None:
     with pytest.raises(RequestError) as raised:
         names(LOOK, {"type": kind})
