@@ -32,6 +32,8 @@ def outage(postgres_server):
     admin.dispose()
 
 
+# A cursor of the connection that the outage cut is dropped while it is open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_outage_costs_no_answer_and_no_row(
     run_stack, postgres_server, outage, monkeypatch
 ) -> None:
