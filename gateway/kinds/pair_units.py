@@ -3,11 +3,15 @@
 Targets charge for tokens or for searches, and every pair is read by itself.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from gateway.http.body import Members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
+from gateway.kinds.input_media import NO_MEDIA, InputMedia, media_of_inputs
 from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
@@ -22,6 +26,12 @@ PAIRS_LIMIT = 10_000  # the most that a provider takes; Cohere's own limit (2026
 SEARCH_DOCUMENTS = 100
 CHUNK_TOKENS, CHUNK_TOKENS_LEAST = 500, 250
 MARK_BYTES = 3  # the quotes and comma of a text: more than the marks that a model sets between two
+# How an encoded input begins that may be a file; escapes may stand for any of it.
+_MAY_BE_FILE: Final = re.compile(
+    rb'\A\s*(?:\{|"\s*(?:data:|[a-z][a-z0-9+.-]*://|files/)|"[^"\\]{0,16}\\)', re.IGNORECASE
+)
+# `media_parts` counts these.
+_COUNTED: Final = frozenset(("image_url", "video_url", "audio_url", "input_audio"))
 _TEXTS: Final = (b'"', b"[", b"{")  # how a value begins that may hold a text
 
 
@@ -36,6 +46,16 @@ def extent_of_pairs(query: int, sizes: Sequence[int]) -> RequestUnits:
         searches=-(-chunks // SEARCH_DOCUMENTS),
         searches_bound=-(-most // SEARCH_DOCUMENTS),
     )
+
+
+def media_of_pairs(query: bytes, documents: Sequence[msgspec.Raw]) -> InputMedia:
+    """Return what of the query and the documents a model of pictures opens: the query with each."""
+    found, asked = NO_MEDIA, NO_MEDIA
+    if any(_MAY_BE_FILE.search(memoryview(document)) for document in documents):
+        found = media_of_inputs((msgspec.json.decode(item) for item in documents), _COUNTED)
+    if _MAY_BE_FILE.search(query):
+        asked = media_of_inputs([msgspec.json.decode(query)])
+    return InputMedia(found.features | asked.features, found.files + asked.files * len(documents))
 
 
 def bytes_beside(members: Members, taken: frozenset[str]) -> int:

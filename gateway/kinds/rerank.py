@@ -4,7 +4,6 @@ What is read is what decides where a request goes and what it may cost at most: 
 is read (with every document). Everything else is between client and target.
 """
 
-import re
 from typing import Final
 
 import msgspec
@@ -13,7 +12,6 @@ from backends.answers import AnswerUsage, read_ranking
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
-from gateway.kinds.input_media import NO_MEDIA, InputMedia, media_of_inputs
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema, list_schema
 from gateway.kinds.pair_units import (
@@ -22,6 +20,7 @@ from gateway.kinds.pair_units import (
     PAIRS_LIMIT,
     bytes_beside,
     extent_of_pairs,
+    media_of_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
@@ -33,12 +32,6 @@ from router.types import Feature
 
 DOCUMENTS_LIMIT = PAIRS_LIMIT
 _TAKEN: Final = frozenset({"model", "query", "documents"})
-# How an encoded input begins that may be a file; escapes may stand for any of it.
-_MAY_BE_FILE: Final = re.compile(
-    rb'\A\s*(?:\{|"\s*(?:data:|[a-z][a-z0-9+.-]*://|files/)|"[^"\\]{0,16}\\)', re.IGNORECASE
-)
-# `media_parts` counts these.
-_COUNTED: Final = frozenset(("image_url", "video_url", "audio_url", "input_audio"))
 
 
 def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
@@ -59,7 +52,7 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         refuse_inside(text, name)
     sizes = [len(bytes(document)) for document in documents]
     features = media_features(query + bytes(members["documents"]))
-    media = _media_of(query, documents)
+    media = media_of_pairs(query, documents)
     return InferenceRequest(
         kind=RequestKind.RERANK,
         path="/rerank",
@@ -79,16 +72,6 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         media_parts=media_parts(bytes(members["documents"])) if Feature.IMAGES in features else 0,
         files=media.files,
     )
-
-
-def _media_of(query: bytes, documents: list[msgspec.Raw]) -> InputMedia:
-    """Return what of the query and the documents a model of pictures opens: the query with each."""
-    found, asked = NO_MEDIA, NO_MEDIA
-    if any(_MAY_BE_FILE.search(memoryview(document)) for document in documents):
-        found = media_of_inputs((msgspec.json.decode(item) for item in documents), _COUNTED)
-    if _MAY_BE_FILE.search(query):
-        asked = media_of_inputs([msgspec.json.decode(query)], _COUNTED)
-    return InputMedia(found.features | asked.features, found.files + asked.files * len(documents))
 
 
 def _query(members: Members) -> bytes:

@@ -20,6 +20,7 @@ from gateway.kinds.pair_units import (
     PAIRS_LIMIT,
     bytes_beside,
     extent_of_pairs,
+    media_of_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
@@ -40,7 +41,8 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
     """The two sides: one text with each of a list, or two lists of one length."""
     refuse_other_spellings(members)
     model, (first, second) = model_of(members), _names_of(members)
-    left, right = _texts(members, first), _texts(members, second)
+    lefts, rights = _texts(members, first), _texts(members, second)
+    left, right = [[len(bytes(text)) for text in side] for side in (lefts, rights)]
     if len(left) not in (1, len(right)):
         words = f"`{first}` has {len(left)} items and `{second}` {len(right)}: send one, or as many"
         raise RequestError("bad_request", f"{words}.", param=first)
@@ -49,8 +51,9 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
         refuse_inside(bytes(members[name]), name)
     beside = MARK_BYTES + bytes_beside(members, frozenset(("model", first, second)))
     if len(left) == 1:
-        extent = extent_of_pairs(left[0], right)
+        extent, media = extent_of_pairs(left[0], right), media_of_pairs(bytes(lefts[0]), rights)
     else:
+        media = media_of_pairs(b"", [*lefts, *rights])
         extent = extent_of_pairs(0, [sum(pair) for pair in zip(left, right, strict=True)])
     features = media_features(text)
     return InferenceRequest(
@@ -66,11 +69,12 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
         prompt_bytes=(left[0] * len(right) if len(left) == 1 else sum(left))
         + sum(right)
         + beside * len(right),
-        features=features,
+        features=features | media.features,
         session=body.session,
         members=members,
         extent=extent,
         media_parts=media_parts(text) if Feature.IMAGES in features else 0,
+        files=media.files,
     )
 
 
@@ -84,20 +88,20 @@ def _names_of(members: Members) -> tuple[str, str]:
     raise RequestError("bad_request", words, param=min(named, default="text_1"))
 
 
-def _texts(members: Members, name: str) -> list[int]:
-    """Return the bytes of each text of a member: a text, an object, or a list of these."""
+def _texts(members: Members, name: str) -> list[msgspec.Raw]:
+    """Return each text of a member, encoded: a text, an object, or a list of these."""
     value = bytes(members[name])
     if value[:1] != b"[":
         if value[:1] not in (b'"', b"{") or value == b'""':
             raise RequestError("bad_request", f"`{name}` must be a text or a list.", param=name)
-        return [len(value)]
-    listed = decode_member(members, name, list[msgspec.Raw])
+        return [msgspec.Raw(value)]
+    listed: list[msgspec.Raw] | None = decode_member(members, name, list[msgspec.Raw])
     if not listed:
         raise RequestError("bad_request", f"`{name}` must not be an empty list.", param=name)
     if len(listed) > PAIRS_LIMIT:
         words = f"`{name}` has {len(listed)} items; one request may have {PAIRS_LIMIT}."
         raise RequestError("bad_request", words, param=name)
-    return [len(bytes(text)) for text in listed]
+    return listed
 
 
 def _read_answer(body: bytes, _media: str) -> AnswerUsage:

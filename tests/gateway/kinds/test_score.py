@@ -57,3 +57,17 @@ def test_what_is_wrong_is_named(members: dict[str, Any], param: str) -> None:
     with pytest.raises(RequestError) as caught:
         asked(**members)
     assert caught.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("sides", "files"),
+    [
+        ({"text_1": {"image": "https://a/b"}, "text_2": ["x"] * 3}, 3),
+        ({"text_1": {"image_url": {"url": "https://a/b"}}, "text_2": ["x"] * 3}, 3),
+        ({"text_1": "x", "text_2": [{"image": "https://a/b"}, "y"]}, 1),
+        ({"text_1": ["data:image/png;base64,AA", "x"], "text_2": ["y", {"video": "z"}]}, 2),
+        ({"text_1": "x", "text_2": ["y"]}, 0),
+    ],
+)
+def test_files_of_a_pair_are_held_as_often_as_they_are_read(sides, files) -> None:
+    assert asked(**sides).files == files
