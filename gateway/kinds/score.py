@@ -114,8 +114,17 @@ def _body(_max_n: int) -> Schema:
     return {
         "type": "object",
         "required": ["model"],
-        "properties": {"model": MODEL, **dict.fromkeys(sorted(_EVERY_NAME), side)},
-        "oneOf": [{"required": [first, second]} for first, second in NAMES],
+        "properties": {"model": MODEL},
+        "oneOf": [
+            {
+                "required": [first, second],
+                "properties": {
+                    name: side if name in (first, second) else {"type": "null"}
+                    for name in sorted(_EVERY_NAME)
+                },
+            }
+            for first, second in NAMES
+        ],
         "additionalProperties": True,
     }
 
