@@ -135,7 +135,7 @@ def describe_api(document: dict[str, Any], max_n: int = 8) -> dict[str, Any]:
                 response.setdefault("description", "What is missing")
                 response["content"] = told
     for path, inference in INFERENCE_PATHS.items():
-        paths[path] = {"post": _operation(path, inference, max_n)}
+        paths.setdefault(path, {})["post"] = _operation(path, inference, max_n)
     for path, operations in paths.items():
         for operation in operations.values():
             responses = operation.setdefault("responses", {})
