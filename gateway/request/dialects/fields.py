@@ -35,6 +35,11 @@ def optional_text(value: Any, place: str) -> str | None:
     return None if value is None else text(value, place)
 
 
+def type_of(value: Mapping[str, Any], place: str) -> str | None:
+    """The name that an item, block or tool gives to its form; tables are asked with it."""
+    return optional_text(value.get("type"), f"{place}.type")
+
+
 def mapping(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise invalid_error(place, "must be an object.")

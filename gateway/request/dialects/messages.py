@@ -28,6 +28,7 @@ from gateway.request.dialects.fields import (
     optional_text,
     refuse_members,
     text,
+    type_of,
     unsupported,
 )
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
@@ -188,7 +189,7 @@ def _tools(members: Members) -> Members:
     choice = decode_whole_member(members, "tool_choice")
     if choice is not None:
         chosen = mapping(choice, "tool_choice")
-        kind = chosen.get("type")
+        kind = type_of(chosen, "tool_choice")
         if kind == "tool":
             name = text(chosen.get("name"), "tool_choice.name")
             found["tool_choice"] = {"type": "function", "function": {"name": name}}
@@ -204,7 +205,7 @@ def _tools(members: Members) -> Members:
 
 
 def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = tool.get("type")
+    kind = type_of(tool, place)
     if kind not in (None, "custom"):
         raise unsupported(
             place,

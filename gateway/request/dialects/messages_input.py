@@ -25,6 +25,7 @@ from gateway.request.dialects.fields import (
     missing_error,
     optional_text,
     text,
+    type_of,
     unsupported,
 )
 
@@ -82,7 +83,7 @@ def _assistant(found: ConversationBuilder, content: Any, place: str) -> None:
     told: list[Message] = []
     calls: list[Message] = []
     for where, block in iterate_objects(content, place):
-        kind = block.get("type")
+        kind = type_of(block, where)
         if kind == "text":
             told.append(_text(block, where))
         elif kind == "tool_use":
@@ -114,7 +115,7 @@ def _result(block: Mapping[str, Any], place: str) -> list[Message]:
 
 def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
     """A block of the user as parts of chat."""
-    kind = block.get("type")
+    kind = type_of(block, place)
     if kind == "text":
         return [_text(block, place)]
     if kind == "image":
@@ -128,7 +129,7 @@ def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
 
 
 def _image(source: Mapping[str, Any], place: str) -> Message:
-    kind = source.get("type")
+    kind = type_of(source, place)
     if kind == "url":
         url = text(source.get("url"), f"{place}.url")
     elif kind == "base64":

@@ -22,6 +22,7 @@ from gateway.request.dialects.fields import (
     missing_error,
     optional_text,
     text,
+    type_of,
     unsupported,
 )
 from gateway.request.dialects.responses_tools import flat_name
@@ -51,7 +52,7 @@ def chat_messages(instructions: str | None, given: Any) -> list[Message]:
 
 
 def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
-    kind = item.get("type", "message")
+    kind = type_of(item, place) if "type" in item else "message"
     if kind == "message":
         _message(found, item, place)
     elif kind == "function_call":
@@ -109,7 +110,7 @@ def _content(content: Any, place: str) -> list[Message]:
 
 
 def _part(part: Mapping[str, Any], place: str) -> Message:
-    kind = part.get("type")
+    kind = type_of(part, place)
     if kind in _TEXTS:
         return text_part(text(part.get("text"), f"{place}.text"))
     if kind == "input_image" and part.get("image_url") is not None:
@@ -133,8 +134,9 @@ def _plain(content: Any, place: str) -> str:
         return content
     told = []
     for where, part in iterate_objects(content, place):
-        name = "refusal" if part.get("type") == "refusal" else "text"
-        if name == "text" and part.get("type") not in _TEXTS:
+        kind = type_of(part, where)
+        name = "refusal" if kind == "refusal" else "text"
+        if name == "text" and kind not in _TEXTS:
             raise unsupported(where, "only texts can stand here.")
         told.append(text(part.get(name), f"{where}.{name}"))
     return "".join(told)

@@ -18,6 +18,7 @@ from gateway.request.dialects.fields import (
     mapping,
     optional_text,
     text,
+    type_of,
     unsupported,
 )
 
@@ -96,7 +97,7 @@ def tool_members(members: Members, tools: Sequence[DeclaredTool]) -> Members:
 
 
 def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
-    kind = optional_text(tool.get("type"), f"{place}.type")
+    kind = type_of(tool, place)
     if kind == NAMESPACE:
         space = text(tool.get("name"), f"{place}.name")
         for inner, entry in iterate_objects(tool.get("tools"), f"{place}.tools"):
@@ -115,7 +116,7 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
 
 
 def _function(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = tool.get("type")
+    kind = type_of(tool, place)
     if kind != FUNCTION:
         raise unsupported(
             place,
@@ -151,7 +152,7 @@ def _allowed(tools: Sequence[DeclaredTool], choice: Mapping[str, Any]) -> list[D
 
 def _chosen_name(tools: Sequence[DeclaredTool], choice: Mapping[str, Any], place: str) -> str:
     """Return the function that a choice names; raises `RequestError` for none."""
-    kind = choice.get("type")
+    kind = type_of(choice, place)
     if kind not in _OWN:
         raise unsupported(place, f"a choice of type `{kind}` is not made here.")
     name = kind if kind in CLIENT_TOOLS else text(choice.get("name"), f"{place}.name")
