@@ -71,6 +71,10 @@ def rank_documents(ranking: Ranking, *, id: str, searches: bool, documents: bool
     )
 
 
+# vLLM takes the first pair that is whole (vllm 0.32, pooling/score/protocol.py).
+SIDES = (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredPairs:
     """Pairs of texts, as vLLM's `/score` takes them."""
@@ -88,8 +92,8 @@ class ScoredPairs:
 
 def parse_pairs(body: bytes, rules: SimulatedRules) -> ScoredPairs:
     fields = decode(body)
-    for first, second in (("text_1", "text_2"), ("queries", "documents"), ("data_1", "data_2")):
-        if first in fields and second in fields:
+    for first, second in SIDES:
+        if fields.get(first) is not None and fields.get(second) is not None:
             left, right = _side(fields[first]), _side(fields[second])
             if len(left) not in (1, len(right)):
                 raise RefusedError("validation", "Input lengths must be either 1:1, 1:N or N:N")

@@ -46,10 +46,10 @@ def parse_speech(body: bytes, rules: SimulatedRules) -> SpeechForm:
     text, voice = fields.get("input"), fields.get("voice")
     if not isinstance(text, str) or not text:
         raise RefusedError("validation", "Field required: input", "input")
-    if not voice:
+    if voice is None:
         raise RefusedError("validation", "Field required: voice", "voice")
     form = fields.get("response_format") or "mp3"
-    if form not in MEDIA:
+    if not isinstance(form, str) or form not in MEDIA:
         raise RefusedError("validation", f"no such format: {form}", "response_format")
     model = model_of(fields, rules)
     events = fields.get("stream_format") == "sse"

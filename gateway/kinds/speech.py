@@ -45,6 +45,9 @@ def read_speech(members: Members, body: IncomingBody) -> InferenceRequest:
     if len(text) > CHARACTERS_MOST:
         words = f"`input` has {len(text)} characters; one request may have {CHARACTERS_MOST}."
         raise RequestError("bad_request", words, param="input")
+    for name in ("instructions", "response_format"):
+        decode_member(members, name, str)
+    decode_member(members, "voice", str | dict[str, object])
     refuse_others(members, "input")
     refuse_store(members)
     if "n" in members and bytes(members["n"]) != b"null":

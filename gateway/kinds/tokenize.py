@@ -36,7 +36,9 @@ def read_tokenization(members: Members, body: IncomingBody) -> InferenceRequest:
     if named == ["prompt"]:
         decode_member(members, "prompt", str)
     else:
-        decode_member(members, "messages", list[dict[str, object]])
+        if not decode_member(members, "messages", list[dict[str, object]]):
+            words = "`messages` must be a list with at least one message."
+            raise RequestError("bad_request", words, param="messages")
         refuse_inside(bytes(members["messages"]), "messages")
         if media_features(bytes(members["messages"])):
             words = "`messages` may have text alone here: pictures and sounds have no tokens yet."
@@ -104,8 +106,17 @@ def _path(
         schema = {
             "type": "object",
             "required": ["model"],
-            "properties": {"model": MODEL, "prompt": TEXT, "messages": list_schema(OBJECT)},
-            "oneOf": [{"required": ["prompt"]}, {"required": ["messages"]}],
+            "properties": {"model": MODEL},
+            "oneOf": [
+                {
+                    "required": [sent],
+                    "properties": {sent: form, absent: {"type": "null"}},
+                }
+                for sent, form, absent in (
+                    ("prompt", TEXT, "messages"),
+                    ("messages", list_schema(OBJECT), "prompt"),
+                )
+            ],
             "additionalProperties": True,
         }
     return KindPath(

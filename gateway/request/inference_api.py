@@ -123,7 +123,9 @@ class InferenceApi:
             else:
                 await self._otherwise(scope["path"], fields, text, asked, identity, reply)
         except RequestError as error:
-            await refuse(reply, error, last=text is None and waits_to_send(scope))
+            methods = b"GET, HEAD, POST" if scope["path"] == CHAT_PATH else b"POST"
+            last = text is None and waits_to_send(scope)
+            await refuse(reply, error, last=last, methods=methods)
             drop_traceback(error)
         except asyncio.CancelledError:
             if reply.ended_by is None:
@@ -347,4 +349,4 @@ def is_hot(scope: Message) -> bool:
     """Whether models answer it: completions that are stored are listed elsewhere."""
     if scope["type"] != "http" or scope["path"] not in HOT:
         return False
-    return bool(scope["method"] != "GET" or scope["path"] != CHAT_PATH)
+    return bool(scope["path"] != CHAT_PATH or scope["method"] not in ("GET", "HEAD"))

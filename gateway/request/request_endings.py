@@ -43,10 +43,12 @@ async def send_ending(
         connection.abort()  # closing would wait for a client that takes nothing
 
 
-async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = False) -> None:
+async def refuse(
+    reply: ClientResponse, error: RequestError, *, last: bool = False, methods: bytes = b"POST"
+) -> None:
     """Answer with the OpenAI error body, unless the answer has begun.
 
-    `last`: nothing that follows on the connection is to be read.
+    `last`: nothing that follows on the connection is to be read. `methods`: of the path.
     """
     if reply.started:
         return
@@ -58,7 +60,7 @@ async def refuse(reply: ClientResponse, error: RequestError, *, last: bool = Fal
     if error.backend is not None:
         headers.append((b"x-breakeven-backend", error.backend.encode("latin-1", "replace")))
     if error.row.status == 405:
-        headers.append((b"allow", b"POST"))
+        headers.append((b"allow", methods))
     if error.row.status == 401:
         headers.append(CHALLENGE)
     if last or error.row.status == _BODY_UNREAD:

@@ -44,7 +44,8 @@ def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
             team_id=caller_of(request).team_id, kind="chat", after=check_storable("after", after),
             limit=PAGE, descending=order == "desc",
         )  # fmt: skip
-        found = await _search(store, query, limit + 1, model, wanted)
+        named = check_storable("model", model)
+        found = await _search(store, query, limit + 1, named, wanted)
         return list_object(found[:limit], more=len(found) > limit)
 
     @router.get("/{completion_id}", summary="A stored chat completion")

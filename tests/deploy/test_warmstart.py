@@ -19,8 +19,8 @@ sys.exit(int(sys.argv[1]))
 """
 WAITS = """
 import signal, sys, time
-print("waits", flush=True)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+print("waits", flush=True)
 while True:
     time.sleep(60)
 """

@@ -59,7 +59,7 @@ CONFIG = {
         "chat": {
             "engine": engine("simulated-chat", ["chat", "completion", "tokenize"]), "gpu": GPU,
         },
-        "embed": {"engine": engine("simulated-embed", ["embedding"]), "gpu": GPU},
+        "embed": {"engine": engine("simulated-embed", ["embedding", "score"]), "gpu": GPU},
     },
     "providers": {
         "standin": {

@@ -71,7 +71,6 @@ def are_clean(runs: list[subprocess.CompletedProcess]) -> None:
     assert selected == OPERATIONS
 
 
-@pytest.mark.long  # three minutes and more; without a key the same document is asked at each commit
 def test_the_document_is_kept_to(gateway, tmp_path: Path) -> None:
     words = ("--seed", "1", "--phases", "examples,coverage")
     are_clean(examined_in_parts(gateway, tmp_path, *with_key(gateway), *words))

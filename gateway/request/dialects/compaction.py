@@ -23,7 +23,13 @@ INSTRUCTION: Final = (
     "reasons, results of tools, names of files and identifiers, and what remains to be done. "
     "Answer with the summary alone."
 )
-_LEFT_OUT: Final = ("tools", "tool_choice", "stream", "text", "parallel_tool_calls")
+# Members of a chat that a summary does without, once they were read as those of any answer are.
+_LEFT_OUT: Final = frozenset(
+    {
+        "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
+        "response_format", "verbosity",
+    }
+)  # fmt: skip
 
 
 class CompactionDialect(ResponsesDialect):
@@ -37,15 +43,15 @@ class CompactionDialect(ResponsesDialect):
         return "compaction"
 
     def decode_request(self, members: Members) -> DecodedRequest:
-        asked = {name: value for name, value in members.items() if name not in _LEFT_OUT}
-        heard = super().decode_request(asked)
+        heard = super().decode_request(members)
+        chat = {name: value for name, value in heard.members.items() if name not in _LEFT_OUT}
         messages = [
-            *msgspec.json.decode(bytes(heard.members["messages"])),
+            *msgspec.json.decode(bytes(chat["messages"])),
             {"role": "user", "content": INSTRUCTION},
         ]
         kept = last_user_messages(decode_whole_member(members, "input"))
         return DecodedRequest(
-            {**heard.members, "messages": encode_raw(joined(messages))},
+            {**chat, "messages": encode_raw(joined(messages))},
             partial(CompactionEncoder, kept=kept),
             heard.session,
         )

@@ -70,7 +70,8 @@ def test_streams_of_events_are_asked_for_by_their_format() -> None:
         ({"input": "x" * (CHARACTERS_MOST + 1)}, "input"),
         ({"stream_format": "ws"}, "stream_format"), ({"speed": 5}, "speed"),
         ({"speed": 0.1}, "speed"), ({"n": 2}, "n"), ({"model": ""}, "model"),
-        ({"messages": []}, "messages"),
+        ({"messages": []}, "messages"), ({"voice": 5}, "voice"),
+        ({"response_format": ["mp3"]}, "response_format"), ({"instructions": {}}, "instructions"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(change: dict[str, Any], param: str) -> None:

@@ -38,6 +38,7 @@ def test_prompts_conversations_and_tokens_are_read() -> None:
         (read_tokenization, {"prompt": "x", "messages": CHAT}, "prompt"),
         (read_tokenization, {"prompt": ["x"]}, "prompt"),
         (read_tokenization, {"messages": "x"}, "messages"),
+        (read_tokenization, {"messages": []}, "messages"),
         (read_tokenization, {"messages": SHOWN}, "messages"),
         (read_tokenization, {"prompt": "x", "model": ""}, "model"),
         (read_detokenization, {}, "tokens"),

@@ -128,6 +128,7 @@ def test_wrong_methods_and_unknown_paths_are_told_alike(stack) -> None:
     ("path", "allowed"),
     [
         ("/v1/models", "GET, HEAD"),
+        ("/v1/chat/completions", "GET, HEAD, POST"),
         ("/v1/files", "GET, HEAD, POST"),
         ("/v1/files/file-1", "DELETE, GET, HEAD"),
         ("/v1/batches", "GET, HEAD, POST"),

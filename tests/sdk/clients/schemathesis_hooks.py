@@ -1,7 +1,7 @@
 """What schemathesis is told beside the OpenAPI document, loaded by it in its own environment.
 
 The document cannot list a key's models: every other body names one that there is, so that what lies
-behind the check of the name is tested, too, with short answers. Three rules cannot be written as
+behind the check of the name is tested, too, with short answers. Four rules cannot be written as
 JSON Schema, and bodies that break them are no valid data: they are left out.
 """
 
@@ -10,10 +10,23 @@ import re
 import schemathesis
 
 NAME = re.compile(r"[!-~]([ -~]*[!-~])?")
+SCORES = ("/v1/score", "/score")
+PAIRS = (
+    ("text_1", "text_2"),
+    ("queries", "documents"),
+    ("queries", "items"),
+    ("data_1", "data_2"),
+)
 RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")
+SPEECH = "/v1/audio/speech"
 SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
+FORMATS = {SPEECH: "mp3", **dict.fromkeys(SOUNDS, "json")}
 SERVED = {
     "/v1/embeddings": "embed",
+    "/v1/images/generations": "draw",
+    SPEECH: "speak-tokens",
+    "/v1/moderations": "omni-moderation-latest",
+    **dict.fromkeys(SCORES, "embed"),
     **dict.fromkeys(RANKINGS, "rank"),
     **dict.fromkeys(SOUNDS, "hear"),
 }
@@ -46,8 +59,12 @@ def map_case(context, case):
     # A wrong value must not be replaced by a right one.
     if valid and path in RANKINGS:
         _with_texts(body)
-    if valid and path in SOUNDS and "response_format" in body:
-        body["response_format"] = "json"
+    if valid and path in SCORES:
+        _with_words(body)
+    if valid and path == SPEECH and body.get("voice") is None:
+        body["voice"] = "alloy"  # which this target requires
+    if valid and path in FORMATS and "response_format" in body:
+        body["response_format"] = FORMATS[path]
     return case
 
 
@@ -61,12 +78,26 @@ def _with_texts(body):
         body["query"] = "word"
 
 
+def _with_words(body):
+    """The same of a target that scores texts."""
+    for name, side in body.items():
+        if isinstance(side, dict):
+            body[name] = "word"
+        elif isinstance(side, list):
+            body[name] = ["word" if isinstance(text, dict) else text for text in side]
+
+
 @schemathesis.hook
 def filter_case(context, case):
     body = case.body
     if not isinstance(body, dict):
         return True
-    broken = _too_long(body) or _too_many(body) or _ends_with_the_assistant(case, body)
+    broken = (
+        _too_long(body)
+        or _too_many(body)
+        or _ends_with_the_assistant(case, body)
+        or (case.operation.path in SCORES and _has_uneven_sides(body))
+    )
     return not broken and not _is_wrong_as_text(case)
 
 
@@ -92,6 +123,15 @@ def _too_many(body) -> bool:
         return False
     tokens = bool(prompt) and isinstance(prompt[0], int | float)
     return n * (1 if tokens else len(prompt)) > MAX_N
+
+
+def _has_uneven_sides(body) -> bool:
+    """The first side of a score is one text, or as many as the second has."""
+    for first, second in PAIRS:
+        left, right = body.get(first), body.get(second)
+        if isinstance(left, list) and right is not None:
+            return len(left) not in (1, len(right) if isinstance(right, list) else 1)
+    return False
 
 
 def _ends_with_the_assistant(case, body) -> bool:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.request.dialects.compaction import (
     COMPACT,
@@ -29,6 +30,21 @@ def test_the_model_is_asked_for_a_summary_and_nothing_else() -> None:
     messages = json.loads(bytes(heard.members["messages"]))
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
     assert messages[-1]["content"] == INSTRUCTION
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "param"),
+    [
+        ("tools", [{"type": "function", "name": "f", "parameters": [None]}], "tools"),
+        ("stream", "yes", "stream"),
+        ("text", {"format": 5}, "text"),
+    ],
+)
+def test_what_a_summary_does_without_is_read_as_of_any_answer(member, value, param: str) -> None:
+    asked = {"model": "m", "input": "hi", member: value}
+    with pytest.raises(RequestError) as refused:
+        COMPACT.decode_request(decode_members(json.dumps(asked).encode()))
+    assert refused.value.param.startswith(param)
 
 
 def test_the_answer_has_the_users_words_and_one_compaction(answer_of) -> None:
