@@ -99,9 +99,7 @@ def _extent_of(text: str, speed: float) -> RequestUnits:
 
 
 def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
-    """`output`: tokens of the sound that came, 0 before; all of them, so that the bill says what
-    is above the hold.
-    """
+    """`output`: tokens of the sound that came, 0 before. All count: a bill above the hold says so."""
     extent = request.extent or RequestUnits()
     made = output or min(extent.output_tokens, extent.output_tokens_bound)
     return TokenCounts(

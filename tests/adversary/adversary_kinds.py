@@ -127,7 +127,9 @@ def more_choices() -> Any:
         asked = body.get("n", 1)
         said = one.output // asked
         many = replace_counts(one, output=said * (asked + more))
-        answer = answered({**body, "n": asked + more}, many, openai(many), is_odd=True, is_beside=True)
+        answer = answered(
+            {**body, "n": asked + more}, many, openai(many), is_odd=True, is_beside=True
+        )
         kept = {**body, "max_tokens": said}
         return replace(answer, body=json.dumps(kept).encode())
 

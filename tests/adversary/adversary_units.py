@@ -197,7 +197,8 @@ UNIT_CALLS: dict[str, tuple[Any, Any]] = {
     "speech-file": (spoken_in_tokens(bytes_per_s=8_000, form="mp3"), IN_SOUND),
     "speech-file-opus": (spoken_in_tokens(bytes_per_s=4_000, form="opus"), IN_SOUND),
     "speech-longer": (
-        spoken_in_tokens(bytes_per_s=3_000, form="opus", longer=True), IN_SOUND,
+        spoken_in_tokens(bytes_per_s=3_000, form="opus", longer=True),
+        IN_SOUND,
     ),
     "lie-speech-sound": (spoken_events(lie="output"), IN_SOUND),
     "pictures-form": (pictures_of_a_form(), by_form()),
