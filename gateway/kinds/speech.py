@@ -99,7 +99,7 @@ def _extent_of(text: str, speed: float) -> RequestUnits:
 
 
 def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
-    """`output`: tokens of the sound that came, 0 before. All count: a bill above the hold says so."""
+    """`output`: tokens of the sound that came, 0 before; all, as those above the hold are owed."""
     extent = request.extent or RequestUnits()
     made = output or min(extent.output_tokens, extent.output_tokens_bound)
     return TokenCounts(
