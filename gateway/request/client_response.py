@@ -158,7 +158,7 @@ class ClientResponse:
             await send({"type": "http.response.body", "body": self.ping, "more_body": True})
 
     def early_headers(self) -> Sequence[Header]:
-        """What the head of a stream has beside what all have."""
+        """Return the headers of a stream beside those of every answer."""
         return ()
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
