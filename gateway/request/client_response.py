@@ -179,8 +179,10 @@ class ClientResponse:
         A hundredth of a core is saved by every thousand parts a second that need no task.
         """
         connection = self._connection
-        self.sent += 1
-        return b"" if self.started and connection is not None and connection.push(part) else part
+        if self.started and connection is not None and connection.push(part):
+            self.sent += 1
+            return b""
+        return part
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""
