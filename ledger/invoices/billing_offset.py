@@ -24,7 +24,7 @@ _Faults = dict[int, set[_Span]]  # spans that cannot be true, by offset
 
 
 class BookedTime(NamedTuple):
-    """What was booked of attempts that began and ended at the same times, at one model.
+    """Dollars booked of attempts that began and ended at the same times, at one model.
 
     `sure_pusd` is billed in whole, on a day between both; `most_pusd` is all that may be.
     """
