@@ -45,6 +45,7 @@ from backends.litellm_text import (
     translate_error,
     whole_answer,
 )
+from backends.native_endings import native_ending
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
@@ -211,7 +212,9 @@ class LiteLLMBackend:
             return LiteLLMExchange(200, headers, _once(sound), tap.abort)
         reported = error_in(tap.tail)
         counts = call.path not in PICTURE_PATHS
-        body = whole_answer(result, zeros_count=counts) if reported is None else tap.tail
+        body = tap.tail
+        if reported is None:
+            body = whole_answer(result, zeros_count=counts, ending=native_ending(tap.tail))
         return LiteLLMExchange(200, {**_JSON, **limits}, _once(body), tap.abort)
 
     async def aclose(self) -> None:
@@ -314,7 +317,7 @@ class LiteLLMBackend:
                         chunk = await anext(parts, None)
                 if chunk is None:
                     break
-                event = writer.event(chunk)
+                event = writer.event(chunk, lambda: native_ending(tap.tail))
                 if event:
                     yield event
             tap.check_end(self._prefix)

@@ -7,7 +7,7 @@ the client's to read is cut down to the provider's message, with secrets struck 
 
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -23,6 +23,7 @@ from backends.errors import (
     UpstreamUnreachable,
     WrongAddress,
 )
+from backends.native_endings import NativeEnding
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 
@@ -58,8 +59,8 @@ class StreamWriter:
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self._usage: dict[str, Any] | None = None
 
-    def event(self, chunk: Any) -> bytes:
-        """One chunk's event, or nothing if it only carried usage."""
+    def event(self, chunk: Any, ending: Callable[[], NativeEnding | None] | None = None) -> bytes:
+        """One chunk's event, or nothing if it only carried usage; `ending`: asked at the end."""
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
         self._usage = _plain_usage(value.pop("usage", None)) or self._usage
         self._named = {key: value[key] for key in _NAMES if key in value}
@@ -67,6 +68,9 @@ class StreamWriter:
         if not any(choice.get("finish_reason") or _has_content(choice) for choice in choices):
             return b""
         for choice in choices:
+            told = ending() if ending is not None and choice.get("finish_reason") else None
+            if told is not None:
+                told.tell(choice)
             choice.setdefault("finish_reason", None)
             self.said = self.said or _has_words(choice)
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
@@ -89,7 +93,9 @@ def _has_words(choice: dict[str, Any]) -> bool:
     return said or bool(choice.get("text"))
 
 
-def whole_answer(result: Any, *, zeros_count: bool = True) -> bytes:
+def whole_answer(
+    result: Any, *, zeros_count: bool = True, ending: NativeEnding | None = None
+) -> bytes:
     """A finished answer as OpenAI's JSON.
 
     Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
@@ -102,6 +108,8 @@ def whole_answer(result: Any, *, zeros_count: bool = True) -> bytes:
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
             choice["message"].setdefault("content", None)
+            if ending is not None:
+                ending.tell(choice)
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
 
 

@@ -46,9 +46,7 @@ def _sizes(messages: bytes) -> list[int]:
     except (ValueError, RecursionError):
         return []
     escaped = b"\\/" in messages and messages.count(b"/") == messages.count(b"\\/")
-    return [
-        len(data) + (data.count("/") if escaped else 0) for data in _documents(decoded) if data
-    ]
+    return [len(data) + (data.count("/") if escaped else 0) for data in _documents(decoded) if data]
 
 
 def _documents(messages: Any) -> Iterator[str]:

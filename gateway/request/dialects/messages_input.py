@@ -29,6 +29,7 @@ from gateway.request.dialects.fields import (
     unsupported,
 )
 from gateway.request.dialects.messages_blocks import BlockReader, tool_result_parts
+from gateway.request.dialects.messages_tools import runs_at_service
 
 # Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
 # would part prompts in the prefix cache that are alike else.
@@ -194,9 +195,13 @@ def _tool_change(found: MessagesConversation, block: Mapping[str, Any], place: s
     tool = mapping(block.get("tool"), where)
     form = type_of(tool, where)
     if form == "tool_definition" and kind == "tool_addition":
-        definition = mapping(tool.get("definition"), f"{where}.definition")
-        found.added.append((f"{where}.definition", definition))
-        found.removed.discard(str(definition.get("name")))
+        where = f"{where}.definition"
+        definition = mapping(tool.get("definition"), where)
+        if runs_at_service(definition, where):
+            found.left_out.add(f"messages.{kind}")
+        else:
+            found.added.append((where, definition))
+            found.removed.discard(str(definition.get("name")))
     elif form == "tool_reference":
         name = text(tool.get("name"), f"{where}.name")
         (found.removed.add if kind == "tool_removal" else found.removed.discard)(name)

@@ -136,6 +136,13 @@ def _read(tool: Mapping[str, Any], place: str) -> DeclaredTool | None:
     return DeclaredTool(name, whole, with_cache_mark(whole, tool), tuple(left))
 
 
+def runs_at_service(tool: Mapping[str, Any], place: str) -> bool:
+    """Whether a tool has a type that nobody here can offer to a model."""
+    kind = type_of(tool, place)
+    plain = kind in (None, "custom") or str(kind).startswith(_SEARCH)
+    return not plain and _client_form(str(kind)) is None
+
+
 def _client_form(kind: str) -> ClientToolForm | None:
     """By the name without its date: `bash_20250124`."""
     name, _, date = kind.rpartition("_")

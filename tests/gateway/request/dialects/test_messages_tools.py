@@ -92,7 +92,10 @@ def test_tools_come_and_go_in_a_conversation() -> None:
     assert names(decode([user, gone, back], tools=[TOOL])[0]) == ["look"]
     assert names(decode([user, gone], tools=[TOOL])[0]) == []
     served = {"type": "mcp_toolset_reference", "server_name": "s"}
-    assert decode([user, addition(served)])[1].ignored == ("messages.tool_addition",)
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    for tool in (served, {"type": "tool_definition", "definition": search}):
+        members, asked = decode([user, addition(tool)], tools=[TOOL])
+        assert (names(members), asked.ignored) == (["look"], ("messages.tool_addition",))
     with pytest.raises(RequestError, match=r"messages\[1\].content\[0\].tool.definition.input_s"):
         decode([user, addition({**more, "definition": {"name": "x"}})])
 
