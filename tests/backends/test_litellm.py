@@ -475,3 +475,17 @@ def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, kee
     assert ("cache_control" in json.dumps([sent["messages"], sent["tools"]])) is keeps
     assert sent["messages"][0]["content"][0]["text"] == "a"
     assert sent["tools"][0]["function"] == {"name": "f"}
+
+
+@pytest.mark.parametrize("marked", [False, True])
+async def test_a_document_of_a_conversation_reaches_anthropic(upstream, wire, target, marked):
+    upstream.script = lambda n: [wire.respond(answer())]
+    file = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}
+    mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
+    turns = [{"role": "user", "content": [{"type": "file", "file": file, **mark}]}]
+    await read_all(await target.open(call(messages=turns)), 10_000)
+    sent = json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])
+    (block,) = sent["messages"][0]["content"]
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
+    assert (block["type"], block["source"]) == ("document", source)
+    assert ("cache_control" in block) is marked

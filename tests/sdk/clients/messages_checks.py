@@ -264,7 +264,7 @@ def sent(client, block: dict, place: str) -> dict:
     counted = {name: asked[name] for name in ("model", "messages", "tools")}
     try:
         answer = client.messages.with_raw_response.create(**asked)
-        count = client.messages.count_tokens(**counted).input_tokens
+        count = client.messages.count_tokens(**counted).input_tokens if place == "earlier" else 0
     except anthropic.APIStatusError as error:
         return {"status": error.status_code, "message": error.body["error"]["message"]}
     return {"status": 200, "ignored": answer.headers.get("x-breakeven-ignored"), "count": count}

@@ -98,3 +98,10 @@ def test_a_long_document_is_no_text_to_whom_it_is_sent(stack) -> None:
     (row,) = stack.settled(answer)
     assert 1024 < row["input_tokens"] < 5000
     assert row["cost_pusd"] > 0
+
+
+def test_a_document_is_counted_by_its_pages(stack) -> None:
+    asked = {"model": "steady", "messages": [{"role": "user", "content": [DOCUMENT]}]}
+    counted = stack.post(f"{PATH}/count_tokens", asked)
+    assert counted.status_code == 200, counted.text
+    assert 1000 < counted.json()["input_tokens"] < 50_000, "and not by its 800 KB"
