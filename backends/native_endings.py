@@ -1,66 +1,88 @@
-"""Why an answer ended, in its provider's own words: LiteLLM tells several of them as `stop`.
+"""Why an answer ended, in its provider's own words, where LiteLLM tells less.
 
-Read from the last bytes of the answer as they were on the wire. Only what chat's `finish_reason`
-does not say is kept; it is told under the names that others use: OpenRouter's
-`native_finish_reason`, vLLM's `stop_reason` for the text that ended the answer.
+LiteLLM calls every ending that it does not know `stop`, and drops the text that a target stopped
+at. Both are read from the last bytes of the answer, as they came.
 """
 
+import json
 import re
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-import msgspec
+from backends.errors import UpstreamBroken
 
-# The answer was cut, whatever LiteLLM makes of it; Anthropic's, Bedrock's and Zhipu's words.
-CUT: Final = frozenset(("model_context_window_exceeded", "context_window_exceeded"))
-_STOPPED: Final = "stop_sequence"
-# What says more than chat's words.
-_TELLING: Final = CUT | {_STOPPED, "pause_turn", "refusal", "compaction"}
-# A quote within a text is escaped, so these are members. Bedrock writes them otherwise.
-_REASON: Final = re.compile(rb'"(?:stop_reason|stopReason|finish_reason)"\s*:\s*"([a-z_]{1,64})"')
-_SEQUENCE: Final = re.compile(rb'"stop_sequence"\s*:\s*("(?:[^"\\]|\\.){1,1024}")')
-_DETAILS: Final = re.compile(rb'"stop_details"\s*:\s*(\{[^{}]*\})')
+# Words that LiteLLM 1.106 tells as `stop`, from Anthropic's, Bedrock's, Cohere's, Gemini's and
+# Zhipu's documents (2026-11), in chat's words.
+_CUT: Final = frozenset({"model_context_window_exceeded", "ERROR_LIMIT"})
+_WITHHELD: Final = frozenset(
+    {
+        "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE",
+        "TOO_MANY_TOOL_CALLS", "UNEXPECTED_TOOL_CALL", "malformed_model_output",
+        "malformed_tool_use",
+    }
+)  # fmt: skip
+_BROKEN: Final = frozenset({"ERROR", "error", "network_error"})
+# A quote within a text stands behind a backslash. What a model says comes before its ending.
+_REASON: Final = re.compile(
+    rb'(?<!\\)"(?:stop_?reason|finish_?reason)"\s*:\s*"([A-Za-z_]+)"', re.IGNORECASE
+)
+# Words that say more than chat's do, to clients that know them.
+_TELLING: Final = frozenset(
+    {"compaction", "model_context_window_exceeded", "pause_turn", "refusal"}
+)
+_DETAILS: Final = re.compile(rb'(?<!\\)"stop_details"\s*:\s*(\{[^{}]*\})')
+_SEQUENCE: Final = re.compile(rb'(?<!\\)"stop_sequence"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 class NativeEnding(NamedTuple):
-    """`sequence`: the text that ended the answer. `details`: what is said of a refusal."""
+    """`finish`: the finish reason in chat's words, where LiteLLM's is wrong; `stop`: the text."""
 
-    reason: str
-    sequence: str | None = None
-    details: dict[str, Any] | None = None
-
-    def tell(self, choice: dict[str, Any]) -> None:
-        """Put it into a choice of chat's answer."""
-        choice["native_finish_reason"] = self.reason
-        if self.reason in CUT:
-            choice["finish_reason"] = "length"
-        elif self.reason == "refusal":
-            choice["finish_reason"] = "content_filter"
-        if self.sequence is not None:
-            choice["stop_reason"] = self.sequence
-        if self.details is not None:
-            choice["stop_details"] = self.details
+    finish: str | None = None
+    stop: str | None = None
 
 
-def native_ending(tail: bytes) -> NativeEnding | None:
-    """Return the ending that the last bytes of an answer tell; None where chat's words say it."""
+def read_ending(tail: bytes) -> NativeEnding:
+    """Return how the answer with these last bytes ended.
+
+    Raises `UpstreamBroken` where its provider says that it failed.
+    """
     reasons = _REASON.findall(tail)
-    if not reasons:
-        return None
-    reason = reasons[-1].decode()
-    if reason not in _TELLING:
-        return None
-    sequence = _last(_SEQUENCE, tail) if reason == _STOPPED else None
-    details = _last(_DETAILS, tail) if reason == "refusal" else None
-    return NativeEnding(
-        reason,
-        sequence if isinstance(sequence, str) else None,
-        details if isinstance(details, dict) else None,
-    )
+    word = reasons[-1].decode() if reasons else ""
+    if word in _BROKEN:
+        raise UpstreamBroken("the target ended its answer with an error")
+    if word in _CUT:
+        return NativeEnding("length")
+    if word in _WITHHELD:
+        return NativeEnding("content_filter")
+    sequences = _SEQUENCE.findall(tail) if word == "stop_sequence" else []
+    return NativeEnding(stop=_text(sequences[-1])) if sequences else NativeEnding()
 
 
-def _last(pattern: re.Pattern[bytes], tail: bytes) -> Any:
-    found = pattern.findall(tail)
+def correct_choice(choice: dict[str, Any], ending: NativeEnding) -> None:
+    """Tell the true ending in a choice that `stop` ends; `stop_reason` is vLLM's member for it."""
+    if choice.get("finish_reason") == "stop":
+        choice["finish_reason"] = ending.finish or "stop"
+        if ending.stop is not None:
+            choice["stop_reason"] = ending.stop
+
+
+def name_ending(choice: dict[str, Any], tail: bytes) -> None:
+    """Tell the provider's word where chat has none, and what is said of a refusal.
+
+    `native_finish_reason` is OpenRouter's member for it.
+    """
+    reasons = _REASON.findall(tail)
+    word = reasons[-1].decode() if reasons else ""
+    if choice.get("finish_reason") is None or word not in _TELLING:
+        return
+    choice["native_finish_reason"] = word
+    details = _DETAILS.findall(tail) if word == "refusal" else []
+    with suppress(ValueError):
+        choice |= {"stop_details": json.loads(details[-1])} if details else {}
+
+
+def _text(quoted: bytes) -> str | None:
     try:
-        return msgspec.json.decode(found[-1]) if found else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return str(json.loads(quoted))
+    except ValueError:
         return None

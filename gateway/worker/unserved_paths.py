@@ -74,11 +74,6 @@ UNSERVED: Final = (
         "`/v1/images/generations`.",
     ),
     _path(
-        "/v1/messages/batches",
-        "Batches of Anthropic's form are not served. Put the requests as chat completions into a "
-        "file for `/v1/batches`.",
-    ),
-    _path(
         "/v1/complete",
         "Anthropic retired text completions. Use `/v1/messages`.",
     ),

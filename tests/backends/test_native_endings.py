@@ -1,62 +1,85 @@
-"""Endings in a provider's own words, from the last bytes of its answer."""
+"""Endings in providers' own words, which LiteLLM calls `stop`."""
 
 import json
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from backends.native_endings import NativeEnding, native_ending
+from backends.errors import UpstreamBroken
+from backends.native_endings import NativeEnding, correct_choice, name_ending, read_ending
+
+SAID = json.dumps({"text": 'he wrote "stop_reason": "model_context_window_exceeded"'}).encode()
 
 
-def tail_of(**members: Any) -> bytes:
-    return json.dumps({"content": [{"type": "text", "text": "x"}], **members}).encode()
+def anthropic(reason: str | None, sequence: str | None = None) -> bytes:
+    ending = {"content": [json.loads(SAID)], "stop_reason": reason, "stop_sequence": sequence}
+    return json.dumps({**ending, "usage": {"output_tokens": 5}}).encode()
+
+
+def gemini(reason: str) -> bytes:
+    return json.dumps({"candidates": [{"content": {}, "finishReason": reason}]}).encode()
 
 
 @pytest.mark.parametrize(
-    ("tail", "expected"),
+    ("tail", "ending"),
     [
-        (tail_of(stop_reason="end_turn"), None),
-        (tail_of(stop_reason=None), None),
-        (b"", None),
-        (tail_of(stop_reason="pause_turn"), NativeEnding("pause_turn")),
-        (tail_of(stop_reason="stop_sequence", stop_sequence="é\n"),
-         NativeEnding("stop_sequence", "é\n")),
-        (tail_of(stop_reason="stop_sequence", stop_sequence=None), NativeEnding("stop_sequence")),
-        (tail_of(stop_reason="pause_turn", stop_sequence="x"), NativeEnding("pause_turn")),
-        (tail_of(stopReason="model_context_window_exceeded"),
-         NativeEnding("model_context_window_exceeded")),
-        (tail_of(stop_reason="refusal", stop_details={"category": None}),
-         NativeEnding("refusal", None, {"category": None})),
-        (b'{"stop_reason": "refusal", "stop_details": {x}}', NativeEnding("refusal")),
-        # A tool's call comes before the ending.
-        (tail_of(input={"stop_reason": "refusal"}, stop_reason="tool_use"), None),
+        (b"", NativeEnding()),
+        (SAID, NativeEnding()),
+        (anthropic(None), NativeEnding()),
+        (anthropic("end_turn"), NativeEnding()),
+        (anthropic("model_context_window_exceeded"), NativeEnding("length")),
+        (anthropic("stop_sequence", 'a "b"\n'), NativeEnding(stop='a "b"\n')),
+        (anthropic("end_turn", "left over"), NativeEnding()),
+        (b'\x00\x0b{"stopReason":"model_context_window_exceeded"}', NativeEnding("length")),
+        (gemini("STOP"), NativeEnding()),
+        (gemini("MALFORMED_FUNCTION_CALL"), NativeEnding("content_filter")),
+        (b'{"finish_reason": "ERROR_LIMIT"}', NativeEnding("length")),
+        (anthropic("model_context_window_exceeded") + anthropic("end_turn"), NativeEnding()),
     ],
-)  # fmt: skip
-def test_endings(tail: bytes, expected: NativeEnding | None) -> None:
-    assert native_ending(tail) == expected
+)
+def test_the_last_word_counts(tail: bytes, ending: NativeEnding) -> None:
+    assert read_ending(tail) == ending
 
 
-@given(st.text())
-def test_what_a_model_writes_ends_nothing(words: str) -> None:
-    for written in (words, f'"stop_reason": "refusal"{words}', '\\"stop_reason": "refusal"'):
-        tail = json.dumps({"content": [{"text": written}], "stop_reason": "end_turn"})
-        assert native_ending(tail.encode()) is None
-        before = json.dumps({"stop_reason": "pause_turn", "content": [{"text": written}]})
-        assert native_ending(before.encode()) == NativeEnding("pause_turn")
+@pytest.mark.parametrize("word", ["ERROR", "error", "network_error"])
+def test_an_answer_that_failed_is_none(word: str) -> None:
+    with pytest.raises(UpstreamBroken):
+        read_ending(json.dumps({"finish_reason": word}).encode())
 
 
-@given(st.binary())
-def test_any_bytes_are_read(tail: bytes) -> None:
-    native_ending(tail)
-    native_ending(b'"stop_reason": "stop_sequence", "stop_sequence": "' + tail + b'"')
-    native_ending(b'"stop_reason": "refusal", "stop_details": {' + tail + b"}")
+@pytest.mark.parametrize("finish", ["tool_calls", "length", None])
+def test_only_an_ordinary_stop_is_told_otherwise(finish: str | None) -> None:
+    choice = {"finish_reason": finish}
+    correct_choice(choice, NativeEnding("length", "x"))
+    assert choice == {"finish_reason": finish}
 
 
-def test_an_answer_that_was_cut_is_no_whole_one() -> None:
+@pytest.mark.parametrize(
+    ("tail", "told"),
+    [
+        (anthropic("end_turn"), {}),
+        (anthropic("stop_sequence", "x"), {}),
+        (SAID, {}),
+        (b"", {}),
+        (anthropic("pause_turn"), {"native_finish_reason": "pause_turn"}),
+        (
+            anthropic("model_context_window_exceeded"),
+            {"native_finish_reason": "model_context_window_exceeded"},
+        ),
+        (
+            b'{"stop_reason": "refusal", "stop_details": {"category": "bio"}}',
+            {"native_finish_reason": "refusal", "stop_details": {"category": "bio"}},
+        ),
+        (
+            b'{"stop_reason": "refusal", "stop_details": {bio}}',
+            {"native_finish_reason": "refusal"},
+        ),
+        (b'{"stop_details": {"category": "bio"}, "stop_reason": "end_turn"}', {}),
+    ],
+)
+def test_a_word_that_chat_lacks_is_told_beside(tail: bytes, told: dict) -> None:
     choice = {"finish_reason": "stop"}
-    NativeEnding("model_context_window_exceeded").tell(choice)
-    assert choice == {
-        "finish_reason": "length", "native_finish_reason": "model_context_window_exceeded"
-    }  # fmt: skip
+    name_ending(choice, tail)
+    assert choice == {"finish_reason": "stop", **told}
+    unfinished = {"finish_reason": None}
+    name_ending(unfinished, tail)
+    assert unfinished == {"finish_reason": None}

@@ -9,7 +9,7 @@ go in come out in the same step, so that what the relay withholds cannot leave e
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +25,8 @@ from gateway.request.dialects.chat import (
 from ledger.journals.records import TokenCounts
 
 STRING_BYTES = 64  # that a short one takes beside its characters
+# The text that ended an answer, as vLLM, SGLang and llama.cpp name it.
+_STOP_MEMBERS: Final = ("stop_reason", "matched_stop", "stopping_word")
 
 encode = msgspec.json.encode
 
@@ -181,8 +183,8 @@ class ResponseEncoder(ABC):
         return choice
 
     def _observe_ending(self, choice: dict[str, Any]) -> None:
-        """Which text ended an answer is `stop_reason` at vLLM, `matched_stop` at SGLang."""
-        stops = (choice.get("stop_reason"), choice.get("matched_stop"))
+        """Take which text ended an answer, and the provider's own word for its end."""
+        stops = (choice.get(name) for name in _STOP_MEMBERS)
         self.stop = next((stop for stop in stops if isinstance(stop, str)), None)
         native, details = choice.get("native_finish_reason"), choice.get("stop_details")
         self.native = native if isinstance(native, str) else None
