@@ -34,7 +34,7 @@ from gateway.request.dialects.fields import (
 )
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
 from gateway.request.dialects.messages_input import MessagesConversation, conversation
-from gateway.request.dialects.messages_tools import DeclaredTool, declared_tools, searches_tools
+from gateway.request.dialects.messages_tools import MessagesTool, declared_tools, searches_tools
 from gateway.request.dialects.response_encoder import encode
 from router.types import Feature
 
@@ -142,7 +142,7 @@ class MessagesDialect:
 def _with_messages(
     asked: DecodedRequest,
     found: MessagesConversation,
-    tools: Sequence[DeclaredTool],
+    tools: Sequence[MessagesTool],
     *,
     marks: bool,
 ) -> DecodedRequest:
@@ -186,7 +186,7 @@ def _has_marks(members: Members) -> bool:
 
 
 def _marked_members(
-    found: MessagesConversation, tools: Sequence[DeclaredTool], without: Collection[Medium]
+    found: MessagesConversation, tools: Sequence[MessagesTool], without: Collection[Medium]
 ) -> Members:
     """What has marks, with them."""
     with_marks: dict[str, Any] = {"messages": found.turns.messages(marks=True, without=without)}
@@ -231,7 +231,7 @@ def _check_advice(members: Members) -> None:
             raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
 
 
-def _tools(members: Members, tools: Sequence[DeclaredTool]) -> Members:
+def _tools(members: Members, tools: Sequence[MessagesTool]) -> Members:
     found: dict[str, Any] = {}
     if tools:
         found["tools"] = [tool.function for tool in tools]

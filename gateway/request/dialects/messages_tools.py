@@ -35,7 +35,7 @@ class ClientToolForm(NamedTuple):
     members: tuple[str, ...] = ()
 
 
-class DeclaredTool(NamedTuple):
+class MessagesTool(NamedTuple):
     """A tool as chat's function. `marked`: with its mark of what to cache."""
 
     name: str
@@ -92,7 +92,7 @@ CLIENT_TOOLS: Final[Mapping[str, ClientToolForm]] = {
 
 def declared_tools(
     given: Any, added: Sequence[tuple[str, Mapping[str, Any]]], removed: set[str]
-) -> list[DeclaredTool]:
+) -> list[MessagesTool]:
     """Return the tools of a request, and those that its conversation brought and did not take."""
     listed = [*([] if given is None else iterate_objects(given, "tools")), *added]
     read = [tool for place, entry in listed if (tool := _read(entry, place)) is not None]
@@ -106,7 +106,7 @@ def searches_tools(given: Any) -> bool:
     return any(str(tool.get("type")).startswith(_SEARCH) for tool in entries)
 
 
-def _read(tool: Mapping[str, Any], place: str) -> DeclaredTool | None:
+def _read(tool: Mapping[str, Any], place: str) -> MessagesTool | None:
     kind = type_of(tool, place)
     if kind is not None and kind.startswith(_SEARCH):
         return None
@@ -133,7 +133,7 @@ def _read(tool: Mapping[str, Any], place: str) -> DeclaredTool | None:
     read = _READ.union(() if form is None else form.members)
     left = (f"tools.{member}" for member, value in tool.items() if value and member not in read)
     whole = {"type": "function", "function": function}
-    return DeclaredTool(name, whole, with_cache_mark(whole, tool), tuple(left))
+    return MessagesTool(name, whole, with_cache_mark(whole, tool), tuple(left))
 
 
 def runs_at_service(tool: Mapping[str, Any], place: str) -> bool:
