@@ -349,8 +349,9 @@ def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) 
         raise
 
 
-def _be_patient(patience: asyncio.Timeout, idle_s: float) -> None:
-    patience.reschedule(asyncio.get_running_loop().time() + idle_s)
+def _be_patient(patience: asyncio.Timeout, idle_s: float | None) -> None:
+    if idle_s is not None:
+        patience.reschedule(asyncio.get_running_loop().time() + idle_s)
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes, None]:

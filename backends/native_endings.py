@@ -6,6 +6,7 @@ at. Both are read from the last bytes of the answer, as they came.
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from backends.errors import UpstreamBroken
@@ -25,6 +26,11 @@ _BROKEN: Final = frozenset({"ERROR", "error", "network_error"})
 _REASON: Final = re.compile(
     rb'(?<!\\)"(?:stop_?reason|finish_?reason)"\s*:\s*"([A-Za-z_]+)"', re.IGNORECASE
 )
+# Words that say more than chat's do, to clients that know them.
+_TELLING: Final = frozenset(
+    {"compaction", "model_context_window_exceeded", "pause_turn", "refusal"}
+)
+_DETAILS: Final = re.compile(rb'(?<!\\)"stop_details"\s*:\s*(\{[^{}]*\})')
 _SEQUENCE: Final = re.compile(rb'(?<!\\)"stop_sequence"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
@@ -58,6 +64,21 @@ def correct_choice(choice: dict[str, Any], ending: NativeEnding) -> None:
         choice["finish_reason"] = ending.finish or "stop"
         if ending.stop is not None:
             choice["stop_reason"] = ending.stop
+
+
+def name_ending(choice: dict[str, Any], tail: bytes) -> None:
+    """Tell the provider's word where chat has none, and what is said of a refusal.
+
+    `native_finish_reason` is OpenRouter's member for it.
+    """
+    reasons = _REASON.findall(tail)
+    word = reasons[-1].decode() if reasons else ""
+    if choice.get("finish_reason") is None or word not in _TELLING:
+        return
+    choice["native_finish_reason"] = word
+    details = _DETAILS.findall(tail) if word == "refusal" else []
+    with suppress(ValueError):
+        choice |= {"stop_details": json.loads(details[-1])} if details else {}
 
 
 def _text(quoted: bytes) -> str | None:

@@ -72,7 +72,8 @@ class ProviderKind:
     `load` is called once in each worker before it serves. `addresses` are public base URLs by
     provider; a client that `finds_address` knows its own. `serves`: request kinds, `None` for all.
     `fetches_media`: the provider fetches what an address in a request names, not this process.
-    `marks_cache`: whether what to cache is marked in the messages, by prefix.
+    `marks_cache`: whether what to cache is marked in the messages, `reads_files`: whether chat's
+    `file` parts are read, both by prefix.
     """
 
     title: str
@@ -85,6 +86,7 @@ class ProviderKind:
     takes_batches: bool
     fetches_media: bool
     marks_cache: Callable[[str], bool]
+    reads_files: Callable[[str], bool]
 
     def can_serve(self, request_kind: str) -> bool:
         return self.serves is None or request_kind in self.serves
@@ -144,6 +146,7 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         takes_batches=True,
         fetches_media=True,
         marks_cache=_is_never_marked,
+        reads_files=frozenset({"openai", "openrouter"}).__contains__,
     ),
     LITELLM: ProviderKind(
         title="LiteLLM's adapter",
@@ -169,5 +172,8 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         fetches_media=False,
         # What LiteLLM translates for these it translates with `cache_control`.
         marks_cache=frozenset({"anthropic", "bedrock", "vertex_ai"}).__contains__,
+        reads_files=frozenset({
+            "anthropic", "azure", "bedrock", "gemini", "openai", "openrouter", "vertex_ai",
+        }).__contains__,
     ),
 }  # fmt: skip

@@ -31,6 +31,7 @@ class Feature(StrEnum):
     STORE = "store"  # the provider keeps the answer
     MEDIA_URLS = "media_urls"  # the target fetches what an address in the request names
     HOSTED_TOOLS = "hosted_tools"  # searches and tools that the target runs, for fees of its own
+    FILES = "files"  # the target reads documents that are sent in a conversation
 
 
 class Residency(StrEnum):

@@ -16,6 +16,7 @@ from backends.simulator import words
 from backends.simulator.scripts import Script, make_script
 
 IMAGE_TOKENS = 256  # a stand-in's price of a picture; only the simulated providers take any
+FILE_TOKENS = 1024  # and of a document
 COMPLETION_TOKENS = 16  # the default of the completions endpoint
 
 
@@ -31,7 +32,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRules:
-    """What this server takes. `models` empty: any name."""
+    """What this server takes. `models` empty: any name. `images`: and documents."""
 
     models: tuple[str, ...]
     context_tokens: int
@@ -157,6 +158,8 @@ def _content(content: Any, rules: SimulatedRules) -> bytes:
             parts.append(part["text"].encode())
         elif kind == "image_url" and rules.images:
             parts.append(b"\0" * (IMAGE_TOKENS * words.TOKEN_BYTES))
+        elif kind == "file" and rules.images:
+            parts.append(b"\0" * (FILE_TOKENS * words.TOKEN_BYTES))
         else:
             raise RefusedError("validation", f"unsupported content part {kind}", "body.messages")
     return b"".join(parts)

@@ -88,10 +88,7 @@ def batches_router(
     most: int,
     server: ServerSection,
 ) -> APIRouter:
-    """The routes; `on_made` hears of every new batch.
-
-    `most`: unfinished batches of a team. Each keeps a copy of its lines.
-    """
+    """Return the routes. `on_made` hears of every new batch; a team has `most` unfinished ones."""
     router = APIRouter(prefix="/v1/batches", tags=["batches"])
     new_id = BatchIds()
 

@@ -261,7 +261,8 @@ class ProviderSection(ConfigSection):
     )
     features: tuple[Lowered, ...] = Field(
         ("tools", "json_schema", "images", "logprobs", "n", "reasoning"),
-        description="features that requests may use",
+        description="features that requests may use; where none are named, also `files` "
+        "(documents in a conversation) for providers that are known to read them",
     )
     kinds: tuple[ServedKind, ...] = Field(
         PROVIDER_DEFAULT,

@@ -185,9 +185,17 @@ class Fleet:
     def _features_of(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
         """An API outside fetches media from there; what stands inside must be told that it may."""
         features = _features(provider.features)
+        prefix = provider.litellm_prefix or name
+        if _NAMED not in provider.model_fields_set and (
+            PROVIDER_KINDS[provider.kind].reads_files(prefix)
+        ):
+            features |= {Feature.FILES}
         if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
             return features | {Feature.MEDIA_URLS}
         return features
+
+
+_NAMED = "features"  # whoever lists them says all of them
 
 
 def _with_adapter(adapter: str | None, target: Target) -> Target:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
 from gateway.kinds import request_checks, request_size
+from gateway.kinds.chat_files import measure_files
 from gateway.kinds.chat_media import NO_MEDIA, count_media
 from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.chat_sound import measure_sounds
@@ -151,9 +152,9 @@ def _read(members: Members, body: IncomingBody) -> InferenceRequest:
 
 async def _measure_media(request: InferenceRequest, sounds: SoundLengths) -> InferenceRequest:
     """Return the request with its sounds and pictures as they are decoded."""
-    if not request.media_parts:
-        return request
-    return await measure_pictures(await measure_sounds(request, sounds))
+    if request.media_parts:
+        request = await measure_pictures(await measure_sounds(request, sounds))
+    return await measure_files(request) if request.files else request
 
 
 def _body(max_n: int) -> Schema:

@@ -1,6 +1,6 @@
 """A client's request, decoded once, and the body that it is read from."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -54,6 +54,10 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     late_instructions: bool = False  # may stand behind the first message
     template_arguments: bool = False  # are among `members`, for targets that take them
     residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
+    # What else a target must offer, each with the place in the client's body that asks for it.
+    asked_by: Mapping[Feature, str] = msgspec.field(default_factory=dict)
+    # The same without media of earlier turns, where no target can serve all of it.
+    instead: "InferenceRequest | None" = None
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -65,7 +65,7 @@ from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import InfeasibleAction, Residency
+from router.types import Decision, InfeasibleAction, Residency
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
@@ -134,7 +134,7 @@ class Dispatcher:
                 target = attempt.step.frozen.target
                 self._discount_failures(identity, failing, target)
                 if self.drawing is not None and target.own and asked.residency is Residency.ANY:
-                    self.drawing.offer(asked, identity, target)
+                    self.drawing.offer(attempt.plan.asked, identity, target)
                 return
             name = attempt.step.frozen.target.name
             refusal = upstream_failure(error, name, [target.name for target in failing])
@@ -206,9 +206,10 @@ class Dispatcher:
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
     ) -> RoutingPlan:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
-        plan = self.plans.value.plan(
-            reply.request_id, asked, identity, clock=self.clock, sticky=self.sessions.target
-        )
+        make, id_, sticky = self.plans.value.plan, reply.request_id, self.sessions.target
+        plan = make(id_, asked, identity, clock=self.clock, sticky=sticky)
+        while plan.asked.instead is not None and _lacks_feature(plan.decision):
+            plan = make(id_, plan.asked.instead, identity, clock=self.clock, sticky=sticky)
         if reply.story is not None:
             reply.story.on_decided(begun_s, plan)
         return plan
@@ -384,3 +385,10 @@ class Dispatcher:
         told, reply.broken = upstream_failure(error, target.name), True
         await reply.tell_broken(error_event(told.message, told.row.type, told.row.code))
         return None
+
+
+def _lacks_feature(decision: Decision) -> bool:
+    """Whether nobody can serve it, and somebody could if less was asked for."""
+    return not decision.order and any(
+        verdict.reason is Reason.FEATURE for verdict in decision.verdicts
+    )

@@ -295,7 +295,8 @@ class RoutePlanner:
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
         route = self._routes.find(asked.model, identity)
-        return self._learned.ratio.estimate(route.learning_key, asked.prompt_bytes)[0]
+        ratio, key = self._learned.ratio, route.learning_key
+        return estimate_prompt(asked, ratio, key, self._picture_tokens)[0]
 
     def _request(
         self,

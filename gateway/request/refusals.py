@@ -174,6 +174,8 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
 
 
 def _requesting_member(feature: Feature, plan: RoutingPlan) -> str:
+    if feature in plan.asked.asked_by:
+        return plan.asked.asked_by[feature]
     if feature is Feature.HOSTED_TOOLS:  # by one of several
         return hosted_tools.requesting_member(plan.asked.members) or _ASKED_BY[feature]
     return _ASKED_BY.get(feature) or KINDS[plan.request.kind].media_member

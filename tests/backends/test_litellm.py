@@ -112,6 +112,35 @@ async def test_a_whole_answer_in_openai_form(upstream, wire, target):
     assert json.loads(body)["max_tokens"] == 50
 
 
+ENDINGS = [
+    ({"stop_reason": "model_context_window_exceeded"}, "length", None),
+    ({"stop_reason": "stop_sequence", "stop_sequence": 'EN"D'}, "stop", 'EN"D'),
+    ({"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "bio"}},
+     "content_filter", None),
+    ({"stop_reason": "pause_turn"}, "stop", None),
+    ({"stop_reason": "end_turn"}, "stop", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("ending", "finish", "stop"), ENDINGS)
+async def test_why_it_ended_is_told(upstream, wire, target, stream, ending, finish, stop):
+    last = {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 7}}
+    sent = events()
+    sent[-2] = f"event: message_delta\ndata: {json.dumps(last)}\n\n".encode()
+    whole = json.dumps({**json.loads(answer()), **ending}).encode()
+    upstream.script = lambda n: [HEAD, wire.chunked(*sent)] if stream else [wire.respond(whole)]
+    exchange = await target.open(call(stream=stream))
+    body = await read_all(exchange, 100_000)
+    chunks = data(body) if stream else [json.loads(body)]
+    choice = [chunk["choices"][0] for chunk in chunks if chunk["choices"]][-1]
+    assert choice["finish_reason"] == finish
+    assert choice.get("stop_reason") == stop
+    native = None if ending["stop_reason"] == "end_turn" else ending["stop_reason"]
+    assert choice.get("native_finish_reason") == native
+    assert choice.get("stop_details") == ending.get("stop_details")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_what_the_provider_says_of_its_limits_is_kept(upstream, wire, target, stream):
     limits = "anthropic-ratelimit-requests-remaining: 3\r\nset-cookie: secret\r\n"
@@ -457,3 +486,17 @@ def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, kee
     assert ("cache_control" in json.dumps([sent["messages"], sent["tools"]])) is keeps
     assert sent["messages"][0]["content"][0]["text"] == "a"
     assert sent["tools"][0]["function"] == {"name": "f"}
+
+
+@pytest.mark.parametrize("marked", [False, True])
+async def test_a_document_of_a_conversation_reaches_anthropic(upstream, wire, target, marked):
+    upstream.script = lambda n: [wire.respond(answer())]
+    file = {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0xLjQK"}
+    mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
+    turns = [{"role": "user", "content": [{"type": "file", "file": file, **mark}]}]
+    await read_all(await target.open(call(messages=turns)), 10_000)
+    sent = json.loads(upstream.requests[0].split(b"\r\n\r\n")[1])
+    (block,) = sent["messages"][0]["content"]
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK"}
+    assert (block["type"], block["source"]) == ("document", source)
+    assert ("cache_control" in block) is marked

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from backends.errors import UpstreamBroken
-from backends.native_endings import NativeEnding, correct_choice, read_ending
+from backends.native_endings import NativeEnding, correct_choice, name_ending, read_ending
 
 SAID = json.dumps({"text": 'he wrote "stop_reason": "model_context_window_exceeded"'}).encode()
 
@@ -51,3 +51,35 @@ def test_only_an_ordinary_stop_is_told_otherwise(finish: str | None) -> None:
     choice = {"finish_reason": finish}
     correct_choice(choice, NativeEnding("length", "x"))
     assert choice == {"finish_reason": finish}
+
+
+@pytest.mark.parametrize(
+    ("tail", "told"),
+    [
+        (anthropic("end_turn"), {}),
+        (anthropic("stop_sequence", "x"), {}),
+        (SAID, {}),
+        (b"", {}),
+        (anthropic("pause_turn"), {"native_finish_reason": "pause_turn"}),
+        (
+            anthropic("model_context_window_exceeded"),
+            {"native_finish_reason": "model_context_window_exceeded"},
+        ),
+        (
+            b'{"stop_reason": "refusal", "stop_details": {"category": "bio"}}',
+            {"native_finish_reason": "refusal", "stop_details": {"category": "bio"}},
+        ),
+        (
+            b'{"stop_reason": "refusal", "stop_details": {bio}}',
+            {"native_finish_reason": "refusal"},
+        ),
+        (b'{"stop_details": {"category": "bio"}, "stop_reason": "end_turn"}', {}),
+    ],
+)
+def test_a_word_that_chat_lacks_is_told_beside(tail: bytes, told: dict) -> None:
+    choice = {"finish_reason": "stop"}
+    name_ending(choice, tail)
+    assert choice == {"finish_reason": "stop", **told}
+    unfinished = {"finish_reason": None}
+    name_ending(unfinished, tail)
+    assert unfinished == {"finish_reason": None}

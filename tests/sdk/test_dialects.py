@@ -121,6 +121,21 @@ def test_messages_that_are_left_or_too_dear(gateway, messages_told: dict) -> Non
     is_refused_once(gateway, "poor-anthropic", messages_told["over_budget"])
 
 
+def test_messages_of_every_block_go_on(messages_told: dict) -> None:
+    """Refused is what was just said, and what stands on the wrong side, as at Anthropic."""
+    seen = messages_told["blocks"]
+    assert len({name.split()[1] for name in seen}) >= 25
+    for name, told in seen.items():
+        place, kind, _ = name.split()
+        wrong_side = (place, kind) in {("earlier", "tool_use"), ("answer", "tool_result")}
+        if place != "said" and not wrong_side:
+            assert told["status"] == 200, (name, told)
+        if told["status"] == 200:
+            assert (told["count"] > 0) is (place == "earlier")
+        else:
+            assert (told["status"], "`messages[" in told["message"]) == (400, True), (name, told)
+
+
 # ---------------------------------------------------------------- OpenAI's Responses
 
 

@@ -1,12 +1,13 @@
 """What a dialect is: it hears a request as chat, and says answers and errors in its own words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from gateway.http.body import Members
 from gateway.http.connection import Header
 from gateway.request.dialects.response_encoder import ResponseEncoder
+from router.types import Feature
 
 # An answer; how many tokens a request has; or the conversation made short.
 Purpose = Literal["answer", "count", "compaction"]
@@ -18,7 +19,9 @@ class DecodedRequest:
 
     `voice` takes the request's id and the wall clock's seconds; `session` is what the dialect has
     for one. `marked` are members in their form for targets that take marks of what to cache,
-    `ignored` names of those that have no form in chat and are left out.
+    `ignored` names of those that have no form in chat and are left out. `features`: what a target
+    must offer beside what chat's members ask for, each with the place that asks for it. `instead`:
+    what is asked where no target can serve this, without media of earlier turns.
     """
 
     members: Members
@@ -26,6 +29,8 @@ class DecodedRequest:
     session: str | None = None
     marked: Members = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    features: Mapping[Feature, str] = field(default_factory=dict)
+    instead: "DecodedRequest | None" = None
 
 
 class Dialect(Protocol):

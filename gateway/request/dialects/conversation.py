@@ -4,14 +4,20 @@ Turns of one role are joined; a tool's images follow its result in a user's turn
 is text; what instructs before anybody spoke is one message. One text is told as text, not as a list
 of parts. Marks of what a provider shall cache (`cache_control`) are kept apart: `messages` leaves
 them out, for the targets that refuse them, and `messages(marks=True)` has them.
+
+A file or a picture may have a note that stands in for it where no target reads such: `messages` has
+the medium, `messages(without={...})` the note.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
 Message = dict[str, Any]
+Medium = Literal["file", "image"]
 MARK = "cache_control"
+# Of a part while the conversation is built: a medium, and whether it is this medium or its note.
+_OF: Final = "_of"
 
 
 @dataclass(slots=True)
@@ -35,9 +41,22 @@ class ConversationBuilder:
         """Whether anybody but who runs the application has spoken."""
         return bool(self._shown) or any(turn.role != "system" for turn in self._turns)
 
-    def messages(self, *, marks: bool = False) -> list[Message]:
+    @property
+    def media(self) -> frozenset[Medium]:
+        """Media that a note can stand in for."""
+        parts = [part for turn in self._turns for part in turn.parts]
+        return frozenset(part[_OF][0] for part in (*parts, *self._shown) if _OF in part)
+
+    def messages(self, *, marks: bool = False, without: Collection[Medium] = ()) -> list[Message]:
+        """Return chat's messages. `without`: media that their notes stand in for."""
         self.add_user()
-        return [_message(turn, marks=marks) for turn in self._turns]
+        turns = [_shown_turn(turn, without) for turn in self._turns]
+        return [_message(turn, marks=marks) for turn in turns if turn.parts or turn.role != "user"]
+
+    def forget_turns(self) -> None:
+        """What was said so far is said anew by what follows; instructions stay."""
+        self._shown = []
+        self._turns = [turn for turn in self._turns if turn.role == "system"]
 
     def add_instruction(self, *parts: Message) -> None:
         """By whoever runs the application."""
@@ -55,13 +74,14 @@ class ConversationBuilder:
             self._turn_of("user").parts += parts
 
     def add_assistant(self, parts: Sequence[Message], calls: Sequence[Message]) -> None:
-        """By the model: texts and calls."""
-        texts = [part for part in parts if part["text"]]
+        """By the model: texts and calls; media follow in the user's turn, where chat has a form."""
+        texts = [part for part in parts if part["type"] == "text" and part["text"]]
         if texts or calls:
             self.add_user()
             turn = self._turn_of("assistant")
             turn.parts += texts
             turn.calls += calls
+        self._shown += [part for part in parts if part["type"] != "text"]
 
     def add_tool_result(self, call_id: str, parts: Sequence[Message], mark: Any = None) -> None:
         """A tool, for one call."""
@@ -85,6 +105,16 @@ def image_part(url: str, detail: str | None = None) -> Message:
     return {"type": "image_url", "image_url": image}
 
 
+def with_note(part: Message, medium: Medium, note: Message) -> list[Message]:
+    """Return a medium and the note that stands in for it where it is left out."""
+    return [{**part, _OF: (medium, True)}, {**note, _OF: (medium, False)}]
+
+
+def is_note(part: Message) -> bool:
+    """Whether a part stands in for the medium before it, where that is left out."""
+    return _OF in part and not part[_OF][1]
+
+
 def tool_call(call_id: str, name: str, arguments: str) -> Message:
     """One call of a function, as the model made it."""
     function = {"name": name, "arguments": arguments}
@@ -95,6 +125,19 @@ def with_cache_mark(part: Message, block: Mapping[str, Any]) -> Message:
     """The part with its block's mark, where it has one."""
     mark = block.get(MARK)
     return part if mark is None else {**part, MARK: mark}
+
+
+def _shown_turn(turn: _Turn, without: Collection[Medium]) -> _Turn:
+    """The turn with each medium, or with its note."""
+    if not any(_OF in part for part in turn.parts):
+        return turn
+    shown = [
+        part
+        for part in turn.parts
+        if _OF not in part or (part[_OF][0] not in without) is part[_OF][1]
+    ]
+    plain = [{name: value for name, value in part.items() if name != _OF} for part in shown]
+    return replace(turn, parts=plain)
 
 
 def _message(turn: _Turn, *, marks: bool) -> Message:

@@ -8,7 +8,8 @@ chat's do. Chat's own members are refused: an answer has one text, and nobody sh
 Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.request_checks import refuse_long_caches
 from gateway.request.dialects.base import DecodedRequest, Purpose
-from gateway.request.dialects.conversation import MARK, ConversationBuilder, with_cache_mark
+from gateway.request.dialects.conversation import MARK, Medium
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
@@ -32,8 +33,10 @@ from gateway.request.dialects.fields import (
     unsupported,
 )
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
-from gateway.request.dialects.messages_input import conversation
+from gateway.request.dialects.messages_input import MessagesConversation, conversation
+from gateway.request.dialects.messages_tools import MessagesTool, declared_tools, searches_tools
 from gateway.request.dialects.response_encoder import encode
+from router.types import Feature
 
 _ADVICE = frozenset(
     {
@@ -102,7 +105,6 @@ class MessagesDialect:
         found = conversation(
             decode_whole_member(members, "system"), decode_whole_member(members, "messages")
         )
-        heard["messages"] = encode_raw(found.messages())
         if not self._counts:
             if decode_member(members, "max_tokens", int) is None:
                 raise missing_error("max_tokens")
@@ -112,12 +114,17 @@ class MessagesDialect:
         stops = decode_member(members, "stop_sequences", list[str])
         if stops:
             heard["stop"] = encode_raw(stops)
-        heard |= _tools(members) | _format(members)
+        given = decode_whole_member(members, "tools")
+        tools = declared_tools(given, found.added, found.removed)
+        heard |= _tools(members, tools) | _format(members)
         metadata = mapping(decode_whole_member(members, "metadata") or {}, "metadata")
         session = optional_text(metadata.get("user_id"), "metadata.user_id")
-        return DecodedRequest(
-            heard, _voice, session, _marked_members(members, found), _left_out(members)
-        )
+        left = _left_out(members) | found.left_out
+        left.update(name for tool in tools for name in tool.left_out)
+        if searches_tools(given):
+            left.add("tools.tool_search_tool")
+        asked = DecodedRequest(heard, _voice, session, ignored=tuple(sorted(left)))
+        return _with_messages(asked, found, tools, marks=_has_marks(members))
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -132,30 +139,74 @@ class MessagesDialect:
         return [(b"request-id", request_id.encode())]
 
 
-def _marked_members(members: Members, found: ConversationBuilder) -> Members:
-    """What has marks, with them; most requests have none."""
+def _with_messages(
+    asked: DecodedRequest,
+    found: MessagesConversation,
+    tools: Sequence[MessagesTool],
+    *,
+    marks: bool,
+) -> DecodedRequest:
+    """Return the request with its conversation, and what is asked where no target reads all.
+
+    A target may read pictures and no files, so there may be three, from the shortest to the whole.
+    """
+    less: DecodedRequest | None = None
+    for without in _levels(found.turns.media):
+        features = {Feature.FILES: found.needs_file} if found.needs_file else {}
+        if "file" in found.turns.media - without:
+            features.setdefault(Feature.FILES, "messages")
+        names = {f"messages.{'document' if medium == 'file' else medium}" for medium in without}
+        told = found.turns.messages(without=without)
+        less = replace(
+            asked,
+            members={**asked.members, "messages": encode_raw(told)},
+            marked=_marked_members(found, tools, without) if marks else {},
+            ignored=tuple(sorted({*asked.ignored, *names})),
+            features=features,
+            instead=less,
+        )
+    assert less is not None
+    return less
+
+
+def _levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
+    """What is left out of a conversation with such media, in turn."""
+    levels: list[frozenset[Medium]] = [frozenset()]
+    if "file" in media:
+        levels.insert(0, frozenset(("file",)))
+    if "image" in media:
+        levels.insert(0, media)
+    return levels
+
+
+def _has_marks(members: Members) -> bool:
+    """Whether anything is marked to be cached; most requests have none."""
     given = ("system", "messages", "tools")
-    if not any(MARK.encode() in bytes(members.get(name, b"")) for name in given):
-        return {}
-    with_marks: dict[str, Any] = {"messages": found.messages(marks=True)}
-    if decode_whole_member(members, "tools"):
-        tools = iterate_objects(decode_whole_member(members, "tools"), "tools")
-        with_marks["tools"] = [with_cache_mark(_tool(tool, where), tool) for where, tool in tools]
+    return any(MARK.encode() in bytes(members.get(name, b"")) for name in given)
+
+
+def _marked_members(
+    found: MessagesConversation, tools: Sequence[MessagesTool], without: Collection[Medium]
+) -> Members:
+    """What has marks, with them."""
+    with_marks: dict[str, Any] = {"messages": found.turns.messages(marks=True, without=without)}
+    if tools:
+        with_marks["tools"] = [tool.marked for tool in tools]
     marked = {name: encode_raw(value) for name, value in with_marks.items()}
     for name, value in marked.items():
         refuse_long_caches(bytes(value), name)
     return marked
 
 
-def _left_out(members: Members) -> tuple[str, ...]:
+def _left_out(members: Members) -> set[str]:
     """Names of what was advised and is not passed on; the name of a session is used here."""
     given = _ADVICE.intersection(members) - {"metadata"}
-    left = [name for name in given if bytes(members[name]) != b"null"]
+    left = {name for name in given if bytes(members[name]) != b"null"}
     if mapping(decode_whole_member(members, "context_management") or {}, "").get("edits"):
-        left.append("context_management")
+        left.add("context_management")
     if mapping(decode_whole_member(members, "output_config") or {}, "").get("effort"):
-        left.append("output_config.effort")
-    return tuple(sorted(left))
+        left.add("output_config.effort")
+    return left
 
 
 def _voice(request_id: str, _: int) -> MessagesEncoder:
@@ -180,12 +231,10 @@ def _check_advice(members: Members) -> None:
             raise unsupported(where, f"`{kind}` is not done here. Leave it out.")
 
 
-def _tools(members: Members) -> Members:
-    given = decode_whole_member(members, "tools")
-    declared = [] if given is None else list(iterate_objects(given, "tools"))
+def _tools(members: Members, tools: Sequence[MessagesTool]) -> Members:
     found: dict[str, Any] = {}
-    if declared:
-        found["tools"] = [_tool(tool, where) for where, tool in declared]
+    if tools:
+        found["tools"] = [tool.function for tool in tools]
     choice = decode_whole_member(members, "tool_choice")
     if choice is not None:
         chosen = mapping(choice, "tool_choice")
@@ -199,29 +248,9 @@ def _tools(members: Members) -> Members:
             raise invalid_error("tool_choice.type", "must be `auto`, `any`, `tool` or `none`.")
         if chosen.get("disable_parallel_tool_use") is True:
             found["parallel_tool_calls"] = False
-        if not declared:  # there is nothing to choose from, and chat refuses to choose
+        if not tools:  # there is nothing to choose from, and chat refuses to choose
             found.clear()
     return {name: encode_raw(value) for name, value in found.items()}
-
-
-def _tool(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
-    kind = type_of(tool, place)
-    if kind not in (None, "custom"):
-        raise unsupported(
-            place,
-            f"tools of type `{kind}` belong to Anthropic's own service. Declare a tool with an "
-            "`input_schema`, or leave it out.",
-        )
-    function: dict[str, Any] = {
-        "name": text(tool.get("name"), f"{place}.name"),
-        "parameters": mapping(tool.get("input_schema"), f"{place}.input_schema"),
-    }
-    description = optional_text(tool.get("description"), f"{place}.description")
-    if description is not None:
-        function["description"] = description
-    if tool.get("strict") is True:
-        function["strict"] = True
-    return {"type": "function", "function": function}
 
 
 def _format(members: Members) -> Members:

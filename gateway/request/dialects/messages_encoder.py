@@ -20,6 +20,9 @@ _REASONS = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
+# Endings that only Anthropic's models have, as their provider told them.
+_NATIVE = frozenset(("compaction", "model_context_window_exceeded", "pause_turn", "refusal"))
+_TIERS = {"default": "standard", "standard": "standard", "priority": "priority", "batch": "batch"}
 _TYPES = {  # of statuses, in the words that Anthropic's SDK knows (anthropic 2.11.0)
     400: "invalid_request_error",
     401: "authentication_error",
@@ -36,11 +39,19 @@ _CODES = {"upstream_timeout": 504, "unavailable": 503, "overloaded": 503}
 
 
 class MessagesEncoder(ResponseEncoder):
+    def __init__(self, request_id: str) -> None:
+        super().__init__(request_id)
+        self._refusal: list[str] = []  # in the model's words, where it says that these are one
+
     def kind_of(self, piece: ContentPiece) -> Kind:
-        return "text" if piece.kind == "refusal" else piece.kind
+        if piece.kind != "refusal":
+            return piece.kind
+        self._refusal.append(piece.text)
+        return "text"
 
     def on_start(self) -> Iterator[bytes]:
-        message = self._message([], None, None, TokenCounts(input=self.prompt_estimate))
+        ending = {"stop_reason": None, "stop_sequence": None}
+        message = self._message([], ending, usage(TokenCounts(input=self.prompt_estimate)))
         yield event("message_start", {"type": "message_start", "message": message})
 
     def on_block_start(self, block: ContentBlock) -> Iterator[bytes]:
@@ -59,12 +70,7 @@ class MessagesEncoder(ResponseEncoder):
         yield self._of(block, "content_block_stop")
 
     def on_finish(self) -> Iterator[bytes]:
-        reason, stop = self._stop_reason()
-        told = {
-            "type": "message_delta",
-            "delta": {"stop_reason": reason, "stop_sequence": stop},
-            "usage": usage(self.tokens),
-        }
+        told = {"type": "message_delta", "delta": self._ending(), "usage": self._usage()}
         yield event("message_delta", told)
         yield event("message_stop", {"type": "message_stop"})
 
@@ -73,12 +79,11 @@ class MessagesEncoder(ResponseEncoder):
         yield event("error", error_document(status, str(error.get("message")), self.request_id))
 
     def document(self) -> dict[str, Any]:
-        return self._message(
-            [_full(block) for block in self.blocks], *self._stop_reason(), self.tokens
-        )
+        content = [_full(block) for block in self.blocks]
+        return self._message(content, self._ending(), self._usage())
 
     def _message(
-        self, content: list[Any], reason: str | None, stop: str | None, tokens: TokenCounts
+        self, content: list[Any], ending: dict[str, Any], used: dict[str, Any]
     ) -> dict[str, Any]:
         return {
             "id": f"msg_{self.request_id.removeprefix('req_')}",
@@ -86,28 +91,53 @@ class MessagesEncoder(ResponseEncoder):
             "role": "assistant",
             "model": self.model,
             "content": content,
-            "stop_reason": reason,
-            "stop_sequence": stop,
-            "usage": usage(tokens),
+            **ending,
+            "usage": used,
         }
 
-    def _stop_reason(self) -> tuple[str, str | None]:
-        if self.reason == "stop" and self.stop is not None:
-            return "stop_sequence", self.stop
-        return _REASONS.get(self.reason, "end_turn"), None
+    def _usage(self) -> dict[str, Any]:
+        told, tier = usage(self.tokens), _TIERS.get(self.tier or "")
+        return told if tier is None else {**told, "service_tier": tier}
+
+    def _ending(self) -> dict[str, Any]:
+        """Why it ended; a refusal with what is said of it."""
+        reason, stop = _REASONS.get(self.reason, "end_turn"), None
+        if self.native in _NATIVE:
+            reason = str(self.native)
+        elif self.reason == "stop" and self.stop is not None:
+            reason, stop = "stop_sequence", self.stop
+        elif self.reason == "stop" and self._refusal:
+            reason = "refusal"
+        ending: dict[str, Any] = {"stop_reason": reason, "stop_sequence": stop}
+        if reason == "refusal":
+            words = "".join(self._refusal) or None
+            known = {"type": "refusal", "category": None, "explanation": words}
+            ending["stop_details"] = {**known, **(self.details or {}), "type": "refusal"}
+        return ending
 
     def _of(self, block: ContentBlock, name: str, **members: Any) -> bytes:
         return event(name, {"type": name, "index": block.index, **members})
 
 
 def usage(tokens: TokenCounts) -> dict[str, Any]:
+    """Counts in Anthropic's way; parts of them only where there are any."""
     written = tokens.cache_write + tokens.cache_write_1h
-    return {
+    told: dict[str, Any] = {
         "input_tokens": prompt_tokens(tokens) - tokens.cached - written,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": tokens.cached,
         "output_tokens": tokens.output,
     }
+    if written:
+        told["cache_creation"] = {
+            "ephemeral_5m_input_tokens": tokens.cache_write,
+            "ephemeral_1h_input_tokens": tokens.cache_write_1h,
+        }
+    if tokens.reasoning:
+        told["output_tokens_details"] = {"thinking_tokens": tokens.reasoning}
+    if tokens.searches:
+        told["server_tool_use"] = {"web_search_requests": tokens.searches}
+    return told
 
 
 def error_document(status: int, message: str, request_id: str) -> dict[str, Any]:

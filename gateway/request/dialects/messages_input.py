@@ -2,9 +2,11 @@
 
 An instruction inside the conversation goes into the user's turn: many chat templates take none
 there. Thinking of earlier turns is left out: whoever thought it signed it, nobody else reads it.
+How each block is told stands in `messages_blocks`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,7 +15,6 @@ from gateway.request.dialects.conversation import (
     MARK,
     ConversationBuilder,
     Message,
-    image_part,
     text_part,
     tool_call,
     with_cache_mark,
@@ -22,27 +23,52 @@ from gateway.request.dialects.fields import (
     invalid_error,
     iterate_objects,
     mapping,
-    missing_error,
     optional_text,
     text,
     type_of,
     unsupported,
 )
+from gateway.request.dialects.messages_blocks import BlockReader, tool_result_parts
+from gateway.request.dialects.messages_tools import runs_at_service
 
 # Claude Code's accounting line for Anthropic's service: no instruction for a model, and its hash
 # would part prompts in the prefix cache that are alike else.
 ATTRIBUTION = "x-anthropic-billing-header:"
-_THOUGHT = ("thinking", "redacted_thinking")
-_NO_FORM = "chat completions have no form for it. Leave it out."
+_INSTRUCTIONS = ("text", "tool_addition", "tool_removal")
 
 
-def conversation(system: Any, messages: Any) -> ConversationBuilder:
+@dataclass(slots=True)
+class MessagesConversation:
+    """Turns; what of them no target gets; and tools that were brought or taken away on the way.
+
+    `added`: definitions, with their places. `needs_file`: where the user has just sent a file.
+    """
+
+    turns: ConversationBuilder = field(default_factory=ConversationBuilder)
+    reader: BlockReader = field(default_factory=BlockReader)
+    added: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    removed: set[str] = field(default_factory=set)
+
+    @property
+    def needs_file(self) -> str:
+        return self.reader.needs_file
+
+    @property
+    def left_out(self) -> set[str]:
+        return self.reader.left_out
+
+
+def conversation(system: Any, messages: Any) -> MessagesConversation:
     """Instructions and turns; raises `RequestError` with the place that chat cannot say."""
-    found = ConversationBuilder()
+    found = MessagesConversation()
     if system is not None:
-        found.add_instruction(*_texts(system, "system"))
+        found.turns.add_instruction(*_texts(found, system, "system"))
     where, role = "messages", ""
-    for where, entry in iterate_objects(messages, "messages"):
+    listed = list(iterate_objects(messages, "messages"))
+    newest, roles = _newest(listed), [entry.get("role") for _, entry in listed]
+    last_user = max((number for number, role in enumerate(roles) if role == "user"), default=0)
+    for number, (where, entry) in enumerate(listed):
+        found.reader.newest = number >= newest
         role = text(entry.get("role"), f"{where}.role")
         content, place = entry.get("content"), f"{where}.content"
         if role == "user":
@@ -50,8 +76,7 @@ def conversation(system: Any, messages: Any) -> ConversationBuilder:
         elif role == "assistant":
             _assistant(found, content, place)
         elif role == "system":
-            told = "\n\n".join(part["text"] for part in _texts(content, place))
-            found.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
+            _instruction(found, entry, where, is_last=number >= last_user)
         else:
             raise invalid_error(f"{where}.role", "must be `user`, `assistant` or `system`.")
     if role == "assistant":
@@ -64,33 +89,125 @@ def conversation(system: Any, messages: Any) -> ConversationBuilder:
     return found
 
 
-def _user(found: ConversationBuilder, content: Any, place: str) -> None:
+def _newest(listed: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
+    """Return the number of the first message that the user has just said.
+
+    What comes beside a tool's result was not: an agent sends it, and would send it again.
+    """
+    number = len(listed)
+    while number and listed[number - 1][1].get("role") != "assistant":
+        number -= 1
+    said = [entry.get("content") for _, entry in listed[number:]]
+    blocks = [block for content in said if isinstance(content, list) for block in content]
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    return len(listed) if "tool_result" in kinds else number
+
+
+def _user(found: MessagesConversation, content: Any, place: str) -> None:
     if isinstance(content, str):
-        found.add_user(text_part(content))
+        found.turns.add_user(text_part(content))
         return
     for where, block in iterate_objects(content, place):
-        if block.get("type") == "tool_result":
+        kind = type_of(block, where)
+        if kind == "tool_result":
             call_id = text(block.get("tool_use_id"), f"{where}.tool_use_id")
-            found.add_tool_result(call_id, _result(block, f"{where}.content"), block.get(MARK))
-        else:
-            found.add_user(*_parts(block, where))
+            told = tool_result_parts(found.reader, block, where)
+            found.turns.add_tool_result(call_id, told, block.get(MARK))
+        elif kind == "tool_use":
+            raise unsupported(where, "a block of type `tool_use` stands in an answer only.")
+        elif not (_compaction(found, block, where) or _tool_change(found, block, where)):
+            found.turns.add_user(*found.reader.parts(block, where))
 
 
-def _assistant(found: ConversationBuilder, content: Any, place: str) -> None:
+def _assistant(found: MessagesConversation, content: Any, place: str) -> None:
     if isinstance(content, str):
-        found.add_assistant([text_part(content)], [])
+        found.turns.add_assistant([text_part(content)], [])
         return
     told: list[Message] = []
     calls: list[Message] = []
     for where, block in iterate_objects(content, place):
         kind = type_of(block, where)
-        if kind == "text":
-            told.append(_text(block, where))
-        elif kind == "tool_use":
+        if kind == "tool_use":
             calls.append(with_cache_mark(_call(block, where), block))
-        elif kind not in _THOUGHT:
-            raise unsupported(where, f"a block of type `{kind}` in an answer: {_NO_FORM}")
-    found.add_assistant(told, calls)
+        elif kind == "tool_result":
+            raise unsupported(where, "a block of type `tool_result` stands in a user's turn only.")
+        elif kind == "compaction":
+            if _compaction(found, block, where):
+                told, calls = [], []
+        elif not _tool_change(found, block, where):
+            told += [
+                part if kind == "text" or part["type"] != "text" else _apart(part)
+                for part in found.reader.parts(block, where)
+            ]
+    found.turns.add_assistant(told, calls)
+
+
+def _apart(part: Message) -> Message:
+    """A text that was no words of the model: an answer's texts are joined as they are."""
+    return {**part, "text": f"\n{part['text']}\n"}
+
+
+def _instruction(
+    found: MessagesConversation, entry: Mapping[str, Any], place: str, *, is_last: bool
+) -> None:
+    """By whoever runs the application, in mid-conversation."""
+    if entry.get("output_config"):
+        found.left_out.add("messages.output_config")
+    if entry.get("clear_at") == "next_user_message" and not is_last:
+        return
+    content, place = entry.get("content"), f"{place}.content"
+    others: list[Message] = []
+    if isinstance(content, list):
+        blocks = list(iterate_objects(content, place))
+        told = []
+        for where, block in blocks:
+            if type_of(block, where) in _INSTRUCTIONS:
+                told += _instructed(found, block, where)
+            else:
+                others += found.reader.parts(block, where)
+    else:
+        told = _texts(found, content, place)
+    words = "\n\n".join(part["text"] for part in told if part["text"])
+    if words:
+        found.turns.add_user(text_part(f"<system-reminder>\n{words}\n</system-reminder>"))
+    found.turns.add_user(*others)
+
+
+def _compaction(found: MessagesConversation, block: Mapping[str, Any], place: str) -> bool:
+    """A summary stands for all that was said before it; one that failed says nothing."""
+    if type_of(block, place) != "compaction":
+        return False
+    for where, change in iterate_objects(block.get("tool_changes") or [], f"{place}.tool_changes"):
+        _tool_change(found, change, where)
+    summary = optional_text(block.get("content"), f"{place}.content")
+    if summary:
+        found.turns.forget_turns()
+        found.turns.add_user(with_cache_mark(text_part(summary), block))
+    return True
+
+
+def _tool_change(found: MessagesConversation, block: Mapping[str, Any], place: str) -> bool:
+    """Tools that are brought or taken away; those of a request are all offered from its start."""
+    kind = type_of(block, place)
+    if kind not in ("tool_addition", "tool_removal"):
+        return False
+    where = f"{place}.tool"
+    tool = mapping(block.get("tool"), where)
+    form = type_of(tool, where)
+    if form == "tool_definition" and kind == "tool_addition":
+        where = f"{where}.definition"
+        definition = mapping(tool.get("definition"), where)
+        if runs_at_service(definition, where):
+            found.left_out.add(f"messages.{kind}")
+        else:
+            found.added.append((where, definition))
+            found.removed.discard(str(definition.get("name")))
+    elif form == "tool_reference":
+        name = text(tool.get("name"), f"{where}.name")
+        (found.removed.add if kind == "tool_removal" else found.removed.discard)(name)
+    else:  # of tool servers, whose tools nobody here offers
+        found.left_out.add(f"messages.{kind}")
+    return True
 
 
 def _call(block: Mapping[str, Any], place: str) -> Message:
@@ -102,77 +219,20 @@ def _call(block: Mapping[str, Any], place: str) -> Message:
     )
 
 
-def _result(block: Mapping[str, Any], place: str) -> list[Message]:
-    """A tool's result; chat has no mark for one that failed, so its text says so."""
-    content = block.get("content")
+def _texts(found: MessagesConversation, content: Any, place: str) -> list[Message]:
+    """Texts, where nothing else can stand but news of tools."""
     if isinstance(content, str):
-        parts = [text_part(content)]
+        told = [text_part(content)]
     else:
-        inner = () if content is None else iterate_objects(content, place)
-        parts = [part for where, entry in inner for part in _parts(entry, where)]
-    return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
-
-
-def _parts(block: Mapping[str, Any], place: str) -> list[Message]:
-    """A block of the user as parts of chat."""
-    kind = type_of(block, place)
-    if kind == "text":
-        return [_text(block, place)]
-    if kind == "image":
-        source = mapping(block.get("source"), f"{place}.source")
-        return [with_cache_mark(_image(source, f"{place}.source"), block)]
-    if kind == "document":
-        return _document(block, place)
-    if kind is None:
-        raise missing_error(f"{place}.type")
-    raise unsupported(place, f"a block of type `{kind}`: {_NO_FORM}")
-
-
-def _image(source: Mapping[str, Any], place: str) -> Message:
-    kind = type_of(source, place)
-    if kind == "url":
-        url = text(source.get("url"), f"{place}.url")
-    elif kind == "base64":
-        media = text(source.get("media_type"), f"{place}.media_type")
-        if not media.startswith("image/"):
-            raise invalid_error(f"{place}.media_type", "must be a picture's, such as `image/png`.")
-        url = f"data:{media};base64,{text(source.get('data'), f'{place}.data')}"
-    else:
-        raise unsupported(place, "an image must be of type `base64` or `url`.")
-    return image_part(url)
-
-
-def _document(block: Mapping[str, Any], place: str) -> list[Message]:
-    """Texts are text; what would have to be rendered first is refused."""
-    source = mapping(block.get("source"), f"{place}.source")
-    lead = [optional_text(block.get(name), f"{place}.{name}") for name in ("title", "context")]
-    told = [each_name for each_name in lead if each_name]
-    if source.get("type") == "text":
-        told.append(text(source.get("data"), f"{place}.source.data"))
-    elif source.get("type") == "content":
-        inner = _texts(source.get("content"), f"{place}.source.content")
-        told += [part["text"] for part in inner]
-    else:
-        raise unsupported(f"{place}.source", "a document must be of type `text` or `content`.")
-    return [with_cache_mark(text_part("\n\n".join(told)), block)]
-
-
-def _texts(content: Any, place: str) -> list[Message]:
-    """Texts, where nothing else can stand."""
-    if isinstance(content, str):
-        found = [text_part(content)]
-    else:
-        found = []
+        told = []
         for where, block in iterate_objects(content, place):
-            if block.get("type") != "text":
-                raise unsupported(where, "only blocks of type `text` can stand here.")
-            found.append(_text(block, where))
-    return [
-        finding
-        for finding in found
-        if finding["text"] and not finding["text"].startswith(ATTRIBUTION)
-    ]
+            if type_of(block, where) not in _INSTRUCTIONS:
+                raise unsupported(
+                    where, "only blocks of type `text` can stand here. Put it into a user's turn."
+                )
+            told += _instructed(found, block, where)
+    return [part for part in told if part["text"] and not part["text"].startswith(ATTRIBUTION)]
 
 
-def _text(block: Mapping[str, Any], place: str) -> Message:
-    return with_cache_mark(text_part(text(block.get("text"), f"{place}.text")), block)
+def _instructed(found: MessagesConversation, block: Mapping[str, Any], place: str) -> list[Message]:
+    return [] if _tool_change(found, block, place) else found.reader.parts(block, place)

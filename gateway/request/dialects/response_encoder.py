@@ -69,6 +69,8 @@ class ResponseEncoder(ABC):
         self.tier: str | None = None
         self.finish: str | None = None
         self.stop: str | None = None  # which of the stop texts ended it, where the target says so
+        self.native: str | None = None  # why it ended in its provider's words
+        self.details: dict[str, Any] | None = None  # what a provider says of a refusal
         self.booked: TokenCounts | None = None  # what the ledger has, once it is there
         self._reported = TokenCounts()
         self.prompt_estimate = 0  # what a stream may begin with, before anything is counted
@@ -177,9 +179,16 @@ class ResponseEncoder(ABC):
             finish = choice.get("finish_reason")
             if isinstance(finish, str):
                 self.finish = finish
-                stops = (choice.get(name) for name in _STOP_MEMBERS)
-                self.stop = next((stop for stop in stops if isinstance(stop, str)), None)
+                self._observe_ending(choice)
         return choice
+
+    def _observe_ending(self, choice: dict[str, Any]) -> None:
+        """Take which text ended an answer, and the provider's own word for its end."""
+        stops = (choice.get(name) for name in _STOP_MEMBERS)
+        self.stop = next((stop for stop in stops if isinstance(stop, str)), None)
+        native, details = choice.get("native_finish_reason"), choice.get("stop_details")
+        self.native = native if isinstance(native, str) else None
+        self.details = details if isinstance(details, dict) else None
 
     def _start_once(self) -> Iterator[bytes]:
         if not self._begun:

@@ -17,12 +17,32 @@ from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import CLIENT_GONE, ClientResponse, Send, TargetChoice
 from gateway.request.dialects.answer_keeper import AnswerKeeper
-from gateway.request.dialects.base import Dialect, Purpose
+from gateway.request.dialects.base import DecodedRequest, Dialect, Purpose
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from ledger.journals.records import TokenCounts
+from router.types import Residency
 
 HELD_LIMIT_BYTES = 64 * 1024 * 1024  # as of an answer in one piece
 NOT_STORED = b"x-breakeven-not-stored"
+
+
+def _with_terms(
+    asked: InferenceRequest, heard: DecodedRequest, residency: Residency
+) -> InferenceRequest:
+    """The chat request with what its dialect knows beside chat's members."""
+    instead = None
+    if heard.instead is not None:
+        less = read_chat(heard.instead.members, max_n=1, session=asked.session)
+        instead = _with_terms(less, heard.instead, residency)
+    return replace(
+        asked,
+        features=asked.features.union(heard.features),
+        asked_by=heard.features,
+        translated=heard.marked,
+        ignored=heard.ignored,
+        residency=residency,
+        instead=instead,
+    )
 
 
 class TranslatedResponse(ClientResponse):
@@ -94,11 +114,8 @@ class TranslatedResponse(ClientResponse):
         if self.purpose != "count":
             self.voice = heard.voice(self.request_id, wall_s)
             self.voice.model = asked.model
-        if self.keeper is None:
-            return replace(asked, translated=heard.marked, ignored=heard.ignored)
-        return replace(
-            asked, translated=heard.marked, ignored=heard.ignored, residency=self.keeper.residency
-        )
+        residency = Residency.ANY if self.keeper is None else self.keeper.residency
+        return _with_terms(asked, heard, residency)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])

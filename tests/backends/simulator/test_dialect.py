@@ -87,11 +87,15 @@ def test_a_body_that_is_no_object_is_refused(body):
         parse(body, chat=True, rules=RULES)
 
 
-def test_pictures_have_a_fixed_price_where_they_are_taken():
+def test_pictures_and_documents_have_a_fixed_price_where_they_are_taken():
     parts = [{"type": "text", "text": "what"}, {"type": "image_url", "image_url": {"url": "u"}}]
     rules = SimulatedRules((), 10_000, 16, images=True)
     found = ask(rules=rules, messages=[{"role": "user", "content": parts}])
     assert found.prompt_tokens > 256
+    file = [{"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}]
+    assert ask(rules=rules, messages=[{"role": "user", "content": file}]).prompt_tokens > 1024
+    with pytest.raises(RefusedError, match="file"):
+        ask(messages=[{"role": "user", "content": file}])
 
 
 def test_logprobs_of_both_endpoints():

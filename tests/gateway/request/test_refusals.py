@@ -110,6 +110,9 @@ NEVER_REFUSED_FOR = {
 }  # fmt: skip
 
 
+PLAIN = SimpleNamespace(members={}, asked_by={})
+
+
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     candidate = SimpleNamespace(api=None, features=frozenset())
     lost = tuple(
@@ -118,7 +121,9 @@ def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
     )
     decision = Decision("p", (), lost, reason, InfeasibleAction.REJECT)
     request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({Feature.TOOLS}))
-    return infeasible(SimpleNamespace(decision=decision, model="chat", request=request))
+    return infeasible(
+        SimpleNamespace(decision=decision, model="chat", request=request, asked=PLAIN)
+    )
 
 
 @pytest.mark.parametrize("reason", [item for item in Reason if item not in NEVER_REFUSED_FOR])
@@ -159,7 +164,8 @@ def test_a_feature_that_nobody_offers_is_named_by_its_member() -> None:
 
     def told(*verdicts: SimpleNamespace) -> RequestError:
         decision = Decision("p", (), verdicts, Reason.FEATURE, InfeasibleAction.REJECT)
-        return infeasible(SimpleNamespace(decision=decision, model="chat", request=asked))
+        plan = SimpleNamespace(decision=decision, model="chat", request=asked, asked=PLAIN)
+        return infeasible(plan)
 
     closest = told(verdict(), small, verdict(Feature.N, Feature.JSON_SCHEMA))
     assert (closest.row.status, closest.param) == (400, "store")
@@ -176,11 +182,14 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
         decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
         request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({feature}))
-        asked = SimpleNamespace(members={})
+        asked = SimpleNamespace(members={}, asked_by={})
         plan = SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
         assert infeasible(plan).param
+    plan.request.features = frozenset({Feature.HOSTED_TOOLS})
     plan.asked.members["web_search_options"] = b"{}"
     assert infeasible(plan).param == "web_search_options"
+    plan.asked.asked_by = {Feature.HOSTED_TOOLS: "messages[1].content[0]"}
+    assert infeasible(plan).param == "messages[1].content[0]"
 
 
 def test_the_first_limit_with_room_again_is_named() -> None:

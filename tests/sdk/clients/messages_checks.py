@@ -12,9 +12,13 @@ import os
 import sys
 import time
 import traceback
+import types
+import typing
 from importlib.metadata import version
+from typing import Required
 
 import anthropic
+from anthropic.types.beta import beta_content_block_param, beta_tool_result_block_param
 
 ASK = {
     "model": "chat",
@@ -223,6 +227,71 @@ def over_budget(client) -> dict:
     return refused(client.with_options(api_key=os.environ["POOR_KEY"], max_retries=2))
 
 
+def written(kind, depth: int = 0):
+    """Every form that a type of the SDK may have, with its required members alone.
+
+    A text is "kiwi"; a list has one item of each form down to a depth, and none below.
+    """
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        yield inner[0]
+    elif origin in (typing.Union, types.UnionType):
+        for form in (str,) if str in inner else inner:
+            if form is not type(None):
+                yield from written(form, depth)
+    elif origin in (typing.Annotated, Required):
+        yield from written(inner[0], depth)
+    elif hasattr(kind, "__required_keys__"):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        needed = {n: hint for n, hint in hints.items() if typing.get_origin(hint) is Required}
+        forms = {name: list(written(hint, depth + 1)) for name, hint in needed.items()}
+        for place in range(max(map(len, forms.values()), default=1)):
+            yield {name: each[place % len(each)] for name, each in forms.items()}
+    elif origin is not None and inner and origin is not dict:
+        yield [] if depth > 3 else list(written(inner[0], depth + 1))
+    else:
+        yield {str: "kiwi", int: 1, bool: True, object: {}}.get(kind, {})
+
+
+def blocks(client) -> dict:
+    """Every block of the SDK's request types, where it was just said and in a history."""
+    found = {}
+    param, inside = beta_content_block_param, beta_tool_result_block_param
+    for union, place in (
+        (param.BetaContentBlockParam, "said"),
+        (param.BetaContentBlockParam, "earlier"),
+        (param.BetaContentBlockParam, "answer"),
+        (inside.Content, "result"),
+    ):
+        for kind in typing.get_args(union):
+            if hasattr(kind, "__required_keys__"):
+                for number, block in enumerate(written(kind)):
+                    found[f"{place} {block['type']} {number}"] = sent(client, block, place)
+    return found
+
+
+def sent(client, block: dict, place: str) -> dict:
+    text = {"type": "text", "text": "so"}
+    use = {"type": "tool_use", "id": "toolu_9", "name": "weather", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_9", "content": [block]}
+    turns = {
+        "said": [{"role": "user", "content": [block, text]}],
+        "earlier": [{"role": "user", "content": [block, text]}],
+        "answer": [*ASK["messages"], {"role": "assistant", "content": [block, text]}],
+        "result": [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}],
+    }[place]
+    if place != "said":
+        turns += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "go on"}]
+    asked = {**ASK, "max_tokens": 2, "messages": turns, "tools": [TOOL]}
+    counted = {name: asked[name] for name in ("model", "messages", "tools")}
+    try:
+        answer = client.messages.with_raw_response.create(**asked)
+        count = client.messages.count_tokens(**counted).input_tokens if place == "earlier" else 0
+    except anthropic.APIStatusError as error:
+        return {"status": error.status_code, "message": error.body["error"]["message"]}
+    return {"status": 200, "ignored": answer.headers.get("x-breakeven-ignored"), "count": count}
+
+
 def refused(client, **changes) -> dict:
     try:
         client.messages.create(**{**ASK, **changes})
@@ -261,7 +330,7 @@ def asynchronous(_client) -> dict:
 CHECKS = (
     whole, streamed, spilled, tools, tools_streamed, results, counted, counted_with_tools, raw,
     listed, batched, folded, tool_runner, cancelled, bearer, bad_key, bad_request, server_tool,
-    unknown_model, over_budget, abort, asynchronous,
+    unknown_model, over_budget, abort, asynchronous, blocks,
 )  # fmt: skip
 
 

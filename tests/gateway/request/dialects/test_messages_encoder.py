@@ -14,6 +14,7 @@ USED = {
     "cache_creation_input_tokens": 0,
     "cache_read_input_tokens": 20,
     "output_tokens": 12,
+    "output_tokens_details": {"thinking_tokens": 5},
 }
 
 
@@ -102,6 +103,16 @@ def test_whatever_is_said_every_block_begins_once_and_ends_once(
         ("content_filter", {}, ("refusal", None)),
         ("stop", {"stop_reason": "END"}, ("stop_sequence", "END")),
         ("stop", {"stop_reason": 128009}, ("end_turn", None)),  # the number of a token
+        ("stop", {"matched_stop": "END"}, ("stop_sequence", "END")),  # SGLang
+        ("stop", {"matched_stop": 2}, ("end_turn", None)),
+        ("stop", {"native_finish_reason": "pause_turn"}, ("pause_turn", None)),
+        ("stop", {"native_finish_reason": "compaction"}, ("compaction", None)),
+        ("stop", {"native_finish_reason": "STOP"}, ("end_turn", None)),
+        (
+            "length",
+            {"native_finish_reason": "model_context_window_exceeded"},
+            ("model_context_window_exceeded", None),
+        ),
         ("unheard-of", {}, ("end_turn", None)),
     ],
 )
@@ -151,6 +162,7 @@ def test_every_token_is_counted_once() -> None:
         "cache_creation_input_tokens": 12,
         "cache_read_input_tokens": 2,
         "output_tokens": 16,
+        "cache_creation": {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 8},
     }
 
 
@@ -167,3 +179,49 @@ def test_the_usage_told_is_the_usage_booked(stream: bool) -> None:
     told = voice.end() if stream else voice.encode_whole(json.dumps(chunk).encode())
     assert b'"input_tokens":7' in told
     assert b'"output_tokens":3' in told
+
+
+REFUSED = {"type": "refusal", "category": None, "explanation": None}
+
+
+@pytest.mark.parametrize(
+    ("delta", "finish", "more", "details"),
+    [
+        ({"content": "x"}, "content_filter", {}, REFUSED),
+        ({"refusal": "I will not."}, "stop", {}, {**REFUSED, "explanation": "I will not."}),
+        (
+            {"content": "x"},
+            "content_filter",
+            {"native_finish_reason": "refusal", "stop_details": {"category": "bio"}},
+            {**REFUSED, "category": "bio"},
+        ),
+        ({"content": "x"}, "stop", {}, None),
+        ({"refusal": "", "content": "x"}, "stop", {}, None),
+    ],
+)
+def test_a_refusal_says_what_is_known_of_it(
+    events, stream_of, answer_of, delta: dict, finish: str, more: dict, details: dict | None
+) -> None:
+    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of(delta, finish, **more)))
+    assert whole.get("stop_details") == details
+    assert (whole["stop_reason"] == "refusal") is (details is not None)
+    assert built(streamed(events, stream_of(delta, finish=finish, **more))) == whole
+
+
+def test_usage_has_its_parts_where_there_are_any() -> None:
+    told = usage(TokenCounts(input=3, cache_write=4, cache_write_1h=5, searches=2))
+    assert told["cache_creation"] == {
+        "ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 5
+    }  # fmt: skip
+    assert told["cache_creation_input_tokens"] == 9
+    assert told["server_tool_use"] == {"web_search_requests": 2}
+    assert "output_tokens_details" not in told
+
+
+def test_a_tier_is_told_in_anthropics_words(answer_of) -> None:
+    for tier, told in (("default", "standard"), ("priority", "priority"), ("flex", None)):
+        answer = json.loads(answer_of({"content": "x"}))
+        whole = MessagesEncoder("req_1").encode_whole(
+            json.dumps({**answer, "service_tier": tier}).encode()
+        )
+        assert json.loads(whole)["usage"].get("service_tier") == told

@@ -123,7 +123,7 @@ SHOWN = image("data:image/png;base64,AAAA")
     ],
 )
 def test_turns(messages: list, expected: list) -> None:
-    assert conversation(None, messages).messages() == expected
+    assert conversation(None, messages).turns.messages() == expected
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_turns(messages: list, expected: list) -> None:
         ([user(None)], "messages[0].content"),
         ([user([{}])], "messages[0].content[0].type"),
         ([user([{"type": "text"}])], "messages[0].content[0].text"),
-        ([user([{"type": "search_result"}])], "messages[0].content[0]"),
+        ([user([{"type": "search_result"}])], "messages[0].content[0].title"),
         ([user([{"type": "image", "source": {"type": "file"}}])], "messages[0].content[0].source"),
         (
             [user([{"type": "image", "source": {**BASE64, "media_type": "application/pdf"}}])],
@@ -146,13 +146,14 @@ def test_turns(messages: list, expected: list) -> None:
         ),
         (
             [user([{"type": "document", "source": {"type": "base64"}}])],
-            "messages[0].content[0].source",
+            "messages[0].content[0].source.media_type",
         ),
-        ([user([result([{"type": "audio"}])])], "messages[0].content[0].content[0]"),
+        ([user([{"type": "audio"}])], "messages[0].content[0]"),
+        ([user([result([{"type": 5}])])], "messages[0].content[0].content[0].type"),
         ([user([{"type": "tool_result"}])], "messages[0].content[0].tool_use_id"),
         (
             [{"role": "assistant", "content": [{"type": "server_tool_use"}]}],
-            "messages[0].content[0]",
+            "messages[0].content[0].name",
         ),
         (
             [{"role": "assistant", "content": [{**CALL, "input": "x"}]}],
@@ -181,7 +182,7 @@ def test_what_cannot_be_said_is_refused_by_its_place(messages: object, place: st
 )
 def test_system(system: object, expected: str | None) -> None:
     told = [] if expected is None else [{"role": "system", "content": expected}]
-    assert conversation(system, [user("hi")]).messages() == [*told, user("hi")]
+    assert conversation(system, [user("hi")]).turns.messages() == [*told, user("hi")]
 
 
 def test_an_instruction_that_is_no_text_is_refused() -> None:
@@ -199,7 +200,7 @@ def test_marks_are_kept_where_they_were_and_left_out_where_they_are_not_taken() 
         {"role": "assistant", "content": [{**text("e"), **MARK}, {**CALL, **MARK}]},
         user([{**result("f"), **MARK}]),
     ]
-    found = conversation(system, messages)
+    found = conversation(system, messages).turns
     call = CALLED["tool_calls"][0]
     assert found.messages(marks=True) == [
         {"role": "system", "content": system},

@@ -26,6 +26,9 @@ TYPES = (
     "input_image", "input_text", "item_reference", "json_schema", "message", "namespace",
     "output_text", "reasoning", "refusal", "search_result", "text", "thinking", "tool",
     "tool_reference", "tool_result", "tool_search_output", "tool_use", "url", "web_search",
+    "bash_20250124", "browser_state", "computer_20251124", "container_upload", "file",
+    "mcp_tool_result", "mcp_tool_use", "server_tool_use", "tool_addition", "tool_definition",
+    "tool_removal", "web_fetch_tool_result", "web_search_tool_result",
 )  # fmt: skip
 MEMBERS = (
     "action", "actions", "arguments", "call_id", "content", "data", "definition", "description",
@@ -33,6 +36,8 @@ MEMBERS = (
     "input_audio", "input_schema", "is_error", "media_type", "mode", "name", "namespace",
     "operation", "output", "parameters", "refusal", "schema", "source", "status", "strict",
     "summary", "text", "title", "tool_use_id", "tools", "url",
+    "clear_at", "context", "error_code", "file_id", "lines", "output_config", "return_code",
+    "state_changes", "stdout", "tabs", "tool", "tool_changes", "tool_name", "tool_references",
 )  # fmt: skip
 ROLES = st.sampled_from(("user", "assistant", "system", "developer", "tool"))
 

@@ -1,0 +1,319 @@
+"""Blocks of Anthropic's Messages as parts of chat, wherever they stand.
+
+A registry: one entry for each type says how it is told and which of its members are read. What its
+own tools did is told as text, so that a session may move to any model. A block that no target here
+can read (a file that is kept elsewhere, a type that nobody knows) is refused where its user can
+still take it back, and is a line of text afterwards: clients send a conversation again and again.
+Everything that is left out is named in `left_out`.
+"""
+
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from gateway.request.dialects.conversation import (
+    Message,
+    image_part,
+    is_note,
+    text_part,
+    with_cache_mark,
+    with_note,
+)
+from gateway.request.dialects.fields import (
+    invalid_error,
+    iterate_objects,
+    mapping,
+    missing_error,
+    optional_text,
+    text,
+    type_of,
+    unsupported,
+)
+
+Block = Mapping[str, Any]
+DEEPEST: Final = 8  # of blocks in blocks; the API has three
+_PDF: Final = "application/pdf"
+_EVERYWHERE: Final = frozenset(("type", "cache_control"))
+
+
+class BlockReader:
+    """Reads the blocks of one conversation.
+
+    `newest`: the user has just said what is read, so that a refusal can still be heeded.
+    `needs_file`: the place of a file that was just said. `left_out`: names for
+    `x-breakeven-ignored`.
+    """
+
+    def __init__(self) -> None:
+        self.newest = False
+        self.needs_file = ""
+        self.left_out: set[str] = set()
+        self._depth = 0
+
+    def parts(self, block: Block, place: str) -> list[Message]:
+        """Return what a block says as parts of chat; they may be none."""
+        kind = type_of(block, place)
+        if kind is None:
+            raise missing_error(f"{place}.type")
+        form = _FORMS.get(kind)
+        if form is None:
+            return self.leave_out(
+                kind, place, f"a block of type `{kind}`: chat completions have no form for it."
+            )
+        if self._depth == DEEPEST:
+            raise invalid_error(place, "is nested too deeply.")
+        self._depth += 1
+        told = form.tell(self, block, place)
+        self._depth -= 1
+        self.left_out |= {
+            f"messages.{kind}.{name}"
+            for name, value in block.items()
+            if name not in _EVERYWHERE and name not in form.members and _says_something(value)
+        }
+        last = len(told) - (2 if told and is_note(told[-1]) else 1)  # a medium and its note are one
+        return [*told[:last], *(with_cache_mark(part, block) for part in told[last:])]
+
+    def leave_out(
+        self, kind: str, place: str, why: str, fix: str = "Leave it out.", also: str = ""
+    ) -> list[Message]:
+        """Return a line in place of what cannot be read; raises where it has just been said."""
+        if self.newest:
+            raise unsupported(place, f"{why} {fix}")
+        self.left_out.add(f"messages.{kind}")
+        return [note_of(kind, also)]
+
+
+def note_of(kind: str, also: str = "") -> Message:
+    """Return the line that says what was left out, to a model that could have needed it."""
+    words = kind.replace("_", " ")[:64]
+    return text_part(f"[A block ({words}) was left out here{also}: it cannot be read.]")
+
+
+def _says_something(value: Any) -> bool:
+    return any(value.values()) if isinstance(value, dict) else bool(value)
+
+
+def _text(_: BlockReader, block: Block, place: str) -> list[Message]:
+    return [text_part(text(block.get("text"), f"{place}.text"))]
+
+
+def _image(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    source, place = mapping(block.get("source"), f"{place}.source"), f"{place}.source"
+    kind = type_of(source, place)
+    if kind == "url":
+        url = text(source.get("url"), f"{place}.url")
+    elif kind == "base64":
+        media = text(source.get("media_type"), f"{place}.media_type")
+        if not media.startswith("image/"):
+            raise invalid_error(f"{place}.media_type", "must be a picture's, such as `image/png`.")
+        url = f"data:{media};base64,{text(source.get('data'), f'{place}.data')}"
+    elif kind == "file":
+        return reader.leave_out("image", place, "no file is kept here.", "Send its data.")
+    else:
+        raise unsupported(place, "an image must be of type `base64` or `url`.")
+    part = image_part(url)
+    return [part] if reader.newest else with_note(part, "image", note_of("image"))
+
+
+def _document(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    """Texts are text; a PDF is a file to the targets that read files."""
+    source, where = mapping(block.get("source"), f"{place}.source"), f"{place}.source"
+    title = optional_text(block.get("title"), f"{place}.title")
+    context = optional_text(block.get("context"), f"{place}.context")
+    lead = "\n\n".join(line for line in (title, context) if line)
+    kind = type_of(source, where)
+    if kind == "text":
+        return [_joined(lead, text(source.get("data"), f"{where}.data"))]
+    if kind == "content":
+        inner = _listed(reader, source.get("content"), f"{where}.content")
+        if all(part["type"] == "text" and not is_note(part) for part in inner):
+            return [_joined(lead, *(part["text"] for part in inner))]
+        return [*([text_part(lead)] if lead else []), *inner]
+    led = [text_part(lead)] if lead else []
+    if kind == "base64":
+        return [*led, *_data(reader, source, where, title)]
+    if kind == "url":
+        address = text(source.get("url"), f"{where}.url")
+        return led + reader.leave_out(
+            "document", where, "a PDF is not fetched here.", "Send its data.", f" ({address})"
+        )
+    if kind == "file":
+        return led + reader.leave_out("document", where, "no file is kept here.", "Send its data.")
+    raise unsupported(where, "a document must be of type `base64`, `text`, `content` or `url`.")
+
+
+def _joined(*lines: str) -> Message:
+    return text_part("\n\n".join(line for line in lines if line))
+
+
+def _data(reader: BlockReader, source: Block, place: str, title: str | None) -> list[Message]:
+    media = text(source.get("media_type"), f"{place}.media_type")
+    data = text(source.get("data"), f"{place}.data")
+    if media.startswith("text/"):
+        try:
+            return [text_part(binascii.a2b_base64(data).decode())]
+        except ValueError as error:
+            raise invalid_error(f"{place}.data", "must be UTF-8 in Base64.") from error
+    if media != _PDF:
+        return reader.leave_out("document", place, f"a document of `{media}`.", "Send its text.")
+    name = title or "document.pdf"
+    file = {"filename": name, "file_data": f"data:{_PDF};base64,{data}"}
+    part: Message = {"type": "file", "file": file}
+    if not reader.newest:
+        return with_note(part, "file", note_of("PDF document", f" ({name})"))
+    reader.needs_file = reader.needs_file or place.removesuffix(".source")
+    return [part]
+
+
+def _search_result(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    heads = [text(block.get(name), f"{place}.{name}") for name in ("title", "source")]
+    inner = _listed(reader, block.get("content"), f"{place}.content")
+    return [text_part("\n".join(heads)), *inner]
+
+
+def _tool_reference(_: BlockReader, block: Block, place: str) -> list[Message]:
+    return [text_part(text(block.get("tool_name"), f"{place}.tool_name"))]
+
+
+def _browser_state(_: BlockReader, block: Block, place: str) -> list[Message]:
+    tabs = [
+        f"{'* ' if tab.get('active') is True else '  '}"
+        f"{tab.get('tab_id')}: {tab.get('title')} {tab.get('url')}"
+        for _, tab in iterate_objects(block.get("tabs") or [], f"{place}.tabs")
+    ]
+    changes = block.get("state_changes")
+    return [text_part("\n".join(("Tabs:", *tabs, *([_encode(changes)] if changes else []))))]
+
+
+def _unsaid(reader: BlockReader, block: Block, _: str) -> list[Message]:
+    """What its own service alone reads: thoughts that it signed, marks of how it worked."""
+    reader.left_out.add(f"messages.{block['type']}")
+    return []
+
+
+def _kept_elsewhere(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    file_id = text(block.get("file_id"), f"{place}.file_id")[:64]
+    return reader.leave_out(
+        str(block["type"]), place, "no container is kept here.", also=f" (file {file_id})"
+    )
+
+
+def _called(_: BlockReader, block: Block, place: str) -> list[Message]:
+    name = text(block.get("name"), f"{place}.name")
+    given = mapping(block.get("input", {}), f"{place}.input")
+    return [text_part(f"[{name} was called with {_encode(given)}]")]
+
+
+def _outcome(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    """What a tool of the service came to, in whichever of its forms."""
+    kind = str(block["type"])
+    told = _found(reader, block.get("content"), f"{place}.content", kind)
+    failed = [text_part("Error:")] if block.get("is_error") is True else []
+    return [*failed, *told] or [text_part(f"[{kind.replace('_', ' ')}: nothing]")]
+
+
+def _found(
+    reader: BlockReader, content: Any, place: str, kind: str, depth: int = 0
+) -> list[Message]:
+    if depth > DEEPEST:
+        raise invalid_error(place, "is nested too deeply.")
+    if isinstance(content, str):
+        return [text_part(content)] if content else []
+    if isinstance(content, list):
+        return [
+            part
+            for index, item in enumerate(content)
+            for part in _found(reader, item, f"{place}[{index}]", kind, depth + 1)
+        ]
+    if not isinstance(content, dict):
+        return []
+    if type_of(content, place) in _INSIDE:
+        return reader.parts(content, place)
+    lines = [str(content[name]) for name in _LINES if isinstance(content.get(name), str)]
+    if isinstance(content.get("lines"), list):
+        lines += map(str, content["lines"])
+    if isinstance(content.get("error_code"), str):
+        lines.insert(0, f"Error: {content['error_code']}")
+    if content.get("return_code"):
+        lines.append(f"exit status {content['return_code']}")
+    reader.left_out |= {f"messages.{kind}.{name}" for name in _SEALED if content.get(name)}
+    told = [text_part("\n".join(line for line in lines if line))] if any(lines) else []
+    for name in ("content", "tool_references"):
+        told += _found(reader, content.get(name), f"{place}.{name}", kind, depth + 1)
+    return told
+
+
+# Members of an outcome that are text, and those that its own service alone can read.
+_LINES: Final = ("error_message", "title", "url", "text", "stdout", "stderr")
+_SEALED: Final = ("encrypted_content", "encrypted_stdout", "file_id")
+_INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
+
+
+def _nested_result(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    return tool_result_parts(reader, block, place)
+
+
+def _listed(reader: BlockReader, content: Any, place: str) -> list[Message]:
+    """A text, or blocks."""
+    if isinstance(content, str):
+        return [text_part(content)]
+    return [
+        part
+        for where, block in iterate_objects(content, place)
+        for part in reader.parts(block, where)
+    ]
+
+
+def tool_result_parts(reader: BlockReader, block: Block, place: str) -> list[Message]:
+    """A tool's result; chat has no mark for one that failed, so its text says so."""
+    content = block.get("content")
+    parts = [] if content is None else _listed(reader, content, f"{place}.content")
+    return [text_part("Error:"), *parts] if block.get("is_error") is True else parts
+
+
+def _encode(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class _BlockForm(NamedTuple):
+    """How a block is told, and its members that are read; any other is named as left out."""
+
+    tell: Callable[[BlockReader, Block, str], list[Message]]
+    members: frozenset[str]
+
+
+def _form(tell: Callable[[BlockReader, Block, str], list[Message]], *members: str) -> _BlockForm:
+    return _BlockForm(tell, frozenset(members))
+
+
+_OUTCOME: Final = _form(_outcome, "content", "is_error", "tool_use_id", "caller")
+_CALLED: Final = _form(_called, "id", "name", "input", "server_name", "caller")
+_FORMS: Final[Mapping[str, _BlockForm]] = {
+    "text": _form(_text, "text"),
+    "image": _form(_image, "source"),
+    "document": _form(_document, "source", "title", "context"),
+    "search_result": _form(_search_result, "source", "title", "content"),
+    "tool_reference": _form(_tool_reference, "tool_name"),
+    "browser_state": _form(_browser_state, "tabs", "state_changes"),
+    "tool_result": _form(_nested_result, "content", "is_error", "tool_use_id", "toolset_name"),
+    "server_tool_use": _CALLED,
+    "mcp_tool_use": _CALLED,
+    **dict.fromkeys(
+        (
+            "advisor_tool_result", "bash_code_execution_tool_result", "code_execution_tool_result",
+            "mcp_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+            "web_fetch_tool_result", "web_search_tool_result",
+        ),
+        _OUTCOME,
+    ),
+    # Where it does not stand for all before it (`messages_input`), it is a text.
+    "compaction": _form(_outcome, "content", "encrypted_content", "signature", "tool_changes"),
+    "container_upload": _form(_kept_elsewhere, "file_id"),
+    # Their members are of the service alone.
+    "thinking": _form(_unsaid, "thinking", "signature"),
+    "redacted_thinking": _form(_unsaid, "data"),
+    "fallback": _form(_unsaid, "from", "to", "trigger"),
+    "mcp_tool_listing": _form(_unsaid, "mcp_server_name", "tools"),
+}  # fmt: skip
