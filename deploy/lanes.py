@@ -24,6 +24,7 @@ LONGEST = (
     "tests/sdk/test_openapi.py", "tests/dashboard/test_app.py", "tests/sdk/test_frameworks.py",
     "tests/backends/engine/test_tunerun.py", "tests/adversary/", "tests/chaos/", "tests/security/",
 )  # fmt: skip
+ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end
 WHERE = "lanes"  # of a lane's input: the folder with the locks
 
 
@@ -54,8 +55,39 @@ class Lanes:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see above
+    """A scheduler that hands out one file at a time, and what a dead lane left to the others.
+
+    The scheduler of pytest-xdist 3.8 hands the test that killed a lane to the next lane, counts
+    files that are through as work, and leaves a lane with one test waiting for a second.
+    """
+
+    def remove_node(self, node: Any) -> str | None:
+        """Return the test that killed the lane, `None` if the lane had ended its work."""
+        crashed: str | None = None
+        left: dict[str, dict[str, bool]] = {}
+        for scope, unit in self.assigned_work.pop(node).items():
+            for nodeid in (nodeid for nodeid, completed in unit.items() if not completed):
+                if crashed is None:
+                    crashed = nodeid
+                else:
+                    left.setdefault(scope, {})[nodeid] = False
+        self.workqueue.update(left)
+        if crashed is not None:
+            for other in self.nodes:
+                self._reschedule(other)
+        return crashed
+
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid) or nodeid.partition("::")[0]
+
+    def _reschedule(self, node: Any) -> None:
+        """Hand out files until the lane has more than two tests, or end it where none is left."""
+        if node.shutting_down or node not in self.registered_collections:
+            return
+        while self.workqueue and self._pending_of(self.assigned_work[node]) <= ALMOST_DONE:
+            self._assign_work_unit(node)
+        if not self.workqueue:
+            node.shutdown()
 
 
 class Lane:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,39 @@ def test_a_quiet_test_runs_beside_no_other(
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
     assert (overlaps(tmp_path) == 0) is alone
+
+
+CRASH = "import os, signal\ndef test_crash(): os.kill(os.getpid(), signal.SIGSEGV)\n"
+PASS = "def test_{name}(): pass\n"
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [PASS.format(name="before") + CRASH + PASS.format(name="after"), PASS.format(name="it")],
+        [CRASH + "".join(PASS.format(name=f"after_{number}") for number in range(4))],
+        [PASS.format(name="it"), PASS.format(name="it"), PASS.format(name="it"), CRASH],
+        [CRASH, CRASH, *[PASS.format(name="it")] * 4],
+    ],
+    ids=["amid a file", "before the rest of the only file", "last of all", "in both lanes"],
+)
+def test_a_crash_fails_one_test_and_the_others_run(
+    pytestconfig: pytest.Config, tmp_path: Path, sources: list[str]
+) -> None:
+    for number, source in enumerate(sources):
+        (tmp_path / f"test_{number}.py").write_text(source)
+    (tmp_path / "conftest.py").write_text("from deploy.lanes import register as pytest_configure\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "xdist", "-p", "no:faulthandler"],
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=50,
+        env={**os.environ, "PYTHONPATH": str(pytestconfig.rootpath),
+             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+    crashing = [number for number, source in enumerate(sources) if CRASH in source]
+    passes = sum(source.count("pass") for source in sources)
+    assert f"{len(crashing)} failed, {passes} passed" in answer.stdout, answer.stdout
+    failed = re.findall(r"FAILED test_(\d).py::test_crash", answer.stdout)
+    assert sorted(map(int, failed)) == crashing
 
 
 @pytest.mark.parametrize(
