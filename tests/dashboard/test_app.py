@@ -51,20 +51,17 @@ BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flat
     }
   return broken;
 })"""
-# The text of a page that no script draws now. While one draws it anew, its last line still stands
-# there, below cards that are gone.
+# The text of a page that no script draws now, and of which nothing stays pale: that is not read.
+# Streamlit draws a page twice when it is opened, and while it does so cards are gone.
 DRAWN = """() => {
   const ends = [...document.querySelectorAll('[data-testid=stCaptionContainer]')];
   const idle = document.querySelector('[data-test-script-state=notRunning]');
-  return idle && ends.some(end => end.innerText.startsWith('As of ')) && document.body.innerText;
+  return idle && ends.every(end => getComputedStyle(end).opacity === '1')
+    && ends.some(end => end.innerText.startsWith('As of ')) && document.body.innerText;
 }"""
 START_LIMIT_S = 60
 PATIENCE_MS = 60_000  # with a browser on a machine that does much else
 USD = 10**12
-PALE = (
-    "[...document.querySelectorAll('[data-testid=stCaptionContainer]')]"
-    ".map(one => getComputedStyle(one).opacity)"
-)
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
     re.compile(rf"status of 404 .*/({'|'.join(NAMES)})/_stcore/"),
@@ -198,7 +195,6 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     seen = {}
     for name in ("engines", *(item for item in PATHS if item != "engines")):  # samples grow old
         seen[name] = open_page(browser_page, address, PATHS[name])
-        assert set(browser_page.evaluate(PALE)) == {"1"}, "what is pale is not read"
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]
     api = sql(filled.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
