@@ -53,10 +53,10 @@ BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flat
 })"""
 # The text of a page that no script draws now, and of which nothing stays pale: that is not read.
 # Streamlit draws a page twice when it is opened, and while it does so cards are gone.
-DRAWN = """() => {
+WHOLE_TEXT = """() => {
   const ends = [...document.querySelectorAll('[data-testid=stCaptionContainer]')];
   const idle = document.querySelector('[data-test-script-state=notRunning]');
-  return idle && ends.every(end => getComputedStyle(end).opacity === '1')
+  return !!idle && ends.every(end => getComputedStyle(end).opacity === '1')
     && ends.some(end => end.innerText.startsWith('As of ')) && document.body.innerText;
 }"""
 START_LIMIT_S = 60
@@ -174,7 +174,10 @@ def open_page(page: Page, address: str, path: str) -> str:
     """Wait until the page has drawn all of itself; its visible text."""
     page.goto(f"{address}/{path}")
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
-    words = str(page.wait_for_function(DRAWN).json_value())
+    until_s = time.monotonic() + PATIENCE_MS / 1000
+    while not (words := page.evaluate(WHOLE_TEXT)):
+        assert time.monotonic() < until_s, page.locator("body").inner_text()
+        page.wait_for_timeout(50)
     assert page.get_by_test_id("stException").count() == 0
     assert "Traceback" not in words
     return words
