@@ -459,7 +459,7 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
     served, browser_page: Page, faults: list[str], tmp_path
 ) -> None:
     (tmp_path / "broken.py").write_text(BROKEN_CHART)
-    open_page(browser_page, served(None, tmp_path / "broken.py"), "")
+    browser_page.goto(served(None, tmp_path / "broken.py"))
     deadline = time.monotonic() + START_LIMIT_S
     while not faults and time.monotonic() < deadline:
         browser_page.wait_for_timeout(100)
