@@ -1,9 +1,10 @@
 """Lanes of tests side by side (`pytest -n 2`, as `make test` runs them), by pytest-xdist.
 
-A file stays in one lane, and so does all that shares the real engines, which start once, and all
-that looks at the whole tree, which is parsed once. Most tests wait more than they work, so two fit
-on two cores. One marked `quiet` measures, or loads the machine on purpose, and has it alone: the
-other lane ends the test that it is at, and waits.
+A file stays in one lane, and so does all that shares the real engines, which start once, all that
+looks at the whole tree, which is parsed once, and all that imports LiteLLM, which takes five
+seconds. Most tests wait more than they work, so two fit on two cores. One marked `quiet` measures,
+or loads the machine on purpose, and has it alone: the other lane ends the test that it is at, and
+waits.
 """
 
 import fcntl
@@ -18,22 +19,34 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] 
 
 from deploy.secondlook import SecondLook
 
-TOGETHER = ("tests/real/", "tests/tidy/")
+TOGETHER = {
+    "engines": ("tests/real/",),
+    "tree": ("tests/tidy/",),
+    "LiteLLM": (
+        "tests/backends/test_litellm", "tests/gateway/faults/test_adapter.py",
+        "tests/gateway/request/dialects/test_translated_response.py",
+    ),
+}  # fmt: skip
 # Files that take a minute or more, so that none begins when the others are about to end.
 LONGEST = (
     "tests/sdk/test_openapi.py", "tests/dashboard/test_app.py", "tests/sdk/test_frameworks.py",
     "tests/backends/engine/test_tunerun.py", "tests/adversary/", "tests/chaos/", "tests/security/",
 )  # fmt: skip
+ALMOST_DONE = 2  # tests: a lane begins the last of its tests when it is told another, or to end
 WHERE = "lanes"  # of a lane's input: the folder with the locks
 
 
 def group_of(nodeid: str) -> str | None:
-    return next((group for group in TOGETHER if nodeid.startswith(group)), None)
+    """Return the name of what its files share, `None` for a file of its own."""
+    return next((name for name, files in TOGETHER.items() if nodeid.startswith(files)), None)
 
 
 def rank(nodeid: str) -> int:
-    """Return 0 for what stays together, 1 for a long file, 2 for the others."""
-    return 0 if group_of(nodeid) else 1 if nodeid.startswith(LONGEST) else 2
+    """Return a place for each group that stays together, then for long files, then the others."""
+    group = group_of(nodeid)
+    if group is not None:
+        return list(TOGETHER).index(group)
+    return len(TOGETHER) + (not nodeid.startswith(LONGEST))
 
 
 class Lanes:
@@ -54,8 +67,39 @@ class Lanes:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # of no type, see above
+    """A scheduler that hands out one file at a time, and what a dead lane left to the others.
+
+    The scheduler of pytest-xdist 3.8 hands the test that killed a lane to the next lane, counts
+    files that are through as work, and leaves a lane with one test waiting for a second.
+    """
+
+    def remove_node(self, node: Any) -> str | None:
+        """Return the test that killed the lane, `None` if the lane had ended its work."""
+        crashed: str | None = None
+        left: dict[str, dict[str, bool]] = {}
+        for scope, unit in self.assigned_work.pop(node).items():
+            for nodeid in (nodeid for nodeid, completed in unit.items() if not completed):
+                if crashed is None:
+                    crashed = nodeid
+                else:
+                    left.setdefault(scope, {})[nodeid] = False
+        self.workqueue.update(left)
+        if crashed is not None:
+            for other in self.nodes:
+                self._reschedule(other)
+        return crashed
+
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid) or nodeid.partition("::")[0]
+
+    def _reschedule(self, node: Any) -> None:
+        """Hand out files until the lane has more than two tests, or end it where none is left."""
+        if node.shutting_down or node not in self.registered_collections:
+            return
+        while self.workqueue and self._pending_of(self.assigned_work[node]) <= ALMOST_DONE:
+            self._assign_work_unit(node)
+        if not self.workqueue:
+            node.shutdown()
 
 
 class Lane:

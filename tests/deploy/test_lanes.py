@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,11 +56,47 @@ def test_a_quiet_test_runs_beside_no_other(
     assert (overlaps(tmp_path) == 0) is alone
 
 
+CRASH = "import os, signal\ndef test_crash(): os.kill(os.getpid(), signal.SIGSEGV)\n"
+PASS = "def test_{name}(): pass\n"
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [
+            PASS.format(name="before") + CRASH + PASS.format(name="after"),
+            CRASH + "".join(PASS.format(name=f"after_{number}") for number in range(4)),
+            PASS.format(name="it"),
+        ],
+        [PASS.format(name="it"), PASS.format(name="it"), CRASH],
+    ],
+    ids=["amid the files of both lanes", "last of all"],
+)
+def test_a_crash_fails_one_test_and_the_others_run(
+    pytestconfig: pytest.Config, tmp_path: Path, sources: list[str]
+) -> None:
+    for number, source in enumerate(sources):
+        (tmp_path / f"test_{number}.py").write_text(source)
+    (tmp_path / "conftest.py").write_text("from deploy.lanes import register as pytest_configure\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "xdist", "-p", "no:faulthandler"],
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=50,
+        env={**os.environ, "PYTHONPATH": str(pytestconfig.rootpath),
+             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+    crashing = [number for number, source in enumerate(sources) if CRASH in source]
+    passes = sum(source.count("pass") for source in sources)
+    assert f"{len(crashing)} failed, {passes} passed" in answer.stdout, answer.stdout
+    failed = re.findall(r"FAILED test_(\d).py::test_crash", answer.stdout)
+    assert sorted(map(int, failed)) == crashing
+
+
 @pytest.mark.parametrize(
     ("nodeid", "group"),
     [
-        ("tests/real/test_engine.py::test_it", "tests/real/"),
-        ("tests/tidy/test_sizes.py::test_it[a]", "tests/tidy/"),
+        ("tests/real/test_engine.py::test_it", "engines"),
+        ("tests/tidy/test_sizes.py::test_it[a]", "tree"),
+        ("tests/backends/test_litellm_sent.py::test_it", "LiteLLM"),
         ("tests/router/test_real.py::test_it", None),
     ],
 )

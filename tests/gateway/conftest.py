@@ -285,7 +285,7 @@ class Stack:
         path.write_text(dump_yaml(document(self.state, ports, self.changes)))
         self.settings = parse(path.read_text(), name="test")
         self.runtime = prepare(self.settings, path).runtime
-        self.database = make_engine(self.runtime.ledger_url)
+        self.database = make_engine(self.runtime.ledger_url, keep_open=True)
         self.reader = open_readonly(self.runtime.ledger_url)
         self.board = SharedLoadTable(self.runtime.run_dir / "board", self.runtime.layout)
         self.start_writer()

@@ -91,7 +91,7 @@ def engine(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine
     if database_url.startswith("sqlite"):
         copied = request.getfixturevalue("migrated_sqlite")
         shutil.copyfile(copied, make_url(database_url).database)
-    engine = make_engine(database_url)
+    engine = make_engine(database_url, keep_open=True)  # opening takes a tenth of all tests' time
     yield engine
     engine.dispose()
 

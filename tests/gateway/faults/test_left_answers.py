@@ -23,10 +23,12 @@ from ledger.database import open_readonly
 HASTY_USD = 0.1
 UNSEEN_SHARE = 0.05  # of the dollars of honest traffic of which half is cancelled
 CALLS, AT_ONCE = 60, 12
+TURNS = 5  # of so many calls, where most clients left before their request was read
 LONGEST = 4000  # tokens: far more than the answers have
 MESSAGES = [{"role": "user", "content": "Think well."}]
 SLICES = 20  # of a thought: how often the provider looks whether its client is there
 TOLD_S = 1.0
+PACE = 500.0  # tokens a second of the stack's providers
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 LIMITED = [{"scope": "team:search", "tokens_per_minute": 1_000_000_000}]
 
@@ -448,6 +450,32 @@ def call_hastily(stack, model: str, token: str, number: int, random: Random) -> 
                         return
 
 
+def call_at_once(stack, model: str, token: str, numbers: range) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        calls = [
+            pool.submit(call_hastily, stack, model, token, number, Random(number))
+            for number in numbers
+        ]
+        for call in calls:
+            call.result()
+
+
+def came_at_its_pace(stack, model: str, token: str, *, stream: bool) -> bool:
+    """Whether an answer came about as fast as it was made: the pace that its target is known for.
+
+    On a machine that does much else it may come slower, and then the target seems to be slower.
+    """
+    body = {"model": model, "messages": MESSAGES, "max_tokens": LONGEST, "stream": stream}
+    (row,) = stack.settled(stack.post("/v1/chat/completions", body, token))
+    return row["output_tokens"] * 1e6 / row["duration_us"] >= PACE * 0.7
+
+
+def made_late(entry: dict, row: dict) -> float:
+    """What the provider made after the hang-up, before it noticed: nobody else can know of it."""
+    late_s = entry["started_s"] + entry["duration_s"] - row["settled_us"] / 1e6
+    return max(0.0, late_s) * PACE
+
+
 @pytest.mark.parametrize(("model", "upstream"), [("hurried", "beta"), ("api", "alpha")])
 def test_honest_traffic_that_cancels_half_is_neither_unseen_nor_refused(
     left, patiently, model, upstream
@@ -457,21 +485,19 @@ def test_honest_traffic_that_cancels_half_is_neither_unseen_nor_refused(
     stack.providers[upstream].continues = goes_on
     token = stack.key(team, team=team).token
     before, served = stack.booked(), len(stack.entries(upstream))
-    for number in (1, 3):  # its pace is known, as that of any target that has answered
-        call_hastily(stack, model, token, number, Random(0))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        calls = [
-            pool.submit(call_hastily, stack, model, token, number, Random(number))
-            for number in range(CALLS)
-        ]
-        for call in calls:
-            call.result()
-    booked = stack.booked()  # who left before its turn was not dispatched, and has no row
-    rows = patiently(lambda: settled_rows(stack, before, booked - before))
+    for stream in (True, False):
+        patiently(lambda stream=stream: came_at_its_pace(stack, model, token, stream=stream))
+    gone: list[dict] = []
+    for turn in range(TURNS):
+        call_at_once(stack, model, token, range(turn * CALLS, (turn + 1) * CALLS))
+        booked = stack.booked()  # who left before its turn was not dispatched, and has no row
+        rows = patiently(lambda booked=booked: settled_rows(stack, before, booked - before))
+        gone = [row for row in rows if row["status"] == "client_gone"]
+        if len(gone) > CALLS / 4:
+            break
     made = {entry["request_id"]: entry for entry in stack.entries(upstream)[served:]}
     cost = sum(row["cost_pusd"] for row in rows)
     unseen = sum(row["cost_pusd"] for row in rows if row["flag"] == "unseen")
-    gone = [row for row in rows if row["status"] == "client_gone"]
     assert len(gone) > CALLS / 4
     assert unseen <= UNSEEN_SHARE * cost
     assert sum(row["bound_pusd"] for row in rows) > HASTY_USD * 1e12 > cost
@@ -481,4 +507,4 @@ def test_honest_traffic_that_cancels_half_is_neither_unseen_nor_refused(
         if goes_on:
             assert (row["basis"], row["output_tokens"]) == ("reported", tokens)
         elif not row["stream"]:
-            assert row["output_tokens"] >= tokens
+            assert row["output_tokens"] >= tokens - (made_late(entry, row) if entry else 0)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from backends.litellm import load
+
 USAGE = {
     "prompt_tokens": 30,
     "completion_tokens": 12,
@@ -18,6 +20,12 @@ USAGE = {
 
 def chunk(**choice: Any) -> dict[str, Any]:
     return {"id": "c1", "model": "m1", "choices": [{"index": 0, **choice}]}
+
+
+@pytest.fixture(scope="session")
+def litellm() -> None:
+    """Import it ahead: on a busy machine that takes longer than a test waits for its host."""
+    load()
 
 
 @pytest.fixture(scope="session")
