@@ -24,6 +24,8 @@ class Payer(Protocol):
     def org_id(self) -> str: ...
     @property
     def tags(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def counts_on(self) -> tuple[str, ...]: ...  # other keys, whose budgets bind this one, too
 
 
 class Destination(Protocol):
@@ -121,7 +123,7 @@ SCOPE_KINDS: tuple[BudgetScope, ...] = (
     TEAM,
     BudgetScope(
         "key", 5, "key", NameRule.KEY, AttemptRows.COLUMN, "key_id",
-        of_request=lambda payer, _: (payer.key_id,), for_each=True,
+        of_request=lambda payer, _: (payer.key_id, *payer.counts_on), for_each=True,
     ),
     BudgetScope(
         "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, "model",
