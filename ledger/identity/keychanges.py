@@ -5,10 +5,9 @@ later, so that programs change over in between; the row says when. It spends of 
 A revocation ends a key at once, also one that was rotated. The rows are entered into the registers.
 """
 
-from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, insert, literal, select, tuple_, update
+from sqlalchemy import Connection, func, insert, literal, select, tuple_
 
 from ledger.identity.keys import (
     CreatedKey,
@@ -169,17 +168,6 @@ def rotate(
     _record_change(connection, key_id, ROTATED, author, ends_us=ends_us, successor=made.key_id)
     bump_generation(connection)
     return made
-
-
-def keep_limits(connection: Connection, old_id: str, new_id: str, bound: Collection[str]) -> None:
-    """What was set for the old key by its id binds the one in its place, too.
-
-    `bound`: keys with a budget or a limit of their own.
-    """
-    counts_on = find_key(connection, new_id).counts_on or []
-    if old_id in bound and old_id not in counts_on:
-        here = update(KeyRow).where(KeyRow.id == new_id)
-        connection.execute(here.values(counts_on=[*counts_on, old_id]))
 
 
 def find_key(connection: Connection, key_id: str) -> KnownKey:

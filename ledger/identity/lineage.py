@@ -35,10 +35,15 @@ NOBODYS = KeyOrigin()  # of a key that an admin made
 
 
 def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
-    """Of the key that comes in this one's place: it counts on the first of the line, as all do."""
-    if origin.line is not None:
-        return origin
-    return origin._replace(line=key_id, counts_on=(*origin.counts_on, key_id))
+    """Of the key that comes in this one's place: what bound it binds that one as well.
+
+    After very many rotations those in the middle are left out; the first counts as long as there
+    are any, and all of the line count on it.
+    """
+    counts_on = (*origin.counts_on, key_id)
+    if len(counts_on) > MOST_COUNTED:
+        counts_on = (*counts_on[: len(origin.makers) + 1], *counts_on[len(origin.makers) + 2 :])
+    return origin._replace(line=origin.line or key_id, counts_on=counts_on)
 
 
 def descend(key_id: str, origin: KeyOrigin) -> KeyOrigin:

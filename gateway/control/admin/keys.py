@@ -193,7 +193,6 @@ def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any
             connection, given.key_id, author_of(place, given.note),
             pepper=pepper_of(place, connection), ends_us=ends_us, expires_us=expires_us,
         )  # fmt: skip
-        keychanges.keep_limits(connection, given.key_id, made.key_id, bound_keys(place.settings))
         after = keychanges.find_key(connection, given.key_id)
     told = shown_once(made, old.team, old.org)
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
@@ -272,15 +271,6 @@ def refuse_more_models(settings: Settings, whose: Identity, models: tuple[str, .
     if models is None:
         words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
         raise OperationRefused(words, kind="forbidden", param="models")
-
-
-def bound_keys(settings: Settings) -> frozenset[str]:
-    """Keys with a budget or limit of their own, by their ids."""
-    scopes = [line.scope for line in settings.budgets]
-    scopes += [line.scope for line in settings.limits]
-    return frozenset(
-        name for kind, _, name in (each.partition(":") for each in scopes) if kind == "key"
-    )
 
 
 def _refuse_another_teams_user(

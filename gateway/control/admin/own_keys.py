@@ -215,8 +215,6 @@ def own_keys_rotate(place: OperationContext, given: team_keys.RotateKeyInput) ->
             pepper=team_keys.pepper_of(place, connection), ends_us=ends_us,
             expires_us=expires_us,
         )  # fmt: skip
-        bound = team_keys.bound_keys(place.settings)
-        keychanges.keep_limits(connection, old.id, made.key_id, bound)
         until_us = keychanges.find_key(connection, old.id).over_us or ends_us
     told = team_keys.shown_once(made, maker.team, maker.org)
     return {**told, "replaces": old.id, "until": key_view.moment(until_us)}

@@ -17,7 +17,8 @@ from gateway.control.operations import OPERATIONS, ROUTES
 BY_HTTP_ALONE = {  # what the dashboard shows and enters
     "budgets_list", "contracts_list", "currencies_list", "projects_list", "scenarios_list",
     "scenarios_save", "scenarios_drop", "policies_simulate_cancel",
-    "key_show", "own_show", "own_keys_list", "own_keys_create", "own_keys_rotate", "own_keys_revoke",
+    "key_show", "own_show", "own_keys_list", "own_keys_create", "own_keys_rotate",
+    "own_keys_revoke",
 }  # fmt: skip
 
 
