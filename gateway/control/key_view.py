@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from gateway.auth import allowed
 from gateway.config.schema_limits import EACH
-from gateway.config.settings import Settings, resolve_model
+from gateway.config.settings import Settings
+from gateway.request.model_list import usable_models
 from ledger.budgets.scopes import SCOPE_KINDS, request_scopes
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.identity.keys import Identity
@@ -44,24 +44,6 @@ class SpendSum:
             "cost_usd": usd_exact(self.cost_pusd),
             "unpriced_attempts": self.unpriced,
         }
-
-
-def usable_models(settings: Settings, identity: Identity) -> list[str]:
-    """The configured names that this key's requests may use."""
-    return [name for name in settings.models if is_usable(settings, identity, name)]
-
-
-def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
-    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
-    found = resolve_model(settings, name)
-    resolved = name if found is None else found[0]
-    known = found is not None or name in settings.models
-    if not known or not allowed(identity.models, name, resolved):
-        return False
-    model = None if found is None else found[1]
-    if identity.residency != "internal_only":
-        return True
-    return model is not None and any(target.startswith("pool:") for target in model.targets)
 
 
 def budget_lines(

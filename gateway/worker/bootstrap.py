@@ -52,6 +52,7 @@ from gateway.request.limits.admission_queue import AdmissionQueue
 from gateway.request.limits.rate_limiter import open_limits
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
+from gateway.request.model_catalog import CatalogSources, ModelCatalog
 from gateway.request.plan import LearnedEstimates, RoutePlanner
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
@@ -158,8 +159,19 @@ def build(
     operations = Operations(render, partial(readiness, hot, desk, recording))
     app = create_app(settings, operations, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
+    app.catalog = _catalog(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _catalog(
+    settings: Settings, fleet: Fleet, candidates: CandidateBuilder, clock: Clock
+) -> ModelCatalog:
+    sources = CatalogSources(
+        lambda target: candidates.quote_of(target, clock.wall_us()),
+        lambda target: candidates.context_of(target, clock.now_s()),
+    )
+    return ModelCatalog(settings, fleet, sources)
 
 
 def _secrets(fleet: Fleet) -> tuple[Secret, ...]:

@@ -20,8 +20,8 @@ from gateway.config.settings import parse
 from gateway.control.admin import keys as team_keys
 from gateway.control.admin import own_keys
 from gateway.control.admin.verb import OperationContext, OperationRefused
-from gateway.control.key_view import is_usable
 from gateway.control.roles import KeyScope, expand_scopes
+from gateway.request.model_list import is_usable
 from ledger.budgets.scopes import request_scopes
 from ledger.database import make_engine, migrate, sqlite_url
 from ledger.identity import keychanges
