@@ -1,4 +1,4 @@
-"""Your keys over a gateway: made, shown once, rotated, revoked, each after a yes; others' are not."""
+"""Your keys over a gateway: made, shown once, rotated, revoked, each after a yes."""
 
 import pytest
 
