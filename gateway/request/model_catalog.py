@@ -12,7 +12,7 @@ from gateway.config.settings import Settings, resolve_model
 from gateway.fleet.fleet import Fleet, Target
 from gateway.request.model_list import card
 from ledger.identity.keys import Identity
-from ledger.journals.token_kinds import PER_TOKEN
+from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import usd_exact
 from ledger.prices.quotes import PriceQuote
 from router.request_kinds import RequestKind
@@ -40,14 +40,9 @@ _GIVES = {
     RequestKind.SPEECH: "audio",
     RequestKind.IMAGE_GENERATION: "image",
 }
-_LITELLM_COSTS = {
-    "input": "input_cost_per_token",
-    "cached": "cache_read_input_token_cost",
-    "cache_write": "cache_creation_input_token_cost",
-    "output": "output_cost_per_token",
-    "reasoning": "output_cost_per_reasoning_token",
-}
-_UNITS = ("second", "search", "character", "picture")
+# As LiteLLM's map names each price of a token.
+_LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
+_UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
 
 
 class CatalogSources(NamedTuple):
@@ -168,7 +163,7 @@ def prices_of(quote: PriceQuote) -> dict[str, str]:
     """In dollars, exact: of a million tokens of each kind, of a unit, of a request."""
     terms = quote.price.terms
     prices = {f"{kind}_usd_per_million": usd_exact(pusd) for kind, pusd in _rates(quote).items()}
-    units = {f"usd_per_{name}": getattr(terms, f"{name}_pusd") for name in _UNITS}
+    units = {name: getattr(terms, price) for price, name in _UNITS.items()}
     units["usd_per_request"] = terms.request_pusd
     for name, pusd in units.items():
         if pusd:
@@ -179,7 +174,7 @@ def prices_of(quote: PriceQuote) -> dict[str, str]:
 def _rates(quote: PriceQuote) -> dict[str, int]:
     """Of a million tokens, in pico-USD; one at zero beside a price by units charges no tokens."""
     terms = quote.price.terms
-    by_units = any(getattr(terms, f"{name}_pusd") for name in _UNITS) or terms.request_pusd
+    by_units = any(getattr(terms, price) for price in _UNITS) or terms.request_pusd
     rates = {kind.price: getattr(terms.rates, kind.price) for kind in PER_TOKEN}
     return {
         name: pusd * (_MILLION + terms.uplift_ppm)
