@@ -105,7 +105,7 @@ class ModelCatalog:
             "max_output_tokens": _largest(line["max_output_tokens"] for line in lines),
             "prices": priced[0] if same else None,  # where APIs differ: see each target
             "modalities": _modalities(targets),
-            "features": sorted({str(one) for target in targets for one in target.features}),
+            "features": sorted({str(word) for target in targets for word in target.features}),
             "targets": lines,
         }
 

@@ -100,8 +100,8 @@ def build(
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
-    limits, queue = settings.server.timeouts, settings.queue
-    board, clock = SharedLoadTable(runtime.run_dir / "board", runtime.layout), Clock()
+    limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
@@ -155,13 +155,18 @@ def build(
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    render = partial(_render_metrics, exposition, metrics)
-    operations = Operations(render, partial(readiness, hot, desk, recording))
-    app = create_app(settings, operations, clock, lifespan, ledger.reader)
+    shown = _operations(exposition, metrics, partial(readiness, hot, desk, recording))
+    app = create_app(settings, shown, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
-    app.catalog = _catalog(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
+    app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _operations(
+    exposition: MetricsExposition, metrics: RequestMetrics, ready: Callable[[], list[str]]
+) -> Operations:
+    return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
 def _catalog(

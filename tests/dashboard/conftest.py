@@ -507,7 +507,6 @@ def desk_of(monkeypatch) -> Callable[..., ScriptedDesk]:
 
 
 ADA, FAY, JOE = "ada@example.com", "fay@example.com", "joe@example.com"
-ANN = "ann@example.com"
 PEOPLE = f"""
 [proxy]
 secret_file = "proxy.secret"
@@ -517,10 +516,6 @@ role = "admin"
 role = "finance"
 [people."{JOE}"]
 role = "viewer"
-[people."{ANN}"]
-role = "viewer"
-teams = ["search"]
-keys = {{team = "search", models = ["chat-large"], days = 30, tags = {{app = "web"}}}}
 """
 
 

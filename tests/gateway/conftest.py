@@ -38,7 +38,6 @@ from backends.simulator.server import SimulatedEngineApp
 from deploy import once, warmstart
 from gateway.clock import Clock
 from gateway.config.settings import parse
-from gateway.control.people import may_make_keys
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.prepare import prepare
 from gateway.host.telemetry import TelemetryProcess
@@ -298,11 +297,7 @@ class Stack:
         self._telemetry = asyncio.create_task(TelemetryProcess(*world, Clock()).run())
 
     async def start_gateway(self) -> None:
-        keys = KeyRing(
-            self.database, self.runtime.run_dir, self.state,
-            end_with_maker=self.settings.self_service.when_maker_ends == "end",
-            is_member=may_make_keys(self.settings),
-        )  # fmt: skip
+        keys = KeyRing(self.database, self.runtime.run_dir, self.state)
         self.app = build(
             self.settings, self.runtime, 0,
             LedgerReaders(

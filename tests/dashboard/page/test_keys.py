@@ -10,11 +10,20 @@ from ledger.identity.people import DashboardRole
 from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
 
 ANN, JOE = "ann@example.com", "joe@example.com"
+MEMBER = f"""
+[people."{ANN}"]
+role = "viewer"
+teams = ["search"]
+keys = {{team = "search", models = ["chat-large"], days = 30, tags = {{app = "web"}}}}
+"""
 
 
 @pytest.fixture(scope="module")
 def gateway(books, serving):
-    return serving(books(days=2, peak=2.0).url)
+    found = serving(books(days=2, peak=2.0).url)
+    access = found.state / "access.toml"
+    access.write_text(access.read_text() + MEMBER)
+    return found
 
 
 @pytest.fixture
