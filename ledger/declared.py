@@ -3,7 +3,8 @@
 Contracts and budgets are versioned by adding rows: a changed rate begins when it was declared and
 never rewrites a closed hour; one that somebody entered stands over the file's. A budget that the
 file no longer names is retired; one that is new, or whose calendar changed, begins with what its
-window has seen already, and so does everybody whom a default (`user:*`) binds from then on.
+window has seen already and what is under way, and so does everybody whom a default (`user:*`)
+binds from then on.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +18,7 @@ from ledger.budgets.backfill import backfill_budget, backfill_default
 from ledger.budgets.binding import BudgetLine, default_of, is_default, scope_of
 from ledger.budgets.escrow import account_order, budget_key
 from ledger.budgets.open_claims import serialize_claims
+from ledger.budgets.under_way import serialize_declarations
 from ledger.budgets.versions import record_versions
 from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.fleet.paidrates import apply_rate, standing_rates
@@ -81,6 +83,7 @@ def declare(
 ) -> None:
     """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
     with engine.begin() as connection:
+        serialize_declarations(connection)
         serialize_claims(connection)  # what is waived or posted counts in new windows, or does not
         entered = standing_rates(connection, at_us)
         for contract in contracts:

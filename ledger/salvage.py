@@ -206,6 +206,8 @@ def _cover(connection: Connection, records: list[Record]) -> None:
         bound = budgets.of(hold.scope)
         if bound is None or not bound.hard:
             continue
+        if opened.bound_pusd and not hold.amount_pusd:
+            continue  # it was only counted then: the books cover it themselves
         at_bound = hold.amount_pusd or opened.bound_pusd
         cost = (settles[0].cost_pusd or 0) if settles else at_bound
         account = BudgetAccount(hold.scope, hold.window)

@@ -99,9 +99,9 @@ def _extent_of(text: str, speed: float) -> RequestUnits:
 
 
 def _estimate(request: RoutingRequest, output: int) -> TokenCounts:
-    """`output`: tokens of the sound that came, 0 before."""
+    """`output`: tokens of the sound that came, 0 before; all, as those above the hold are owed."""
     extent = request.extent or RequestUnits()
-    made = min(output or extent.output_tokens, extent.output_tokens_bound)
+    made = output or min(extent.output_tokens, extent.output_tokens_bound)
     return TokenCounts(
         input=request.prompt_tokens, output=made, audio_output=made, characters=extent.characters
     )

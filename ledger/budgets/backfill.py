@@ -4,7 +4,7 @@ A budget that is new, comes back or changes its calendar in mid-period finds att
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
 sum of its holds as ever. No host was granted that money: it stands as the grant of `NO_HOST`, or
 hosts could spend it once more. What hosts hold idle beyond the limit is taken back.
-An attempt under way is not counted: what it will cost is not in the books.
+An attempt under way is owed at its bound until it ends (`under_way`).
 """
 
 from collections.abc import Collection
@@ -21,6 +21,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    null,
     or_,
     select,
     true,
@@ -33,6 +34,7 @@ from ledger.budgets.escrow import EscrowError
 from ledger.budgets.open_claims import claimed_pusd
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.windows import CalendarWindow
+from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
@@ -58,9 +60,9 @@ def backfill_default(
     counted = and_(
         AttemptRow.opened_us >= window.start_s * 10**6,
         AttemptRow.opened_us < window.end_s * 10**6,
-        AttemptRow.cost_pusd.is_not(None),
     )
-    within = and_(column.is_not(None), account.not_in(own) if own else true(), counted)
+    opened = and_(column.is_not(None), account.not_in(own) if own else true(), counted)
+    within = and_(opened, AttemptRow.cost_pusd.is_not(None))
     mine: ColumnElement[bool] = HoldRow.budget_id.like(pattern_of(default.id))
     if own:
         mine = and_(mine, HoldRow.budget_id.not_in(own))
@@ -68,11 +70,14 @@ def backfill_default(
         for budget_id, start in _move(connection, mine, window, within):
             _total(connection, budget_id, start)
     _add_missed(connection, account, window, within)
+    _add_open(connection, account, window, opened, hard=default.hard)
     for name, others in _sharers(connection, BY_PREFIX[kind]).items():
         other_account = f"{kind}:{name}@{default.period}"
         if other_account not in own:
-            missed = and_(column.in_(others), counted)
-            _add_missed(connection, literal(other_account, String), window, missed)
+            shared, ended = and_(column.in_(others), counted), AttemptRow.cost_pusd.is_not(None)
+            other = literal(other_account, String)
+            _add_missed(connection, other, window, and_(shared, ended))
+            _add_open(connection, other, window, shared, hard=default.hard)
     here = and_(mine, HoldRow.window == window.start_s)
     found = select(HoldRow.budget_id).where(here).distinct().order_by(HoldRow.budget_id)
     for budget_id in connection.execute(found).scalars().all():
@@ -94,16 +99,18 @@ def backfill_budget(
 
     `moved`: the calendar changed, and what was held in its other windows belongs to this one.
     """
-    within = and_(
+    opened = and_(
         _of_scope(connection, scope),
         AttemptRow.opened_us >= window.start_s * 10**6,
         AttemptRow.opened_us < window.end_s * 10**6,
-        AttemptRow.cost_pusd.is_not(None),
     )
+    within = and_(opened, AttemptRow.cost_pusd.is_not(None))
     if moved:
         for moved_id, start in _move(connection, HoldRow.budget_id == budget_id, window, within):
             _total(connection, moved_id, start)
     _add_missed(connection, literal(budget_id, String), window, within)
+    is_hard = limit_pusd is not None
+    _add_open(connection, literal(budget_id, String), window, opened, hard=is_hard)
     spent = _total(connection, budget_id, window.start_s)
     if limit_pusd is not None:
         _grant(connection, budget_id, window.start_s, spent, limit_pusd)
@@ -116,9 +123,6 @@ def _add_missed(
     within: ColumnElement[bool],
 ) -> None:
     """A booked hold for each attempt that has none on its account."""
-    known = exists().where(
-        HoldRow.attempt_id == AttemptRow.attempt_id, HoldRow.budget_id == account
-    )
     missed = select(
         AttemptRow.attempt_id,
         account,
@@ -126,9 +130,51 @@ def _add_missed(
         AttemptRow.cost_pusd,
         literal(BOOKED, String),
         AttemptRow.cost_pusd,
-    ).where(within, ~known)
-    columns = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
-    connection.execute(insert(HoldRow).from_select(columns, missed))
+    ).where(within, ~_has_hold(account))
+    connection.execute(insert(HoldRow).from_select(_HOLD, missed))
+
+
+_HOLD = ["attempt_id", "budget_id", "window", "amount_pusd", "state", "actual_pusd"]
+
+
+def _has_hold(account: ColumnElement[str]) -> ColumnElement[bool]:
+    return exists().where(HoldRow.attempt_id == AttemptRow.attempt_id, HoldRow.budget_id == account)
+
+
+def _add_open(
+    connection: Connection,
+    account: ColumnElement[str],
+    window: CalendarWindow,
+    opened: ColumnElement[bool],
+    *,
+    hard: bool,
+) -> None:
+    """An attempt under way has its hold, of a hard budget its bound, which no host was granted."""
+    under_way = and_(opened, AttemptRow.settled_us.is_(None))
+    missed = select(
+        AttemptRow.attempt_id,
+        account,
+        literal(window.start_s, BigInteger),
+        AttemptRow.bound_pusd if hard else literal(0, BigInteger),
+        literal(BOOKED if hard else HoldState.HELD.value, String),
+        null(),
+    ).where(under_way, ~_has_hold(account))
+    connection.execute(insert(HoldRow).from_select(_HOLD, missed))
+    if not hard:
+        return
+    bound = (
+        select(AttemptRow.bound_pusd)
+        .where(AttemptRow.attempt_id == HoldRow.attempt_id, AttemptRow.bound_pusd > 0, under_way)
+        .where(HoldRow.budget_id == account)
+    )
+    counted_only = and_(
+        HoldRow.window == window.start_s,
+        HoldRow.state == HoldState.HELD.value,
+        HoldRow.amount_pusd == 0,
+        bound.exists(),
+    )
+    values = {"state": BOOKED, "amount_pusd": bound.scalar_subquery()}
+    connection.execute(update(HoldRow).where(counted_only).values(**values))
 
 
 def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
@@ -224,9 +270,10 @@ def _grant(
     hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(GrantRow.host))}
     hosts.pop(NO_HOST, None)
     booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
-    taken = booked + claimed_pusd(connection, budget_id, start)
+    owed = booked + _owed(connection, budget_id, start)
+    taken = owed + claimed_pusd(connection, budget_id, start)
     left = max(0, limit_pusd - taken - sum(spent for _, spent in hosts.values()))
-    total = booked
+    total = owed
     for host, (granted, spent) in hosts.items():
         idle = min(left, max(0, granted - spent))
         left -= idle
@@ -235,9 +282,20 @@ def _grant(
             update(GrantRow).where(here, GrantRow.host == host).values(granted_pusd=spent + idle)
         )
     nobody = {"budget_id": budget_id, "window": start, "host": NO_HOST}
-    amount = {"granted_pusd": booked, "spent_pusd": booked}
-    if booked:
+    amount = {"granted_pusd": owed, "spent_pusd": booked}
+    if owed:
         connection.execute(add(GrantRow).on_conflict_do_nothing(), [{**nobody, **amount}])
     connection.execute(update(GrantRow).where(here, GrantRow.host == NO_HOST).values(**amount))
     window = and_(BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
     connection.execute(update(BudgetWindowRow).where(window).values(granted_pusd=total))
+
+
+def _owed(connection: Connection, budget_id: str, start: int) -> int:
+    """What is under way and was granted to nobody, at its bounds."""
+    query = select(exact_sum(HoldRow.amount_pusd)).where(
+        HoldRow.budget_id == budget_id,
+        HoldRow.window == start,
+        HoldRow.state == BOOKED,
+        HoldRow.actual_pusd.is_(None),
+    )
+    return int(connection.execute(query).scalar_one())

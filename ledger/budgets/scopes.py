@@ -29,10 +29,8 @@ class Payer(Protocol):
 
 
 class Destination(Protocol):
-    """Where an attempt goes. Implemented by `gateway.fleet.fleet.Target`."""
+    """Where an attempt goes. `gateway.fleet.fleet.Target`, or the record of one."""
 
-    @property
-    def name(self) -> str: ...
     @property
     def provider(self) -> str | None: ...
     @property

@@ -20,7 +20,7 @@ from ledger.budgets.binding import (
 from ledger.budgets.escrow import budget_key
 from ledger.budgets.windows import CalendarWindow, Period, window_at
 from ledger.journals.records import HoldState
-from ledger.orm.budgets import BudgetAlertRow, BudgetWindowRow, HoldRow
+from ledger.orm.budgets import NO_HOST, BudgetAlertRow, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum
 
 US = 10**6
@@ -102,10 +102,11 @@ def _of(
     window = window_at(cast("Period", bound.period), bound.timezone, at_us // US)
     mine = BudgetWindowRow.budget_id == bound.id
     held_by, told_of = HoldRow.budget_id == bound.id, BudgetAlertRow.budget_id == bound.id
+    owed_by = GrantRow.budget_id == bound.id
     if is_default(bound.scope):
         like = pattern_of(bound.id)
         mine, held_by = BudgetWindowRow.budget_id.like(like), HoldRow.budget_id.like(like)
-        told_of = BudgetAlertRow.budget_id.like(like)
+        told_of, owed_by = BudgetAlertRow.budget_id.like(like), GrantRow.budget_id.like(like)
     table = BudgetWindowRow
     query = select(table.budget_id, table.spent_pusd, table.claimed_pusd).where(
         mine, table.window == window.start_s
@@ -122,6 +123,12 @@ def _of(
         .group_by(HoldRow.budget_id)
     )
     held = {row[0]: row[1] for row in connection.execute(holds)}
+    # What is under way since before the budget stands behind the grant of no host.
+    nobody = select(GrantRow.budget_id, GrantRow.granted_pusd, GrantRow.spent_pusd).where(
+        owed_by, GrantRow.window == window.start_s, GrantRow.host == NO_HOST
+    )
+    for account, granted_pusd, spent_pusd in connection.execute(nobody):
+        held[account] = held.get(account, 0) + granted_pusd - spent_pusd
     reached: dict[str, list[int]] = {}
     alerts = select(BudgetAlertRow.budget_id, BudgetAlertRow.threshold_ppm).where(
         told_of, BudgetAlertRow.window == window.start_s

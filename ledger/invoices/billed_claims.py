@@ -112,29 +112,41 @@ def _match(connection: Connection, provider: str, claims: Sequence[BudgetClaim])
     known = known_offset(connection, provider)
     if known is not None:
         return _match_at(connection, provider, claims, known)
-    first, *others = _fitting_offsets(connection, provider, claims)
+    (first, *others), changed = _fitting_offsets(connection, provider, claims)
     matches = _match_at(connection, provider, claims, first)
     for offset_min in others:
         matches = matches.agreed(_match_at(connection, provider, claims, offset_min))
+    for claim in claims:
+        if billing_day(claim.settled_us, 0) in changed:
+            # No offset has the hour more or less of the day: what two say is no proof.
+            part_pusd = matches.by_attempt[claim.attempt_id].part_pusd
+            matches.by_attempt[claim.attempt_id] = ClaimMatch(part_pusd, ZONE)
     return matches
 
 
 def _fitting_offsets(
     connection: Connection, provider: str, claims: Sequence[BudgetClaim]
-) -> list[int]:
+) -> tuple[list[int], set[int]]:
     """Return the offsets under which all bills about these claims can be true, UTC first.
 
-    Where there is none, the bills differ from the books in other ways: then UTC alone.
+    Where there is none, the bills differ from the books in other ways: then UTC alone. The second
+    are days that a bill reaches on one of whose days clocks may have changed.
     """
     days = {billing_day(claim.settled_us, 0) for claim in claims}
     reach = READ_DAYS + 1
     fitting: set[int] = set()
+    changed: set[int] = set()
     for span in posted_spans(connection, provider):
-        if any(span.first - reach <= day <= span.last + reach for day in days):
-            offsets = set(find_zone(connection, span).fitting)
+        about = {day for day in days if span.first - reach <= day <= span.last + reach}
+        if about:
+            zone = find_zone(connection, span)
+            if zone.changes:
+                changed |= about
+                continue
+            offsets = set(zone.fitting)
             # A part of a bill, and one that is wrong, fits none.
             fitting = offsets if not fitting else fitting & (offsets or fitting)
-    return sorted(fitting, key=abs) if fitting else [0]
+    return (sorted(fitting, key=abs) if fitting else [0]), changed
 
 
 def _match_at(

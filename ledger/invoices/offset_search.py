@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, case, func, or_, select
 
 from ledger.invoices.billing_days import LEAST_MINUTES, MOST_MINUTES, day_start_us, offset_text
-from ledger.invoices.billing_offset import BookedTime, fitting_offsets
+from ledger.invoices.billing_offset import BookedTime, FittingOffsets, fitting_offsets
 from ledger.invoices.bookings import is_uncertain
 from ledger.invoices.posted_bills import InvoiceSpan, invoice_amounts
 from ledger.invoices.reconcile import model_of, rounding_pusd
@@ -32,12 +32,16 @@ class OffsetBasis(StrEnum):
 
 
 class BillingZone(NamedTuple):
-    """The zone that an invoice's days are read in; `fitting`: all offsets that explain it."""
+    """The zone that an invoice's days are read in; `fitting`: all offsets that explain it.
+
+    `changes`: those of before and after a change of clocks on one of its days.
+    """
 
     basis: OffsetBasis
     offset_min: int
     fitting: tuple[int, ...] = ()
     provider: str = ""
+    changes: bool = False
 
     @property
     def note(self) -> str | None:
@@ -48,6 +52,12 @@ class BillingZone(NamedTuple):
             return f"Its days are those of {found}, which alone explains it; {setting} is not set."
         if self.basis is not OffsetBasis.UNKNOWN:
             return None
+        if self.changes:
+            zones = ", ".join(offset_text(offset) for offset in self.fitting)
+            return (
+                f"No one time zone explains its days: clocks may have changed, between {zones}. "
+                f"Its claims wait; set {setting} and import it again, or waive them."
+            )
         if self.fitting:
             zones = ", ".join(offset_text(offset) for offset in self.fitting)
             return f"Its days are not UTC's. It fits {zones}: set {setting} and import it again."
@@ -61,14 +71,14 @@ def find_zone(connection: Connection, invoice: InvoiceSpan) -> BillingZone:
     """Return the zone of a provider's invoice, by what is stated, else by the invoice itself."""
     if invoice.utc_offset_min is not None:
         return BillingZone(OffsetBasis.STATED, invoice.utc_offset_min)
-    fitting = _search(connection, invoice)
+    fitting, changes = _search(connection, invoice)
     if len(fitting) == 1:
         return BillingZone(OffsetBasis.FOUND, fitting[0], fitting, invoice.provider)
-    basis = OffsetBasis.UTC if 0 in fitting else OffsetBasis.UNKNOWN
-    return BillingZone(basis, 0, fitting, invoice.provider)
+    basis = OffsetBasis.UTC if 0 in fitting and not changes else OffsetBasis.UNKNOWN
+    return BillingZone(basis, 0, fitting, invoice.provider, changes)
 
 
-def _search(connection: Connection, invoice: InvoiceSpan) -> tuple[int, ...]:
+def _search(connection: Connection, invoice: InvoiceSpan) -> FittingOffsets:
     """Return the offsets under which the invoice can be true."""
     amounts = invoice_amounts(connection, invoice.number)
     by_key: dict[tuple[int, str], int] = {}

@@ -184,7 +184,11 @@ def holds_follow_attempts(connection: Connection) -> Found:
         AttemptRow.attempt_id.is_(None),
         and_(~booked, HoldRow.state != ended),
         and_(~booked, HoldRow.amount_pusd.not_in([0, AttemptRow.bound_pusd])),
-        and_(booked, HoldRow.amount_pusd != HoldRow.actual_pusd),
+        and_(
+            booked,
+            HoldRow.amount_pusd != AttemptRow.bound_pusd,
+            or_(HoldRow.actual_pusd.is_(None), HoldRow.amount_pusd != HoldRow.actual_pusd),
+        ),
         and_(AttemptRow.settled_us.is_not(None), func.coalesce(HoldRow.actual_pusd, -1) != cost),
         and_(AttemptRow.settled_us.is_(None), HoldRow.actual_pusd.is_not(None)),
     )

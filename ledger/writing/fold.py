@@ -5,14 +5,16 @@ journal may be read again from any earlier place. A settle without its open has 
 on and comes back as unmatched, for quarantine.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
 
 from ledger.accounts import counted_claim_pusd
+from ledger.budgets.under_way import BookedChange, SplitHolds, merge_booked
 from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, HoldState, Record
+from ledger.orm.budgets import BOOKED
 from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
     LOST,
@@ -54,23 +56,38 @@ class KnownAttempt:
     stage: AttemptStage
     holds: tuple[Hold, ...]
     row: NewAttempt | None = None
+    booked: tuple[Hold, ...] = ()
 
 
 @dataclass(slots=True)
 class FoldResult:
     """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative.
 
-    `claimed` is what claims narrow the same windows by, by (budget, window).
+    `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
+    spent or is owed there that no desk lent.
     """
 
     rows: RowBatch
     unmatched: list[tuple[JournalItem, str]]
     spent: dict[tuple[str, str, int], int]
     claimed: dict[tuple[str, int], int] = field(default_factory=dict)
+    booked: dict[tuple[str, int], BookedChange] = field(default_factory=dict)
 
 
-def fold(items: Iterable[JournalItem], known: Mapping[str, KnownAttempt]) -> FoldResult:
-    """`known` holds every attempt that the items name and the books have."""
+def _as_opened(opened: AttemptOpened) -> SplitHolds:
+    """Every budget was known."""
+    return SplitHolds(opened.holds)
+
+
+def fold(
+    items: Iterable[JournalItem],
+    known: Mapping[str, KnownAttempt],
+    split: Callable[[AttemptOpened], SplitHolds] = _as_opened,
+) -> FoldResult:
+    """`known` holds every attempt that the items name and the books have.
+
+    `split` says which holds of a new one its desk lent, and which it owes beside them.
+    """
     folded = FoldResult(RowBatch(), [], {})
     attempts = dict(known)
     for item in items:
@@ -79,7 +96,7 @@ def fold(items: Iterable[JournalItem], known: Mapping[str, KnownAttempt]) -> Fol
             folded.unmatched.append((item, item.fault or "unreadable"))
         elif isinstance(record, AttemptOpened):
             if record.attempt_id not in attempts:
-                attempts[record.attempt_id] = _open(folded.rows, record, item.journal)
+                attempts[record.attempt_id] = _open(folded, record, item.journal, split(record))
         elif isinstance(record, AttemptSettled):
             attempt = attempts.get(record.attempt_id)
             if attempt is None:
@@ -105,12 +122,20 @@ def fold_lost(lost: Iterable[tuple[str, KnownAttempt]], at_us: int) -> FoldResul
             folded.rows.hold_ends.append(
                 _hold_end(opened.attempt_id, hold, HoldState.SUSPENSE, amount)
             )
+        for hold in attempt.booked:
+            folded.rows.hold_ends.append(
+                _hold_end(opened.attempt_id, hold, BOOKED, hold.amount_pusd)
+            )
+            merge_booked(folded.booked, (hold,), hold.amount_pusd, 0)
     return folded
 
 
-def _open(rows: RowBatch, record: AttemptOpened, journal: str) -> KnownAttempt:
-    row = add_opened(rows, record, journal)
-    return KnownAttempt(record, AttemptStage.OPEN, record.holds, row)
+def _open(
+    folded: FoldResult, record: AttemptOpened, journal: str, holds: SplitHolds
+) -> KnownAttempt:
+    row = add_opened(folded.rows, record, journal, holds)
+    merge_booked(folded.booked, holds.booked, 0, record.bound_pusd)
+    return KnownAttempt(record, AttemptStage.OPEN, holds.held, row, holds.booked)
 
 
 def _settle(
@@ -125,13 +150,20 @@ def _settle(
         folded.rows.hold_ends += [
             _hold_end(record.attempt_id, hold, state, cost) for hold in attempt.holds
         ]
+        folded.rows.hold_ends += [
+            _hold_end(record.attempt_id, hold, BOOKED, cost) for hold in attempt.booked
+        ]
     else:
         attempt.row.settle(values, state, cost)
     claimed = counted_claim_pusd(record)
     for hold in attempt.holds:
         counted = (hold.amount_pusd or attempt.opened.bound_pusd) if late else 0
         _spend(folded, journal, hold, cost - counted)
-        if claimed:
+    for hold in attempt.booked:
+        more = cost - hold.amount_pusd
+        merge_booked(folded.booked, (hold,), more if late else cost, more)
+    if claimed:
+        for hold in (*attempt.holds, *attempt.booked):
             window = hold.scope, hold.window
             folded.claimed[window] = folded.claimed.get(window, 0) + claimed
     attempt.stage = AttemptStage.SETTLED
@@ -142,10 +174,10 @@ def _spend(folded: FoldResult, journal: str, hold: Hold, amount_pusd: int) -> No
     folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
 
 
-def _hold_end(attempt_id: str, hold: Hold, state: HoldState, actual_pusd: int) -> DatabaseRow:
+def _hold_end(attempt_id: str, hold: Hold, state: str, actual_pusd: int) -> DatabaseRow:
     return {
         "of_attempt": attempt_id,
         "of_budget": hold.scope,
-        "state": state.value,
+        "state": str(state),
         "actual_pusd": actual_pusd,
     }

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, delete, select
 from sqlalchemy.exc import DBAPIError, StatementError
 
 from ledger.budgets.escrow import account_order
+from ledger.budgets.under_way import BookedChange, BudgetsInForce, apply_booked
 from ledger.database import is_momentary, is_unavailable, reading
 from ledger.fleet.hours import correct_hours
 from ledger.journals.findings import JournalFinding
@@ -54,7 +55,8 @@ class JournalMove:
 class ApplyResult:
     """What one transaction did. `spent` is by (journal, budget, window).
 
-    `claimed` is what claims narrow the same windows by, by (budget, window).
+    `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
+    spent or is owed there that no desk lent.
     """
 
     attempts: int = 0
@@ -62,6 +64,7 @@ class ApplyResult:
     quarantined: int = 0
     spent: dict[tuple[str, str, int], int] = field(default_factory=dict)
     claimed: dict[tuple[str, int], int] = field(default_factory=dict)
+    booked: dict[tuple[str, int], BookedChange] = field(default_factory=dict)
 
 
 class LedgerRepository:
@@ -72,6 +75,7 @@ class LedgerRepository:
         self._host = host
         self._statements = WriterStatements(engine.dialect)
         self._apart = BatchBisector()
+        self._budgets = BudgetsInForce()
         self._began: dict[str, str] = {}  # by journal: the host that began it
 
     def positions(self) -> dict[str, JournalOffset]:
@@ -129,6 +133,7 @@ class LedgerRepository:
         total = ApplyResult()
         while True:
             with translate_db_errors(), self._engine.begin() as connection:
+                self._budgets.refresh(connection)
                 query = (
                     select(table.attempt_id)
                     .where(table.journal == journal, table.settled_us.is_(None))
@@ -138,7 +143,7 @@ class LedgerRepository:
                 known = known_attempts(connection, ids)
                 folded = fold_lost(((journal, attempt) for attempt in known.values()), at_us)
                 self._write(connection, folded.rows)
-                lost = ApplyResult(0, len(ids), 0, folded.spent)
+                lost = ApplyResult(0, len(ids), 0, folded.spent, booked=folded.booked)
                 self._add_spent(connection, lost)
                 _add(total, lost)
             if len(ids) < LOST_BATCH:
@@ -161,7 +166,9 @@ class LedgerRepository:
         self, connection: Connection, items: Sequence[JournalItem], at_us: int, *, opens: bool
     ) -> ApplyResult:
         """`opens`: opens may be in the books already; without it, such a one breaks the batch."""
-        folded = fold(items, known_attempts(connection, _attempts_to_find(items, opens=opens)))
+        self._budgets.refresh(connection)
+        known = known_attempts(connection, _attempts_to_find(items, opens=opens))
+        folded = fold(items, known, self._budgets.split)
         self._write(connection, folded.rows)
         correct_hours(connection, folded.rows.own, at_us=at_us)
         self._quarantine(connection, folded.unmatched, at_us)
@@ -239,6 +246,8 @@ class LedgerRepository:
                 self._host_of(connection, journal),
             )
             hosts[host] = hosts.get(host, 0) + amount
+        for account in applied.booked:
+            spent.setdefault(account, {})
         for budget_id, start in sorted(spent, key=lambda window: account_order(*window)):
             hosts = spent[budget_id, start]
             here = {"of_budget": budget_id, "of_window": start}
@@ -249,7 +258,10 @@ class LedgerRepository:
                 found = say.spent.find(connection, dict(here))
                 assert found is not None
             claimed = int(found[1]) + applied.claimed.get((budget_id, start), 0)
-            spent_now = int(found[0]) + sum(hosts.values())
+            booked = applied.booked.get((budget_id, start), BookedChange())
+            if booked.granted_pusd or booked.spent_pusd:
+                apply_booked(connection, budget_id, start, booked)
+            spent_now = int(found[0]) + sum(hosts.values()) + booked.spent_pusd
             windows.append({**here, "spent_pusd": spent_now, "claimed_pusd": claimed})
             for host, amount in sorted(hosts.items()):
                 of_host = {**here, "of_host": host}
@@ -321,7 +333,9 @@ def _summary(folded: FoldResult) -> ApplyResult:
     rows = folded.rows
     settled = len(rows.settles) + sum(attempt.settled is not UNSETTLED for attempt in rows.attempts)
     unmatched = len(folded.unmatched)
-    return ApplyResult(len(rows.attempts), settled, unmatched, folded.spent, folded.claimed)
+    return ApplyResult(
+        len(rows.attempts), settled, unmatched, folded.spent, folded.claimed, folded.booked
+    )
 
 
 def _add(total: ApplyResult, more: ApplyResult) -> None:
@@ -332,6 +346,8 @@ def _add(total: ApplyResult, more: ApplyResult) -> None:
         total.spent[account] = total.spent.get(account, 0) + amount
     for window, amount in more.claimed.items():
         total.claimed[window] = total.claimed.get(window, 0) + amount
+    for window, change in more.booked.items():
+        total.booked[window] = total.booked.get(window, BookedChange()).add(change)
 
 
 def _raise_if_unavailable(error: BaseException) -> None:

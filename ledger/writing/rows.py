@@ -19,6 +19,7 @@ from ledger.accounts import (
     postings_for_suspense,
     surplus_pusd,
 )
+from ledger.budgets.under_way import SplitHolds
 from ledger.journals.records import (
     TOKEN_COLUMNS,
     AttemptOpened,
@@ -27,6 +28,7 @@ from ledger.journals.records import (
     HoldState,
     RequestRefused,
 )
+from ledger.orm.budgets import BOOKED
 from ledger.posting_rows import DatabaseRow, Values, posting_values
 
 LOST = "lost"
@@ -47,6 +49,7 @@ class NewAttempt(msgspec.Struct):
     settled: Values
     state: str = HoldState.HELD.value  # of its holds
     actual_pusd: int | None = None
+    booked: tuple[Hold, ...] = ()  # on budgets that were declared while it was under way
 
     def settle(self, settled: Values, state: HoldState, actual_pusd: int) -> None:
         """In the same batch: its row is not written yet."""
@@ -81,11 +84,12 @@ class RowBatch:
                 hold.scope,
                 hold.window,
                 hold.amount_pusd,
-                attempt.state,
+                state,
                 attempt.actual_pusd,
             )
             for attempt in self.attempts
-            for hold in attempt.holds
+            for holds, state in ((attempt.holds, attempt.state), (attempt.booked, BOOKED))
+            for hold in holds
         ]
 
 
@@ -133,10 +137,12 @@ def settle_row(attempt_id: str, values: Values) -> DatabaseRow:
     return {"of_attempt": attempt_id, **dict(zip(SETTLED, values, strict=True))}
 
 
-def add_opened(rows: RowBatch, record: AttemptOpened, journal: str) -> NewAttempt:
+def add_opened(
+    rows: RowBatch, record: AttemptOpened, journal: str, holds: SplitHolds
+) -> NewAttempt:
     """It goes to `rows.attempts`, so that a settle in the same batch can fill it."""
     opened = opened_values(record, journal)
-    attempt = NewAttempt(record.attempt_id, opened, record.holds, UNSETTLED)
+    attempt = NewAttempt(record.attempt_id, opened, holds.held, UNSETTLED, booked=holds.booked)
     rows.attempts.append(attempt)
     if record.decision or record.shadow_policy:
         seen = (record.attempt_id, record.opened_us, record.decision)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select
 
 from ledger.journals.records import AttemptOpened, Hold
 from ledger.orm import tables as orm
+from ledger.orm.budgets import BOOKED
 from ledger.writing.fold import AttemptStage, KnownAttempt
 from ledger.writing.rows import LOST, opened_record_of
 
@@ -28,15 +29,21 @@ def known_attempts(connection: Connection, ids: Sequence[str]) -> dict[str, Know
         stored = {row["attempt_id"]: dict(row) for row in rows}
         if not stored:
             continue
-        holds: dict[str, list[Hold]] = {}
-        query = select(hold.attempt_id, hold.budget_id, hold.window, hold.amount_pusd).where(
-            hold.attempt_id.in_(list(stored))
-        )
-        for attempt_id, budget_id, window, amount in connection.execute(query):
-            holds.setdefault(attempt_id, []).append(Hold(budget_id, window, amount))
+        held: dict[str, list[Hold]] = {}
+        booked: dict[str, list[Hold]] = {}
+        query = select(
+            hold.attempt_id, hold.budget_id, hold.window, hold.amount_pusd, hold.state
+        ).where(hold.attempt_id.in_(list(stored)))
+        for attempt_id, budget_id, window, amount, state in connection.execute(query):
+            mine = booked if state == BOOKED else held
+            mine.setdefault(attempt_id, []).append(Hold(budget_id, window, amount))
         for attempt_id, row in stored.items():
-            held = tuple(holds.get(attempt_id, ()))
-            found[attempt_id] = KnownAttempt(opened_record_of(row), _stage(row), held)
+            found[attempt_id] = KnownAttempt(
+                opened_record_of(row),
+                _stage(row),
+                tuple(held.get(attempt_id, ())),
+                booked=tuple(booked.get(attempt_id, ())),
+            )
     return found
 
 

@@ -119,6 +119,23 @@ def of_completions() -> Any:
     return st.builds(call, texts(), st.integers(1, 4))
 
 
+def more_choices() -> Any:
+    """More choices than were asked for, each as long as was allowed, and all of them counted."""
+
+    def call(made: tuple[dict, TokenCounts], more: int) -> AdversaryCall:
+        body, one = made
+        asked = body.get("n", 1)
+        said = one.output // asked
+        many = replace_counts(one, output=said * (asked + more))
+        answer = answered(
+            {**body, "n": asked + more}, many, openai(many), is_odd=True, is_beside=True
+        )
+        kept = {**body, "max_tokens": said}
+        return replace(answer, body=json.dumps(kept).encode())
+
+    return st.builds(call, texts(), st.integers(1, 9))
+
+
 def with_media(part: dict[str, Any], tokens: Any, *, is_beyond: bool = False) -> Any:
     def call(made: tuple[dict, TokenCounts], more: int) -> AdversaryCall:
         body, one = made
@@ -436,6 +453,7 @@ CALLS = {
     "prefix": repeated(echo=False),
     **{f"file-{name}": with_file(part) for name, part in FILES.items()},
     "completions": of_completions(),
+    "choices-more": more_choices(),
     "picture": with_media(PICTURE, st.integers(0, 300)),
     "picture-of-others": with_media(
         {"type": "image", "source": {"type": "url", "url": "https://a.example/b.png"}},

@@ -88,6 +88,24 @@ def spoken_events(draw: Any, *, lie: str = "") -> AdversaryCall:
     return call(SPEECH, body, *pieces, done, media_type=EVENTS, **ending)
 
 
+@st.composite
+def spoken_in_tokens(draw: Any, *, bytes_per_s: int, form: str, longer: bool = False) -> Any:
+    """A file that tells no usage, of which a token of sound is charged: 20 a second at least.
+
+    `longer`: than any voice can speak the text, so that its bill may be above the hold.
+    """
+    text = WORD * draw(WORDS)
+    size = max(1, draw(st.integers(1, len(text))) * bytes_per_s // 15)
+    if longer:
+        text, size = WORD, (len(WORD) + 10) * 3 * bytes_per_s
+    pieces = [b"\x01" * part for part in (size // 2, size - size // 2) if part]
+    made = 20 * size // bytes_per_s
+    least = TokenCounts(input=1, output=made, audio_output=made)
+    ending: dict[str, Any] = {"is_lie": True} if longer else {"least": least}
+    body = {"input": text, "voice": "a", "response_format": form}
+    return call(SPEECH, body, *pieces, media_type=f"audio/{form}", made=None, **ending)
+
+
 # ---------------------------------------------------------------- pictures
 
 
@@ -176,6 +194,12 @@ UNIT_CALLS: dict[str, tuple[Any, Any]] = {
     "speech": (spoken_file(), BY_CHARACTER),
     "left-speech": (spoken_file(leaves=True), BY_CHARACTER),
     "speech-tokens": (spoken_events(), IN_SOUND),
+    "speech-file": (spoken_in_tokens(bytes_per_s=8_000, form="mp3"), IN_SOUND),
+    "speech-file-opus": (spoken_in_tokens(bytes_per_s=4_000, form="opus"), IN_SOUND),
+    "speech-longer": (
+        spoken_in_tokens(bytes_per_s=3_000, form="opus", longer=True),
+        IN_SOUND,
+    ),
     "lie-speech-sound": (spoken_events(lie="output"), IN_SOUND),
     "pictures-form": (pictures_of_a_form(), by_form()),
     "pictures-more": (pictures_of_a_form(more=6), by_form()),

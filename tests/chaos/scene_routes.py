@@ -15,8 +15,16 @@ from stage import Stage, eventually
 
 from gateway.request.inference_api import HOT
 
-FREE = {"/v1/messages/count_tokens"}  # asks nobody
-LATER = {"/v1/files", "/v1/batches", "/v1/batches/{batch_id}/cancel"}  # ask through the others
+# Ask nobody, or own engines alone, whose hours are paid.
+FREE = {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/tokenize", "/detokenize"}
+# Ask through the others, or read and change what these left.
+LATER = {
+    "/v1/files", "/v1/batches", "/v1/batches/{batch_id}/cancel",
+    "/v1/responses/{response_id}/cancel",
+    "/v1/chat/completions/{completion_id}", "/v1/conversations",
+    "/v1/conversations/{conversation_id}", "/v1/conversations/{conversation_id}/items",
+}  # fmt: skip
+MANAGED = ("/admin/", "/v1/organization/")  # by people: no request goes to a target
 SAY = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": SAY, "max_tokens": 4},
@@ -24,13 +32,22 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/embeddings": {"input": "hello"},
     "/v1/messages": {"messages": SAY, "max_tokens": 4},
     "/v1/responses": {"input": "hello", "max_output_tokens": 16},
+    "/v1/responses/compact": {"input": "hello"},
+    "/v1/audio/speech": {"input": "hello", "voice": "a"},
+    "/v1/images/generations": {"prompt": "hello"},
+    "/v1/moderations": {"input": "hello"},
+    "/v1/score": {"text_1": "a", "text_2": "b"},
+    "/score": {"text_1": "a", "text_2": "b"},
     "/v1/rerank": {"query": "q", "documents": ["a", "b"]},
     "/v2/rerank": {"query": "q", "documents": ["a", "b"]},
     "/rerank": {"query": "q", "documents": ["a", "b"]},
     "/v1/audio/transcriptions": {},
     "/v1/audio/translations": {},
 }
-KINDS = ["chat", "completion", "embedding", "rerank", "transcription"]
+KINDS = [
+    "chat", "completion", "embedding", "rerank", "transcription", "speech", "image_generation",
+    "moderation", "score",
+]  # fmt: skip
 TIGHT = [{"scope": "team:tight", "usd": 10, "period": "day", "hard": True}]
 
 
@@ -47,7 +64,7 @@ def sound() -> bytes:
 def ask(host: Any, path: str, token: str) -> httpx.Response:
     headers = {"authorization": f"Bearer {token}", "anthropic-version": "2023-06-01"}
     url, body = host.url + path, {"model": "dark/m", **BODIES[path]}
-    if "/audio/" in path:
+    if path in ("/v1/audio/transcriptions", "/v1/audio/translations"):
         files = {"file": ("a.wav", sound(), "audio/wav")}
         return host.client.post(url, files=files, data={"model": "dark/m"}, headers=headers)
     return host.client.post(url, json=body, headers=headers)
@@ -102,8 +119,7 @@ def inventory(host: Any, found: Found) -> None:
     described = host.client.get(f"{host.url}/openapi.json").json()["paths"]
     posts = {path for path, verbs in described.items() if "post" in verbs} | set(HOT)
     unknown = posts - set(BODIES) - FREE - LATER
-    admin = {path for path in unknown if path.startswith("/admin/")}
-    unknown -= admin
+    unknown -= {path for path in unknown if path.startswith(MANAGED)}
     found.expect("unknown paths", ", ".join(sorted(unknown)), holds=not unknown)
     found.figures["paths that take a POST"] = len(posts)
 

@@ -5,6 +5,7 @@ its end undisturbed: no connection, no promise, no hold and no open row may be l
 """
 
 import asyncio
+import itertools
 import json
 from types import SimpleNamespace, coroutine
 
@@ -13,9 +14,13 @@ import pytest
 from backends.base import Deadlines
 from backends.http import HttpClient, PoolLimits
 from backends.origin import Origin
+from gateway.batches.authority import LineTicket
+from gateway.batches.line_endpoint import PREFIX
+from gateway.clock import Clock
 from gateway.http.connection import CONNECTION
 from gateway.request.client_response import CLIENT_GONE
 from gateway.request.inference_api import InferenceApi
+from gateway.request.store.background_responses import CANCELLED, BackgroundResponses
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -107,6 +112,103 @@ def test_a_client_that_leaves_at_any_wait_leaves_nothing(
     assert held(stack) == []
     assert {row["status"] for row in rows} <= {"finished", "client_gone", "rejected"}
     budgeted.peace()
+
+
+def check_nothing_is_left(stack, patiently, since: int) -> list[dict]:
+    """All is settled once, and the desk has spent just that."""
+    rows = patiently(lambda: settled(stack, since))
+    assert stack.promises() == [0.0] * 4
+    assert held(stack) == []
+    assert len({row["request_id"] for row in rows}) == len(rows)
+    desk = stack.app.hot._dispatcher.admission.desk
+    spent = sum(piece.spent_pusd for piece in desk._slices.values())
+    assert spent == sum(row["cost_pusd"] for row in stack.rows())
+    return rows
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("model", ["own", "api"])
+def test_a_background_response_that_is_cancelled_at_any_wait_costs_what_it_made(
+    budgeted, patiently, monkeypatch, model, stream
+) -> None:
+    """It is whole and billed so, or cancelled."""
+    stack, since = budgeted.stack, budgeted.last_row()
+    place, waits, states = [0], [0], set()
+    make = BackgroundResponses._make
+
+    async def driven(self, reply, keeper, dispatch) -> None:
+        def cancel() -> None:
+            for found in tuple(self._made.values()):
+                found.end(CANCELLED)
+
+        waits[0] = 10**6
+        waits[0] = await counted(make(self, reply, keeper, dispatch), cancel, place[0])
+
+    monkeypatch.setattr(BackgroundResponses, "_make", driven)
+    body = {"model": model, "input": "hello there", "max_output_tokens": 16, "background": True}
+    while place[0] <= waits[0]:
+        place[0] += 1
+        answer = stack.post("/v1/responses", {**body, "stream": stream})
+        name = answer.headers["x-request-id"].replace("req_", "resp_")
+        path = f"/v1/responses/{name}"
+        patiently(lambda: stack.app.hot.in_flight == 0)
+        found = stack.get(path).json()
+        states.add(found["status"])
+        if found["status"] == CANCELLED:
+            waits[0] = max(waits[0] % 10**6, place[0])
+        else:
+            assert found["status"] == "incomplete", found
+            (row,) = stack.settled(answer.headers["x-request-id"])
+            assert (row["status"], row["output_tokens"]) == ("finished", 16)
+    monkeypatch.undo()
+    last = stack.post("/v1/responses", {**body, "background": False})
+    stack.settled(last.headers["x-request-id"])
+    assert states == {CANCELLED, "incomplete"}
+    check_nothing_is_left(stack, patiently, since)
+    assert place[0] > 2, "it waited nowhere"
+
+
+def test_a_line_that_makes_room_at_any_wait_costs_what_it_used(budgeted, patiently) -> None:
+    stack, since = budgeted.stack, budgeted.last_row()
+    entrance, numbers = stack.app.entrance, itertools.count()
+    text = json.dumps({"model": "own", "messages": MESSAGES, "max_tokens": 4}).encode()
+    told: list[int] = []
+
+    async def send(message) -> None:
+        await asyncio.sleep(0)
+        told.extend([message["status"]] if "status" in message else [])
+
+    async def line(at: int) -> int:
+        name = f"batch_c-{next(numbers)}-1"
+        ticket = LineTicket(stack.key("default").key_id, "batch_c", name, Clock().wall_us() + 10**8)
+        parts = iter([{"type": "http.request", "body": text}])
+
+        async def receive():
+            return next(parts, None) or await asyncio.Event().wait()
+
+        path = PREFIX + "/v1/chat/completions"
+        token = entrance._authority.sign(ticket).encode()
+        headers = [(b"authorization", b"Bearer " + token)]
+        scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
+        scope |= {"client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2), "extensions": {}}
+
+        def make_room() -> None:
+            for reply in tuple(entrance.hot._open):
+                reply.end(CLIENT_GONE)
+
+        async def whole() -> int:
+            return await counted(entrance(ticket, scope, receive, send), make_room, at)
+
+        return await asyncio.create_task(whole())
+
+    at, waits = 0, 0
+    while at <= waits:
+        at += 1
+        waits = stack.call(line(at))
+    assert at > 4, "it waited nowhere"
+    rows = check_nothing_is_left(stack, patiently, since)
+    assert {row["status"] for row in rows} == {"finished", "client_gone"}
+    assert set(told) == {200, 503}
 
 
 def settled(stack, since: int) -> list:

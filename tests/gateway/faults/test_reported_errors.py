@@ -72,3 +72,42 @@ def test_behind_words_what_came_is_booked(faulty, rule, answers, said, status, e
     (row,) = faulty.stack.settled(told)
     assert (row["status"], row["error"]) == ("upstream_error", "upstream_broken")
     assert row["output_tokens"] > 0 < row["cost_pusd"]
+
+
+WORKED = {"prompt_tokens": 20, "completion_tokens": 20, "total_tokens": 40}
+
+
+def failed_with_work(answers, *, stream: bool) -> bytes:
+    said = json.dumps({"error": {"code": "server_error"}, "usage": WORKED}).encode()
+    return answers.stream(b"data: " + said + b"\n\n") if stream else answers.whole(said, HEAD)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_two_targets_that_charge_are_two_rows(faulty, rule, answers, stream) -> None:
+    """The first fails behind its work; the second answers, and is paid beside it."""
+    answer = failed_with_work(answers, stream=stream)
+    told = faulty.ask("pair", rule(answer=answer), max_tokens=20, stream=stream)
+    assert told.status_code == 200
+    rows = faulty.stack.settled(told, 2)
+    assert [row["target"] for row in rows] == ["alpha/m", "beta/m"]
+    assert [row["status"] for row in rows] == ["upstream_error", "finished"]
+    assert (rows[0]["input_tokens"], rows[0]["output_tokens"]) == (20, 20)
+    assert all(0 < row["cost_pusd"] <= row["bound_pusd"] for row in rows)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_the_first_target_charged_is_no_room_for_the_second(
+    faulty, faulty_with, rule, answers, stream
+) -> None:
+    """A hard budget with room for one of them, or for the other."""
+    answer = failed_with_work(answers, stream=stream)
+    asked = {"max_tokens": 20, "stream": stream}
+    rows = faulty.stack.settled(faulty.ask("pair", rule(answer=answer), **asked), 2)
+    most = max(row["bound_pusd"] for row in rows) + rows[0]["cost_pusd"] // 2
+    tight = {"scope": "team:search", "usd": most / 1e12, "period": "day", "hard": True}
+    host = faulty_with(budgets=[tight])
+    told = host.ask("pair", rule(answer=answer), **asked)
+    assert told.status_code == 502, "the first one's failure, which cost something"
+    (row,) = host.stack.settled(told)
+    assert (row["target"], row["output_tokens"]) == ("alpha/m", 20)
+    assert 0 < row["cost_pusd"] <= most

@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 
 from ledger.invoices.billed_periods import BilledAmount
 from ledger.invoices.billing_days import billing_day
-from ledger.invoices.billing_offset import OFFSETS, BookedTime, fitting_offsets
+from ledger.invoices.billing_offset import OFFSETS, BookedTime, FittingOffsets, fitting_offsets
 from ledger.spans import DAY_US
 
 QUARTER_US, HOUR_US = DAY_US // 96, DAY_US // 24
 FIRST, LAST = 20_000, 20_003
 SPAN = (FIRST, LAST)
+
+
+def fitting(*bill) -> tuple[int, ...]:
+    return fitting_offsets(*bill).minutes
 
 
 def traffic(seed: int, share: float, claims: float = 0.1) -> list[BookedTime]:
@@ -44,21 +48,21 @@ def bill_of(times: list[BookedTime], offset: int, seed: int = 0) -> list[BilledA
 @given(st.integers(0, 9999), st.sampled_from(OFFSETS), st.sampled_from((0.02, 0.3, 1.0)))
 def test_an_honest_bill_fits_its_own_zone_whatever_the_traffic(seed, offset, share) -> None:
     times = traffic(seed, share)
-    assert offset in fitting_offsets(bill_of(times, offset, seed), SPAN, times, 0)
+    assert offset in fitting(bill_of(times, offset, seed), SPAN, times, 0)
 
 
 @pytest.mark.parametrize("offset", OFFSETS[::4])
 def test_dense_traffic_tells_the_zone(offset) -> None:
     times = traffic(7, 1.0, claims=0.0)
-    assert fitting_offsets(bill_of(times, offset), SPAN, times, 0) == (offset,)
+    assert fitting(bill_of(times, offset), SPAN, times, 0) == (offset,)
 
 
 def test_what_did_not_pass_here_hides_no_zone() -> None:
     times = traffic(7, 1.0, claims=0.0)
     amounts = [*bill_of(times, 480), BilledAmount(FIRST, "elsewhere", 10**6)]
-    assert fitting_offsets(amounts, SPAN, times, 0) == (480,)
+    assert fitting(amounts, SPAN, times, 0) == (480,)
     less = [amount._replace(pusd=amount.pusd // 2) for amount in amounts[:-1]]
-    assert fitting_offsets(less, SPAN, times, 0) == ()
+    assert fitting(less, SPAN, times, 0) == ()
 
 
 def test_lines_that_name_no_model_may_be_of_any() -> None:
@@ -67,7 +71,7 @@ def test_lines_that_name_no_model_may_be_of_any() -> None:
     for amount in bill_of(times, -300):
         sums[amount.day] += amount.pusd
     amounts = [BilledAmount(day, "usage", pusd) for day, pusd in sums.items()]
-    assert fitting_offsets(amounts, SPAN, times, 0) == (-300,)
+    assert fitting(amounts, SPAN, times, 0) == (-300,)
 
 
 def test_a_charge_of_several_days_is_compared_with_all_of_them() -> None:
@@ -77,19 +81,36 @@ def test_a_charge_of_several_days_is_compared_with_all_of_them() -> None:
     amounts = [
         BilledAmount(day, "usage", whole if day == FIRST else 0, stretch=SPAN) for day in days
     ]
-    fitting = fitting_offsets(amounts, SPAN, times, 0)
-    assert 60 in fitting
-    assert len(fitting) < len(OFFSETS)
+    found = fitting(amounts, SPAN, times, 0)
+    assert 60 in found
+    assert len(found) < len(OFFSETS)
 
 
 def test_amounts_are_rounded_and_credits_say_nothing_of_a_zone() -> None:
     times = traffic(7, 1.0, claims=0.0)
     rounded = [amount._replace(pusd=round(amount.pusd, -2)) for amount in bill_of(times, 120)]
-    assert 120 in fitting_offsets(rounded, SPAN, times, 50)
+    assert 120 in fitting(rounded, SPAN, times, 50)
     credit = BilledAmount(FIRST, "m", -500)
-    assert fitting_offsets([*bill_of(times, 120), credit], SPAN, times, 0) == (120,)
+    assert fitting([*bill_of(times, 120), credit], SPAN, times, 0) == (120,)
 
 
 def test_without_bookings_each_zone_fits_nothing_and_none_what_is_billed() -> None:
-    assert fitting_offsets([], SPAN, [], 0) == OFFSETS
-    assert fitting_offsets([BilledAmount(FIRST, "m", 5)], SPAN, [], 0) == OFFSETS
+    assert fitting([], SPAN, [], 0) == OFFSETS
+    assert fitting([BilledAmount(FIRST, "m", 5)], SPAN, [], 0) == OFFSETS
+
+
+@pytest.mark.parametrize("ahead", [60, -60])
+@pytest.mark.parametrize("before", OFFSETS[2:24:3])
+@pytest.mark.parametrize("at", range(FIRST + 1, LAST + 1))
+def test_a_change_of_clocks_is_told_where_no_zone_explains_a_bill(before, ahead, at) -> None:
+    """The bill of a provider whose night before the day `at` has an hour more or less."""
+    times = traffic(7, 1.0, claims=0.0)
+    change_us = at * DAY_US - before * 60 * 10**6
+    sums: dict[tuple[int, str], int] = defaultdict(int)
+    for time in times:
+        day = billing_day(time.begun_us, before if time.begun_us < change_us else before + ahead)
+        if FIRST <= day <= LAST:
+            sums[day, time.model] += time.sure_pusd
+    amounts = [BilledAmount(day, model, pusd) for (day, model), pusd in sums.items()]
+    found = fitting_offsets(amounts, SPAN, times, 0)
+    assert found == FittingOffsets(tuple(sorted((before, before + ahead))), changes=True)

@@ -68,6 +68,30 @@ def bill(ahead: int, *, more: int = 0, first: int = 0, last: int = 3) -> Invoice
     return InvoiceFile("csv", tuple(lines), 12, f"digest {ahead} {more} {first} {last}")
 
 
+def changed_bill(before: int, after: int, at: int, *, more: int = 0) -> InvoiceFile:
+    """The same of a provider whose clocks change in the night before the day `at`."""
+    sums: dict[int, int] = defaultdict(int)
+    change_us = (FIRST + at) * DAY_US - before * 60 * 10**6
+    for hour in HOURS:
+        at_us = FIRST * DAY_US + hour * HOUR_US + HOUR_US // 2
+        day = billing_day(at_us, before if at_us < change_us else after)
+        sums[day] += cost_at(hour) + (more if hour == CLAIM_HOUR else 0)
+    lines = [InvoiceLine(date_of(day), "gpt-4o-mini", sums[day]) for day in range(FIRST, FIRST + 4)]
+    return InvoiceFile("csv", tuple(lines), 12, f"digest {before} {after} {at} {more}")
+
+
+@pytest.mark.parametrize("before", [-480, -300, 60, 480])
+@pytest.mark.parametrize("ahead", [60, -60])
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("more", [0, SURPLUS])
+def test_a_claim_is_not_settled_wrongly_where_clocks_change(days, before, ahead, at, more) -> None:
+    """Red before: no zone explained the bill, and its days were taken for UTC's."""
+    number = kept(days, changed_bill(before, before + ahead, at, more=more))
+    assert {before, before + ahead} <= {*zone(days, number).fitting}
+    post_invoice(days[0], number, by="ben", at_us=LATER_US)
+    assert claims(days) in ([("billed", more)], [(None, SURPLUS)])
+
+
 def kept(days, file: InvoiceFile) -> int:
     engine, provider = days
     party = f"provider:{provider}"

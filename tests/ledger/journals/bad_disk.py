@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import NamedTuple, Self
 from fuse_disk import DiskFaults, DiskWrite, read_log
 
 MIB = 1024 * 1024
+BUSY_S = 20.0
 MAKERS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
@@ -78,8 +80,19 @@ class BadDisk:
         raise NoDisk(self._server.stderr.read().strip().splitlines()[-1])
 
     def remount(self) -> None:
-        """Mount what the disk has by now, as a person does after a failure: its log is replayed."""
-        run_command(["umount", str(self.place)])
+        """Mount what the disk has by now, as a person does after a failure: its log is replayed.
+
+        A process that was killed may have its files open for a while after it is listed no more.
+        """
+        until_s = time.monotonic() + BUSY_S
+        while True:
+            try:
+                run_command(["umount", str(self.place)])
+                break
+            except NoDisk as refused:
+                if "busy" not in str(refused) or time.monotonic() > until_s:
+                    raise
+                time.sleep(0.1)
         mount_image(self._point, self.place, self._kind, self._options)
 
     def __exit__(self, *_: object) -> None:

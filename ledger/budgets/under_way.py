@@ -1,0 +1,144 @@
+"""Attempts that a budget found under way when it was declared, or that nobody had read yet.
+
+They were sent without a hold on it, and count in it all the same: at their bound until they end. A
+writer compares each open record with the budgets in force, since its worker may have learned of
+them late. No host was granted that money: it stands behind `NO_HOST`, as what was spent before.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from ledger.budgets.binding import BoundBudgets, BudgetLine, binding
+from ledger.budgets.scopes import request_scopes, target_scopes
+from ledger.budgets.windows import Period, window_at
+from ledger.journals.records import AttemptOpened, Hold
+from ledger.orm.budgets import NO_HOST, BudgetVersionRow, BudgetWindowRow, GrantRow
+
+NAMES_LIMIT = 4096  # sets of scopes whose budgets are remembered
+_US = 1_000_000
+_NEWEST = select(func.max(BudgetVersionRow.seq))
+_SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_us)).group_by(
+    BudgetVersionRow.budget_id
+)
+
+
+class BookedChange(NamedTuple):
+    """What a window's spending and the grant of `NO_HOST` there change by."""
+
+    spent_pusd: int = 0
+    granted_pusd: int = 0
+
+    def add(self, other: "BookedChange") -> "BookedChange":
+        return BookedChange(
+            self.spent_pusd + other.spent_pusd, self.granted_pusd + other.granted_pusd
+        )
+
+
+class SplitHolds(NamedTuple):
+    """The holds of an attempt: those that it was sent with, and what it owes beside them."""
+
+    held: tuple[Hold, ...]
+    booked: tuple[Hold, ...] = ()
+
+
+class BudgetsInForce:
+    """What is declared, read again when that changed; one per writer."""
+
+    def __init__(self) -> None:
+        self._newest: int | None = None
+        self._by_scope: dict[str, list[BudgetLine]] = {}
+        self._since_us: dict[str, int] = {}
+        self._bound: dict[tuple[object, ...], tuple[tuple[str, BudgetLine], ...]] = {}
+
+    def refresh(self, connection: Connection) -> None:
+        """Look before records are read; until the transaction ends nothing is declared."""
+        serialize_declarations(connection, shared=True)
+        newest = connection.execute(_NEWEST).scalar_one()
+        if newest == self._newest:
+            return
+        self._by_scope, self._bound = {}, {}
+        for line in BoundBudgets(connection).in_force():
+            self._by_scope.setdefault(line.scope, []).append(line)
+        self._since_us = {row[0]: row[1] for row in connection.execute(_SINCE)}
+        self._newest = newest
+
+    def split(self, opened: AttemptOpened) -> SplitHolds:
+        """Return the holds of a new attempt, with those that its budgets miss."""
+        if self._newest is None:
+            return SplitHolds(opened.holds)
+        held = {hold.scope: hold.amount_pusd for hold in opened.holds}
+        for account, line in self._lines(opened):
+            amount = held.get(account)
+            if amount is None or (line.hard and not amount and opened.bound_pusd):
+                return self._split(opened)
+        return SplitHolds(opened.holds)
+
+    def _split(self, opened: AttemptOpened) -> SplitHolds:
+        held = {hold.scope: hold for hold in opened.holds}
+        booked = []
+        for account, line in self._lines(opened):
+            hold = held.get(account)
+            if hold is None:
+                window = window_at(
+                    cast("Period", line.period), line.timezone, opened.opened_us // _US
+                )
+                if window.end_s * _US <= self._since_us.get(line.id, 0):
+                    continue  # a budget begins with the window that it was declared in
+                hold = held[account] = Hold(account, window.start_s, 0)
+            if line.hard and not hold.amount_pusd:
+                del held[account]
+                booked.append(Hold(hold.scope, hold.window, opened.bound_pusd))
+        return SplitHolds(tuple(held.values()), tuple(booked))
+
+    def _lines(self, opened: AttemptOpened) -> tuple[tuple[str, BudgetLine], ...]:
+        """The budgets that bind an attempt, with the accounts that it is counted on."""
+        who = opened.key_id, opened.user_id, opened.team_id, opened.org_id, opened.tags
+        whole = *who, opened.model, opened.provider, opened.simulated
+        found = self._bound.get(whole)
+        if found is None:
+            scopes = (*request_scopes(opened, opened.model), *target_scopes(opened))
+            if len(self._bound) >= NAMES_LIMIT:
+                self._bound.clear()
+            found = self._bound[whole] = tuple(binding(self._by_scope, scopes))
+        return found
+
+
+def serialize_declarations(connection: Connection, *, shared: bool = False) -> None:
+    """Wait until nobody declares budgets, or (not `shared`) writes attempts, either; to the end.
+
+    Else an attempt that is written meanwhile would be seen by neither. SQLite has one writer.
+    """
+    if connection.dialect.name == "postgresql":
+        lock = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock
+        connection.execute(select(lock(func.hashtext("budgets and the attempts under way"))))
+
+
+def apply_booked(connection: Connection, budget_id: str, start: int, change: BookedChange) -> None:
+    """Move the grant of `NO_HOST` and the window's sum; the window is there and locked."""
+    window = (BudgetWindowRow.budget_id == budget_id, BudgetWindowRow.window == start)
+    granted = connection.execute(select(BudgetWindowRow.granted_pusd).where(*window)).scalar_one()
+    after = {"granted_pusd": granted + change.granted_pusd}
+    connection.execute(update(BudgetWindowRow).where(*window).values(**after))
+    nobody = (GrantRow.budget_id == budget_id, GrantRow.window == start, GrantRow.host == NO_HOST)
+    found = connection.execute(
+        select(GrantRow.granted_pusd, GrantRow.spent_pusd).where(*nobody)
+    ).first()
+    if found is None:
+        key = {"budget_id": budget_id, "window": start, "host": NO_HOST}
+        connection.execute(insert(GrantRow), [{**key, **change._asdict()}])
+        return
+    values = {"granted_pusd": found[0] + change.granted_pusd}
+    values["spent_pusd"] = found[1] + change.spent_pusd
+    connection.execute(update(GrantRow).where(*nobody).values(**values))
+
+
+def merge_booked(
+    into: dict[tuple[str, int], BookedChange], holds: Sequence[Hold], spent: int, granted: int
+) -> None:
+    """Add the same change for each of the holds."""
+    for hold in holds:
+        window = hold.scope, hold.window
+        change = BookedChange(spent, granted)
+        into[window] = into.get(window, BookedChange()).add(change)
