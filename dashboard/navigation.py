@@ -12,6 +12,7 @@ from dashboard.page import (
     budgets,
     claims,
     engines,
+    keys,
     plan,
     policies,
     prices,
@@ -27,6 +28,7 @@ from dashboard.viewer_identity import SignInNeeded, identify_viewer
 BREAK_EVEN = "own {own} break even as a fleet, not for {team}"
 AUDIT = "bills and changes are the house's, not {team}'s"
 CLAIMS = "claims are nobody's"
+KEYS = "keys are yours, of whichever team"
 TERMS = "words are everybody's"
 PLAN = "hardware is bought for everyone, not for {team}"
 BUDGETS = "all budgets are listed, {team}'s among them"
@@ -47,6 +49,7 @@ PLACES = (
     PageSpec(prices, "Prices", ":material/sell:", ViewerScope.BOOKS, PRICES),
     PageSpec(audit, "Reconciliation and audit", ":material/rule:", ViewerScope.BOOKS, AUDIT),
     PageSpec(claims, "Check a claim", ":material/fact_check:", ViewerScope.NAMES, CLAIMS),
+    PageSpec(keys, "Your keys", ":material/key:", ViewerScope.NAMES, KEYS),
     PageSpec(terms, "What figures mean", ":material/menu_book:", ViewerScope.NAMES, TERMS),
 )
 

@@ -70,6 +70,13 @@ TERMS: dict[str, Term] = {
         "The usage basis counts busy time alone.",
         "whole bill / tokens served x 1,000,000",
     ),
+    "own_keys": Term(
+        "Your keys",
+        "Keys that you made for yourself, within what the access file lets you make. A key that a "
+        "key makes spends of its maker's budgets and ends with it. What they used is by the "
+        "attempts' own costs: own engines at provisional shares, days and months in UTC.",
+        rows="keys#yours",
+    ),
     "budget": Term(
         "Budget",
         "A limit on spend in a window of its own calendar. Held is what requests under way may "

@@ -21,6 +21,8 @@ INVOICES = "invoices"
 CONTRACTS = "contracts"  # what own GPUs cost
 CHANGES = "changes"  # the log of who changed what
 KEYS = "keys"  # to see, make, revoke and rotate one's own team's
+KEYS_OWN = "keys:own"  # to make keys for oneself, within what one may do oneself
+ANY = "any"  # of routes that every key and person may ask, for they tell of who asks alone
 EVERY_TEAM = ":all"  # after a scope: the same for all teams
 APPLY = ":apply"  # after a scope: to change what it reads, too
 APPLY_POLICIES = POLICIES + APPLY
@@ -61,7 +63,7 @@ async def authenticate(keys: KeyLookup, token: str, *, now_us: int, scope: str) 
 def permit(identity: Identity, scope: str, who: str) -> None:
     """Raises 403 for who may not do `scope`."""
     held = identity.scopes
-    if scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
+    if scope != ANY and scope not in held and held.isdisjoint((scope + EVERY_TEAM, scope + APPLY)):
         raise RequestError("forbidden", f"{who} does not have the scope `{scope}`.")
 
 

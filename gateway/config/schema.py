@@ -28,6 +28,7 @@ from gateway.config.schema_policies import (
     PolicySloSection,
 )
 from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
 from gateway.config.schema_upkeep import SamplingSection, UpkeepSection
@@ -330,6 +331,7 @@ class Settings(ConfigSection):
     telemetry: TelemetrySection = TelemetrySection()
     queue: QueueSection = QueueSection()
     store: StoreSection = StoreSection()
+    self_service: SelfServiceSection = SelfServiceSection()
     batches: BatchesSection = BatchesSection()
     dashboard: DashboardSection = DashboardSection()
     oidc: OidcSection = OidcSection()

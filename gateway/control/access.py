@@ -56,6 +56,8 @@ OTHER_ROUTES: dict[str, str] = {
     "DELETE /v1/conversations/{conversation_id}/items/{item_id}": INFERENCE,
     "GET /v1/models": INFERENCE,
     "GET /v1/models/{model:path}": INFERENCE,
+    "GET /model/info": INFERENCE,
+    "GET /v1/model/info": INFERENCE,
     "GET /v1/files": INFERENCE,
     "POST /v1/files": INFERENCE,
     "GET /v1/files/{file_id}": INFERENCE,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from starlette.types import Message, Receive, Scope
 
-from gateway.auth import INFERENCE, OPEN, PERSON
+from gateway.auth import INFERENCE, KEYS_OWN, OPEN, PERSON
 from gateway.clock import Clock
 from gateway.config.settings import Settings
 from gateway.control.roles import ROLES, KeyRole
@@ -26,6 +26,7 @@ from ledger.identity.people import (
     AccessFile,
     AccessFileError,
     DashboardRole,
+    KeyLeave,
     Person,
     UnnamedPerson,
 )
@@ -44,7 +45,7 @@ MAY: dict[DashboardRole, frozenset[str]] = {
     DashboardRole.VIEWER: VIEWED,
     DashboardRole.FINANCE: VIEWED | ROLES[KeyRole.FINANCE],
     DashboardRole.ADMIN: ROLES[KeyRole.ADMIN]
-    - {INFERENCE},  # models are asked by keys, which are paid for
+    - {INFERENCE, KEYS_OWN},  # keys, which are paid for, ask models; who makes own ones is named
 }
 _NAME = HEADER.encode()
 
@@ -132,14 +133,35 @@ class SignedInPeople:
 
 
 def permissions_of(person: Person) -> frozenset[str]:
-    """Who sees single teams alone sees nothing of the house's, and there is nothing else here."""
-    return frozenset() if person.teams is not None else MAY[person.role]
+    """Who sees single teams alone sees nothing of the house's; some make keys for themselves."""
+    held: frozenset[str] = frozenset() if person.teams is not None else MAY[person.role]
+    return held if person.keys is None else held | {KEYS_OWN}
 
 
 def people_of(settings: Settings, clock: Clock) -> SignedInPeople:
     path, state = settings.dashboard.access_file, settings.state.resolve()
     access = None if path is None else AccessFile(Path(path))
     return SignedInPeople(access, lambda: read_secret(state / KEY_FILE), _sign_in(settings, clock))
+
+
+def may_make_keys(settings: Settings) -> Callable[[str], bool]:
+    """Whether the access file still lets a person make keys: else those that she made end.
+
+    A file that is not there, or says what it must not, is nobody's word that she is gone.
+    """
+    path = settings.dashboard.access_file
+    access = None if path is None else AccessFile(Path(path))
+
+    def is_member(name: str) -> bool:
+        if access is None:
+            return True
+        try:
+            found = access.read().find(name)
+        except AccessFileError:
+            return True
+        return found is not None and found.keys is not None
+
+    return is_member
 
 
 def _sign_in(settings: Settings, clock: Clock) -> TokenVerifier | None:
@@ -170,12 +192,13 @@ def _find_identity(access: AccessDocument, name: str | None) -> Identity:
     if found is None:
         words = f"{name or 'Who does not say a name'} has no role in this gateway's access file"
         raise RequestError("forbidden", f"{words}.")
-    return _identity(found.name, permissions_of(found))
+    return _identity(found.name, permissions_of(found), found.keys)
 
 
-def _identity(name: str | None, scopes: frozenset[str]) -> Identity:
+def _identity(name: str | None, scopes: frozenset[str], leave: KeyLeave | None = None) -> Identity:
     """Of no team; as the books have it, whoever it is and not what asked for them."""
     return Identity(
         key_id=OPEN if name is None else PERSON, user_id=name, team_id="", org_id="",
         scopes=scopes, models=None, residency="any", tags=(), isolation="team",
+        leave=leave,
     )  # fmt: skip

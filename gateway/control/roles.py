@@ -16,6 +16,7 @@ from gateway.auth import (
     INFERENCE,
     INVOICES,
     KEYS,
+    KEYS_OWN,
     OPERATIONS,
     POLICIES,
     PRICES,
@@ -43,6 +44,7 @@ class KeyScope(StrEnum):
     APPLY_CONTRACTS = CONTRACTS + APPLY
     CHANGES = CHANGES
     KEYS = KEYS
+    KEYS_OWN = KEYS_OWN
     KEYS_OF_ALL = KEYS + EVERY_TEAM
 
 
@@ -50,6 +52,7 @@ class KeyRole(StrEnum):
     VIEWER = "viewer"
     FINANCE = "finance"
     DEVELOPER = "developer"
+    MEMBER = "member"
     TEAM_ADMIN = "team_admin"
     ADMIN = "admin"
 
@@ -73,6 +76,7 @@ ROLES: dict[KeyRole, frozenset[str]] = {
     KeyRole.VIEWER: frozenset(_VIEWED),
     KeyRole.FINANCE: frozenset({KeyScope.USAGE_OF_ALL, KeyScope.BUDGETS_OF_ALL} | _COUNTED),
     KeyRole.DEVELOPER: frozenset(_BUILT),
+    KeyRole.MEMBER: frozenset(_BUILT | {KeyScope.KEYS_OWN}),
     KeyRole.TEAM_ADMIN: frozenset(_BUILT | {KeyScope.BUDGETS, KeyScope.KEYS}),
     KeyRole.ADMIN: frozenset(KeyScope),
 }
@@ -85,8 +89,12 @@ def expand_scopes(scopes: Iterable[str]) -> set[str]:
 
 
 def missing_scopes(scopes: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """What of these scopes nobody with the others could hand on."""
-    return sorted(set(wanted) - expand_scopes(scopes))
+    """What of these scopes nobody with the others could hand on.
+
+    Who makes keys for a team may let others make their own.
+    """
+    held = expand_scopes(scopes)
+    return sorted(set(wanted) - held - ({KEYS_OWN} if KEYS in held else set()))
 
 
 def role_of(scopes: Collection[str]) -> KeyRole | None:

@@ -40,6 +40,7 @@ from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceBook, lists_tier
 from ledger.prices.modellimits import CONTEXT_UNSTATED, ModelLimits
+from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import counted_tokens
 from router.target_output import TargetOutput
@@ -183,6 +184,17 @@ class CandidateBuilder:
     def reprice(self, prices: PriceBook) -> None:
         """From the next request on this book counts; no remembered quote holds any more."""
         self._quotes.reprice(prices)
+
+    def quote_of(self, target: Target, at_us: int) -> PriceQuote | None:
+        """What the price book has of an API's model at this instant."""
+        self._quotes.quotes_at((), at_us)
+        return self._quotes.quote(target.price_name or target.name)
+
+    def context_of(self, target: Target, now_s: float) -> int | None:
+        """The context of an own engine: configured, else as it states it; None before it does."""
+        sight = self._engines.get(target.row)
+        sight = sight or self._engines.setdefault(target.row, self._sights.engine(target.row))
+        return target.context_tokens or sight.snapshot(now_s)[1] or None
 
     def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""

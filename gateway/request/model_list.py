@@ -7,6 +7,28 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from gateway.auth import allowed
+from gateway.config.settings import Settings, resolve_model
+from ledger.identity.keys import Identity
+
+
+def usable_models(settings: Settings, identity: Identity) -> list[str]:
+    """The configured names that this key's requests may use."""
+    return [name for name in settings.models if is_usable(settings, identity, name)]
+
+
+def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
+    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
+    found = resolve_model(settings, name)
+    resolved = name if found is None else found[0]
+    known = found is not None or name in settings.models
+    if not known or not allowed(identity.models, name, resolved):
+        return False
+    model = None if found is None else found[1]
+    if identity.residency != "internal_only":
+        return True
+    return model is not None and any(target.startswith("pool:") for target in model.targets)
+
 
 def card(name: str, created_s: int) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created_s, "owned_by": "breakeven"}

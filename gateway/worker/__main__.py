@@ -27,6 +27,7 @@ from backends.event_server import EventServer
 from backends.providers import PROVIDER_KINDS
 from gateway.clock import Clock
 from gateway.config.settings import ServerSection, Settings, TimeoutsSection
+from gateway.control.people import may_make_keys
 from gateway.control.pricing.configured import price_aliases
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.http.access_log import AccessLog
@@ -75,7 +76,13 @@ def compose(settings: Settings, runtime: Runtime, worker: int) -> Gateway:
         worker,
         LedgerReaders(
             prices=load_price_book(engine, price_aliases(settings)),
-            keys=KeyRing(engine, runtime.run_dir, Path(runtime.state_dir)),
+            keys=KeyRing(
+                engine,
+                runtime.run_dir,
+                Path(runtime.state_dir),
+                end_with_maker=settings.self_service.when_maker_ends == "end",
+                is_member=may_make_keys(settings),
+            ),
             reader=engine,
             lengths=recent_lengths(engine),
             newer_prices=partial(newer_prices, engine),

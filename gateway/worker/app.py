@@ -25,10 +25,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from backends.secret import Secret
-from gateway.auth import allowed
 from gateway.batches.line_endpoint import LineEndpoint
 from gateway.clock import Clock
-from gateway.config.settings import ModelSection, Settings, resolve_model
+from gateway.config.settings import Settings
 from gateway.control.access import caller_of
 from gateway.control.organization.pages import add_organization
 from gateway.control.organization.reads import LedgerReads
@@ -44,12 +43,12 @@ from gateway.request.inference_api import (
     SendMessage,
     is_hot,
 )
-from gateway.request.model_list import anthropic_card, anthropic_cards, card, cards
+from gateway.request.model_catalog import ModelCatalog
+from gateway.request.model_list import anthropic_card, anthropic_cards, is_usable, usable_models
 from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.worker.openapi import POLICY, describe_api, page
 from gateway.worker.unserved_paths import reason_unserved
-from ledger.identity.keys import Identity
 
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
@@ -74,10 +73,12 @@ log = logging.getLogger("breakeven.app")
 class Gateway(FastAPI):
     """`hot` may be replaced while the application starts (it needs the running loop).
 
-    `origins` and `max_n`: as in `server`.
+    It and `catalog` are attached by whoever made the application. `origins` and `max_n`: as in
+    `server`.
     """
 
     hot: InferenceApi
+    catalog: ModelCatalog
     origins: tuple[str, ...] = ()
     max_n: int
     entrance: LineEndpoint | None = None
@@ -197,25 +198,38 @@ def create_app(
         headers = {"content-security-policy": POLICY}
         return Response(page(app.openapi()), media_type="text/html", headers=headers)
 
-    @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
-    async def models(request: Request) -> dict[str, Any]:
-        identity = caller_of(request)
-        names = [name for name in settings.models if _usable(settings, identity, name)]
-        return (anthropic_cards if _is_anthropics(request) else cards)(names, started_s)
-
-    @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
-    async def model(model: str, request: Request) -> dict[str, Any]:
-        identity = caller_of(request)
-        if not _usable(settings, identity, model):
-            raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
-        return (anthropic_card if _is_anthropics(request) else card)(model, started_s)
-
+    _add_models(app, settings, started_s)
     add_organization(app, reads, clock)
     app.add_exception_handler(RequestError, _on_request_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(Exception, _on_defect)
     return app
+
+
+def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
+    @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
+    async def models(request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        names = usable_models(settings, identity)
+        if _is_anthropics(request):
+            return anthropic_cards(names, started_s)
+        return app.catalog.cards(names, started_s, identity)
+
+    @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
+    async def model(model: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        if not is_usable(settings, identity, model):
+            raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
+        if _is_anthropics(request):
+            return anthropic_card(model, started_s)
+        return app.catalog.card(model, started_s, identity)
+
+    @app.get("/model/info", include_in_schema=False)
+    @app.get("/v1/model/info", tags=["inference"], summary="The same in LiteLLM's shape")
+    async def model_info(request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
+        return app.catalog.model_info(usable_models(settings, identity), identity)
 
 
 def _straight(path: str) -> str:
@@ -252,22 +266,6 @@ class TaggedResponse:
             message = {**message, "body": b""}
         await self._send(message)
         self.ended = message["type"] == "http.response.body" and not message.get("more_body", False)
-
-
-def _usable(settings: Settings, identity: Identity, name: str) -> bool:
-    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
-    found = resolve_model(settings, name)
-    resolved = name if found is None else found[0]
-    known = found is not None or name in settings.models
-    if not known or not allowed(identity.models, name, resolved):
-        return False
-    model = None if found is None else found[1]
-    confined = identity.residency == "internal_only"
-    return not confined or (model is not None and _has_own(model))
-
-
-def _has_own(model: ModelSection) -> bool:
-    return any(target.startswith("pool:") for target in model.targets)
 
 
 async def _on_request_error(request: Request, error: Exception) -> Response:

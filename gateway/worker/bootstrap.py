@@ -52,6 +52,7 @@ from gateway.request.limits.admission_queue import AdmissionQueue
 from gateway.request.limits.rate_limiter import open_limits
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
+from gateway.request.model_catalog import CatalogSources, ModelCatalog
 from gateway.request.plan import LearnedEstimates, RoutePlanner
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
@@ -99,8 +100,8 @@ def build(
     environ: Mapping[str, str],
 ) -> Gateway:
     """One worker's application; what it opens is closed when its lifespan ends."""
-    limits, queue = settings.server.timeouts, settings.queue
-    board, clock = SharedLoadTable(runtime.run_dir / "board", runtime.layout), Clock()
+    limits, queue, clock = settings.server.timeouts, settings.queue, Clock()
+    board = SharedLoadTable(runtime.run_dir / "board", runtime.layout)
     prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
@@ -154,12 +155,28 @@ def build(
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    render = partial(_render_metrics, exposition, metrics)
-    operations = Operations(render, partial(readiness, hot, desk, recording))
-    app = create_app(settings, operations, clock, lifespan, ledger.reader)
+    shown = _operations(exposition, metrics, partial(readiness, hot, desk, recording))
+    app = create_app(settings, shown, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
+    app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _operations(
+    exposition: MetricsExposition, metrics: RequestMetrics, ready: Callable[[], list[str]]
+) -> Operations:
+    return Operations(partial(_render_metrics, exposition, metrics), ready)
+
+
+def _catalog(
+    settings: Settings, fleet: Fleet, candidates: CandidateBuilder, clock: Clock
+) -> ModelCatalog:
+    sources = CatalogSources(
+        lambda target: candidates.quote_of(target, clock.wall_us()),
+        lambda target: candidates.context_of(target, clock.now_s()),
+    )
+    return ModelCatalog(settings, fleet, sources)
 
 
 def _secrets(fleet: Fleet) -> tuple[Secret, ...]:

@@ -38,6 +38,7 @@ from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
+from ledger.orm.identity import KeyRow
 from ledger.orm.types import exact_sum
 
 
@@ -56,12 +57,11 @@ def backfill_default(
     kind = default.scope.partition(":")[0]
     column = _column(BY_PREFIX[kind])
     account = literal(f"{kind}:", String) + column + literal(f"@{default.period}", String)
-    opened = and_(
-        column.is_not(None),
-        account.not_in(own) if own else true(),
+    counted = and_(
         AttemptRow.opened_us >= window.start_s * 10**6,
         AttemptRow.opened_us < window.end_s * 10**6,
     )
+    opened = and_(column.is_not(None), account.not_in(own) if own else true(), counted)
     within = and_(opened, AttemptRow.cost_pusd.is_not(None))
     mine: ColumnElement[bool] = HoldRow.budget_id.like(pattern_of(default.id))
     if own:
@@ -71,6 +71,13 @@ def backfill_default(
             _total(connection, budget_id, start)
     _add_missed(connection, account, window, within)
     _add_open(connection, account, window, opened, hard=default.hard)
+    for name, others in _sharers(connection, BY_PREFIX[kind]).items():
+        other_account = f"{kind}:{name}@{default.period}"
+        if other_account not in own:
+            shared, ended = and_(column.in_(others), counted), AttemptRow.cost_pusd.is_not(None)
+            other = literal(other_account, String)
+            _add_missed(connection, other, window, and_(shared, ended))
+            _add_open(connection, other, window, shared, hard=default.hard)
     here = and_(mine, HoldRow.window == window.start_s)
     found = select(HoldRow.budget_id).where(here).distinct().order_by(HoldRow.budget_id)
     for budget_id in connection.execute(found).scalars().all():
@@ -184,7 +191,18 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
         case AttemptRows.TAGGED:
             return _tag_condition(connection, name)
         case AttemptRows.COLUMN:
-            return _column(kind) == name
+            return _column(kind).in_([name, *_sharers(connection, kind).get(name, ())])
+
+
+def _sharers(connection: Connection, kind: BudgetScope) -> dict[str, list[str]]:
+    """By key, the others that count on its budgets; of nothing but keys there are any."""
+    found: dict[str, list[str]] = {}
+    if kind.column == AttemptRow.key_id.key:
+        query = select(KeyRow.id, KeyRow.counts_on).where(KeyRow.counts_on.is_not(None))
+        for other, counts_on in connection.execute(query.order_by(KeyRow.id)):
+            for name in counts_on or ():
+                found.setdefault(name, []).append(other)
+    return found
 
 
 def _column(kind: BudgetScope) -> Stored[Any]:

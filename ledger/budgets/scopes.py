@@ -95,6 +95,12 @@ def _user(payer: Payer, _model: str) -> Iterable[str]:
     return () if payer.user_id is None else (payer.user_id,)
 
 
+def _makers(payer: Payer) -> tuple[str, ...]:
+    """Other keys whose budgets bind this one, too; a record of a journal does not name them."""
+    found: tuple[str, ...] = getattr(payer, "counts_on", ())
+    return found
+
+
 def _provider(target: Destination) -> Iterable[str]:
     return () if target.provider is None else (target.provider,)
 
@@ -119,7 +125,7 @@ SCOPE_KINDS: tuple[BudgetScope, ...] = (
     TEAM,
     BudgetScope(
         "key", 5, "key", NameRule.KEY, AttemptRows.COLUMN, "key_id",
-        of_request=lambda payer, _: (payer.key_id,), for_each=True,
+        of_request=lambda payer, _: (payer.key_id, *_makers(payer)), for_each=True,
     ),
     BudgetScope(
         "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, "model",

@@ -1,8 +1,8 @@
 """Keys made, rotated and revoked by somebody: each change a row that nobody edits, with who, why.
 
 A rotation makes another key that may do the same, and lets the old one end by itself some time
-later, so that programs change over in between; the row says when. A revocation ends a key at once,
-also one that was rotated. The rows are entered into the registers.
+later, so that programs change over in between; the row says when. It spends of the same budgets.
+A revocation ends a key at once, also one that was rotated. The rows are entered into the registers.
 """
 
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from ledger.identity.keys import (
     create_key,
     revoke_key,
 )
+from ledger.identity.lineage import KeyOrigin, follow
 from ledger.orm.identity import KeyChangeRow, KeyRow
 
 MADE, ROTATED, REVOKED = "made", "rotated", "revoked"
@@ -39,6 +40,10 @@ _SELECT = select(
     KeyRow.expires_us,
     KeyRow.revoked_us,
     _ENDS,
+    KeyRow.line,
+    KeyRow.makers,
+    KeyRow.counts_on,
+    KeyRow.member,
 )
 
 
@@ -64,6 +69,20 @@ class KnownKey(NamedTuple):
     expires_us: int | None
     revoked_us: int | None
     ends_us: int | None
+    line: str | None = None
+    makers: list[str] | None = None
+    counts_on: list[str] | None = None
+    member: str | None = None
+
+    @property
+    def origin(self) -> KeyOrigin:
+        makers, counts_on = tuple(self.makers or ()), tuple(self.counts_on or ())
+        return KeyOrigin(self.line, makers, counts_on, self.member)
+
+    @property
+    def line_id(self) -> str:
+        """The first of the keys that this one follows, which all of them are known by."""
+        return self.line or self.id
 
     def state(self, now_us: int) -> str:
         if self.revoked_us is not None:
@@ -72,6 +91,9 @@ class KnownKey(NamedTuple):
         if over is None:
             return "active"
         return "expired" if over <= now_us else "ending" if over == self.ends_us else "active"
+
+    def is_in_force(self, now_us: int) -> bool:
+        return self.state(now_us) in ("active", "ending")
 
     @property
     def over_us(self) -> int | None:
@@ -88,10 +110,28 @@ def make(
     return made
 
 
-def revoke(connection: Connection, key_id: str, author: ChangeAuthor) -> None:
-    """As `revoke_key`, said who; a second revocation is no change."""
-    if revoke_key(connection, key_id, now_us=author.at_us):
-        _record_change(connection, key_id, REVOKED, author)
+def revoke(
+    connection: Connection, key_id: str, author: ChangeAuthor, *, with_made: bool = True
+) -> list[str]:
+    """As `revoke_key`, said who; a second revocation is no change.
+
+    `with_made`: with the last key of a line those end that it made for itself, and those of these.
+    Returns them.
+    """
+    if not revoke_key(connection, key_id, now_us=author.at_us):
+        return []
+    _record_change(connection, key_id, REVOKED, author)
+    gone = find_key(connection, key_id)
+    known = known_keys(connection, gone.team)
+    alike = (key for key in known if key.line_id == gone.line_id)
+    if not with_made or any(key.is_in_force(author.at_us) for key in alike):
+        return []
+    made = [key.id for key in known if gone.line_id in (key.makers or ()) and not key.revoked_us]
+    for each_id in made:
+        revoke_key(connection, each_id, now_us=author.at_us)
+        with_it = author._replace(note=author.note or f"with {key_id}, which it came from")
+        _record_change(connection, each_id, REVOKED, with_it)
+    return made
 
 
 def rotate(
@@ -121,6 +161,7 @@ def rotate(
         residency=old.residency,
         tags=tuple((old.tags or {}).items()),
         expires_us=old.expires_us if expires_us is None else expires_us,
+        origin=follow(old.id, old.origin),
     )
     made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
     _record_change(connection, made.key_id, MADE, author)

@@ -12,6 +12,7 @@ import mmap
 import os
 import struct
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,8 @@ from typing import TypeVar
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
+from ledger.identity.lineage import ends_of_lines
+from ledger.identity.people import KeyLeave
 from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, is_match, split_token
 from ledger.orm.identity import KeyChangeRow, KeyRow, TeamRow
 
@@ -49,6 +52,8 @@ class Identity:
     residency: str
     tags: tuple[tuple[str, str], ...]
     isolation: str
+    counts_on: tuple[str, ...] = ()  # other keys whose budgets and limits bind this one, too
+    leave: KeyLeave | None = None  # of a person who may make keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class _Entry:
     stored: bytes
     identity: Identity
     expires_us: int | None
+    member: str | None
 
 
 class KeyGeneration:
@@ -84,8 +90,23 @@ class KeyGeneration:
 class KeyRing:
     """One per worker."""
 
-    def __init__(self, engine: Engine, run_dir: Path, state_dir: Path) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        run_dir: Path,
+        state_dir: Path,
+        *,
+        end_with_maker: bool = True,
+        is_member: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """Keys are read from `engine`.
+
+        `end_with_maker`: a key ends with those that made it, and once `is_member` denies the
+        person who did.
+        """
         self._engine = engine
+        self._end_with_maker = end_with_maker
+        self._is_member = is_member
         self._pepper_path = state_dir / PEPPER_FILE
         self._pepper: bytes | None = None
         self._generation = KeyGeneration(run_dir)
@@ -102,7 +123,7 @@ class KeyRing:
         """
         self._follow_generation()
         entry = self._checked.get(_digest(token))
-        if entry is None or _is_over(entry, now_us):
+        if entry is None or self._is_over(entry, now_us):
             return None
         return entry.identity
 
@@ -130,7 +151,7 @@ class KeyRing:
         if key_id in self._unknown:
             return None
         entry = self._known.get(key_id) or await self._read(key_id)
-        if entry is None or (entry.expires_us is not None and now_us >= entry.expires_us):
+        if entry is None or self._is_over(entry, now_us):
             return None
         return entry.identity
 
@@ -142,7 +163,14 @@ class KeyRing:
             return None  # no key was ever made here
         if not is_match(entry.stored, self._pepper, parts):
             return None
-        return None if _is_over(entry, now_us) else entry.identity
+        return None if self._is_over(entry, now_us) else entry.identity
+
+    def _is_over(self, entry: _Entry, now_us: int) -> bool:
+        if entry.expires_us is not None and now_us >= entry.expires_us:
+            return True
+        return entry.member is not None and not (
+            not self._end_with_maker or self._is_member(entry.member)
+        )
 
     def _follow_generation(self) -> None:
         published = self._generation.read()
@@ -183,8 +211,11 @@ class KeyRing:
         )
         with self._engine.connect() as connection:
             row = connection.execute(query).mappings().one_or_none()
-        if row is None:
-            return None
+            if row is None:
+                return None
+            over = [row["expires_us"], row["ends_us"]]
+            if self._end_with_maker:
+                over += ends_of_lines(connection, row["makers"] or ())
         internal = "internal_only" in (row["residency"], row["team_residency"])
         identity = Identity(
             key_id=row["id"],
@@ -196,17 +227,14 @@ class KeyRing:
             residency="internal_only" if internal else "any",
             tags=tuple((row["tags"] or {}).items()),
             isolation=row["isolation"],
+            counts_on=tuple(row["counts_on"] or ()),
         )
-        over = [at_us for at_us in (row["expires_us"], row["ends_us"]) if at_us is not None]
-        return _Entry(row["secret_hash"], identity, min(over, default=None))
+        ends_us = min((at_us for at_us in over if at_us is not None), default=None)
+        return _Entry(row["secret_hash"], identity, ends_us, row["member"])
 
 
 def _digest(token: str) -> bytes:
     return hashlib.blake2b(token.encode(errors="surrogatepass"), digest_size=32).digest()
-
-
-def _is_over(entry: _Entry, now_us: int) -> bool:
-    return entry.expires_us is not None and now_us >= entry.expires_us
 
 
 def _remember(cache: OrderedDict[K, V], key: K, value: V, limit: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import Connection, insert, select, update
 
 from ledger.identity.keyring import Identity, KeyRing, LedgerUnavailable
+from ledger.identity.lineage import NOBODYS, KeyOrigin
 from ledger.identity.secretfile import read_or_create_secret
 from ledger.identity.tokens import (
     GENERATION,
@@ -59,6 +60,7 @@ class KeySpec:
     residency: str = "any"
     tags: tuple[tuple[str, str], ...] = ()
     expires_us: int | None = None
+    origin: KeyOrigin = NOBODYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,10 @@ def create_key(
             tags=dict(spec.tags) or None,
             created_us=now_us,
             expires_us=spec.expires_us,
+            line=spec.origin.line,
+            makers=list(spec.origin.makers) or None,
+            counts_on=list(spec.origin.counts_on) or None,
+            member=spec.origin.member,
         )
     )
     bump_generation(connection)

@@ -5,6 +5,7 @@
     [people."*@example.com"]         # everyone else of the house
     role = "viewer"
     teams = ["search"]               # sees these teams' rows and nothing else
+    keys = {team = "search", models = ["smart"], days = 90}   # makes such keys for themselves
     [people."eve@example.com"]
     role = "viewer"
     disabled = true                  # but not her
@@ -37,6 +38,22 @@ class DashboardRole(StrEnum):
     ADMIN = "admin"
 
 
+class KeyLeave(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What keys a person may make for herself: of this team, with her name as the user.
+
+    `models`: None allows every one. `scopes`: what a key may be given. `days`: after so many at the
+    latest it ends. `tags` are those of each key.
+    """
+
+    team: str
+    org: str = "default"
+    models: tuple[str, ...] | None = None
+    internal_only: bool = False
+    scopes: tuple[str, ...] = ("inference", "usage")
+    tags: dict[str, str] = {}
+    days: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """`teams`: whose rows are seen; None: everybody's, and the house's own figures."""
@@ -44,6 +61,7 @@ class Person:
     name: str
     role: DashboardRole
     teams: tuple[str, ...] | None = None
+    keys: KeyLeave | None = None
 
 
 class AccessFileError(Exception):
@@ -55,11 +73,12 @@ class UnnamedPerson(Exception):
 
 
 class AccessEntry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """`disabled`: let in nowhere, whatever pattern the name has."""
+    """`disabled`: let in nowhere, whatever pattern the name has. `keys`: None: she makes none."""
 
     role: DashboardRole
     teams: tuple[str, ...] | None = None
     disabled: bool = False
+    keys: KeyLeave | None = None
 
 
 class OidcAccess(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -97,7 +116,7 @@ class AccessDocument(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
             entry = known.get(pattern)
         if entry is None or entry.disabled:
             return None
-        return Person(said, entry.role, entry.teams)
+        return Person(said, entry.role, entry.teams, entry.keys)
 
     def name_of_sign_in(self, claims: Mapping[str, Any]) -> tuple[str, float]:
         """Find whom a sign-in vouches for, and since when (seconds). Raises `UnnamedPerson`."""
@@ -175,6 +194,11 @@ def _faults(found: AccessDocument) -> list[str]:
             faults.append(f"people: `{name}`: a pattern is `*@domain`")
         if entry.teams is not None and entry.role is not DashboardRole.VIEWER:
             faults.append(f"people: `{name}`: a {entry.role} sees every team: leave `teams` out")
+        keys = entry.keys
+        if keys is not None and entry.teams is not None and keys.team not in entry.teams:
+            faults.append(f"people: `{name}`: `keys` are of one of their teams")
+        if keys is not None and keys.days is not None and keys.days < 1:
+            faults.append(f"people: `{name}`: `keys.days` is 1 or more")
         if entry.teams == ():
             faults.append(f"people: `{name}`: `teams` names at least one")
     return faults

@@ -41,6 +41,13 @@ class UserRow(LedgerBase):
 
 
 class KeyRow(LedgerBase):
+    """`line`: the first of the keys that this one follows by rotation; None: itself.
+
+    A key that a member made for itself names who did: `makers`, the lines of the keys that made it,
+    the first one first, and `member`, the person. `counts_on`: other keys whose budgets and limits
+    bind it, too.
+    """
+
     __tablename__ = "keys"
 
     id: Stored[str] = define_column(primary_key=True)  # public part of the token
@@ -56,6 +63,10 @@ class KeyRow(LedgerBase):
     created_us: Stored[int] = define_column(BigInteger)
     expires_us: Stored[int | None] = define_column(BigInteger)
     revoked_us: Stored[int | None] = define_column(BigInteger)
+    line: Stored[str | None]
+    makers: Stored[list[str] | None] = define_column(Json)
+    counts_on: Stored[list[str] | None] = define_column(Json)
+    member: Stored[str | None] = define_column(index=True)
 
 
 class KeyChangeRow(LedgerBase):

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
-from gateway.config.settings import resolve_model
+from gateway.config.settings import Settings, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
@@ -105,7 +105,7 @@ def keys_list(place: OperationContext, given: ListKeysInput) -> dict[str, Any]:
         found = keychanges.known_keys(connection, team, after=after or None, most=given.limit + 1)
     page = found[: given.limit]
     return {
-        **list_document([_document(key, place.now_us) for key in page]),
+        **list_document([key_document(key, place.now_us) for key in page]),
         "first_id": page[0].id if page else None,
         "last_id": page[-1].id if page else None,
         "has_more": len(found) > len(page),
@@ -159,17 +159,17 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
         expires_us=None if given.days is None else place.now_us + given.days * DAY_US,
     )
     for name in spec.models or ():
-        _refuse_unknown(place, name)
-    _refuse_excess(place.identity, spec.scopes, spec.models, spec.residency)
+        refuse_unknown(place, name)
+    _refuse_excess(place, spec.scopes, spec.models, spec.residency)
     with place.ledger.begin() as connection:
-        author, pepper = _author(place, given.note), _pepper(place, connection)
+        author, pepper = author_of(place, given.note), pepper_of(place, connection)
         _refuse_another_teams_user(place.identity, connection, spec.user)
         ends_us = _own_end(place.identity, connection)
         if spec.expires_us is None:
             spec = replace(spec, expires_us=ends_us)
         _refuse_later(spec.expires_us, ends_us)
         made = keychanges.make(connection, spec, author, pepper=pepper)
-    return _shown_once(made, spec.team, spec.org)
+    return shown_once(made, spec.team, spec.org)
 
 
 @verb(
@@ -180,21 +180,21 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
     RotateKeyInput,
 )
 def keys_rotate(place: OperationContext, given: RotateKeyInput) -> dict[str, Any]:
-    ends_us = place.now_us + _overlap_us(given.overlap)
+    ends_us = place.now_us + overlap_us(given.overlap)
     expires_us = None if given.days is None else place.now_us + given.days * DAY_US
     with place.ledger.begin() as connection:
         old = _within_reach(place, connection, given.key_id)
         models = None if old.models is None else tuple(old.models)
-        _refuse_excess(place.identity, old.scopes, models, old.residency)
+        _refuse_excess(place, old.scopes, models, old.residency)
         _refuse_other_tags(place.identity, old)
         lasts_until = old.expires_us if expires_us is None else expires_us
         _refuse_later(lasts_until, _own_end(place.identity, connection))
         made = keychanges.rotate(
-            connection, given.key_id, _author(place, given.note),
-            pepper=_pepper(place, connection), ends_us=ends_us, expires_us=expires_us,
+            connection, given.key_id, author_of(place, given.note),
+            pepper=pepper_of(place, connection), ends_us=ends_us, expires_us=expires_us,
         )  # fmt: skip
         after = keychanges.find_key(connection, given.key_id)
-    told = _shown_once(made, old.team, old.org)
+    told = shown_once(made, old.team, old.org)
     return {**told, "replaces": given.key_id, "until": _moment(after.over_us or ends_us)}
 
 
@@ -210,9 +210,17 @@ def keys_revoke(place: OperationContext, given: RevokeKeyInput) -> dict[str, Any
     with place.ledger.begin() as connection:
         old = _within_reach(place, connection, given.key_id)
         if whose is not None and not _acts_for_all(whose):
-            _refuse_excess(whose, old.scopes, None, "any", models_too=False)
-        keychanges.revoke(connection, given.key_id, _author(place, given.note))
-    return {"key_id": given.key_id, "state": "revoked"}
+            _refuse_excess(place, old.scopes, None, "any", models_too=False)
+        return revoke_with_made(place, connection, given.key_id, given.note)
+
+
+def revoke_with_made(
+    place: OperationContext, connection: Connection, key_id: str, note: str | None
+) -> dict[str, Any]:
+    """And those that it made for itself, if an admin did not choose otherwise."""
+    ends = place.settings.self_service.when_maker_ends == "end"
+    also = keychanges.revoke(connection, key_id, author_of(place, note), with_made=ends)
+    return {"key_id": key_id, "state": "revoked", **({"also": also} if also else {})}
 
 
 def _within_reach(
@@ -230,7 +238,7 @@ def _within_reach(
 
 
 def _refuse_excess(
-    whose: Identity | None,
+    place: OperationContext,
     scopes: tuple[str, ...] | list[str],
     models: tuple[str, ...] | None,
     residency: str,
@@ -238,7 +246,7 @@ def _refuse_excess(
     models_too: bool = True,
 ) -> None:
     """What a key may do is the most that it hands on; the host's own command line has no bounds."""
-    if whose is None:
+    if (whose := place.identity) is None:
         return
     if missing := missing_scopes(whose.scopes | _made_for_others(whose), scopes):
         names = ", ".join(f"`{name}`" for name in missing)
@@ -246,13 +254,23 @@ def _refuse_excess(
         raise OperationRefused(words, kind="forbidden", param="scopes")
     if not models_too:
         return
-    wide = models is None or not all(allowed(whose.models, name, name) for name in models)
-    if whose.models is not None and wide:
-        words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
-        raise OperationRefused(words, kind="forbidden", param="models")
+    refuse_more_models(place.settings, whose, models)
     if whose.residency == "internal_only" != residency:
         words = "requests of this key never leave the network; nor do those of keys that it makes"
         raise OperationRefused(words, kind="forbidden", param="internal_only")
+
+
+def refuse_more_models(settings: Settings, whose: Identity, models: tuple[str, ...] | None) -> None:
+    """An alias is what it stands for, and may be called as if it were a provider's."""
+    if whose.models is None:
+        return
+    for name in models or ():
+        found = resolve_model(settings, name)
+        if not allowed(whose.models, name, name if found is None else found[0]):
+            models = None
+    if models is None:
+        words = f"this key may use {', '.join(whose.models) or 'no model'} alone"
+        raise OperationRefused(words, kind="forbidden", param="models")
 
 
 def _refuse_another_teams_user(
@@ -299,7 +317,7 @@ def _scopes(given: CreateKeyInput) -> tuple[str, ...]:
     return tuple(str(scope) for scope in given.scopes or (KeyScope.INFERENCE,))
 
 
-def _refuse_unknown(place: OperationContext, name: str) -> None:
+def refuse_unknown(place: OperationContext, name: str) -> None:
     """A key for a model that nobody has would be refused with every request."""
     models = place.settings.models
     if name not in models and resolve_model(place.settings, name) is None:
@@ -318,26 +336,26 @@ def _made_for_others(whose: Identity) -> frozenset[str]:
     return frozenset({INFERENCE}) if person else frozenset()
 
 
-def _overlap_us(words: str) -> int:
+def overlap_us(words: str) -> int:
     try:
         return span_us(words)
     except OverrideError as error:
         raise OperationRefused(str(error), param="overlap") from None
 
 
-def _author(place: OperationContext, note: str | None) -> ChangeAuthor:
+def author_of(place: OperationContext, note: str | None) -> ChangeAuthor:
     return ChangeAuthor(place.by, note, place.now_us)
 
 
-def _pepper(place: OperationContext, connection: Connection) -> bytes:
+def pepper_of(place: OperationContext, connection: Connection) -> bytes:
     return agreed_pepper(connection, place.settings.state.resolve())
 
 
-def _shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:
+def shown_once(made: CreatedKey, team: str, org: str) -> dict[str, Any]:
     return {"key_id": made.key_id, "token": made.token, "team": team, "org": org}
 
 
-def _document(key: KnownKey, now_us: int) -> dict[str, Any]:
+def key_document(key: KnownKey, now_us: int) -> dict[str, Any]:
     return {
         "key_id": key.id,
         "name": key.name,

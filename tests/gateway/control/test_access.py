@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway.auth import INFERENCE
+from gateway.auth import ANY, INFERENCE
 from gateway.clock import Clock
 from gateway.control.access import (
     PUBLIC,
@@ -90,7 +90,8 @@ def test_every_role_on_every_route(stack, tokens) -> None:
             elif role not in ROLES:
                 told[name, role] = "who"
             else:
-                told[name, role] = "yes" if needed in expand_scopes(ROLES[role]) else "no"
+                held = {ANY, *expand_scopes(ROLES[role])}
+                told[name, role] = "yes" if needed in held else "no"
     assert found == told
     assert {"yes", "no"} == {said for (_, role), said in told.items() if role == "developer"}
 
@@ -102,6 +103,7 @@ SEES = {
     KeyRole.VIEWER: SPENT | HELD | READ | {"estimates", "journal_findings"},
     KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,
     KeyRole.DEVELOPER: SPENT,
+    KeyRole.MEMBER: SPENT | {"own"},
     KeyRole.TEAM_ADMIN: SPENT | {"budgets", "keys"},
 }
 CHANGES = {
@@ -116,6 +118,7 @@ CHANGES = {
         "scenarios",
     },
     KeyRole.DEVELOPER: set(),
+    KeyRole.MEMBER: {"own"},
     KeyRole.TEAM_ADMIN: {"keys"},
 }
 ASKS = ("/check", "/diff", "/simulate", "/compare")  # a POST for the length of the question

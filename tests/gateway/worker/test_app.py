@@ -10,7 +10,7 @@ def test_models_are_those_the_key_may_use(stack) -> None:
     cards = stack.get("/v1/models").json()
     assert cards["object"] == "list"
     assert [card["id"] for card in cards["data"]] == list(stack.settings.models)
-    assert set(cards["data"][0]) == {"id", "object", "created", "owned_by"}
+    assert set(cards["data"][0]) == {"id", "object", "created", "owned_by", "breakeven"}
     narrow = stack.key("narrow", models=("own", "gpt-4o")).token
     names = [card["id"] for card in stack.get("/v1/models", narrow).json()["data"]]
     assert names == ["gpt-4o", "own"]

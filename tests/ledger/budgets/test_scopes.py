@@ -23,7 +23,7 @@ WIDEST_FIRST = (
 
 def payer(**changes):
     fields = {"key_id": "k", "user_id": None, "team_id": "search", "org_id": "acme", "tags": ()}
-    return SimpleNamespace(**fields | changes)
+    return SimpleNamespace(**fields | {"counts_on": ()} | changes)
 
 
 def target(**changes):
@@ -44,6 +44,9 @@ def test_a_request_is_counted_on_each_of_its_scopes() -> None:
     )  # fmt: skip
     assert request_scopes(payer(), "chat") == (
         "global", "org:acme", "team:search", "key:k", "model:chat",
+    )  # fmt: skip
+    assert request_scopes(payer(counts_on=("maker", "first")), "chat") == (
+        "global", "org:acme", "team:search", "key:k", "key:maker", "key:first", "model:chat",
     )  # fmt: skip
 
 

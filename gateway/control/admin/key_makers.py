@@ -1,0 +1,189 @@
+"""Who makes keys for themselves, and the bounds of what they make.
+
+A maker hands on no more than it may itself. Keys that came from the same first maker are counted
+together, so that keys made by keys are no way around a limit.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from gateway.auth import EVERY_TEAM, KEYS, OPEN, PERSON
+from gateway.config.settings import Settings
+from gateway.control import key_view
+from gateway.control.admin import keys as team_keys
+from gateway.control.admin.verb import OperationContext, OperationRefused
+from gateway.control.roles import missing_scopes
+from ledger.identity import keychanges
+from ledger.identity.keychanges import KnownKey
+from ledger.identity.keys import Identity
+from ledger.identity.lineage import KeyOrigin, descend
+
+# Who may act for a team is chosen by who may, never by a key that made itself.
+_NEVER = frozenset({KEYS, KEYS + EVERY_TEAM})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMaker:
+    """Who makes keys, and the most that it hands on. `line`: None for a person."""
+
+    identity: Identity
+    org: str
+    team: str
+    user: str | None
+    scopes: frozenset[str]
+    models: tuple[str, ...] | None
+    internal_only: bool
+    tags: tuple[tuple[str, str], ...]
+    days: int | None
+    ends_us: int | None
+    origin: KeyOrigin  # of what it makes
+    line: str | None
+
+    @property
+    def bounds(self) -> Identity:
+        """It as the identity that what it makes is compared with."""
+        return Identity(
+            key_id=self.identity.key_id, user_id=self.user, team_id=self.team, org_id=self.org,
+            scopes=self.scopes, models=self.models,
+            residency="internal_only" if self.internal_only else "any",
+            tags=self.tags, isolation="team", counts_on=self.identity.counts_on,
+        )  # fmt: skip
+
+    def made(self, key: KnownKey) -> bool:
+        """Whether this key comes from it, or is itself."""
+        if self.line is None:
+            return key.member == self.user and key.team == self.team
+        return self.line == key.line_id or self.line in (key.makers or ())
+
+
+def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
+    """Who asks, as a maker. Raises where nobody said what it may make."""
+    whose = place.identity
+    if whose is None or whose.key_id == OPEN:
+        raise OperationRefused("a key or a person makes keys for themselves", kind="forbidden")
+    leave, days = whose.leave, place.settings.self_service.days
+    if whose.key_id == PERSON:
+        if leave is None or whose.user_id is None:
+            words = "the access file does not let you make keys: its admin adds `keys` to your name"
+            raise OperationRefused(words, kind="forbidden")
+        least = min((item for item in (days, leave.days) if item is not None), default=None)
+        return KeyMaker(
+            whose, leave.org, leave.team, whose.user_id, frozenset(leave.scopes) - _NEVER,
+            leave.models, leave.internal_only, tuple(leave.tags.items()), least, None,
+            KeyOrigin(member=whose.user_id), None,
+        )  # fmt: skip
+    key = keychanges.find_key(connection, whose.key_id)
+    if not key.is_in_force(place.now_us):  # it ended since it was let in
+        raise OperationRefused("this key has ended", kind="forbidden")
+    return KeyMaker(
+        whose, whose.org_id, whose.team_id, whose.user_id, whose.scopes - _NEVER, whose.models,
+        whose.residency == "internal_only", whose.tags, days, key.over_us,
+        descend(key.id, key.origin), key.line_id,
+    )  # fmt: skip
+
+
+def refuse_wider(place: OperationContext, maker: KeyMaker, old: KnownKey) -> None:
+    """What the old one was given may be more than its maker has by now."""
+    models = None if old.models is None else tuple(old.models)
+    refuse_excess(place.settings, maker, tuple(old.scopes), models, old.residency)
+    if dict(maker.tags) != (old.tags or {}) or maker.user != old.user:
+        words = f"key `{old.id}` has other tags or another user than you have: make a new one"
+        raise OperationRefused(words, kind="forbidden", param="key_id")
+
+
+def refuse_excess(
+    settings: Settings,
+    maker: KeyMaker,
+    scopes: tuple[str, ...],
+    models: tuple[str, ...] | None,
+    residency: str,
+) -> None:
+    if missing := missing_scopes(maker.scopes, scopes):
+        names = ", ".join(f"`{name}`" for name in missing)
+        words = f"you cannot hand on {names}"
+        raise OperationRefused(words, kind="forbidden", param="scopes")
+    team_keys.refuse_more_models(settings, maker.bounds, models)
+    if maker.internal_only and residency != "internal_only":
+        words = "your requests never leave the network, nor do those of keys that you make"
+        raise OperationRefused(words, kind="forbidden", param="internal_only")
+
+
+def end_of(place: OperationContext, maker: KeyMaker, wanted_us: int | None) -> int | None:
+    """When the key ends: as wanted, where that is no later than it may. Raises where it is."""
+    latest = [] if maker.days is None else [place.now_us + maker.days * team_keys.DAY_US]
+    latest += [] if maker.ends_us is None else [maker.ends_us]
+    latest_us = min(latest, default=None)
+    if wanted_us is None:
+        return latest_us
+    if latest_us is not None and wanted_us > latest_us:
+        words = f"it would end after {key_view.moment(latest_us)}: say fewer `days`, or none"
+        raise OperationRefused(words, kind="forbidden", param="days")
+    return wanted_us
+
+
+def end_of_next(
+    place: OperationContext, maker: KeyMaker, old: KnownKey, days: int | None
+) -> int | None:
+    """Of a key in another one's place: as wanted, else as the old one, where it may."""
+    if days is not None:
+        return end_of(place, maker, place.now_us + days * team_keys.DAY_US)
+    if old.origin.root is None:  # an admin said when it ends
+        return old.expires_us
+    ends = (old.expires_us, end_of(place, maker, None))
+    return min((at_us for at_us in ends if at_us is not None), default=None)
+
+
+def keys_of(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
+    return [key for key in keychanges.known_keys(connection, maker.team) if maker.made(key)]
+
+
+def own_key(connection: Connection, maker: KeyMaker, key_id: str) -> KnownKey:
+    """Another's key is told from none by nobody."""
+    found = next((key for key in keys_of(connection, maker) if key.id == key_id), None)
+    if found is None:
+        missing = f"you have no key with the id `{key_id}`"
+        raise OperationRefused(missing, kind="no_such_key", param="key_id")
+    return found
+
+
+def keys_of_root(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
+    """All that came from the same first maker, so that keys of keys are no way around a limit.
+
+    Among them what a key that an admin made was rotated to.
+    """
+    first = maker.origin.makers[:1]
+    return [
+        key
+        for key in keychanges.known_keys(connection, maker.team)
+        if key.origin.root == maker.origin.root
+        or (key.line is not None and (key.line_id,) == first)
+        or (key.origin.root is None and (key.id,) == first)
+    ]
+
+
+def count_keys(found: list[KnownKey], maker: KeyMaker, now_us: int) -> tuple[int, int]:
+    """Keys in force that came from the first maker, and those made within a day.
+
+    Of the first maker itself count those that were rotated and go on for a while.
+    """
+    root = maker.origin.root
+    live = sum(
+        key.is_in_force(now_us) and (key.origin.root == root or key.state(now_us) == "ending")
+        for key in found
+    )
+    lately = [key for key in found if key.origin.root == root or key.line is not None]
+    return live, sum(key.created_us > now_us - team_keys.DAY_US for key in lately)
+
+
+def refuse_too_many(
+    place: OperationContext, connection: Connection, maker: KeyMaker, more: int
+) -> None:
+    limits = place.settings.self_service
+    live, lately = count_keys(keys_of_root(connection, maker), maker, place.now_us)
+    if live + more > limits.keys:
+        words = f"{live} keys are in force, of {limits.keys} that one may have: revoke one first"
+        raise OperationRefused(words, kind="forbidden")
+    if lately >= limits.keys_per_day:
+        words = f"{lately} keys were made within a day, and no more are: try again tomorrow"
+        raise OperationRefused(words, kind="rate")

@@ -1,0 +1,145 @@
+"""What a key or a member may do, what is left of it and what was used: of nobody else.
+
+Budgets of the key and its user are told whole. Of those that it shares (its team's, its tags',
+those of the key that made it) what is left is told and not who spent it; of the house's budgets
+(all, an organisation, a provider, a model) only whether anything is left.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gateway.config.schema_limits import EACH
+from gateway.config.settings import Settings
+from gateway.request.model_list import usable_models
+from ledger.budgets.scopes import SCOPE_KINDS, request_scopes
+from ledger.budgets.states import BudgetState, budget_states
+from ledger.identity.keys import Identity
+from ledger.money import usd_exact
+from ledger.queries.tags import KeySpend, keyed
+from ledger.spans import DAY_US, Scope
+
+OWN, SHARED = ("key", "user"), ("team", "tag")
+
+
+@dataclass(frozen=True, slots=True)
+class SpendSum:
+    """Attempts of some keys; `unpriced`: those whose cost nobody knows."""
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost_pusd: int
+    unpriced: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return {
+            "attempts": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost_usd": usd_exact(self.cost_pusd),
+            "unpriced_attempts": self.unpriced,
+        }
+
+
+def budget_lines(
+    connection: Connection, settings: Settings, identity: Identity, now_us: int
+) -> list[dict[str, Any]]:
+    """Every budget that binds this key's requests, in the order of the narrowest first."""
+    names = usable_models(settings, identity)
+    scopes = {scope for name in names or [""] for scope in request_scopes(identity, name)}
+    houses = {f"provider:{name}" for name in settings.providers} | {"external"}
+    states = budget_states(connection, now_us, sorted(scopes))
+    found = [each for each in states if not each.is_default and each.scope in scopes | houses]
+    order = {kind.prefix: kind.width for kind in SCOPE_KINDS}
+    found.sort(key=lambda each: (-order[each.scope.partition(":")[0]], each.account))
+    return [_budget_line(state, identity) for state in found]
+
+
+def _budget_line(state: BudgetState, identity: Identity) -> dict[str, Any]:
+    kind = state.scope.partition(":")[0]
+    mine = kind in OWN and state.scope != "" and _is_own(state.scope, identity)
+    told = mine or kind in SHARED or kind in OWN
+    left = max(0, state.remaining_pusd)
+    return {
+        "scope": state.scope,
+        "period": state.line.period,
+        "hard": state.line.hard,
+        "limit_usd": usd_exact(state.line.limit_pusd) if told else None,
+        "spent_usd": usd_exact(state.spent_pusd) if mine else None,
+        "held_usd": usd_exact(state.held_pusd) if mine else None,
+        "left_usd": usd_exact(left) if told else None,
+        "exhausted": left == 0,
+        "until": moment(state.window.end_s * 10**6),
+        "shared": not mine,
+    }
+
+
+def _is_own(scope: str, identity: Identity) -> bool:
+    return scope in (f"key:{identity.key_id}", f"user:{identity.user_id}")
+
+
+def rate_lines(settings: Settings, identity: Identity) -> list[dict[str, Any]]:
+    """Every rate limit that binds this key's requests."""
+    known = {limit.scope: limit for limit in settings.limits}
+    names = usable_models(settings, identity)
+    scopes = dict.fromkeys(
+        scope for name in names or [""] for scope in request_scopes(identity, name)
+    )
+    found = []
+    for scope in scopes:
+        limit = known.get(scope) or known.get(f"{scope.partition(':')[0]}:{EACH}")
+        if limit is not None:
+            found.append(
+                {
+                    "scope": scope,
+                    "requests_per_minute": limit.requests_per_minute,
+                    "tokens_per_minute": limit.tokens_per_minute,
+                }
+            )
+    return found
+
+
+def spans(now_us: int) -> dict[str, Scope]:
+    """Return this day and this month, in UTC."""
+    day_us = now_us - now_us % DAY_US
+    first = datetime.fromtimestamp(now_us / 1e6, UTC).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    month_us = int(first.timestamp()) * 10**6
+    return {"day": Scope(day_us, now_us + 1), "month": Scope(month_us, now_us + 1)}
+
+
+def usage_by_key(
+    connection: Connection, team: str, keys: Collection[str], now_us: int
+) -> dict[str, dict[str, SpendSum]]:
+    """By key, what it used this day and this month; every key that was asked for is there."""
+    found: dict[str, dict[str, SpendSum]] = {key: {} for key in keys}
+    for name, span in spans(now_us).items():
+        rows = keyed(connection, Scope(span.start_us, span.end_us, team)) if keys else []
+        for key in keys:
+            found[key][name] = add_spend(row for row in rows if row.key_id == key)
+    return found
+
+
+def add_spend(rows: Iterator[KeySpend]) -> SpendSum:
+    found = [
+        (row.attempts, row.input_tokens, row.output_tokens, row.cost_pusd, row.unpriced)
+        for row in rows
+    ]
+    return SpendSum(*(sum(column) for column in zip(*found, strict=True))) if found else NOTHING
+
+
+def usage_document(used: Mapping[str, SpendSum]) -> dict[str, Any]:
+    return {name: spent.document for name, spent in used.items()}
+
+
+def moment(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="seconds")
+
+
+NOTHING = SpendSum(0, 0, 0, 0, 0)

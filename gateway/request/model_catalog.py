@@ -1,0 +1,200 @@
+"""What the model list says beside names: who serves a model, its prices, context and features.
+
+Only what a key may use: of one whose requests stay inside, own engines alone. A price that nobody
+knows is `null`, and so is a limit; what a price does not charge for is absent. Prices are those in
+force at the moment, with the regional surcharge; own engines cost their hours and no token.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gateway.config.settings import Settings, resolve_model
+from gateway.fleet.fleet import Fleet, Target
+from gateway.request.model_list import card
+from ledger.identity.keys import Identity
+from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
+from ledger.money import usd_exact
+from ledger.prices.quotes import PriceQuote
+from router.request_kinds import RequestKind
+from router.types import Feature
+
+_MILLION = 10**6
+# As LiteLLM names what a model is for; the first that it does counts.
+_MODES = {
+    RequestKind.CHAT: "chat",
+    RequestKind.COMPLETION: "completion",
+    RequestKind.EMBEDDING: "embedding",
+    RequestKind.RERANK: "rerank",
+    RequestKind.SCORE: "rerank",
+    RequestKind.TRANSCRIPTION: "audio_transcription",
+    RequestKind.SPEECH: "audio_speech",
+    RequestKind.IMAGE_GENERATION: "image_generation",
+    RequestKind.MODERATION: "moderation",
+}
+_TAKES = {RequestKind.TRANSCRIPTION: "audio"}
+_GIVES = {
+    RequestKind.CHAT: "text",
+    RequestKind.COMPLETION: "text",
+    RequestKind.TRANSCRIPTION: "text",
+    RequestKind.EMBEDDING: "embedding",
+    RequestKind.SPEECH: "audio",
+    RequestKind.IMAGE_GENERATION: "image",
+}
+# As LiteLLM's map names each price of a token.
+_LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
+_UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
+
+
+class CatalogSources(NamedTuple):
+    """Where prices and limits are read, each at this moment."""
+
+    quote_of: Callable[[Target], PriceQuote | None]
+    context_of: Callable[[Target], int | None]
+
+
+class ModelCatalog:
+    """One per worker."""
+
+    def __init__(self, settings: Settings, fleet: Fleet, sources: CatalogSources) -> None:
+        self._settings, self._fleet, self._sources = settings, fleet, sources
+
+    def card(self, name: str, created_s: int, identity: Identity) -> dict[str, Any]:
+        """OpenAI's card, and behind a member that its clients ignore what else is known."""
+        found = list(self._targets(name, identity))
+        return {**card(name, created_s), "breakeven": self._describe(found)}
+
+    def cards(self, names: Sequence[str], created_s: int, identity: Identity) -> dict[str, Any]:
+        """The same of all."""
+        return {
+            "object": "list",
+            "data": [self.card(name, created_s, identity) for name in names],
+        }
+
+    def model_info(self, names: Sequence[str], identity: Identity) -> dict[str, Any]:
+        """LiteLLM's `/model/info`: one entry for each target of each model."""
+        return {
+            "data": [
+                self._litellm_entry(name, target)
+                for name in names
+                for target in self._targets(name, identity)
+            ]
+        }
+
+    def _targets(self, name: str, identity: Identity) -> Iterator[Target]:
+        """None of a pattern (`openai/*`): it stands for names that nobody listed."""
+        found = resolve_model(self._settings, name)
+        if found is None or name.endswith("/*"):
+            return
+        resolved, model = found
+        inside = "internal_only" in (identity.residency, model.residency)
+        seen: set[tuple[str | None, str]] = set()
+        for target in self._fleet.targets(resolved, model):
+            place = (target.pool, target.upstream_model if target.own else target.name)
+            if place not in seen and (target.own or not inside):  # one of replicas stands for all
+                seen.add(place)
+                yield target
+
+    def _describe(self, targets: Sequence[Target]) -> dict[str, Any]:
+        lines = [self._line(target) for target in targets]
+        priced = [line["prices"] for line in lines if line["served_by"] == "api"]
+        same = priced and all(prices == priced[0] for prices in priced)
+        return {
+            "served_by": sorted({line["served_by"] for line in lines}),
+            "kinds": sorted({kind for line in lines for kind in line["kinds"]}),
+            "context_tokens": _largest(line["context_tokens"] for line in lines),
+            "max_output_tokens": _largest(line["max_output_tokens"] for line in lines),
+            "prices": priced[0] if same else None,  # where APIs differ: see each target
+            "modalities": _modalities(targets),
+            "features": sorted({str(word) for target in targets for word in target.features}),
+            "targets": lines,
+        }
+
+    def _line(self, target: Target) -> dict[str, Any]:
+        quote = None if target.own else self._sources.quote_of(target)
+        return {
+            "target": f"pool:{target.pool}" if target.own else target.name,
+            "served_by": "own" if target.own else "api",
+            "kinds": sorted(str(kind) for kind in target.kinds),
+            "context_tokens": self._context(target, quote),
+            "max_output_tokens": _longest(quote),
+            "prices": None if quote is None else prices_of(quote),
+            "unread_charges": [] if quote is None else list(quote.unread),
+            "simulated": target.simulated,
+        }
+
+    def _context(self, target: Target, quote: PriceQuote | None) -> int | None:
+        if target.own:
+            return self._sources.context_of(target)
+        stated = 0 if quote is None or quote.limits is None else quote.limits.stated_context
+        return target.context_tokens or stated or None
+
+    def _litellm_entry(self, name: str, target: Target) -> dict[str, Any]:
+        quote = None if target.own else self._sources.quote_of(target)
+        context, longest = self._context(target, quote), _longest(quote)
+        inputs = _modalities([target])["input"]
+        mode = next((word for kind, word in _MODES.items() if kind in target.kinds), None)
+        info: dict[str, Any] = {
+            "id": f"{name}:{target.name}",
+            "key": target.upstream_model,
+            "db_model": False,
+            "mode": mode,
+            "litellm_provider": target.provider or f"pool:{target.pool}",
+            "max_tokens": longest,
+            "max_input_tokens": context,
+            "max_output_tokens": longest,
+            **dict.fromkeys(_LITELLM_COSTS.values()),
+            "supports_function_calling": Feature.TOOLS in target.features,
+            "supports_response_schema": Feature.JSON_SCHEMA in target.features,
+            "supports_vision": "image" in inputs,
+            "supports_reasoning": Feature.REASONING in target.features,
+        }
+        if quote is not None:
+            for kind, pusd in _rates(quote).items():
+                if kind in _LITELLM_COSTS:
+                    info[_LITELLM_COSTS[kind]] = pusd / 10**18  # of a million tokens
+        return {
+            "model_name": name,
+            "litellm_params": {"model": name},
+            "model_info": info,
+        }
+
+
+def prices_of(quote: PriceQuote) -> dict[str, str]:
+    """In dollars, exact: of a million tokens of each kind, of a unit, of a request."""
+    terms = quote.price.terms
+    prices = {f"{kind}_usd_per_million": usd_exact(pusd) for kind, pusd in _rates(quote).items()}
+    units = {name: getattr(terms, price) for price, name in _UNITS.items()}
+    units["usd_per_request"] = terms.request_pusd
+    for name, pusd in units.items():
+        if pusd:
+            prices[name] = usd_exact(pusd * (_MILLION + terms.uplift_ppm) // _MILLION)
+    return prices
+
+
+def _rates(quote: PriceQuote) -> dict[str, int]:
+    """Of a million tokens, in pico-USD; one at zero beside a price by units charges no tokens."""
+    terms = quote.price.terms
+    by_units = any(getattr(terms, price) for price in _UNITS) or terms.request_pusd
+    rates = {kind.price: getattr(terms.rates, kind.price) for kind in PER_TOKEN}
+    return {
+        name: pusd * (_MILLION + terms.uplift_ppm)
+        for name, pusd in rates.items()
+        if pusd > 0 or (pusd == 0 and not by_units)
+    }
+
+
+def _modalities(targets: Sequence[Target]) -> Mapping[str, list[str]]:
+    kinds = {kind for target in targets for kind in target.kinds}
+    takes = {_TAKES.get(kind, "text") for kind in kinds}
+    if any(Feature.IMAGES in target.features for target in targets) and RequestKind.CHAT in kinds:
+        takes.add("image")
+    gives = {_GIVES[kind] for kind in kinds if kind in _GIVES}
+    return {"input": sorted(takes), "output": sorted(gives)}
+
+
+def _longest(quote: PriceQuote | None) -> int | None:
+    return None if quote is None or quote.limits is None else quote.limits.output_tokens
+
+
+def _largest(found: Iterator[int | None] | Any) -> int | None:
+    return max((item for item in found if item is not None), default=None)

@@ -1,0 +1,68 @@
+"""Where keys come from: a line of rotations, the keys and the person that made them for themselves.
+
+Keys that follow each other by rotation are one line, named by the first. What a line made ends with
+its last key, and counts on its budgets: nobody who makes keys has more to spend than before.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, or_, select
+
+from ledger.orm.identity import KeyChangeRow, KeyRow
+
+DEEPEST = 8  # keys made by keys made by keys ...
+MOST_COUNTED = 24  # keys whose budgets bind one
+
+
+class KeyOrigin(NamedTuple):
+    """As `KeyRow` has it."""
+
+    line: str | None = None
+    makers: tuple[str, ...] = ()
+    counts_on: tuple[str, ...] = ()
+    member: str | None = None
+
+    @property
+    def root(self) -> str | None:
+        """Who all these keys come from: a person, or the first maker's line; None: an admin."""
+        if self.member is not None:
+            return f"person {self.member}"
+        return f"key {self.makers[0]}" if self.makers else None
+
+
+NOBODYS = KeyOrigin()  # of a key that an admin made
+
+
+def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
+    """Of the key that comes in this one's place: what bound it binds that one as well.
+
+    After very many rotations those in the middle are left out; the first counts as long as there
+    are any, and all of the line count on it.
+    """
+    counts_on = (*origin.counts_on, key_id)
+    if len(counts_on) > MOST_COUNTED:
+        counts_on = (*counts_on[: len(origin.makers) + 1], *counts_on[len(origin.makers) + 2 :])
+    return origin._replace(line=origin.line or key_id, counts_on=counts_on)
+
+
+def descend(key_id: str, origin: KeyOrigin) -> KeyOrigin:
+    """Of a key that this one makes for itself."""
+    makers = (*origin.makers, origin.line or key_id)
+    return KeyOrigin(None, makers, (*origin.counts_on, key_id), origin.member)
+
+
+def ends_of_lines(connection: Connection, lines: Collection[str]) -> Iterator[int | None]:
+    """When each of these lines ends: its last key; None: not by itself; 0: it is over."""
+    if not lines:
+        return
+    ends = select(func.min(KeyChangeRow.ends_us)).where(KeyChangeRow.key_id == KeyRow.id)
+    query = select(
+        func.coalesce(KeyRow.line, KeyRow.id), KeyRow.expires_us, ends.scalar_subquery()
+    ).where(or_(KeyRow.id.in_(lines), KeyRow.line.in_(lines)), KeyRow.revoked_us.is_(None))
+    found: dict[str, int | None] = dict.fromkeys(lines, 0)
+    for line, expires_us, ends_us in connection.execute(query):
+        known = found[line]
+        over_us = min((at for at in (expires_us, ends_us) if at is not None), default=None)
+        found[line] = None if known is None or over_us is None else max(known, over_us)
+    yield from found.values()

@@ -1,0 +1,27 @@
+"""Who made a key for itself, which key it follows, and whose budgets bind it, too.
+
+Keys that are there were made by whoever acts for their team: nobody is their maker.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0054"
+down_revision = "0053"
+branch_labels = None
+depends_on = None
+
+COLUMNS = ("line", "makers", "counts_on", "member")
+
+
+def upgrade() -> None:
+    for name in COLUMNS:
+        kind = sa.JSON() if name in ("makers", "counts_on") else sa.String()
+        op.add_column("keys", sa.Column(name, kind, nullable=True))
+    op.create_index(op.f("ix_keys_member"), "keys", ["member"])
+
+
+def downgrade() -> None:
+    op.drop_index(op.f("ix_keys_member"), "keys")
+    for name in reversed(COLUMNS):
+        op.drop_column("keys", name)
