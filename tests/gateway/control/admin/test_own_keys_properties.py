@@ -192,7 +192,7 @@ def test_what_is_made_may_do_a_part_of_what_its_maker_may(world, root, requests)
         {"scopes": frozenset({"inference", "prices"})}, {"models": None}, {"residency": "any"},
         {"models": ("alpha/friend",)}, {"tags": ()}, {"user_id": "bob"}, {"counts_on": ()},
     ],
-    ids=str,
+    ids=" ".join,
 )  # fmt: skip
 def test_the_comparison_finds_each_way_to_be_wider(world, change) -> None:
     """The control of the property: an alias that a list of names lets through among them."""
