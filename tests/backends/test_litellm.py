@@ -136,7 +136,8 @@ async def test_why_it_ended_is_told(upstream, wire, target, stream, ending, fini
     choice = [chunk["choices"][0] for chunk in chunks if chunk["choices"]][-1]
     assert choice["finish_reason"] == finish
     assert choice.get("stop_reason") == stop
-    native = None if ending["stop_reason"] == "end_turn" else ending["stop_reason"]
+    plain = ending["stop_reason"] in ("end_turn", "stop_sequence")  # chat has a form for these
+    native = None if plain else ending["stop_reason"]
     assert choice.get("native_finish_reason") == native
     assert choice.get("stop_details") == ending.get("stop_details")
 
