@@ -119,7 +119,7 @@ def whole_answer(
             correct_choice(choice, read_ending(tail))
         name_ending(choice, tail)
     for item in value.get("data", ()):
-        if isinstance(item, dict) and "embedding" in item:
+        if isinstance(item, dict) and item.get("embedding") is not None:
             item["embedding"] = encode_vector(item["embedding"], encoding)
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
 

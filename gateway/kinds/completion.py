@@ -17,7 +17,7 @@ from gateway.kinds.openapi_schemas import (
     prompt_schema,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
-from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.text_members import (
     NO_FEATURES,
@@ -131,4 +131,5 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/completions",
     otel_operation="text_completion",
+    catalog=CatalogFacts("completion", gives="text"),
 )

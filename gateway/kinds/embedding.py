@@ -25,7 +25,7 @@ from gateway.kinds.openapi_schemas import (
     prompt_schema,
 )
 from gateway.kinds.prompt_bytes import prompt_bytes, seldom_read_bytes
-from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import (
     is_set,
@@ -155,4 +155,5 @@ SPEC: Final = RequestKindSpec(
     batched=True,
     usage_page="/usage/embeddings",
     otel_operation="embeddings",
+    catalog=CatalogFacts("embedding", gives="embedding"),
 )

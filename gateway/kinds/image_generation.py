@@ -16,7 +16,14 @@ from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    KindPath,
+    KindUnits,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_members import (
     NO_FEATURES,
     is_streamed,
@@ -255,4 +262,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="image_generation",  # the conventions have no word for it
+    catalog=CatalogFacts("image_generation", gives="image"),
 )

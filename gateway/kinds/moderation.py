@@ -15,7 +15,14 @@ from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, answer_schema, list_schema
 from gateway.kinds.prompt_bytes import prompt_bytes
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    KindPath,
+    KindUnits,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_features, model_of, prompt_of, refuse_others
 from ledger.journals.records import TokenCounts
@@ -132,4 +139,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="moderation",  # the conventions have no word for it
+    catalog=CatalogFacts("moderation"),
 )

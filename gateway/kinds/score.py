@@ -23,7 +23,7 @@ from gateway.kinds.pair_units import (
     media_of_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
-from gateway.kinds.spec import KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_features, model_of
 from ledger.usage import tokens_of_reranking
@@ -157,4 +157,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="score",  # the conventions have no word for it
+    catalog=CatalogFacts("rerank"),
 )

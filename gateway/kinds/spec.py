@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from backends.answers import AnswerUsage
 from gateway.kinds.inference_request import BodyReader, InferenceRequest
@@ -64,6 +64,20 @@ class KindUnits:
         return cost_pusd(tokens, price, tier=self.tier_of(price, request))
 
 
+class CatalogFacts(NamedTuple):
+    """What model lists say of targets that serve a kind.
+
+    `mode`: LiteLLM's word for the kind, None where it has none; `takes`, `gives`: OpenAI's words
+    for media of the input and of the output; `sees`: pictures are input too, at targets that take
+    any.
+    """
+
+    mode: str | None
+    takes: str = "text"
+    gives: str | None = None
+    sees: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKindSpec:
     """All that is particular to a kind of request, but for `router.request_kinds.KIND_TRAITS`.
@@ -89,6 +103,7 @@ class RequestKindSpec:
     batched: bool  # files of the Batch API may ask for it
     usage_page: str | None  # the page of OpenAI's usage API that counts it
     otel_operation: str  # `gen_ai.operation.name`
+    catalog: CatalogFacts
     # Completes a request by what only its file's content tells; None: nothing is to be decoded.
     measure: Callable[[InferenceRequest, SoundLengths], Awaitable[InferenceRequest]] | None = None
     # The relay of an answer that is a file's bytes and flows to the client; None: no answer is.

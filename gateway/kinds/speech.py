@@ -14,7 +14,14 @@ from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema
 from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.relay import ByteRelay
 from gateway.kinds.sound_flow import TOKENS_PER_S, SoundFlow
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    KindPath,
+    KindUnits,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_members import NO_FEATURES, model_of, refuse_others, refuse_store
 from gateway.kinds.typed_events import TypedRelay
 from ledger.journals.records import TokenCounts
@@ -182,4 +189,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="speech",  # the conventions have no word for it
+    catalog=CatalogFacts("audio_speech", gives="audio"),
 )

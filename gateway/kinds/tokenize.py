@@ -14,7 +14,14 @@ from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, answer_schema, list_schema
 from gateway.kinds.request_size import refuse_inside
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    KindPath,
+    KindUnits,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import NO_FEATURES, media_features, model_of
 from ledger.journals.records import TokenCounts
@@ -158,4 +165,5 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="tokenize",  # the conventions have no word for it
+    catalog=CatalogFacts(None),
 )

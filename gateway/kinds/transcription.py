@@ -18,7 +18,14 @@ from gateway.kinds.audio_duration import AudioDuration, decode_length, duration_
 from gateway.kinds.billable_units import sound_tokens
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, answer_schema, form_schema
-from gateway.kinds.spec import KindPath, KindUnits, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.spec import (
+    CatalogFacts,
+    KindPath,
+    KindUnits,
+    PathDescription,
+    RequestKindSpec,
+    Schema,
+)
 from gateway.kinds.text_members import NO_FEATURES, plain_model
 from gateway.kinds.transcript_relay import TranscriptRelay
 from gateway.sound.decoded_sound import LONGEST_MS
@@ -224,4 +231,5 @@ SPEC: Final = RequestKindSpec(
     usage_page=None,
     measure=measure,
     otel_operation="transcription",  # the conventions have no word for it
+    catalog=CatalogFacts("audio_transcription", takes="audio", gives="text"),
 )

@@ -10,36 +10,15 @@ from typing import Any, NamedTuple
 
 from gateway.config.settings import Settings, resolve_model
 from gateway.fleet.fleet import Fleet, Target
+from gateway.kinds import KINDS
 from gateway.request.model_list import card
 from ledger.identity.keys import Identity
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import usd_exact
 from ledger.prices.quotes import PriceQuote
-from router.request_kinds import RequestKind
 from router.types import Feature
 
 _MILLION = 10**6
-# As LiteLLM names what a model is for; the first that it does counts.
-_MODES = {
-    RequestKind.CHAT: "chat",
-    RequestKind.COMPLETION: "completion",
-    RequestKind.EMBEDDING: "embedding",
-    RequestKind.RERANK: "rerank",
-    RequestKind.SCORE: "rerank",
-    RequestKind.TRANSCRIPTION: "audio_transcription",
-    RequestKind.SPEECH: "audio_speech",
-    RequestKind.IMAGE_GENERATION: "image_generation",
-    RequestKind.MODERATION: "moderation",
-}
-_TAKES = {RequestKind.TRANSCRIPTION: "audio"}
-_GIVES = {
-    RequestKind.CHAT: "text",
-    RequestKind.COMPLETION: "text",
-    RequestKind.TRANSCRIPTION: "text",
-    RequestKind.EMBEDDING: "embedding",
-    RequestKind.SPEECH: "audio",
-    RequestKind.IMAGE_GENERATION: "image",
-}
 # As LiteLLM's map names each price of a token.
 _LITELLM_COSTS = {kind.price: kind.map_terms[0] for kind in PER_TOKEN if kind.map_terms}
 _UNITS = {kind.price: f"usd_per_{kind.price.removesuffix('_pusd')}" for kind in PER_UNIT}
@@ -132,7 +111,9 @@ class ModelCatalog:
         quote = None if target.own else self._sources.quote_of(target)
         context, longest = self._context(target, quote), _longest(quote)
         inputs = _modalities([target])["input"]
-        mode = next((word for kind, word in _MODES.items() if kind in target.kinds), None)
+        # The first kind that it serves counts.
+        modes = (spec.catalog.mode for kind, spec in KINDS.items() if kind in target.kinds)
+        mode = next(filter(None, modes), None)
         info: dict[str, Any] = {
             "id": f"{name}:{target.name}",
             "key": target.upstream_model,
@@ -184,12 +165,13 @@ def _rates(quote: PriceQuote) -> dict[str, int]:
 
 
 def _modalities(targets: Sequence[Target]) -> Mapping[str, list[str]]:
-    kinds = {kind for target in targets for kind in target.kinds}
-    takes = {_TAKES.get(kind, "text") for kind in kinds}
-    if any(Feature.IMAGES in target.features for target in targets) and RequestKind.CHAT in kinds:
+    facts = [KINDS[kind].catalog for target in targets for kind in target.kinds]
+    takes, gives = {fact.takes for fact in facts}, {fact.gives for fact in facts}
+    if any(fact.sees for fact in facts) and any(
+        Feature.IMAGES in item.features for item in targets
+    ):
         takes.add("image")
-    gives = {_GIVES[kind] for kind in kinds if kind in _GIVES}
-    return {"input": sorted(takes), "output": sorted(gives)}
+    return {"input": sorted(takes), "output": sorted(filter(None, gives))}
 
 
 def _longest(quote: PriceQuote | None) -> int | None:

@@ -138,8 +138,8 @@ def test_a_background_response_that_is_cancelled_at_any_wait_costs_what_it_made(
 
     async def driven(self, reply, keeper, dispatch) -> None:
         def cancel() -> None:
-            for found in tuple(self._made.values()):
-                found.end(CANCELLED)
+            for made in tuple(self._made.values()):
+                made.end(CANCELLED)
 
         waits[0] = 10**6
         waits[0] = await counted(make(self, reply, keeper, dispatch), cancel, place[0])
