@@ -20,9 +20,9 @@ from deploy import parts
 HOOKS = Path(__file__).with_name("clients") / "schemathesis_hooks.py"
 LIMIT_S = 1800
 LONG_S = os.environ.get("SCHEMATHESIS_SECONDS", "600")
-OPERATIONS = 113
 PARTS = 4  # processes at once, for most of the time goes by in the targets; its threads do not hold
-SELECTED = re.compile(rf"(\d+) selected / {OPERATIONS} total")
+SELECTED = re.compile(r"(\d+) selected / (\d+) total")
+LEAST = 100  # operations of the product: a document that lost most of them proves nothing
 pytestmark = pytest.mark.part("schemathesis")
 
 
@@ -63,12 +63,15 @@ def with_key(gateway) -> tuple[str, str]:
 
 
 def are_clean(runs: list[subprocess.CompletedProcess]) -> None:
-    selected = 0
+    selected, totals = 0, set()
     for run in runs:
         assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
         assert "No issues found" in run.stdout
-        selected += int(SELECTED.search(run.stdout)[1])
-    assert selected == OPERATIONS
+        asked, total = map(int, SELECTED.search(run.stdout).groups())
+        selected += asked
+        totals.add(total)
+    assert totals == {selected}, "each operation is asked once, by one of the processes"
+    assert selected > LEAST
 
 
 def test_the_document_is_kept_to(gateway, tmp_path: Path) -> None:
