@@ -115,10 +115,13 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
         config=("c", "c"),
         at_us=filled.now_us,
     )
-    month, _ = month_of(now_s)
-    holds = (Hold("team:search@month", month, 3 * USD // 7),)
     like = next(pair for pair in filled.pairs if pair[0].backend == "api" and pair[1].cost_pusd)
-    at_us = max(month * S, filled.now_us - 60 * S)
+    # As a worker holds on every budget that an attempt falls under.
+    falls = [name for name, (*_, which) in BUDGETS.items() if which and which(like[0])]
+    held_on = {"team:search@month", f"team:{like[0].team_id}@day", *falls}
+    starts = {name: window_of(name, now_s)[0] for name in held_on}
+    holds = tuple(Hold(name, start, 3 * USD // 7) for name, start in sorted(starts.items()))
+    at_us = max(filled.now_us - 60 * S, *(start * S for start in starts.values()))
     made = [
         replace(like[0], attempt_id=f"h{n}.1", request_id=f"h{n}", opened_us=at_us, holds=holds)
         for n in range(3)
@@ -134,13 +137,14 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
         if which is not None:
             window = window_of(name, now_s)
             found[name] = (limit, spent_by(filled.pairs, window, which), 0)
-    limit, spent, _ = found["team:search@month"]
-    found["team:search@month"] = (limit, spent + charged((made[0], settle)), 2 * (3 * USD // 7))
     today = day_of(now_s)
     for team in {first.team_id for first, _ in filled.pairs}:
         spent = spent_by(filled.pairs, today, lambda item, team=team: item.team_id == team)
         if spent:
             found[f"team:{team}@day"] = (BUDGETS["team:*@day"][0], spent, 0)
+    for name in held_on:
+        limit, spent, _ = found.get(name, (BUDGETS["team:*@day"][0], 0, 0))
+        found[name] = (limit, spent + charged((made[0], settle)), 2 * (3 * USD // 7))
     return found
 
 

@@ -145,9 +145,11 @@ def _names_twice(body) -> bool:
 
 
 def _ends_with_the_assistant(case, body) -> bool:
-    """The last item of a list has rules of its own."""
+    """The last item of a list has rules of its own; nor is a conversation without a word one."""
     messages = body.get("messages")
     if not case.operation.path.startswith("/v1/messages") or not isinstance(messages, list):
         return False
+    if messages and all(isinstance(item, dict) and not item.get("content") for item in messages):
+        return True
     last = messages[-1] if messages else None
     return isinstance(last, dict) and last.get("role") == "assistant"
