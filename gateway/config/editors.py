@@ -31,6 +31,7 @@ SECTIONS = {
     "ProviderSection": "An external API and the key for it.",
     "QueueSection": "Where requests wait that a policy lets wait.",
     "RateLimitSection": "At most so many requests or tokens in any 60 seconds.",
+    "SelfServiceSection": "What bounds keys that members make for themselves.",
     "StoreSection": "What is kept of answers, so that a client may go on with them.",
     "ReplaySection": "Whether the same again gets the first one's answer.",
     "ServerSection": "Where the gateway listens, and what it takes in.",

@@ -20,6 +20,7 @@ from gateway.kinds.openapi_schemas import (
     list_schema,
 )
 from gateway.kinds.spec import PathDescription, Schema
+from gateway.request.dialects.messages_blocks import BLOCK_TYPES
 
 
 def _absent_members(*names: str) -> Schema:
@@ -76,7 +77,16 @@ _IMAGE = _of(
         }
     },
 )
-_RESULT = _of("tool_result", {"tool_use_id": TEXT}, content=_TEXTS_OR_NONE)
+# What nobody here knows is no fault of who sends it where it comes from a model or a tool.
+_OTHER_BLOCK: Schema = {
+    "type": "object",
+    "required": ["type"],
+    "properties": {"type": {"type": "string", "minLength": 1, "not": {"enum": BLOCK_TYPES}}},
+}
+_TOLD: Schema = {"type": "array", "items": {"anyOf": [_TEXT_BLOCK, _OTHER_BLOCK]}}
+_RESULT = _of(
+    "tool_result", {"tool_use_id": TEXT}, content={"anyOf": [TEXT, _TOLD, {"type": "null"}]}
+)
 _CONVERSATION: Schema = {
     "model": MODEL,
     "system": _TEXTS_OR_NONE,
@@ -102,6 +112,7 @@ _CONVERSATION: Schema = {
                                                 "tool_use",
                                                 {"id": TEXT, "name": TEXT, "input": OBJECT},
                                             ),
+                                            _OTHER_BLOCK,
                                         ]
                                     },
                                 },
