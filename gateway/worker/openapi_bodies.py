@@ -20,7 +20,6 @@ from gateway.kinds.openapi_schemas import (
     list_schema,
 )
 from gateway.kinds.spec import PathDescription, Schema
-from gateway.request.dialects.messages_blocks import BLOCK_TYPES
 
 
 def _absent_members(*names: str) -> Schema:
@@ -77,13 +76,21 @@ _IMAGE = _of(
         }
     },
 )
-# What nobody here knows is no fault of who sends it where it comes from a model or a tool.
-_OTHER_BLOCK: Schema = {
-    "type": "object",
-    "required": ["type"],
-    "properties": {"type": {"type": "string", "minLength": 1, "not": {"enum": BLOCK_TYPES}}},
-}
-_TOLD: Schema = {"type": "array", "items": {"anyOf": [_TEXT_BLOCK, _OTHER_BLOCK]}}
+# Blocks with members that are checked. Of a model or a tool any other is heard as far as it says
+# something: who sends it cannot take it back.
+RESULT_BLOCKS: Final = (
+    "container_upload", "document", "image", "mcp_tool_use", "search_result", "server_tool_use",
+    "text", "tool_reference",
+)  # fmt: skip
+ASSISTANT_BLOCKS: Final = (*RESULT_BLOCKS, "tool_result", "tool_use")
+
+
+def _other_block(checked: tuple[str, ...]) -> Schema:
+    kind: Schema = {"type": "string", "minLength": 1, "not": {"enum": list(checked)}}
+    return {"type": "object", "required": ["type"], "properties": {"type": kind}}
+
+
+_TOLD: Schema = {"type": "array", "items": {"anyOf": [_TEXT_BLOCK, _other_block(RESULT_BLOCKS)]}}
 _RESULT = _of(
     "tool_result", {"tool_use_id": TEXT}, content={"anyOf": [TEXT, _TOLD, {"type": "null"}]}
 )
@@ -112,7 +119,7 @@ _CONVERSATION: Schema = {
                                                 "tool_use",
                                                 {"id": TEXT, "name": TEXT, "input": OBJECT},
                                             ),
-                                            _OTHER_BLOCK,
+                                            _other_block(ASSISTANT_BLOCKS),
                                         ]
                                     },
                                 },

@@ -317,4 +317,3 @@ _FORMS: Final[Mapping[str, _BlockForm]] = {
     "fallback": _form(_unsaid, "from", "to", "trigger"),
     "mcp_tool_listing": _form(_unsaid, "mcp_server_name", "tools"),
 }  # fmt: skip
-BLOCK_TYPES: Final = sorted({*_FORMS, "tool_use"})

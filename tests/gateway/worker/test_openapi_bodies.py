@@ -1,7 +1,15 @@
 """The bodies' schemas: what is accepted and refused by them is by the gateway (see tests/sdk)."""
 
+import json
+
+import pytest
+
+from gateway.errors import RequestError
+from gateway.http.body import decode_members
+from gateway.request.dialects.messages import MESSAGES
+from gateway.request.dialects.messages_blocks import _FORMS
 from gateway.request.inference_api import HOT
-from gateway.worker.openapi_bodies import INFERENCE_PATHS
+from gateway.worker.openapi_bodies import ASSISTANT_BLOCKS, INFERENCE_PATHS, RESULT_BLOCKS
 
 
 def test_every_hot_path_has_one() -> None:
@@ -17,3 +25,26 @@ def test_bounds_are_those_of_the_configuration() -> None:
     assert found["n"]["maximum"] == 3
     lists = [item for item in found["prompt"]["anyOf"] if "maxItems" in item]
     assert [list_["maxItems"] for list_ in lists] == [3, 3]
+
+
+def is_refused(kind: str, *, result: bool) -> bool:
+    block = {"type": kind}
+    inner = [{"type": "tool_result", "tool_use_id": "x", "content": [block]}]
+    turns = (
+        [{"role": "user", "content": inner}]
+        if result
+        else [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [block]},
+              {"role": "user", "content": "go on"}]
+    )  # fmt: skip
+    body = {"model": "m", "max_tokens": 5, "messages": turns}
+    try:
+        MESSAGES.decode_request(decode_members(json.dumps(body).encode()))
+    except RequestError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("checked", "result"), [(RESULT_BLOCKS, True), (ASSISTANT_BLOCKS, False)])
+def test_blocks_with_members_that_are_checked_are_named(checked, result: bool) -> None:
+    kinds = [*_FORMS, "tool_use", "of_tomorrow"]
+    assert {kind for kind in kinds if is_refused(kind, result=result)} == set(checked)
