@@ -86,7 +86,7 @@ ASSISTANT_BLOCKS: Final = (*RESULT_BLOCKS, "tool_result", "tool_use")
 
 
 def _other_block(checked: tuple[str, ...]) -> Schema:
-    kind: Schema = {"type": "string", "minLength": 1, "not": {"enum": list(checked)}}
+    kind: Schema = {"type": "string", "not": {"enum": list(checked)}}
     return {"type": "object", "required": ["type"], "properties": {"type": kind}}
 
 
