@@ -126,6 +126,13 @@ def _too_many(body) -> bool:
     return n * (1 if tokens else len(prompt)) > MAX_N
 
 
+def _says_something(message) -> bool:
+    content = message.get("content") if isinstance(message, dict) else True
+    if not isinstance(content, list):
+        return bool(content)
+    return any(block != {"type": "text", "text": ""} for block in content)
+
+
 def _has_uneven_sides(body) -> bool:
     """The first side of a score is one text, or as many as the second has."""
     for first, second in PAIRS:
@@ -149,7 +156,7 @@ def _ends_with_the_assistant(case, body) -> bool:
     messages = body.get("messages")
     if not case.operation.path.startswith("/v1/messages") or not isinstance(messages, list):
         return False
-    if messages and all(isinstance(item, dict) and not item.get("content") for item in messages):
+    if messages and not any(map(_says_something, messages)):
         return True
     last = messages[-1] if messages else None
     return isinstance(last, dict) and last.get("role") == "assistant"
