@@ -34,7 +34,7 @@ def test_no_bundled_price_charges_more_than_the_bound() -> None:
     assert units is not None
     most = units.most(request)
     uses = [
-        most, units.estimate(request, 0), units.estimate(request, 10**9),
+        most, units.estimate(request, 0), units.estimate(request, most.output),
         TokenCounts(characters=most.characters),
         TokenCounts(input=40, output=most.output, audio_output=most.output),
     ]  # fmt: skip

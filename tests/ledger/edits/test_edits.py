@@ -35,6 +35,7 @@ LATER = "a row more is sealed as what came last; what it is of is proved by othe
 LAST = "the last of a chain can be cut off: the exported head shows it"
 FOUND_AGAIN = "how a follower finds its cell again; sums are read by its names"
 NO_CELL = "sums of a cell that is not there: nobody reads them"
+LENT = "whom a grant stands with moves no money: what a window grants and spends in all is proved"
 LOST_MARK = "of a lost attempt: until evidence comes its own row says the same, and is proved"
 UNSEEN: dict[str, dict[str, str]] = {
     "batches": {ALL: CLIENTS}, "batch_lines": {ALL: CLIENTS}, "files": {ALL: CLIENTS},
@@ -43,7 +44,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "kept_answers": {ALL: LIVE}, "submissions": {ALL: LIVE}, "meta": {ALL: LIVE},
     "journal_positions": {ALL: LIVE}, "budget_alerts": {ALL: LIVE}, "rollup_waiting": {ALL: LIVE},
     "rate_hosts": {ALL: LIVE}, "rate_accounts": {ALL: LIVE}, "rate_parts": {ALL: LIVE},
-    "hosts": {ALL: LIVE},
+    "hosts": {ALL: LIVE}, "grants": {"host": LENT},
     "rollup_position": {ALL: LIVE}, "rollup_packing": {ALL: LIVE},
     "rollup_tagging": {ALL: LIVE},
     "decisions": {ALL: EVIDENCE}, "refusals": {
