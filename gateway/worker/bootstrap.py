@@ -140,6 +140,7 @@ def build(
     @asynccontextmanager
     async def lifespan(_: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
+        journal.attach(asyncio.get_running_loop())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)

@@ -122,39 +122,59 @@ class PendingGroup(NamedTuple):
         return self.offset + len(self.data)
 
 
-def read_groups(path: Path, *, is_dead: bool) -> list[PendingGroup]:
+_GroupReading = tuple[PendingGroup, int, int]  # how many frames it has, where its half begins
+
+
+def read_groups(path: Path, *, is_dead: bool, written: int | None = None) -> list[PendingGroup]:
     """Return what a worker has pending, in order; nothing where there is no such file.
 
-    Of a worker that lives, what is whole up to the first frame that is not. Of a dead one, all up
-    to its last whole frame: what is damaged between is told as damage of its segment.
+    Of a worker that lives, what is whole up to the first frame that is not. Of a dead one, which
+    had put frames up to number `written`, all up to its last whole frame: what is damaged between
+    is told as damage of its segment.
     """
     try:
         file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return []
     try:
-        found = [_read_group(file, half * HALF_BYTES, is_dead=is_dead) for half in range(2)]
+        read = [_read_group(file, half * HALF_BYTES) for half in range(2)]
+        found = sorted(each for each in read if each is not None)
+        if is_dead and not _is_complete(found, written):
+            found = sorted(_read_deeper(file, *each) for each in found)
     finally:
         os.close(file)
-    return sorted(group for group in found if group is not None and group.data)
+    return [group for group, _, _ in found if group.data]
 
 
-def _read_group(file: int, start: int, *, is_dead: bool) -> PendingGroup | None:
-    size = HALF_BYTES if is_dead else _READ_BYTES
-    block = os.pread(file, size, start)
+def _is_complete(found: list[_GroupReading], written: int | None) -> bool:
+    """Return whether the groups follow each other up to the last frame that was put."""
+    if not found or written is None:
+        return not found
+    ends = [group.first + count for group, count, _ in found]
+    return ends[-1] > written and all(
+        end == later[0].first for end, later in zip(ends, found[1:], strict=False)
+    )
+
+
+def _read_group(file: int, start: int) -> _GroupReading | None:
+    block = os.pread(file, _READ_BYTES, start)
     group = _parse_group(block)
     if group is None:
         return None
     segment, offset, first = group
-    length, is_cut = _whole_bytes(block, first)
-    if is_cut and not is_dead:
+    length, count, is_cut = _whole_bytes(block, first)
+    if is_cut:
         block = os.pread(file, HALF_BYTES, start)
         if _parse_group(block) != group:  # a newer turn has begun: its segment has these frames
             return None
-        length, _ = _whole_bytes(block, first)
-    if is_dead:
-        length = _last_whole(block, length, first)
-    return PendingGroup(segment, offset, first, block[GROUP_BYTES:length])
+        length, count, _ = _whole_bytes(block, first)
+    return PendingGroup(segment, offset, first, block[GROUP_BYTES:length]), count, start
+
+
+def _read_deeper(file: int, group: PendingGroup, count: int, start: int) -> _GroupReading:
+    block = os.pread(file, HALF_BYTES, start)
+    end = _last_whole(block, GROUP_BYTES + len(group.data), group.first)
+    return group._replace(data=block[GROUP_BYTES:end]), count, start
 
 
 def _parse_group(block: bytes) -> tuple[int, int, int] | None:
@@ -166,15 +186,15 @@ def _parse_group(block: bytes) -> tuple[int, int, int] | None:
     return (segment, offset, first) if magic == _MAGIC else None
 
 
-def _whole_bytes(block: bytes, first: int) -> tuple[int, bool]:
-    """Return where the frames end that follow each other from `first` on, and if more may come."""
-    place = GROUP_BYTES
-    while (head := parse_head(block, place, None)) is not None and head.sequence == first:
+def _whole_bytes(block: bytes, first: int) -> tuple[int, int, bool]:
+    """Return where the frames end that follow each other from `first` on, how many, if cut off."""
+    place, count = GROUP_BYTES, 0
+    while (head := parse_head(block, place, None)) is not None and head.sequence == first + count:
         end = place + HEAD_BYTES + head.length
         if whole_payload(block, place, head) is None:
-            return place, end > len(block)
-        place, first = end, first + 1
-    return place, place + HEAD_BYTES > len(block)
+            return place, count, end > len(block)
+        place, count = end, count + 1
+    return place, count, place + HEAD_BYTES > len(block)
 
 
 def _last_whole(block: bytes, place: int, first: int) -> int:

@@ -85,7 +85,7 @@ class JournalReader:
         # Before the segments: what is pending no more is in them by then.
         same_boot = bool(boot) and mark.boot == boot
         is_dead = same_boot and not owned
-        pending = read_groups(journal.home / PENDING_FILE, is_dead=is_dead)
+        pending = read_groups(journal.home / PENDING_FILE, is_dead=is_dead, written=mark.written)
         files = _with_pending(journal, pending if owned or same_boot else [])
         files = [path for path in files if number_of(path) >= since.segment]
         for place, path in enumerate(files):

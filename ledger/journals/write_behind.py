@@ -94,8 +94,8 @@ class WriteBehind:
         self._told = (place.head, place.sequence)  # the last frame of it
         self._taken: list[asyncio.Future[None]] = []  # who waits for it
         self._waiting: list[asyncio.Future[None]] = []  # who waits for the next
-        self._timer: asyncio.Handle | None = None
-        self._is_soon = False  # the timer's round has somebody who waits
+        self._soon: asyncio.Handle | None = None  # the next round, where somebody waits for it
+        self._lazy: asyncio.Handle | None = None
         self._round_s = -math.inf
         self._looking, self._looked_s = False, -math.inf
         self._reason: str | None = None  # why the disk has no room, as last known
@@ -119,10 +119,10 @@ class WriteBehind:
         self._mark.memory[WRITTEN[sequence & 1]] = head
         place.offset += size
         place.sequence, place.head = sequence, head
-        if self._write is None:
-            soon = pending.size >= HASTE_BYTES
-            if self._timer is None or (soon and not self._is_soon):
-                self._plan(soon=soon)
+        if pending.size >= HASTE_BYTES:
+            self._plan_round()
+        elif self._lazy is None:
+            self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
 
     def refusal(self, size: int, unended: int) -> str | None:
         """Why a record of this size would be refused, with so many ends to come."""
@@ -146,15 +146,15 @@ class WriteBehind:
             raise JournalBroken(f"{self.place.home}: {self.broken.strerror}") from self.broken
         waiter = self._loop.create_future()
         self._waiting.append(waiter)
-        if self._write is None and not self._is_soon:
-            self._plan(soon=True)
+        self._plan_round()
         await waiter
 
     def close(self) -> None:
         """Write all that is pending; waiters but those of the round under way are failed."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for planned in (self._soon, self._lazy):
+            if planned is not None:
+                planned.cancel()
         _fail(self._waiting, JournalBroken("the journal was closed"))
         self._writer.close()
         if self.broken is None:
@@ -184,22 +184,26 @@ class WriteBehind:
         place.number, place.offset = place.number + 1, 0
         self._stamp, self._first = stamp_of(place.name, place.number), first
 
-    def _plan(self, *, soon: bool) -> None:
+    def _plan_round(self) -> None:
         """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
 
         A flush costs a tenth of what a request does: where many end, each pays a part of one.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-        self._is_soon = soon
-        wait_s = self._round_s + ROUND_S - self._loop.time() if soon else LAZY_S
+        if self._soon is not None or self._write is not None:
+            return
+        wait_s = self._round_s + ROUND_S - self._loop.time()
         if wait_s > 0.0:
-            self._timer = self._loop.call_later(wait_s, self._start_round)
+            self._soon = self._loop.call_later(wait_s, self._start_round)
         else:
-            self._timer = self._loop.call_soon(self._start_round)
+            self._soon = self._loop.call_soon(self._start_round)
+
+    def _start_lazily(self) -> None:
+        self._lazy = None
+        if self._pending.size:
+            self._plan_round()
 
     def _start_round(self) -> None:
-        self._timer, self._is_soon = None, False
+        self._soon = None
         self._round_s = self._loop.time()
         self._taken, self._waiting = self._waiting, []
         self._told = (self.place.head, self.place.sequence)
@@ -237,8 +241,10 @@ class WriteBehind:
         if error is not None:
             self._tell(self._waiting, error)
             self._waiting = []
-        elif self._waiting or self._pending.size:
-            self._plan(soon=bool(self._waiting) or self._pending.size >= HASTE_BYTES)
+        elif self._waiting or self._pending.size >= HASTE_BYTES:
+            self._plan_round()
+        elif self._pending.size and self._lazy is None:
+            self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
 
     def _retry(self) -> None:
         if not self._closed and self._write is not None:
