@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import httpx
@@ -204,15 +205,11 @@ class LiteLLMBackend:
         if call.stream:
             chunks = self._events(result, first, tap, call.deadlines)
             return LiteLLMExchange(200, {**_EVENTS, **limits}, chunks, tap.abort)
-        # LiteLLM may translate an error into an answer without words.
         if call.path in SPOKEN_PATHS:
-            media, sound = sound_answer(result)
-            headers = {"content-type": media, **limits}
-            return LiteLLMExchange(200, headers, _once(sound), tap.abort)
-        reported = error_in(tap.tail)
-        counts = call.path not in PICTURE_PATHS
-        body = whole_answer(result, zeros_count=counts) if reported is None else tap.tail
-        return LiteLLMExchange(200, {**_JSON, **limits}, _once(body), tap.abort)
+            media, body = sound_answer(result)
+        else:
+            media, body = "application/json", _whole_body(result, tap, call.path, arguments)
+        return LiteLLMExchange(200, {"content-type": media, **limits}, _once(body), tap.abort)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -278,6 +275,7 @@ class LiteLLMBackend:
             for name, value in body.items()
             if value is not None
             and name not in _TRANSLATED
+            and (name != "encoding_format" or path != "/embeddings")
             and (name not in arguments or (supported is not None and name not in supported))
         ))  # fmt: skip
 
@@ -310,11 +308,13 @@ class LiteLLMBackend:
             while True:
                 chunk, first = first, None
                 if chunk is None:
-                    async with asyncio.timeout(deadlines.idle_s):
+                    # Any byte is life: a provider may say for minutes that it goes on.
+                    async with asyncio.timeout(deadlines.idle_s) as patience:
+                        tap.on_bytes = partial(_be_patient, patience, deadlines.idle_s)
                         chunk = await anext(parts, None)
                 if chunk is None:
                     break
-                event = writer.event(chunk)
+                event = writer.event(chunk, tap.tail)
                 if event:
                     yield event
             tap.check_end(self._prefix)
@@ -327,9 +327,30 @@ class LiteLLMBackend:
             broken = UpstreamBroken(f"the stream broke ({type(error).__name__})")
             raise reported or broken from None
         finally:
+            tap.on_bytes = None
             await tap.abort()
             await stream.aclose()
         yield writer.usage_event() + DONE
+
+
+def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:
+    """Raises `UpstreamBroken` where the provider ended its answer with an error."""
+    if error_in(tap.tail) is not None:  # LiteLLM may make an answer without words of one
+        return tap.tail
+    try:
+        return whole_answer(
+            result,
+            tail=tap.tail,
+            zeros_count=path not in PICTURE_PATHS,
+            encoding=arguments.get("encoding_format"),
+        )
+    except UpstreamBroken as error:
+        tap.transmission.judge(error)
+        raise
+
+
+def _be_patient(patience: asyncio.Timeout, idle_s: float) -> None:
+    patience.reschedule(asyncio.get_running_loop().time() + idle_s)
 
 
 async def _once(body: bytes) -> AsyncGenerator[bytes, None]:

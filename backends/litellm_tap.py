@@ -8,7 +8,7 @@ What LiteLLM opens itself goes through a router to the tap of the call that is b
 a call's first byte is seen whatever client its handler takes.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
@@ -31,6 +31,7 @@ class Tap(httpx.AsyncBaseTransport):
         self.transmission = transmission or Transmission()
         self.status: int | None = None  # of the last answer, as it was on the wire
         self.headers: Mapping[str, str] = {}
+        self.on_bytes: Callable[[], None] | None = None  # called when more of an answer came
         self._shared = shared
         self._streams: list[_TappedStream] = []
 
@@ -43,7 +44,7 @@ class Tap(httpx.AsyncBaseTransport):
         if response.has_redirect_location:  # it could lead anywhere, and is never followed
             del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
-            tapped = _TappedStream(response.stream)
+            tapped = _TappedStream(response.stream, self._note_bytes)
             self._streams.append(tapped)
             response.stream = tapped
         return response
@@ -51,6 +52,10 @@ class Tap(httpx.AsyncBaseTransport):
     async def fetch(self, request: httpx.Request) -> httpx.Response:
         """Send what is no call of a model: a picture that a prompt names is fetched."""
         return await self._shared.handle_async_request(request)
+
+    def _note_bytes(self) -> None:
+        if self.on_bytes is not None:
+            self.on_bytes()
 
     @property
     def tail(self) -> bytes:
@@ -115,14 +120,17 @@ class SyncRouter(httpx.BaseTransport):
 
 
 class _TappedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream) -> None:
+    def __init__(self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None]) -> None:
         self.tail = b""
         self._inner = inner
+        self._on_bytes = on_bytes
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
             self.tail = (self.tail + part)[-_TAIL_BYTES:]
+            if part:
+                self._on_bytes()
             yield part
 
     async def aclose(self) -> None:

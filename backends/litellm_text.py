@@ -6,7 +6,9 @@ the client's to read is cut down to the provider's message, with secrets struck 
 """
 
 import re
+import struct
 import traceback
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
@@ -23,6 +25,7 @@ from backends.errors import (
     UpstreamUnreachable,
     WrongAddress,
 )
+from backends.native_endings import correct_choice, read_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 
@@ -58,8 +61,12 @@ class StreamWriter:
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self._usage: dict[str, Any] | None = None
 
-    def event(self, chunk: Any) -> bytes:
-        """One chunk's event, or nothing if it only carried usage."""
+    def event(self, chunk: Any, tail: bytes = b"") -> bytes:
+        """Return one chunk's event, or nothing if it only carried usage.
+
+        `tail`: the last bytes of the provider's own answer. Raises `UpstreamBroken` where they end
+        it with an error.
+        """
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
         self._usage = _plain_usage(value.pop("usage", None)) or self._usage
         self._named = {key: value[key] for key in _NAMES if key in value}
@@ -68,6 +75,8 @@ class StreamWriter:
             return b""
         for choice in choices:
             choice.setdefault("finish_reason", None)
+            if choice["finish_reason"] == "stop":
+                correct_choice(choice, read_ending(tail))
             self.said = self.said or _has_words(choice)
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
@@ -89,11 +98,14 @@ def _has_words(choice: dict[str, Any]) -> bool:
     return said or bool(choice.get("text"))
 
 
-def whole_answer(result: Any, *, zeros_count: bool = True) -> bytes:
+def whole_answer(
+    result: Any, *, tail: bytes = b"", zeros_count: bool = True, encoding: Any = None
+) -> bytes:
     """A finished answer as OpenAI's JSON.
 
     Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
-    counts zero tokens.
+    counts zero tokens. `tail`: the last bytes of the provider's own answer; `encoding`: the one
+    that vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
     usage = _plain_usage(value.pop("usage", None))
@@ -102,7 +114,22 @@ def whole_answer(result: Any, *, zeros_count: bool = True) -> bytes:
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
             choice["message"].setdefault("content", None)
+        if choice.get("finish_reason") == "stop":
+            correct_choice(choice, read_ending(tail))
+    for item in value.get("data", ()):
+        if isinstance(item, dict) and "embedding" in item:
+            item["embedding"] = encode_vector(item["embedding"], encoding)
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
+
+
+def encode_vector(vector: Any, encoding: Any) -> Any:
+    """Return a vector as it was asked for: numbers, or base64 of little-endian 32-bit floats."""
+    if encoding == "base64" and isinstance(vector, list):
+        return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+    if encoding != "base64" and isinstance(vector, str):
+        packed = b64decode(vector)
+        return list(struct.unpack(f"<{len(packed) // 4}f", packed))
+    return vector
 
 
 def _counts(usage: Any) -> bool:

@@ -16,7 +16,7 @@ EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` 
 
 
 class Transmission:
-    """What is known of one call."""
+    """State of one call: whether a byte of it has left, and which of its members were ignored."""
 
     __slots__ = ("_before", "begun", "ignored")
 

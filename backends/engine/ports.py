@@ -1,4 +1,4 @@
-"""Who listens on a loopback port: the kernel's own answer.
+"""Find who listens on a loopback port: the kernel's own answer.
 
 That a port answers does not say who answers, and that our process lives does not say that it is
 the one: another program may have taken the port while ours was loading, and vLLM may bind with
@@ -67,7 +67,7 @@ def _listening_inodes(port: int) -> frozenset[int]:
 
 
 def _listed_sockets(port: int) -> Iterator[ListeningSocket]:
-    """The same from /proc, where the kernel lists every connection."""
+    """Read the sockets from /proc, where the kernel lists every connection."""
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
             lines = Path("/proc/net", name).read_text(encoding="ascii").splitlines()[1:]

@@ -6,7 +6,11 @@ import msgspec
 
 from backends.simulator.dialect import RefusedError, SimulatedRules, decode, model_of
 
-CATEGORIES: Final = ("harassment", "hate", "self-harm", "sexual", "violence")
+CATEGORIES: Final = (
+    "harassment", "harassment/threatening", "hate", "hate/threatening", "illicit",
+    "illicit/violent", "self-harm", "self-harm/instructions", "self-harm/intent", "sexual",
+    "sexual/minors", "violence", "violence/graphic",
+)  # fmt: skip
 DEFAULT_MODEL: Final = "omni-moderation-latest"
 
 

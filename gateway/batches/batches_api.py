@@ -30,6 +30,7 @@ from ledger.identity.keys import Identity
 BODY_LIMIT = 64 * 1024
 JSON_TYPE = "application/json"
 HOUR_US = 3_600_000_000
+PREFIX = "batch_"
 WINDOW, WINDOW_US = "24h", 24 * 3600 * 1_000_000
 LISTED, LISTED_MOST = 20, 100
 PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # of `metadata`, as OpenAI limits it
@@ -103,7 +104,7 @@ def batches_router(
         if record.purpose != PURPOSE:
             message = f"The file's purpose is `{record.purpose}`; `{PURPOSE}` is needed."
             raise RequestError("bad_request", message, param="input_file_id")
-        made = _make_batch(asked, identity, new_id("batch_"), clock.wall_us())
+        made = _make_batch(asked, identity, new_id(PREFIX), clock.wall_us())
         asking = _idempotency_record_of(request, made, text)
         if asking is not None:
             until_us = made.created_us + round(server.idempotency.hours * HOUR_US)
@@ -126,6 +127,7 @@ def batches_router(
         found = await stored.call(
             stored.batches.list_batches,
             identity.team_id,
+            prefix=PREFIX,
             after=check_storable("after", after),
             limit=limit + 1,
         )

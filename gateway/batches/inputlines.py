@@ -14,7 +14,7 @@ from gateway.kinds import BATCH_PATHS
 from gateway.kinds.text_members import MODEL_LIMIT
 from ledger.batches.lines import NewLine
 
-ENDPOINTS = (*BATCH_PATHS, "/v1/responses")
+ENDPOINTS = (*BATCH_PATHS, "/v1/responses", "/v1/messages")
 CUSTOM_ID_LIMIT = 256  # characters
 TOLD = 100  # characters of what a line said, in what is said about it
 

@@ -22,6 +22,7 @@ from gateway.batches.line_endpoint import (
     UncountedRequests,
     request_ids,
 )
+from gateway.batches.message_batches_api import MessageBatches, message_batches_router
 from gateway.batches.planner import (
     LinePlanner,
     drop_latency_targets,
@@ -31,7 +32,7 @@ from gateway.batches.planner import (
 from gateway.batches.provider_line_planner import ProviderLinePlanner
 from gateway.batches.wake import wake_runner
 from gateway.clock import Clock
-from gateway.config.settings import Settings
+from gateway.config.settings import Settings, resolve_model
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import engine_state
 from gateway.request.active_policies import ActivePolicies, PolicyDerived
@@ -96,16 +97,16 @@ def serve_batches(
     promises = in_force.hold(lambda rules, _: tightest_slo_of_pools(rules))
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
+    wake = partial(wake_runner, host.runtime.run_dir)
+    most = settings.batches.team_batches
+    messages = MessageBatches(
+        stored, settings, clock, lambda model: resolve_model(settings, model) is not None, wake
+    )
     return BatchRoutes(
         (
             files_router(stored, settings, clock),
-            batches_router(
-                stored,
-                clock,
-                partial(wake_runner, host.runtime.run_dir),
-                most=settings.batches.team_batches,
-                server=settings.server,
-            ),
+            batches_router(stored, clock, wake, most=most, server=settings.server),
+            message_batches_router(messages),
         ),
         entrance,
         stored,

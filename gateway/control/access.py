@@ -65,13 +65,20 @@ OTHER_ROUTES: dict[str, str] = {
     "POST /v1/batches": INFERENCE,
     "GET /v1/batches/{batch_id}": INFERENCE,
     "POST /v1/batches/{batch_id}/cancel": INFERENCE,
+    "GET /v1/messages/batches": INFERENCE,
+    "POST /v1/messages/batches": INFERENCE,
+    "GET /v1/messages/batches/{batch_id}": INFERENCE,
+    "DELETE /v1/messages/batches/{batch_id}": INFERENCE,
+    "GET /v1/messages/batches/{batch_id}/results": INFERENCE,
+    "POST /v1/messages/batches/{batch_id}/cancel": INFERENCE,
     f"GET {_FOR}/usage/completions": USAGE,
     f"GET {_FOR}/usage/embeddings": USAGE,
     f"GET {_FOR}/costs": USAGE,
 }
 # There where batches and stored answers are switched on.
 _OPTIONAL = (
-    "/v1/files", "/v1/batches", "/v1/responses/", "/v1/chat/completions", "/v1/conversations"
+    "/v1/files", "/v1/batches", "/v1/messages/batches", "/v1/responses/", "/v1/chat/completions",
+    "/v1/conversations",
 )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ class SharedLoadTable:
         return [self._view(row, API_CELLS) for row in rows]
 
     def api_news_views(self, api: int) -> "list[memoryview[float]]":
-        """The same without what is on its way there, which changes with every request."""
+        """Return those rows without what is on its way there, which changes with every request."""
         return [
             self._view(self.api_stats_row(worker, api) + first, end - first)
             for worker in range(self.layout.workers)

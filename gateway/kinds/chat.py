@@ -10,6 +10,7 @@ from gateway.kinds.chat_pictures import measure_pictures
 from gateway.kinds.chat_sound import measure_sounds
 from gateway.kinds.file_members import count_files
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
+from gateway.kinds.late_instructions import may_instruct_late
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import (
     OPTIONS_NEED_STREAM,
@@ -110,6 +111,7 @@ def read_chat(members: Members, *, max_n: int, session: str | None) -> Inference
         has_sound=has_sound or _asks_for_sound(members, modalities),
         text_prompt=not has_sound,
         files=parts.files + judged.files + judged.sounds + named,  # until each sound is decoded
+        late_instructions=may_instruct_late(prompt),
         template_arguments=TEMPLATE_ARGUMENTS in members,
         without_pictures=modalities is not None
         and "image" not in modalities

@@ -51,6 +51,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     seldom_read_bytes: int = 0  # of members that few targets read as a part of the prompt
     unread_pictures: int = 0  # whose data are in `picture_bytes` and whose size is unknown
     ignored: tuple[str, ...] = ()  # members that were sent, and that no target gets
+    late_instructions: bool = False  # may stand behind the first message
     template_arguments: bool = False  # are among `members`, for targets that take them
     residency: Residency = Residency.ANY  # of what the prompt is made of: stored answers
 

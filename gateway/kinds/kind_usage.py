@@ -28,7 +28,7 @@ TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence
 
 
 class SentRequest(NamedTuple):
-    """What a target was sent: members of the request, and its model's stated context in tokens.
+    """A request as it was sent: its members, and the stated context of its model in tokens.
 
     `context` is None where nobody states one.
     """

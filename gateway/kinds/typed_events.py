@@ -63,7 +63,7 @@ class TypedRelay(ByteRelay):
 
 
 def _read_typed(event: bytes, spans: list[tuple[int, int]] | None) -> TypedEvent | None:
-    """What such events have; anything else is for the relay that this one refines."""
+    """Return such an event; any other is for the relay that this one refines."""
     if not spans:
         return None
     try:

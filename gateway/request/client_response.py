@@ -158,7 +158,7 @@ class ClientResponse:
             await send({"type": "http.response.body", "body": self.ping, "more_body": True})
 
     def early_headers(self) -> Sequence[Header]:
-        """What the head of a stream has beside what all have."""
+        """Return the headers of a stream beside those of every answer."""
         return ()
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
@@ -179,8 +179,10 @@ class ClientResponse:
         A hundredth of a core is saved by every thousand parts a second that need no task.
         """
         connection = self._connection
-        self.sent += 1
-        return b"" if self.started and connection is not None and connection.push(part) else part
+        if self.started and connection is not None and connection.push(part):
+            self.sent += 1
+            return b""
+        return part
 
     async def body(self, data: bytes, *, more: bool) -> None:
         """Send and wait while the client's buffer is full: memory stays bounded."""

@@ -199,7 +199,7 @@ class InferenceApi:
         return await measure(asked, sounds_for(self._dispatcher.sounds, identity.team_id))
 
     def _decode_body(self, path: str, fields: RequestHead, text: bytes) -> InferenceRequest:
-        """What the body asks for."""
+        """Read the body by the kind of its path."""
         body = IncomingBody(
             text, fields.media or "", fields.session, self._server.max_n, self._rules
         )
@@ -208,7 +208,7 @@ class InferenceApi:
     async def _translate_body(
         self, fields: RequestHead, text: bytes, reply: TranslatedResponse, identity: Identity
     ) -> InferenceRequest:
-        """What the body asks for in another dialect, with all that it goes on from."""
+        """Read a body of another dialect, with all that it goes on from."""
         large = len(text) > LARGE_SPOKEN_BYTES
         members = await asyncio.to_thread(decode_members, text) if large else decode_members(text)
         if reply.continues:

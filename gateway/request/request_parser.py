@@ -2,6 +2,7 @@
 
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
+from gateway.kinds.late_instructions import move_instructions
 from gateway.kinds.text_members import stream_options
 from gateway.request.plan import AttemptPlan, RoutingPlan
 
@@ -68,6 +69,8 @@ def body_for(
     is_limited = _drop_nulls(members)
     if own:
         _name_limit(members)
+        if asked.late_instructions and (moved := move_instructions(bytes(members["messages"]))):
+            members["messages"] = moved
     if asked.stream and asked.extent is None:  # speech and pictures have streams of their own
         options = stream_options(asked.members)
         options["include_usage"] = _TRUE

@@ -1,1 +1,1 @@
-"""What clients read and change of stored answers and conversations."""
+"""Endpoints for stored answers and conversations."""

@@ -1,4 +1,4 @@
-"""What a worker has of stored answers: where they are kept, and the routes that clients see."""
+"""Stored answers of a worker: where they are kept, and the routes that clients see."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -34,7 +34,7 @@ class StoredParts:
     forgets: bool = False
 
     def chores(self) -> list[Coroutine[Any, Any, None]]:
-        """What runs beside the requests."""
+        """Return tasks that run beside the requests."""
         chores = []
         if self.background is not None:
             chores.append(self.background.watch())

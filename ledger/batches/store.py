@@ -85,16 +85,31 @@ class BatchStore:
         with reading(self._engine) as connection:
             return _record_of(connection.execute(query).one_or_none())
 
-    def list_batches(self, team_id: str, *, after: str | None, limit: int) -> list[BatchRecord]:
-        """At most `limit` of a team's batches, the newest first, behind the one called `after`.
+    def list_batches(
+        self,
+        team_id: str,
+        *,
+        prefix: str = "",
+        after: str | None,
+        before: str | None = None,
+        limit: int,
+    ) -> list[BatchRecord]:
+        """At most `limit` of a team's batches whose ids begin so, the newest first.
 
-        Without their `errors`: those are `find`'s.
+        Behind the one called `after`, or next before the one called `before`. Without their
+        `errors`: those are `find`'s.
         """
-        query = select(*_LISTED).where(BatchRow.team_id == team_id)
+        query = select(*_LISTED).where(
+            BatchRow.team_id == team_id, BatchRow.id.startswith(prefix, autoescape=True)
+        )
         if after is not None:
             query = query.where(BatchRow.id < after)
-        query = query.order_by(BatchRow.id.desc()).limit(limit)
-        return [BatchRecord(*row) for row in read_rows(self._engine, query)]
+        if before is not None:
+            query = query.where(BatchRow.id > before).order_by(BatchRow.id)
+        else:
+            query = query.order_by(BatchRow.id.desc())
+        found = [BatchRecord(*row) for row in read_rows(self._engine, query.limit(limit))]
+        return found if before is None else found[::-1]
 
     def cancel(self, batch_id: str, team_id: str, now_us: int) -> bool:
         """False when it is not there or past cancelling; what runs is ended by the runners."""
@@ -125,6 +140,17 @@ class BatchStore:
             if reader is None:
                 drop_file(connection, file_id)
             return reader
+
+    def delete(self, batch_id: str, team_id: str) -> None:
+        """Delete a batch that has ended, and its files; one that is not there stays away."""
+        ours = (BatchRow.id == batch_id, BatchRow.team_id == team_id, BatchRow.status.not_in(OPEN))
+        named = (BatchRow.input_file_id, BatchRow.output_file_id, BatchRow.error_file_id)
+        with self._engine.begin() as connection:
+            lock_team(connection, team_id)
+            row = connection.execute(select(*named).where(*ours)).one_or_none()
+            for file_id in filter(None, row or ()):
+                drop_file(connection, file_id)
+            connection.execute(delete(BatchRow).where(*ours))
 
     def unfinished(self) -> list[BatchRecord]:
         """Everything that a runner has to look at, the oldest first."""

@@ -21,7 +21,7 @@ _Sums = dict[tuple[_Span, str], int]  # by span and model
 
 
 class BookedTime(NamedTuple):
-    """What was booked of attempts that began and ended at the same times, at one model.
+    """Dollars booked of attempts that began and ended at the same times, at one model.
 
     `sure_pusd` is billed in whole, on a day between both; `most_pusd` is all that may be.
     """

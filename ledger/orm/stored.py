@@ -1,4 +1,4 @@
-"""What the gateway stores of conversations: answers, conversations and their items, encrypted.
+"""Stored conversations: answers, conversations and their items, encrypted.
 
 The rows tell who owns an object, how large it is and how long it stays. What it says is `sealed`
 under a key of its own, and that key is `wrapped_key`, encrypted by the deployment's: whoever

@@ -250,6 +250,17 @@ async def test_deadlines_are_ours(upstream, wire, target):
     await upstream.until(lambda: len(upstream.gone_at) == 2)
 
 
+async def test_pings_of_a_provider_are_life(upstream, wire, target):
+    """It thinks for longer than the patience with silence, and says that it does."""
+    await target.start()
+    parts = [wire.chunked(event, end=b"") for event in events()]
+    ping = wire.chunked(b'event: ping\ndata: {"type": "ping"}\n\n', end=b"")
+    pings = [step for _ in range(8) for step in (0.1, ping)]
+    upstream.script = lambda n: [HEAD, *parts[:2], *pings, *parts[2:], wire.chunked()]
+    exchange = await target.open(call(stream=True, deadlines=Deadlines(head_s=9, idle_s=0.5)))
+    assert b"H\xc3\xa9l" in await read_all(exchange, 10_000)
+
+
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [

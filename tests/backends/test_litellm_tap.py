@@ -112,6 +112,13 @@ async def test_the_tail_of_a_small_answer_is_all_of_it() -> None:
     assert (len(tap.tail), tap.tail[-4:]) == (16_384, b"xend")
 
 
+async def test_every_byte_of_an_answer_is_noticed() -> None:
+    tap, heard = Tap(Shared(Stream(b": ping", b"", b"end"))), []
+    tap.on_bytes = lambda: heard.append(tap.tail)
+    await (await answer(tap)).aread()
+    assert heard == [b": ping", b": pingend"]
+
+
 async def test_nobody_is_sent_elsewhere() -> None:
     class Moved(Shared):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -11,7 +11,14 @@ from backends.errors import (
     UpstreamUnreachable,
     WrongAddress,
 )
-from backends.litellm_text import StreamWriter, redact, refusal_body, translate_error, whole_answer
+from backends.litellm_text import (
+    StreamWriter,
+    encode_vector,
+    redact,
+    refusal_body,
+    translate_error,
+    whole_answer,
+)
 from backends.secret import Secret
 
 
@@ -52,6 +59,26 @@ def test_usage_beside_content_moves_to_the_end():
 def test_a_finish_without_words_is_an_event():
     event = StreamWriter().event(chunk({}, choice={"finish_reason": "stop"}))
     assert read(event)["choices"][0]["finish_reason"] == "stop"
+
+
+CUT = b'{"type":"message_delta","delta":{"stop_reason":"model_context_window_exceeded"}}'
+
+
+def test_what_the_context_cut_is_told_as_cut_whole_and_streamed():
+    event = StreamWriter().event(chunk({}, choice={"finish_reason": "stop"}), CUT)
+    assert read(event)["choices"][0]["finish_reason"] == "length"
+    stopped = Dumps(choices=[{"message": {"content": "x"}, "finish_reason": "stop"}])
+    assert json.loads(whole_answer(stopped, tail=CUT))["choices"][0]["finish_reason"] == "length"
+    assert json.loads(whole_answer(stopped))["choices"][0]["finish_reason"] == "stop", "control"
+
+
+@pytest.mark.parametrize("encoding", [None, "float", "base64"])
+@pytest.mark.parametrize("given", [[0.5, -1.25], "AAAAPwAAoL8="])
+def test_vectors_come_as_they_were_asked_for(encoding, given):
+    asked = "AAAAPwAAoL8=" if encoding == "base64" else [0.5, -1.25]
+    assert encode_vector(given, encoding) == asked
+    told = json.loads(whole_answer(Dumps(data=[{"embedding": given}]), encoding=encoding))
+    assert told["data"] == [{"embedding": asked}]
 
 
 def test_without_usage_there_is_no_usage_event():

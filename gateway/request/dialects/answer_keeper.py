@@ -1,4 +1,4 @@
-"""What may be done with a whole answer before its end leaves."""
+"""The interface of whoever changes or keeps a whole answer before its end leaves."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable

@@ -39,10 +39,10 @@ class Dialect(Protocol):
 
     @property
     def ping(self) -> bytes:
-        """What tells a client that a silent stream goes on."""
+        """Bytes that tell a client that a silent stream goes on."""
 
     def count_document(self, tokens: int) -> dict[str, Any]:
-        """What a path that counts answers."""
+        """Return the answer of a path that counts."""
 
     def decode_request(self, members: Members) -> DecodedRequest:
         """Raises `RequestError` with a place of this dialect."""

@@ -9,7 +9,7 @@ go in come out in the same step, so that what the relay withholds cannot leave e
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +25,8 @@ from gateway.request.dialects.chat import (
 from ledger.journals.records import TokenCounts
 
 STRING_BYTES = 64  # that a short one takes beside its characters
+# The text that ended an answer, as vLLM, SGLang and llama.cpp name it.
+_STOP_MEMBERS: Final = ("stop_reason", "matched_stop", "stopping_word")
 
 encode = msgspec.json.encode
 
@@ -172,10 +174,11 @@ class ResponseEncoder(ABC):
             self._reported = tokens_of(usage)
         choice = first_choice(chunk)
         if choice is not None:
-            finish, stop = choice.get("finish_reason"), choice.get("stop_reason")
+            finish = choice.get("finish_reason")
             if isinstance(finish, str):
                 self.finish = finish
-                self.stop = stop if isinstance(stop, str) else None
+                stops = (choice.get(name) for name in _STOP_MEMBERS)
+                self.stop = next((stop for stop in stops if isinstance(stop, str)), None)
         return choice
 
     def _start_once(self) -> Iterator[bytes]:

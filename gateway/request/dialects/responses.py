@@ -134,7 +134,7 @@ class ResponsesDialect:
 
 
 def _echo(members: Members) -> dict[str, Any]:
-    """What an answer repeats of its request, each member with all that its schema requires."""
+    """Return members that an answer repeats, each with all that its schema requires."""
     echo: dict[str, Any] = {
         name: members[name]
         for name in _ECHOED

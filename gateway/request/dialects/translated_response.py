@@ -57,7 +57,7 @@ class TranslatedResponse(ClientResponse):
 
     @property
     def purpose(self) -> Purpose:
-        """What its path is asked for."""
+        """The purpose of its path."""
         return self._dialect.purpose
 
     @property
@@ -66,7 +66,7 @@ class TranslatedResponse(ClientResponse):
         return self._dialect.continues
 
     def count_document(self, tokens: int) -> dict[str, Any]:
-        """What a request that counts is answered."""
+        """Return the answer of a request that counts."""
         return self._dialect.count_document(tokens)
 
     def detached_copy(self, send: Send, task: asyncio.Task[Any]) -> "TranslatedResponse":

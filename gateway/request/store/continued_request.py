@@ -34,7 +34,7 @@ NOT_STORED = "answers are not kept here. Send `store: false` and the whole conve
 
 @dataclass(slots=True, kw_only=True)
 class ContinuedRequest:
-    """What a request goes on from, and whether its answer is stored.
+    """A request with all that it goes on from, and whether its answer is stored.
 
     `own_input`: what this request adds, as JSON.
     """

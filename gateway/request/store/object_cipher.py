@@ -23,7 +23,7 @@ _TEXT_AT = len(VERSION) + NONCE_BYTES
 
 
 class EncryptedText(NamedTuple):
-    """What is stored of a text: its key, wrapped, and the text under it."""
+    """A text as it is stored: its key, wrapped, and the text under it."""
 
     wrapped_key: bytes
     sealed: bytes

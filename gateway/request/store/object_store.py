@@ -241,5 +241,5 @@ def _is_id(name: str) -> bool:
 
 
 def _overwrite_deleted(connection: Any, _record: Any) -> None:
-    """What is deleted is overwritten in the file."""
+    """Let SQLite overwrite in the file what is deleted."""
     connection.execute("PRAGMA secure_delete=ON")

@@ -19,7 +19,7 @@ LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
 
 
 class ResponseKeeper:
-    """What becomes of a request's answer. `asked`: what it goes on from."""
+    """Stores a request's answer, if it is to be. `asked`: the request with all before it."""
 
     def __init__(
         self, store: ObjectStore, asked: ContinuedRequest, *, team_id: str, request_id: str

@@ -1,4 +1,4 @@
-"""What the Responses paths need of stored answers; one of these is in each inference API."""
+"""The interface of stored answers for the Responses paths; each inference API has one."""
 
 from typing import Protocol
 

@@ -29,7 +29,7 @@ class StoredDocument:
 
     @property
     def owner(self) -> tuple[str, ...]:
-        """What its encryption is bound to."""
+        """Names that its encryption is bound to."""
         return self.team_id, self.id, self.kind, self.residency
 
     def with_content(self, content: Any) -> "StoredDocument":

@@ -206,6 +206,17 @@ async def test_a_stream_that_says_nothing_gives_signs_of_life() -> None:
     assert await silence.look(99.0) == []
 
 
+async def test_what_reaches_nobody_is_no_sign_of_life() -> None:
+    """A target's own signs of life, which a dialect has no form for, are pushed and not sent."""
+    silence = Silence()
+    silence.reply._connection = None
+    for now_s in (8.0, 9.0, 10.0):
+        assert silence.reply.push(b": ok\n\n") == b": ok\n\n"
+        assert await silence.look(now_s) == []
+    assert silence.reply.push(b": ok\n\n")
+    assert await silence.look(8.0 + KEEP_ALIVE_S) == [b"head", PING]
+
+
 async def test_a_client_that_takes_nothing_gets_no_more() -> None:
     silence = Silence()
     await silence.reply.start(200, [])

@@ -94,6 +94,16 @@ def test_an_own_engine_is_asked_for_running_usage() -> None:
     }
 
 
+def test_only_an_engine_is_told_later_instructions_in_the_users_turn() -> None:
+    said = [*MESSAGES, {"role": "developer", "content": "be brief"}]
+    for own in (False, True):
+        body = body_for(
+            asked(messages=said), upstream_model="u", own=own, max_tokens_cap=None, salt=None
+        )
+        inside = [{"role": "user", "content": "hello\n\nbe brief"}]
+        assert json.loads(body)["messages"] == (inside if own else said)
+
+
 def test_an_api_is_asked_for_final_usage_only() -> None:
     request = asked(stream=True, stream_options={"continuous_usage_stats": True, "x": 1})
     body = json.loads(body_for(request, upstream_model="u", own=False, max_tokens_cap=7, salt=None))

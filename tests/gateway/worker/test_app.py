@@ -210,7 +210,7 @@ def test_a_responses_request_comes_from_an_address_of_azure(stack) -> None:
 
 def test_anthropics_clients_are_told_in_their_shape(stack) -> None:
     version = {"anthropic-version": "2023-06-01"}
-    for path, headers in (("/v1/messages/batches", {}), ("/v1/nothing", version)):
+    for path, headers in (("/v1/messages/others", {}), ("/v1/nothing", version)):
         answer = stack.client.get(stack.url + path, headers={**stack.headers(), **headers})
         told = answer.json()
         assert (answer.status_code, told["type"]) == (404, "error")

@@ -1,0 +1,89 @@
+"""Instructions that stand behind the first turn, for own engines.
+
+OpenAI takes `system` and `developer` at any place. Chat templates of many open models take one
+`system` at the beginning and refuse any other, so an engine is told later instructions within the
+user's turn, where `/v1/messages` has them, too.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gateway.http.body import encode_raw
+
+_ROLES: Final = frozenset(("system", "developer"))
+_RESULTS: Final = frozenset(("tool", "function"))
+_SEPARATOR: Final = "\n\n"
+
+
+def may_instruct_late(messages: bytes) -> bool:
+    """Return whether an instruction may stand behind the first message; a text may look like it.
+
+    Costs two searches from the end, and an engine's request is looked through where it is true.
+    """
+    last = max(messages.rfind(b'"system"'), messages.rfind(b'"developer"'))
+    return last > messages.find(b"}") >= 0
+
+
+def move_instructions(messages: bytes) -> msgspec.Raw | None:
+    """Return the messages with one instruction, at their beginning, and later ones in users' turns.
+
+    None where they are so already, or where this is no list of messages: an engine says what is
+    wrong with it.
+    """
+    try:
+        given = msgspec.json.decode(messages, type=list[dict[str, Any]])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    late = [message for message in given[1:] if message.get("role") in _ROLES]
+    if not late or not all(_is_joinable(message) for message in given if _joins(message)):
+        return None
+    return encode_raw(_moved(given))
+
+
+def _moved(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    waiting: list[Any] = []  # contents for the next turn of the user
+    for message in given:
+        role = message.get("role")
+        if role in _ROLES:
+            if told and _leads(told[-1]):  # nobody has spoken yet, or the user was last
+                told[-1] = _with(told[-1], [told[-1]["content"], message["content"]])
+            elif told:
+                waiting.append(message["content"])
+            else:
+                told.append({**message, "role": "system"})
+            continue
+        if role == "user":
+            told.append(_with(message, [*waiting, message["content"]]))
+        elif role in _RESULTS:  # stay beside their call
+            told.append(message)
+            continue
+        else:
+            told += [_with({"role": "user"}, waiting)] if waiting else []
+            told.append(message)
+        waiting = []
+    return [*told, _with({"role": "user"}, waiting)] if waiting else told
+
+
+def _leads(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in ("system", "user")
+
+
+def _joins(message: Mapping[str, Any]) -> bool:
+    return message.get("role") in _ROLES or message.get("role") == "user"
+
+
+def _is_joinable(message: Mapping[str, Any]) -> bool:
+    return isinstance(message.get("content"), str | list)
+
+
+def _with(message: Mapping[str, Any], contents: list[Any]) -> dict[str, Any]:
+    """Return the message with all the contents as one: a text where all are texts."""
+    if all(isinstance(content, str) for content in contents):
+        return {**message, "content": _SEPARATOR.join(contents)}
+    parts: list[Any] = []
+    for content in contents:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": parts}

@@ -1,0 +1,131 @@
+"""Anthropic's batches through a running host: made, run, read, cancelled, deleted."""
+
+import json
+from typing import Any
+
+import pytest
+
+PATH = "/messages/batches"
+ASK = [{"role": "user", "content": "hi"}]
+
+
+def asked(custom_id: str, **params: Any) -> dict[str, Any]:
+    members = {"model": "own", "max_tokens": 4, "messages": ASK, **params}
+    return {"custom_id": custom_id, "params": members}
+
+
+def make(client, *requests: dict[str, Any]) -> dict[str, Any]:
+    answer = client.ask("POST", PATH, json={"requests": list(requests)})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def ended(client, patiently, batch: dict[str, Any]) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
+        shown = client.ask("GET", f"{PATH}/{batch['id']}").json()
+        return shown if shown["processing_status"] == "ended" else None
+
+    return patiently(look)
+
+
+def results(client, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    answer = client.ask("GET", batch["results_url"].removeprefix("/v1"))
+    assert answer.status_code == 200, answer.text
+    told = [json.loads(line) for line in answer.text.splitlines()]
+    return {line["custom_id"]: line["result"] for line in told}
+
+
+def refused(answer) -> tuple[int, str, str]:
+    error = answer.json()
+    assert error["type"] == "error"
+    return answer.status_code, error["error"]["type"], error["error"]["message"]
+
+
+def test_each_request_has_its_result(client, stack, with_runner, patiently) -> None:
+    batch = make(client, asked("good"), asked("bad", messages=[{"role": "user", "content": 5}]))
+    assert batch["id"].startswith("msgbatch_")
+    assert batch["processing_status"] == "in_progress"
+    assert (batch["results_url"], batch["ended_at"]) == (None, None)
+    assert batch["request_counts"]["processing"] == 2
+    with with_runner(stack):
+        batch = ended(client, patiently, batch)
+    assert batch["request_counts"] == {
+        "processing": 0, "succeeded": 1, "errored": 1, "canceled": 0, "expired": 0,
+    }  # fmt: skip
+    told = results(client, batch)
+    message = told["good"]["message"]
+    assert (told["good"]["type"], message["type"], message["role"]) == (
+        "succeeded", "message", "assistant"
+    )  # fmt: skip
+    assert message["usage"]["output_tokens"] == 4
+    assert (told["bad"]["type"], told["bad"]["error"]["type"]) == ("errored", "error")
+
+
+def test_what_was_not_tried_is_canceled(client, patiently, stack, with_runner) -> None:
+    batch = make(client, asked("a"), asked("b"))
+    assert refused(client.ask("GET", f"{PATH}/{batch['id']}/results"))[0] == 400
+    assert refused(client.ask("DELETE", f"{PATH}/{batch['id']}"))[0] == 400
+    cancelled = client.ask("POST", f"{PATH}/{batch['id']}/cancel").json()
+    assert cancelled["processing_status"] == "canceling"
+    assert cancelled["cancel_initiated_at"].endswith("Z")
+    with with_runner(stack):
+        batch = ended(client, patiently, batch)
+    assert batch["request_counts"]["canceled"] == 2
+    assert results(client, batch) == {"a": {"type": "canceled"}, "b": {"type": "canceled"}}
+    again = client.ask("POST", f"{PATH}/{batch['id']}/cancel").json()
+    assert again["processing_status"] == "ended"
+    gone = client.ask("DELETE", f"{PATH}/{batch['id']}").json()
+    assert gone == {"id": batch["id"], "type": "message_batch_deleted"}
+    assert refused(client.ask("GET", f"{PATH}/{batch['id']}"))[:2] == (404, "not_found_error")
+    files = client.ask("GET", "/files?limit=10000").json()["data"]
+    assert batch["id"] not in json.dumps(files), "its files are deleted with it"
+
+
+@pytest.mark.parametrize(
+    ("requests", "place"),
+    [
+        ([], "requests"),
+        ([asked("a"), asked("a")], "requests[1].custom_id"),
+        ([asked("")], "requests[0].custom_id"),
+        ([asked("a", model="nobody")], "requests[0].params.model"),
+        ([asked("a", stream=True)], "requests[0].params.stream"),
+        ([{"custom_id": "a", "params": 5}], "requests[0].params"),
+        ([{"custom_id": "a"}], "params"),
+        (5, "requests"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_is_taken(client, requests, place: str) -> None:
+    before = client.ask("GET", "/files?limit=10000").json()["data"]
+    status, kind, message = refused(client.ask("POST", PATH, json={"requests": requests}))
+    assert (status, kind) == (400, "invalid_request_error")
+    assert place in message
+    assert client.ask("GET", "/files?limit=10000").json()["data"] == before
+
+
+def test_another_team_has_other_batches(client, stack, make_client) -> None:
+    batch = make(client, asked("a"))
+    other = make_client(stack.url, stack.key("others", team="message-others").token)
+    for method, path in (
+        ("GET", ""), ("GET", "/results"), ("POST", "/cancel"), ("DELETE", "")
+    ):  # fmt: skip
+        assert refused(other.ask(method, f"{PATH}/{batch['id']}{path}"))[0] == 404
+    assert other.ask("GET", PATH).json() == {
+        "data": [], "has_more": False, "first_id": None, "last_id": None,
+    }  # fmt: skip
+    client.ask("POST", f"{PATH}/{batch['id']}/cancel")
+
+
+def test_pages_go_both_ways_and_have_no_other_batches(stack, make_client, line) -> None:
+    mine = make_client(stack.url, stack.key("pages", team="message-pages").token)
+    ids = [make(mine, asked("a"))["id"] for _ in range(3)]
+    openai = mine.make([line("a")])["id"]
+    newest = mine.ask("GET", f"{PATH}?limit=2").json()
+    assert ([item["id"] for item in newest["data"]], newest["has_more"]) == (ids[:0:-1], True)
+    older = mine.ask("GET", f"{PATH}?after_id={newest['last_id']}").json()
+    assert ([item["id"] for item in older["data"]], older["has_more"]) == (ids[:1], False)
+    newer = mine.ask("GET", f"{PATH}?before_id={ids[0]}&limit=1").json()
+    assert ([item["id"] for item in newer["data"]], newer["has_more"]) == (ids[1:2], True)
+    assert [item["id"] for item in mine.ask("GET", "/batches").json()["data"]] == [openai]
+    for each_id in ids:
+        mine.ask("POST", f"{PATH}/{each_id}/cancel")
+    mine.ask("POST", f"/batches/{openai}/cancel")
