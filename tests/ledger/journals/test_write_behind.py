@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from deploy import warmstart
+from ledger.journals import reader as reader_module
 from ledger.journals import write_behind as module
 from ledger.journals.homes import FOLDER
 from ledger.journals.journal import JournalBroken, JournalFull, JournalWriter
-from ledger.journals.pending import PENDING_FILE
+from ledger.journals.pending import GROUP_BYTES, HALF_BYTES, PENDING_FILE
 from ledger.journals.reader import JournalOffset, JournalReader
 
 CALLS = (
@@ -156,6 +157,40 @@ async def test_a_kill_at_any_instant_loses_nothing(tmp_path, opened, settled, ke
         assert [record.attempt_id for record in records] == put
         assert told == []
         shutil.rmtree(copy)
+    writer.close()
+
+
+async def test_a_volume_that_moves_to_another_host_has_what_was_put(
+    tmp_path, opened, monkeypatch
+) -> None:
+    writer = open_writer(tmp_path / "live")
+    for number in range(5):
+        writer.append(opened(number))
+        if number == 2:
+            await writer.flush()
+    copy = copy_as_killed(writer, tmp_path / "live", tmp_path / "copy")
+    monkeypatch.setattr(reader_module, "read_boot_id", lambda: "another host's")
+    assert read_all(copy) == ([opened(number) for number in range(5)], [])
+    writer.close()
+
+
+async def test_behind_what_a_power_cut_took_nothing_is_made_up(
+    tmp_path, opened, monkeypatch
+) -> None:
+    """Of memory the kernel may have kept a later group alone: nobody was told of it."""
+    writer = open_writer(tmp_path / "live")
+    writer.append(opened(1))
+    await writer.flush()
+    copy = copy_as_killed(writer, tmp_path / "live", tmp_path / "copy")
+    await writer.append_durable(opened(2))
+    writer.append(opened(3))
+    shutil.copy(writer._home / PENDING_FILE, copy / FOLDER / writer.name / PENDING_FILE)
+    half = copy / FOLDER / writer.name / PENDING_FILE
+    with half.open("r+b") as file:
+        file.seek(HALF_BYTES)
+        file.write(bytes(GROUP_BYTES))
+    monkeypatch.setattr(reader_module, "read_boot_id", lambda: "another boot")
+    assert read_all(copy) == ([opened(1)], [])
     writer.close()
 
 
