@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from gateway.batches import message_shapes as shapes
 from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.files_api import DAY_US, UploadSlots
-from gateway.batches.inputlines import InputLines
+from gateway.batches.inputlines import CUSTOM_ID_LIMIT, InputLines
 from gateway.batches.uploads import PURPOSE, storage_full
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -25,6 +25,7 @@ from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.ids import BatchIds
+from gateway.kinds.openapi_schemas import MODEL
 from ledger.batches.files import CHUNK_BYTES, PROCESSED, FileRecord
 from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
@@ -51,8 +52,20 @@ _BODY = {
                                 "type": "object",
                                 "required": ["custom_id", "params"],
                                 "properties": {
-                                    "custom_id": {"type": "string", "minLength": 1},
-                                    "params": {"type": "object"},
+                                    "custom_id": {
+                                        "type": "string",
+                                        "minLength": 1,
+                                        "maxLength": CUSTOM_ID_LIMIT,
+                                        "pattern": "^[^\\x00]*$",
+                                    },
+                                    "params": {
+                                        "type": "object",
+                                        "required": ["model"],
+                                        "properties": {
+                                            "model": MODEL,
+                                            "stream": {"enum": [False, None]},
+                                        },
+                                    },
                                 },
                             },
                         }

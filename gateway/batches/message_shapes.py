@@ -63,7 +63,8 @@ def input_lines(
             place = fault.param or "params"
             first, dot, rest = place.partition(".")
             param = f"requests[{number}].{_PLACES.get(first, first)}{dot}{rest}"
-            raise RequestError("bad_request", f"`{param}`: {fault.message}", param=param)
+            kind = "no_model" if fault.code == "model_not_found" else "bad_request"
+            raise RequestError(kind, f"`{param}`: {fault.message}", param=param)
         yield line + b"\n"
 
 

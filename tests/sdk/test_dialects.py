@@ -89,6 +89,16 @@ def test_messages_are_used_by_helpers_raw_and_in_tasks(messages_told: dict) -> N
     assert messages_told["cancelled"]["after"].startswith(LABEL)
 
 
+def test_a_batch_of_messages_is_run_and_deleted(messages_told: dict) -> None:
+    told = messages_told["batched"]
+    assert told["counts"] == {
+        "processing": 0, "succeeded": 1, "errored": 1, "canceled": 0, "expired": 0,
+    }  # fmt: skip
+    assert told["results"] == {"good": "succeeded", "bad": "errored"}
+    assert told["good"]["type"] == "message"
+    assert (told["bad"], told["listed"], told["deleted"]) == ("invalid_request_error", True, True)
+
+
 @pytest.mark.parametrize(
     ("check", "raised", "status", "kind", "said"),
     [

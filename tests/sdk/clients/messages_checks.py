@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+import time
 import traceback
 from importlib.metadata import version
 
@@ -119,6 +120,27 @@ def raw(client) -> dict:
 def listed(client) -> dict:
     found = [item.id for item in client.models.list(limit=2)]
     return {"ids": found, "one": client.models.retrieve("chat").id}
+
+
+def batched(client) -> dict:
+    """Two requests, of which one asks for what cannot be."""
+    bad = {**ASK, "messages": []}
+    asked = [{"custom_id": name, "params": each} for name, each in (("good", ASK), ("bad", bad))]
+    batch = client.messages.batches.create(requests=asked)
+    until_s = time.monotonic() + 90
+    while batch.processing_status != "ended" and time.monotonic() < until_s:
+        time.sleep(0.2)
+        batch = client.messages.batches.retrieve(batch.id)
+    told = {item.custom_id: item.result for item in client.messages.batches.results(batch.id)}
+    listed = [item.id for item in client.messages.batches.list(limit=1)]
+    return {
+        "counts": batch.request_counts.model_dump(),
+        "results": {name: item.type for name, item in told.items()},
+        "good": seen(told["good"].message),
+        "bad": told["bad"].error.error.type,
+        "listed": listed == [batch.id],
+        "deleted": client.messages.batches.delete(batch.id).id == batch.id,
+    }
 
 
 def folded(client) -> dict:
@@ -238,7 +260,7 @@ def asynchronous(_client) -> dict:
 
 CHECKS = (
     whole, streamed, spilled, tools, tools_streamed, results, counted, counted_with_tools, raw,
-    listed, folded, tool_runner, cancelled, bearer, bad_key, bad_request, server_tool,
+    listed, batched, folded, tool_runner, cancelled, bearer, bad_key, bad_request, server_tool,
     unknown_model, over_budget, abort, asynchronous,
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """What schemathesis is told beside the OpenAPI document, loaded by it in its own environment.
 
 The document cannot list a key's models: every other body names one that there is, so that what lies
-behind the check of the name is tested, too, with short answers. Four rules cannot be written as
+behind the check of the name is tested, too, with short answers. Five rules cannot be written as
 JSON Schema, and bodies that break them are no valid data: they are left out.
 """
 
@@ -97,6 +97,7 @@ def filter_case(context, case):
         or _too_many(body)
         or _ends_with_the_assistant(case, body)
         or (case.operation.path in SCORES and _has_uneven_sides(body))
+        or _names_twice(body)
     )
     return not broken and not _is_wrong_as_text(case)
 
@@ -132,6 +133,15 @@ def _has_uneven_sides(body) -> bool:
         if isinstance(left, list) and right is not None:
             return len(left) not in (1, len(right) if isinstance(right, list) else 1)
     return False
+
+
+def _names_twice(body) -> bool:
+    """The `custom_id` of a request in a batch is its own."""
+    requests = body.get("requests")
+    if not isinstance(requests, list):
+        return False
+    names = [item.get("custom_id") for item in requests if isinstance(item, dict)]
+    return len(names) != len({repr(name) for name in names})
 
 
 def _ends_with_the_assistant(case, body) -> bool:
