@@ -66,7 +66,7 @@ class KeyRow(LedgerBase):
     line: Stored[str | None]
     makers: Stored[list[str] | None] = define_column(Json)
     counts_on: Stored[list[str] | None] = define_column(Json)
-    member: Stored[str | None] = define_column(index=True)
+    member: Stored[str | None]
 
 
 class KeyChangeRow(LedgerBase):

@@ -18,10 +18,8 @@ def upgrade() -> None:
     for name in COLUMNS:
         kind = sa.JSON() if name in ("makers", "counts_on") else sa.String()
         op.add_column("keys", sa.Column(name, kind, nullable=True))
-    op.create_index(op.f("ix_keys_member"), "keys", ["member"])
 
 
 def downgrade() -> None:
-    op.drop_index(op.f("ix_keys_member"), "keys")
     for name in reversed(COLUMNS):
         op.drop_column("keys", name)
