@@ -25,7 +25,7 @@ from backends.errors import (
     UpstreamUnreachable,
     WrongAddress,
 )
-from backends.native_endings import correct_choice, name_ending, read_ending
+from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 
@@ -75,9 +75,7 @@ class StreamWriter:
             return b""
         for choice in choices:
             choice.setdefault("finish_reason", None)
-            if choice["finish_reason"] == "stop":
-                correct_choice(choice, read_ending(tail))
-            name_ending(choice, tail)
+            tell_ending(choice, tail)
             self.said = self.said or _has_words(choice)
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
@@ -115,9 +113,7 @@ def whole_answer(
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
             choice["message"].setdefault("content", None)
-        if choice.get("finish_reason") == "stop":
-            correct_choice(choice, read_ending(tail))
-        name_ending(choice, tail)
+        tell_ending(choice, tail)
     for item in value.get("data", ()):
         if isinstance(item, dict) and item.get("embedding") is not None:
             item["embedding"] = encode_vector(item["embedding"], encoding)

@@ -6,7 +6,6 @@ at. Both are read from the last bytes of the answer, as they came.
 
 import json
 import re
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from backends.errors import UpstreamBroken
@@ -35,54 +34,58 @@ _SEQUENCE: Final = re.compile(rb'(?<!\\)"stop_sequence"\s*:\s*("(?:[^"\\]|\\.)*"
 
 
 class NativeEnding(NamedTuple):
-    """`finish`: the finish reason in chat's words, where LiteLLM's is wrong; `stop`: the text."""
+    """An ending in its provider's word. `stop`: the text that it stopped at, where it says so."""
 
-    finish: str | None = None
+    word: str = ""
     stop: str | None = None
+    details: Any = None  # of a refusal
+
+    @property
+    def finish(self) -> str:
+        """The finish reason in chat's words, of what LiteLLM calls `stop`."""
+        return (
+            "length"
+            if self.word in _CUT
+            else "content_filter"
+            if self.word in _WITHHELD
+            else "stop"
+        )
 
 
 def read_ending(tail: bytes) -> NativeEnding:
-    """Return how the answer with these last bytes ended.
-
-    Raises `UpstreamBroken` where its provider says that it failed.
-    """
+    """Return how the answer with these last bytes ended."""
     reasons = _REASON.findall(tail)
     word = reasons[-1].decode() if reasons else ""
-    if word in _BROKEN:
-        raise UpstreamBroken("the target ended its answer with an error")
-    if word in _CUT:
-        return NativeEnding("length")
-    if word in _WITHHELD:
-        return NativeEnding("content_filter")
-    sequences = _SEQUENCE.findall(tail) if word == "stop_sequence" else []
-    return NativeEnding(stop=_text(sequences[-1])) if sequences else NativeEnding()
+    stops = _SEQUENCE.findall(tail) if word == "stop_sequence" else []
+    details = _DETAILS.findall(tail) if word == "refusal" else []
+    return NativeEnding(
+        word, _json(stops[-1]) if stops else None, _json(details[-1]) if details else None
+    )
 
 
-def correct_choice(choice: dict[str, Any], ending: NativeEnding) -> None:
-    """Tell the true ending in a choice that `stop` ends; `stop_reason` is vLLM's member for it."""
-    if choice.get("finish_reason") == "stop":
-        choice["finish_reason"] = ending.finish or "stop"
+def tell_ending(choice: dict[str, Any], tail: bytes) -> None:
+    """Tell in a choice that has ended how its provider says that it did.
+
+    `stop_reason` is vLLM's member for the text that ended it, `native_finish_reason` OpenRouter's
+    for the provider's word. Raises `UpstreamBroken` where its provider says that it failed.
+    """
+    if choice.get("finish_reason") is None:
+        return
+    ending = read_ending(tail)
+    if choice["finish_reason"] == "stop":
+        if ending.word in _BROKEN:
+            raise UpstreamBroken("the target ended its answer with an error")
+        choice["finish_reason"] = ending.finish
         if ending.stop is not None:
             choice["stop_reason"] = ending.stop
+    if ending.word in _TELLING:
+        choice["native_finish_reason"] = ending.word
+        if ending.details is not None:
+            choice["stop_details"] = ending.details
 
 
-def name_ending(choice: dict[str, Any], tail: bytes) -> None:
-    """Tell the provider's word where chat has none, and what is said of a refusal.
-
-    `native_finish_reason` is OpenRouter's member for it.
-    """
-    reasons = _REASON.findall(tail)
-    word = reasons[-1].decode() if reasons else ""
-    if choice.get("finish_reason") is None or word not in _TELLING:
-        return
-    choice["native_finish_reason"] = word
-    details = _DETAILS.findall(tail) if word == "refusal" else []
-    with suppress(ValueError):
-        choice |= {"stop_details": json.loads(details[-1])} if details else {}
-
-
-def _text(quoted: bytes) -> str | None:
+def _json(text: bytes) -> Any:
     try:
-        return str(json.loads(quoted))
+        return json.loads(text)
     except ValueError:
         return None

@@ -32,7 +32,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRules:
-    """What this server takes. `models` empty: any name. `images`: and documents."""
+    """Requests that this server takes. `models` empty: any name. `images`: and documents."""
 
     models: tuple[str, ...]
     context_tokens: int

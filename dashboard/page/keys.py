@@ -5,6 +5,7 @@ access file says and the gateway decides. A token is shown once, until it is put
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,7 @@ from dashboard import admin_client, confirmation, formatting, theme
 from dashboard.admin_client import AdminClient, AdminRefused, AdminUnavailable
 from dashboard.data.reads import DashboardView
 from dashboard.figures import money_columns
+from ledger.money import usd_to_pusd
 
 KEYS, TOKEN = "keys", "keys-token"
 OVERLAPS = {"an hour": "1h", "a day": "24h", "a week": "7d", "not at all": "1s"}
@@ -98,12 +100,7 @@ def _cards(leave: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None
 
 
 def _spent(found: Sequence[Mapping[str, Any]], span: str) -> int:
-    return sum(pusd_of(key["usage"][span]["cost_usd"]) for key in found)
-
-
-def pusd_of(usd: str) -> int:
-    """What the gateway wrote with all its places, as the books have it."""
-    return int(usd.replace(".", ""))
+    return sum(usd_to_pusd(Decimal(key["usage"][span]["cost_usd"])) for key in found)
 
 
 def _bounds(leave: Mapping[str, Any]) -> None:
@@ -140,7 +137,7 @@ def _bounds(leave: Mapping[str, Any]) -> None:
 
 
 def _shown(usd: str | None) -> float | None:
-    return None if usd is None else pusd_of(usd) / 1e12
+    return None if usd is None else usd_to_pusd(Decimal(usd)) / 1e12
 
 
 def _table(found: Sequence[Mapping[str, Any]]) -> None:

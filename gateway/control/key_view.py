@@ -1,4 +1,4 @@
-"""What a key or a member may do, what is left of it and what was used: of nobody else.
+"""The view of a key or a member: its rights, what is left of them, its use, and nobody else's.
 
 Budgets of the key and its user are told whole. Of those that it shares (its team's, its tags',
 those of the key that made it) what is left is told and not who spent it; of the house's budgets

@@ -133,7 +133,7 @@ class SignedInPeople:
 
 
 def permissions_of(person: Person) -> frozenset[str]:
-    """Who sees single teams alone sees nothing of the house's; some make keys for themselves."""
+    """Return what a person may do: one of single teams nothing of the house's; some make keys."""
     held: frozenset[str] = frozenset() if person.teams is not None else MAY[person.role]
     return held if person.keys is None else held | {KEYS_OWN}
 

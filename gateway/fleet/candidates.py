@@ -186,24 +186,24 @@ class CandidateBuilder:
         self._quotes.reprice(prices)
 
     def quote_of(self, target: Target, at_us: int) -> PriceQuote | None:
-        """What the price book has of an API's model at this instant."""
+        """Return the price book's quote of an API's model at this instant."""
         self._quotes.quotes_at((), at_us)
         return self._quotes.quote(target.price_name or target.name)
 
     def context_of(self, target: Target, now_s: float) -> int | None:
         """The context of an own engine: configured, else as it states it; None before it does."""
-        sight = self._engines.get(target.row)
-        sight = sight or self._engines.setdefault(target.row, self._sights.engine(target.row))
-        return target.context_tokens or sight.snapshot(now_s)[1] or None
+        return target.context_tokens or self._sight(target.row).snapshot(now_s)[1] or None
 
     def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
         return tuple([quote.price for quote in self._quotes.quotes_at(compare_with, at_us)])
 
+    def _sight(self, row: int) -> EngineView:
+        return self._engines.get(row) or self._engines.setdefault(row, self._sights.engine(row))
+
     def _own(self, target: Target, asked: _RequestTerms, room: int | None) -> CandidateSnapshot:
         row, request = target.row, asked.request
-        sight = self._engines.get(row) or self._engines.setdefault(row, self._sights.engine(row))
-        state, stated, (bid, top, spread, _) = sight.snapshot(asked.now_s)
+        state, stated, (bid, top, spread, _) = self._sight(row).snapshot(asked.now_s)
         cached = 0
         if request.beginning.marks and self._prefixes is not None:
             cached, trusted = self._prefixes.look_up(row, request)

@@ -65,7 +65,7 @@ class KindUnits:
 
 
 class CatalogFacts(NamedTuple):
-    """What model lists say of targets that serve a kind.
+    """Words of model lists for targets that serve a kind.
 
     `mode`: LiteLLM's word for the kind, None where it has none; `takes`, `gives`: OpenAI's words
     for media of the input and of the output; `sees`: pictures are input too, at targets that take

@@ -1,4 +1,4 @@
-"""What the model list says beside names: who serves a model, its prices, context and features.
+"""The model list beside names: who serves a model, its prices, context and features.
 
 Only what a key may use: of one whose requests stay inside, own engines alone. A price that nobody
 knows is `null`, and so is a limit; what a price does not charge for is absent. Prices are those in
@@ -43,7 +43,7 @@ class ModelCatalog:
         return {**card(name, created_s), "breakeven": self._describe(found)}
 
     def cards(self, names: Sequence[str], created_s: int, identity: Identity) -> dict[str, Any]:
-        """The same of all."""
+        """Return a list of the cards."""
         return {
             "object": "list",
             "data": [self.card(name, created_s, identity) for name in names],
@@ -153,7 +153,7 @@ def prices_of(quote: PriceQuote) -> dict[str, str]:
 
 
 def _rates(quote: PriceQuote) -> dict[str, int]:
-    """Of a million tokens, in pico-USD; one at zero beside a price by units charges no tokens."""
+    """Return pico-USD of a million tokens; a rate of zero beside a price by units charges none."""
     terms = quote.price.terms
     by_units = any(getattr(terms, price) for price in _UNITS) or terms.request_pusd
     rates = {kind.price: getattr(terms.rates, kind.price) for kind in PER_TOKEN}

@@ -18,7 +18,7 @@ def usable_models(settings: Settings, identity: Identity) -> list[str]:
 
 
 def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
-    """What a request with this name is asked too; a pattern (`openai/*`) stands for its names."""
+    """Return whether a request of the key may name it; `openai/*` stands for its names."""
     found = resolve_model(settings, name)
     resolved = name if found is None else found[0]
     known = found is not None or name in settings.models

@@ -291,7 +291,7 @@ def _grant(
 
 
 def _owed(connection: Connection, budget_id: str, start: int) -> int:
-    """What is under way and was granted to nobody, at its bounds."""
+    """Return the bounds of what is under way and was granted to nobody."""
     query = select(exact_sum(HoldRow.amount_pusd)).where(
         HoldRow.budget_id == budget_id,
         HoldRow.window == start,

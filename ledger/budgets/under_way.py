@@ -25,7 +25,7 @@ _SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_u
 
 
 class BookedChange(NamedTuple):
-    """What a window's spending and the grant of `NO_HOST` there change by."""
+    """A change of a window's spending and of the grant of `NO_HOST` there."""
 
     spent_pusd: int = 0
     granted_pusd: int = 0
@@ -44,7 +44,7 @@ class SplitHolds(NamedTuple):
 
 
 class BudgetsInForce:
-    """What is declared, read again when that changed; one per writer."""
+    """The declared budgets, read again when they changed; one per writer."""
 
     def __init__(self) -> None:
         self._newest: int | None = None

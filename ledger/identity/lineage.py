@@ -25,7 +25,7 @@ class KeyOrigin(NamedTuple):
 
     @property
     def root(self) -> str | None:
-        """Who all these keys come from: a person, or the first maker's line; None: an admin."""
+        """The person or the first maker's line that such keys come from; None: an admin."""
         if self.member is not None:
             return f"person {self.member}"
         return f"key {self.makers[0]}" if self.makers else None
@@ -35,7 +35,7 @@ NOBODYS = KeyOrigin()  # of a key that an admin made
 
 
 def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
-    """Of the key that comes in this one's place: what bound it binds that one as well.
+    """Return the origin of the key in this one's place: what bound it binds that one as well.
 
     After very many rotations those in the middle are left out; the first counts as long as there
     are any, and all of the line count on it.
@@ -47,7 +47,7 @@ def follow(key_id: str, origin: KeyOrigin) -> KeyOrigin:
 
 
 def descend(key_id: str, origin: KeyOrigin) -> KeyOrigin:
-    """Of a key that this one makes for itself."""
+    """Return the origin of a key that this one makes for itself."""
     makers = (*origin.makers, origin.line or key_id)
     return KeyOrigin(None, makers, (*origin.counts_on, key_id), origin.member)
 

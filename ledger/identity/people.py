@@ -39,7 +39,7 @@ class DashboardRole(StrEnum):
 
 
 class KeyLeave(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What keys a person may make for herself: of this team, with her name as the user.
+    """Keys that a person may make for herself: of this team, with her name as the user.
 
     `models`: None allows every one. `scopes`: what a key may be given. `days`: after so many at the
     latest it ends. `tags` are those of each key.

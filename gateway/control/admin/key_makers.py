@@ -1,4 +1,4 @@
-"""Who makes keys for themselves, and the bounds of what they make.
+"""Makers of keys for themselves, and the bounds of what they make.
 
 A maker hands on no more than it may itself. Keys that came from the same first maker are counted
 together, so that keys made by keys are no way around a limit.
@@ -25,7 +25,7 @@ _NEVER = frozenset({KEYS, KEYS + EVERY_TEAM})
 
 @dataclass(frozen=True, slots=True)
 class KeyMaker:
-    """Who makes keys, and the most that it hands on. `line`: None for a person."""
+    """A key or person that makes keys, and the most that it hands on. `line`: None for a person."""
 
     identity: Identity
     org: str
@@ -58,7 +58,7 @@ class KeyMaker:
 
 
 def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
-    """Who asks, as a maker. Raises where nobody said what it may make."""
+    """Return the caller as a maker. Raises where nobody said what it may make."""
     whose = place.identity
     if whose is None or whose.key_id == OPEN:
         raise OperationRefused("a key or a person makes keys for themselves", kind="forbidden")
@@ -84,7 +84,7 @@ def maker_of(place: OperationContext, connection: Connection) -> KeyMaker:
 
 
 def refuse_wider(place: OperationContext, maker: KeyMaker, old: KnownKey) -> None:
-    """What the old one was given may be more than its maker has by now."""
+    """Raise where the old key was given more than its maker has by now."""
     models = None if old.models is None else tuple(old.models)
     refuse_excess(place.settings, maker, tuple(old.scopes), models, old.residency)
     if dict(maker.tags) != (old.tags or {}) or maker.user != old.user:
@@ -125,7 +125,7 @@ def end_of(place: OperationContext, maker: KeyMaker, wanted_us: int | None) -> i
 def end_of_next(
     place: OperationContext, maker: KeyMaker, old: KnownKey, days: int | None
 ) -> int | None:
-    """Of a key in another one's place: as wanted, else as the old one, where it may."""
+    """Return when a key in another's place ends: as wanted, else as the old one, where it may."""
     if days is not None:
         return end_of(place, maker, place.now_us + days * team_keys.DAY_US)
     if old.origin.root is None:  # an admin said when it ends
@@ -139,7 +139,7 @@ def keys_of(connection: Connection, maker: KeyMaker) -> list[KnownKey]:
 
 
 def own_key(connection: Connection, maker: KeyMaker, key_id: str) -> KnownKey:
-    """Another's key is told from none by nobody."""
+    """Return the maker's key of this id; another's is refused as one that is not there."""
     found = next((key for key in keys_of(connection, maker) if key.id == key_id), None)
     if found is None:
         missing = f"you have no key with the id `{key_id}`"

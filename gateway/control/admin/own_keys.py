@@ -47,7 +47,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class CreateOwnKeyInput(msgspec.Struct, forbid_unknown_fields=True):
-    """What a key for oneself may be given; what is left out is as the maker has it."""
+    """A key for oneself as asked for; what is left out is as the maker has it."""
 
     name: _Text
     scopes: (
@@ -237,7 +237,7 @@ def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) ->
 
 
 def _of_no_key(line: dict[str, Any], maker: KeyMaker) -> bool:
-    """What binds a person's own key, who has none."""
+    """Whether a line binds a person's own key, who has none."""
     return maker.line is None and line["scope"].startswith("key:")
 
 

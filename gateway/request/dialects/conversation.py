@@ -54,7 +54,7 @@ class ConversationBuilder:
         return [_message(turn, marks=marks) for turn in turns if turn.parts or turn.role != "user"]
 
     def forget_turns(self) -> None:
-        """What was said so far is said anew by what follows; instructions stay."""
+        """Drop what was said so far, which is said anew by what follows; instructions stay."""
         self._shown = []
         self._turns = [turn for turn in self._turns if turn.role == "system"]
 

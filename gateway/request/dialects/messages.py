@@ -170,7 +170,7 @@ def _with_messages(
 
 
 def _levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
-    """What is left out of a conversation with such media, in turn."""
+    """Return the media to leave out of a conversation, from the most to none."""
     levels: list[frozenset[Medium]] = [frozenset()]
     if "file" in media:
         levels.insert(0, frozenset(("file",)))
@@ -188,7 +188,7 @@ def _has_marks(members: Members) -> bool:
 def _marked_members(
     found: MessagesConversation, tools: Sequence[MessagesTool], without: Collection[Medium]
 ) -> Members:
-    """What has marks, with them."""
+    """Return the members that have marks, with them."""
     with_marks: dict[str, Any] = {"messages": found.turns.messages(marks=True, without=without)}
     if tools:
         with_marks["tools"] = [tool.marked for tool in tools]

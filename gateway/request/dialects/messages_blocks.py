@@ -188,7 +188,7 @@ def _browser_state(_: BlockReader, block: Block, place: str) -> list[Message]:
 
 
 def _unsaid(reader: BlockReader, block: Block, _: str) -> list[Message]:
-    """What its own service alone reads: thoughts that it signed, marks of how it worked."""
+    """Leave out what its own service alone reads: signed thoughts, marks of how it worked."""
     reader.left_out.add(f"messages.{block['type']}")
     return []
 
@@ -207,7 +207,7 @@ def _called(_: BlockReader, block: Block, place: str) -> list[Message]:
 
 
 def _outcome(reader: BlockReader, block: Block, place: str) -> list[Message]:
-    """What a tool of the service came to, in whichever of its forms."""
+    """Tell the outcome of a tool of the service, in whichever of its forms."""
     kind = str(block["type"])
     told = _found(reader, block.get("content"), f"{place}.content", kind)
     failed = [text_part("Error:")] if block.get("is_error") is True else []

@@ -28,7 +28,7 @@ _SEARCH: Final = "tool_search_tool_"
 
 
 class ClientToolForm(NamedTuple):
-    """What a model is told of a tool that the client runs. `members`: told in the description."""
+    """A tool that the client runs as a model is told of it. `members`: told in the description."""
 
     description: str
     parameters: dict[str, Any]

@@ -91,4 +91,5 @@ def test_without_a_gateway_there_are_no_keys(page, month, monkeypatch, text_of) 
 
 
 def test_money_is_read_exactly() -> None:
-    assert keys.pusd_of("12.000000000001") == 12_000_000_000_001
+    used = [{"usage": {"day": {"cost_usd": usd}}} for usd in ("12.000000000001", "0.5")]
+    assert keys._spent(used, "day") == 12_500_000_000_001

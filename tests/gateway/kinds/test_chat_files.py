@@ -79,7 +79,14 @@ def test_a_name_that_stands_twice_leaves_all_as_text() -> None:
     assert measured(asked(text=twice)).picture_bytes == 0
 
 
+class NoSounds:
+    async def decode(self, sound: bytes) -> None:
+        raise AssertionError("a document is no sound")
+
+    async def aclose(self) -> None: ...
+
+
 def test_a_chat_is_measured_for_them() -> None:
     assert SPEC.measure is not None
-    found = asyncio.run(SPEC.measure(asked(file(DATA)), None))  # type: ignore[arg-type]
+    found = asyncio.run(SPEC.measure(asked(file(DATA)), NoSounds()))
     assert found.picture_bytes == len(DATA)
