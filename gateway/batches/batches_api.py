@@ -1,16 +1,13 @@
 """`/v1/batches`: made of a team's file, watched, cancelled; another team's batch is not there."""
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import replace
-from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
-from starlette.requests import ClientDisconnect
 
 from gateway.batches.batch_database import BatchDatabase
+from gateway.batches.batch_maker import BatchMaker
+from gateway.batches.body_pace import read_json_body
 from gateway.batches.files_api import file_of
 from gateway.batches.inputlines import ENDPOINTS
 from gateway.batches.shapes import batch_object, page
@@ -22,14 +19,10 @@ from gateway.control.storable_text import Text, check_storable
 from gateway.errors import RequestError
 from gateway.http.body import EMPTY
 from gateway.ids import BatchIds
-from gateway.request.idempotency.idempotency_store import name_of, reused_key_error
 from ledger.batches.store import BatchRecord
-from ledger.idempotency import IdempotencyRecord
 from ledger.identity.keys import Identity
 
 BODY_LIMIT = 64 * 1024
-JSON_TYPE = "application/json"
-HOUR_US = 3_600_000_000
 PREFIX = "batch_"
 WINDOW, WINDOW_US = "24h", 24 * 3600 * 1_000_000
 LISTED, LISTED_MOST = 20, 100
@@ -81,38 +74,26 @@ _BODY = {
 
 
 def batches_router(
-    stored: BatchDatabase,
-    clock: Clock,
-    on_made: Callable[[], None],
-    *,
-    most: int,
-    server: ServerSection,
+    stored: BatchDatabase, clock: Clock, maker: BatchMaker, *, server: ServerSection
 ) -> APIRouter:
-    """Return the routes. `on_made` hears of every new batch; a team has `most` unfinished ones."""
     router = APIRouter(prefix="/v1/batches", tags=["batches"])
-    new_id = BatchIds()
+    new_id, patience_s = BatchIds(), server.timeouts.receive_s
 
     @router.post("", summary="Make a batch of an uploaded file", openapi_extra=_BODY)
     async def create(request: Request, response: Response) -> dict[str, Any]:
         identity = caller_of(request)
-        text = await _text(request, server.timeouts.receive_s)
+        text = await read_json_body(request, limit=BODY_LIMIT, patience_s=patience_s)
         asked = _read(text)
         record = await file_of(stored, asked.input_file_id, identity.team_id, "input_file_id")
         if record.purpose != PURPOSE:
             message = f"The file's purpose is `{record.purpose}`; `{PURPOSE}` is needed."
             raise RequestError("bad_request", message, param="input_file_id")
         made = _make_batch(asked, identity, new_id(PREFIX), clock.wall_us())
-        asking = _idempotency_record_of(request, made, text)
-        if asking is not None:
-            until_us = made.created_us + round(server.idempotency.hours * HOUR_US)
-            made = await _claimed_batch(stored, made, asking, until_us)
-            earlier = await stored.call(stored.batches.find, made.id, made.team_id)
-            if earlier is not None:
-                response.headers["idempotent-replayed"] = "true"
-                return batch_object(earlier)
-        await _store_batch(stored, made, asking, most)
-        on_made()
-        return batch_object(made)
+        claim = await maker.claim(request, response, made, text, router.prefix)
+        if claim.earlier is not None:
+            return batch_object(claim.earlier)
+        await maker.store(claim)
+        return batch_object(claim.record)
 
     @router.get("", summary="The team's batches, the newest first; errors are told by each")
     async def listed(
@@ -148,57 +129,6 @@ def batches_router(
         return batch_object(record)
 
     return router
-
-
-def _idempotency_record_of(
-    request: Request, made: BatchRecord, text: bytes
-) -> IdempotencyRecord | None:
-    """Who asks under an `Idempotency-Key`, as the request itself would be called: by its batch."""
-    once = request.headers.get("idempotency-key")
-    if once is None:
-        return None
-    digest = sha256(b"/v1/batches\0" + text).digest()
-    return IdempotencyRecord(made.key_id, name_of(once.encode("latin-1")), digest, made.id)
-
-
-async def _claimed_batch(
-    stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord, until_us: int
-) -> BatchRecord:
-    """The batch under the name that its key stands for, whether it was made then or not."""
-    now_us = made.created_us
-    first = await stored.call(stored.claim_key, asking, now_us=now_us, expires_us=until_us)
-    if first.digest != asking.digest:
-        raise reused_key_error(f"`{first.request_id}`")
-    return replace(made, id=first.request_id)
-
-
-async def _store_batch(
-    stored: BatchDatabase, made: BatchRecord, asking: IdempotencyRecord | None, most: int
-) -> None:
-    if await stored.call(stored.batches.create, made, most=most):
-        return
-    if asking is not None:
-        await stored.call(stored.free_key, replace(asking, request_id=made.id))
-    message = f"The team has {most} unfinished batches, and may have no more: wait for one."
-    raise RequestError("too_many_batches", message)
-
-
-async def _text(request: Request, patience_s: float) -> bytes:
-    """The whole body within the size limit and the receive deadline."""
-    if "json" not in request.headers.get("content-type", JSON_TYPE).partition(";")[0].lower():
-        raise RequestError("media_type", f"Send the body as `{JSON_TYPE}`.")
-    text = b""
-    try:
-        async with asyncio.timeout(patience_s):
-            async for part in request.stream():
-                text += part
-                if len(text) > BODY_LIMIT:
-                    raise RequestError("too_large", f"The body is larger than {BODY_LIMIT} bytes.")
-    except TimeoutError as error:
-        raise RequestError("slow_client", "The request body did not arrive in time.") from error
-    except ClientDisconnect as error:
-        raise RequestError("bad_request", "The client hung up before its body ended.") from error
-    return text
 
 
 def _read(text: bytes) -> BatchCreate:

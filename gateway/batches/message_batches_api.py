@@ -5,17 +5,18 @@ taken: a batch whose request names no model would fail as a whole later.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
 
 from gateway.batches import message_shapes as shapes
 from gateway.batches.batch_database import BatchDatabase
+from gateway.batches.batch_maker import BatchMaker
+from gateway.batches.batches_api import WINDOW, WINDOW_US
+from gateway.batches.body_pace import read_json_body
 from gateway.batches.files_api import DAY_US, UploadSlots
 from gateway.batches.inputlines import CUSTOM_ID_LIMIT, InputLines
 from gateway.batches.uploads import PURPOSE, storage_full
@@ -31,9 +32,8 @@ from ledger.batches.store import BatchRecord
 from ledger.identity.keys import Identity
 
 BODY_LIMIT = 32 * 1024 * 1024  # it is held whole while it is read
-AT_ONCE, TEAM_AT_ONCE = 4, 2
+AT_ONCE, TEAM_AT_ONCE = 2, 1
 LISTED, LISTED_MOST = 20, 1000
-WINDOW_US = 24 * 3600 * 1_000_000
 JSON_LINES = "application/x-jsonl"
 
 _BODY = {
@@ -78,51 +78,56 @@ _BODY = {
 
 
 class MessageBatches:
-    """What the routes do. `known`: whether a model of this name is served."""
+    """The work of the routes. `known`: whether a model of this name is served."""
 
     def __init__(
         self,
         stored: BatchDatabase,
         settings: Settings,
         clock: Clock,
+        maker: BatchMaker,
         known: Callable[[str], bool],
-        on_made: Callable[[], None],
     ) -> None:
         self._stored = stored
         self._limits = settings.batches
         self._line_bytes = settings.server.body_limit_bytes
         self._patience_s = settings.server.timeouts.receive_s
         self._clock = clock
+        self._maker = maker
         self._known = known
-        self._on_made = on_made
         self._slots = UploadSlots(AT_ONCE, TEAM_AT_ONCE)
         self._new_id = BatchIds()
 
-    async def create(self, request: Request) -> dict[str, Any]:
+    async def create(self, request: Request, response: Response) -> dict[str, Any]:
         identity = caller_of(request)
         with self._slots.reserve_slot(identity.team_id):
-            text = await _read_body(request, self._patience_s)
-            lines = await asyncio.to_thread(self._read_lines, text)
-            file_id = await self._store_file(identity, lines)
+            text = await read_json_body(request, limit=BODY_LIMIT, patience_s=self._patience_s)
+            lines, total = await asyncio.to_thread(self._read_lines, text)
+            record = self._record_of(identity, total)
+            claim = await self._maker.claim(request, response, record, text, shapes.PATH)
+            if claim.earlier is not None:
+                return shapes.message_batch(claim.earlier)
+            await self._store_file(claim.record, lines)
+        try:
+            await self._maker.store(claim)
+        except RequestError:
+            await self._stored.call(self._stored.files.drop, record.input_file_id)
+            raise
+        return shapes.message_batch(claim.record)
+
+    def _record_of(self, identity: Identity, total: int) -> BatchRecord:
         now_us = self._clock.wall_us()
-        record = BatchRecord(
+        return BatchRecord(
             id=self._new_id(shapes.PREFIX),
             team_id=identity.team_id,
             key_id=identity.key_id,
             endpoint=shapes.ENDPOINT,
-            completion_window="24h",
-            input_file_id=file_id,
+            completion_window=WINDOW,
+            input_file_id=self._new_id("file-"),
             created_us=now_us,
             expires_us=now_us + WINDOW_US,
-            total=len(lines),
+            total=total,
         )
-        most = self._limits.team_batches
-        if not await self._stored.call(self._stored.batches.create, record, most=most):
-            await self._stored.call(self._stored.files.drop, file_id)
-            message = f"The team has {most} unfinished batches, and may have no more: wait for one."
-            raise RequestError("too_many_batches", message)
-        self._on_made()
-        return shapes.message_batch(record, 0)
 
     async def find(self, batch_id: str, identity: Identity) -> BatchRecord:
         plain = batch_id.startswith(shapes.PREFIX) and batch_id.isascii() and batch_id.isprintable()
@@ -131,16 +136,6 @@ class MessageBatches:
         if record is None:
             raise RequestError("no_batch", f"The batch `{batch_id[:64]}` does not exist.")
         return record
-
-    async def show(self, record: BatchRecord) -> dict[str, Any]:
-        if not shapes.was_cut_short(record):
-            return shapes.message_batch(record, 0)
-        unanswered = record.total - record.completed - record.failed  # had no line yet
-        if record.error_file_id is not None:
-            async with aclosing(self._lines(record.error_file_id)) as lines:
-                async for line in lines:
-                    unanswered += shapes.is_unanswered(line)
-        return shapes.message_batch(record, unanswered)
 
     async def list_batches(
         self, identity: Identity, after: str | None, before: str | None, limit: int
@@ -151,7 +146,7 @@ class MessageBatches:
         )  # fmt: skip
         # Of a page before another one, the one that is too many is the newest.
         page = found[-limit:] if before is not None else found[:limit]
-        shown = [await self.show(record) for record in page]
+        shown = [shapes.message_batch(record) for record in page]
         return shapes.batch_page(shown, more=len(found) > limit)
 
     async def cancel(self, batch_id: str, identity: Identity) -> dict[str, Any]:
@@ -161,7 +156,7 @@ class MessageBatches:
         record = await self.find(batch_id, identity)
         if not done and record.cancelling_us is None:
             raise RequestError("bad_request", "The batch has ended and cannot be canceled.")
-        return await self.show(record)
+        return shapes.message_batch(record)
 
     async def delete(self, batch_id: str, identity: Identity) -> dict[str, Any]:
         record = await self.find(batch_id, identity)
@@ -175,16 +170,28 @@ class MessageBatches:
         record = await self.find(batch_id, identity)
         if not shapes.is_ended(record):
             raise RequestError("bad_request", "The batch has not ended: it has no results yet.")
-        return self._results(record)
+        files = self._files_of(record)
+        for file_id in files:
+            if await self._stored.call(self._stored.files.find, file_id, record.team_id) is None:
+                words = (
+                    f"Files are kept for {self._limits.keep_days} days or until they are deleted"
+                )
+                raise RequestError("no_file", f"The results are there no more. {words}.")
+        return self._results(record, files)
 
-    async def _results(self, record: BatchRecord) -> AsyncIterator[bytes]:
-        if record.output_file_id is None and record.error_file_id is None:
-            async for line in self._lines(record.input_file_id):
-                yield shapes.unread_line(line, record)
-        for file_id in (record.output_file_id, record.error_file_id):
-            if file_id is not None:
-                async for line in self._lines(file_id):
-                    yield shapes.result_line(line)
+    @staticmethod
+    def _files_of(record: BatchRecord) -> list[str]:
+        """The files with the results, or of a batch that was not begun that of its requests."""
+        ended = [item for item in (record.output_file_id, record.error_file_id) if item is not None]
+        return ended or [record.input_file_id]
+
+    async def _results(
+        self, record: BatchRecord, files: Sequence[str]
+    ) -> AsyncGenerator[bytes, None]:
+        for file_id in files:
+            async for line in self._lines(file_id):
+                was_read = file_id != record.input_file_id
+                yield shapes.result_line(line) if was_read else shapes.unread_line(line, record)
 
     async def _lines(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """One chunk of the file is held at a time, and the line that it breaks off in."""
@@ -200,24 +207,24 @@ class MessageBatches:
         if held:
             yield held
 
-    def _read_lines(self, text: bytes) -> list[bytes]:
+    def _read_lines(self, text: bytes) -> tuple[bytes, int]:
+        """Return the input file, and how many requests it holds."""
         requests = shapes.read_creation(text)
         most = self._limits.lines_limit
         if len(requests) > most:
             message = f"A batch may hold {most} requests; these are {len(requests)}."
             raise RequestError("bad_request", message, param="requests")
         reader = InputLines(shapes.ENDPOINT, self._known)
-        return list(shapes.input_lines(requests, reader, line_bytes=self._line_bytes))
+        lines = shapes.input_lines(requests, reader, line_bytes=self._line_bytes)
+        return b"".join(lines), len(requests)
 
-    async def _store_file(self, identity: Identity, lines: list[bytes]) -> str:
-        """Return the id of the input file; where it does not fit, nothing of it is left."""
-        now_us, files = self._clock.wall_us(), self._stored.files
+    async def _store_file(self, batch: BatchRecord, text: bytes) -> None:
+        """Store the input file; where it does not fit, nothing of it is left."""
+        files, until_us = self._stored.files, batch.created_us + self._limits.keep_days * DAY_US
         record = FileRecord(
-            self._new_id("file-"), identity.team_id, identity.key_id, PURPOSE,
-            "message_batch.jsonl", created_us=now_us,
-            expires_us=now_us + self._limits.keep_days * DAY_US,
+            batch.input_file_id, batch.team_id, batch.key_id, PURPOSE, f"{batch.id}_input.jsonl",
+            created_us=batch.created_us, expires_us=until_us,
         )  # fmt: skip
-        text = b"".join(lines)
         await self._stored.call(files.create, record)
         try:
             await self._append(record.id, text)
@@ -226,7 +233,6 @@ class MessageBatches:
         except BaseException:
             await asyncio.shield(self._stored.call(files.drop, record.id))
             raise
-        return record.id
 
     async def _append(self, file_id: str, text: bytes) -> None:
         most = self._limits.team_limit_bytes
@@ -241,8 +247,8 @@ def message_batches_router(batches: MessageBatches) -> APIRouter:
     router = APIRouter(prefix=shapes.PATH, tags=["batches"])
 
     @router.post("", summary="Make a batch of messages", openapi_extra=_BODY)
-    async def create(request: Request) -> dict[str, Any]:
-        return await batches.create(request)
+    async def create(request: Request, response: Response) -> dict[str, Any]:
+        return await batches.create(request, response)
 
     @router.get("", summary="The team's batches of messages, the newest first")
     async def listed(
@@ -256,7 +262,7 @@ def message_batches_router(batches: MessageBatches) -> APIRouter:
 
     @router.get("/{batch_id}", summary="One batch of messages")
     async def retrieve(batch_id: str, request: Request) -> dict[str, Any]:
-        return await batches.show(await batches.find(batch_id, caller_of(request)))
+        return shapes.message_batch(await batches.find(batch_id, caller_of(request)))
 
     @router.get(
         "/{batch_id}/results",
@@ -277,25 +283,3 @@ def message_batches_router(batches: MessageBatches) -> APIRouter:
         return await batches.delete(batch_id, caller_of(request))
 
     return router
-
-
-async def _read_body(request: Request, patience_s: float) -> bytes:
-    """The whole body within the limit; each piece has the receive deadline."""
-    parts: list[bytes] = []
-    size = 0
-    stream = request.stream()
-    try:
-        while True:
-            async with asyncio.timeout(patience_s):
-                part = await anext(stream, b"")
-            if not part:
-                return b"".join(parts)
-            size += len(part)
-            if size > BODY_LIMIT:
-                message = f"The body is larger than {BODY_LIMIT} bytes: make several batches."
-                raise RequestError("too_large", message, param="requests")
-            parts.append(part)
-    except TimeoutError as error:
-        raise RequestError("slow_client", "The request body did not arrive in time.") from error
-    except ClientDisconnect as error:
-        raise RequestError("bad_request", "The client hung up before its body ended.") from error

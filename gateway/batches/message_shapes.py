@@ -68,10 +68,13 @@ def input_lines(
         yield line + b"\n"
 
 
-def message_batch(record: BatchRecord, unanswered: int) -> dict[str, Any]:
-    """`unanswered`: requests that ended without a try, of a batch that was cancelled or expired."""
+def message_batch(record: BatchRecord) -> dict[str, Any]:
+    """Requests that had no line yet when the batch was over were not answered, either."""
     ended = record.status in _ENDED
     was_cancelled = record.cancelling_us is not None
+    unanswered = 0
+    if record.status in ("cancelled", "expired"):
+        unanswered = (record.unanswered or 0) + record.total - record.completed - record.failed
     counts = {"processing": 0 if ended else record.total, "succeeded": 0, "errored": 0}
     counts |= {"canceled": 0, "expired": 0}
     if ended:
@@ -105,16 +108,6 @@ def batch_page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, An
 
 def is_ended(record: BatchRecord) -> bool:
     return record.status in _ENDED
-
-
-def was_cut_short(record: BatchRecord) -> bool:
-    """Whether requests may have ended without a try."""
-    return record.status in ("cancelled", "expired")
-
-
-def is_unanswered(line: bytes) -> bool:
-    """Whether this line of an error file is of a request that nobody tried."""
-    return _result(line)["type"] in ("canceled", "expired")
 
 
 def result_line(line: bytes) -> bytes:

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.batch_database import BatchDatabase
+from gateway.batches.batch_maker import BatchMaker
 from gateway.batches.batch_spill_policy import batch_providers
 from gateway.batches.batches_api import batches_router
 from gateway.batches.files_api import files_router
@@ -98,14 +99,14 @@ def serve_batches(
     lines = replace(dispatcher, flights=flights, limits=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     wake = partial(wake_runner, host.runtime.run_dir)
-    most = settings.batches.team_batches
+    maker = BatchMaker(stored, settings.server, wake, most=settings.batches.team_batches)
     messages = MessageBatches(
-        stored, settings, clock, lambda model: resolve_model(settings, model) is not None, wake
+        stored, settings, clock, maker, lambda model: resolve_model(settings, model) is not None
     )
     return BatchRoutes(
         (
             files_router(stored, settings, clock),
-            batches_router(stored, clock, wake, most=most, server=settings.server),
+            batches_router(stored, clock, maker, server=settings.server),
             message_batches_router(messages),
         ),
         entrance,

@@ -13,6 +13,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 
 from gateway.batches.batch_database import BatchDatabase
+from gateway.batches.body_pace import BodyPace
 from gateway.batches.multipart import (
     Event,
     FileBegins,
@@ -30,8 +31,6 @@ PURPOSE = "batch"
 NAME_LIMIT = 255  # characters
 LIFE_S = (3600, 30 * 86_400)  # what OpenAI allows in `expires_after`
 SECONDS_DIGITS = 18  # Python makes no number of thousands of digits, and raises
-GRACE_S = 30.0  # of waiting for a client, beside what its bytes take at the least rate
-RATE_BYTES = 64 * 1024  # a second
 DRAINED_BYTES = 1024**3  # of a body that is too large: who still sends does not read
 DRAINED_S = 10.0
 
@@ -76,8 +75,7 @@ class Upload:
         self._held = bytearray()
         self._number = 0
         self._size = 0
-        self._arrived = 0
-        self._waited_s = 0.0
+        self._pace = BodyPace(bounds.patience_s)
 
     async def receive(self, boundary: bytes, body: AsyncIterator[bytes]) -> FileRecord:
         """The file, or the one that its key stands for; raises `RequestError`.
@@ -95,7 +93,7 @@ class Upload:
     async def _read(self, form: MultipartParser, body: AsyncIterator[bytes]) -> None:
         try:
             while not form.ended:
-                data = await self._next(body)
+                data = await self._pace.read_piece(body)
                 if not data:
                     raise _bad("The form ends before its last boundary.")
                 for event in form.feed(data):
@@ -106,19 +104,6 @@ class Upload:
             raise RequestError("slow_client", "The file did not arrive in time.") from error
         except ClientDisconnect as error:
             raise _bad("The client hung up before its file was complete.") from error
-
-    async def _next(self, body: AsyncIterator[bytes]) -> bytes:
-        """What comes next; raises `TimeoutError` when the client is silent, or slow in all.
-
-        Only waiting for it counts: that the database is slow is not its fault.
-        """
-        left_s = GRACE_S + self._arrived / RATE_BYTES - self._waited_s
-        began_s = asyncio.get_running_loop().time()
-        async with asyncio.timeout(max(0.0, min(self._bounds.patience_s, left_s))):
-            data = await anext(body, b"")
-        self._waited_s += asyncio.get_running_loop().time() - began_s
-        self._arrived += len(data)
-        return data
 
     async def _handle_event(self, event: Event, body: AsyncIterator[bytes]) -> None:
         if isinstance(event, FormTextField):

@@ -258,7 +258,8 @@ class LineStore:
                 values = {"state": DONE, "ok": False, "answer": line, "owner": None}
                 if connection.execute(ending.values(**values)).rowcount == 1:
                     counting = update(BatchRow).where(BatchRow.id == batch_id)
-                    connection.execute(counting.values(failed=BatchRow.failed + 1))
+                    more = func.coalesce(BatchRow.unanswered, 0) + 1
+                    connection.execute(counting.values(failed=BatchRow.failed + 1, unanswered=more))
 
     def answers(self, batch_id: str, *, ok: bool) -> Iterator[bytes]:
         """The lines of one output file, in the order of the input."""

@@ -26,7 +26,10 @@ CANCELLABLE = (VALIDATING, IN_PROGRESS)
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """`labels` is the client's `metadata`; `completed` and `failed` count lines out of `total`."""
+    """`labels` is the client's `metadata`; `completed` and `failed` count lines out of `total`.
+
+    `unanswered` counts those of `failed` that ended without an answer: None in rows of before.
+    """
 
     id: str
     team_id: str
@@ -45,6 +48,7 @@ class BatchRecord:
     total: int = 0
     completed: int = 0
     failed: int = 0
+    unanswered: int | None = None
     in_progress_us: int | None = None
     finalizing_us: int | None = None
     completed_us: int | None = None

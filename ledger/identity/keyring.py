@@ -168,8 +168,8 @@ class KeyRing:
     def _is_over(self, entry: _Entry, now_us: int) -> bool:
         if entry.expires_us is not None and now_us >= entry.expires_us:
             return True
-        ends = self._end_with_maker and entry.member is not None
-        return ends and not self._is_member(entry.member)
+        member = entry.member if self._end_with_maker else None
+        return member is not None and not self._is_member(member)
 
     def _follow_generation(self) -> None:
         published = self._generation.read()

@@ -61,6 +61,7 @@ class BatchRow(LedgerBase):
     total: Stored[int] = define_column(default=0)
     completed: Stored[int] = define_column(default=0)
     failed: Stored[int] = define_column(default=0)
+    unanswered: Stored[int | None]  # of `failed`: nobody tried them before the batch was over
     created_us: Stored[int] = define_column(BigInteger)
     expires_us: Stored[int] = define_column(BigInteger)
     in_progress_us: Stored[int | None] = define_column(BigInteger)

@@ -105,6 +105,29 @@ def test_what_is_wrong_is_named_before_anything_is_taken(client, requests, place
     assert client.ask("GET", "/files?limit=10000").json()["data"] == before
 
 
+def test_one_key_makes_one_batch(client) -> None:
+    headers, body = {"idempotency-key": "twice"}, {"requests": [asked("a")]}
+    before = len(client.ask("GET", "/files?limit=10000").json()["data"])
+    first, again = (client.ask("POST", PATH, json=body, headers=headers) for _ in range(2))
+    assert first.json()["id"] == again.json()["id"]
+    assert [item.headers.get("idempotent-replayed") for item in (first, again)] == [None, "true"]
+    assert len(client.ask("GET", "/files?limit=10000").json()["data"]) == before + 1
+    other = client.ask("POST", PATH, json={"requests": [asked("b")]}, headers=headers)
+    assert other.status_code == 422
+    client.ask("POST", f"{PATH}/{first.json()['id']}/cancel")
+
+
+def test_results_that_are_gone_are_told_to_be(client, stack, with_runner, patiently) -> None:
+    batch = make(client, asked("a"))
+    with with_runner(stack):
+        batch = ended(client, patiently, batch)
+    output = client.ask("GET", f"/batches/{batch['id']}").json()["output_file_id"]
+    assert client.ask("DELETE", f"/files/{output}").status_code == 200
+    status, kind, message = refused(client.ask("GET", f"{PATH}/{batch['id']}/results"))
+    assert (status, kind) == (404, "not_found_error")
+    assert "no more" in message
+
+
 def test_another_team_has_other_batches(client, stack, make_client) -> None:
     batch = make(client, asked("a"))
     other = make_client(stack.url, stack.key("others", team="message-others").token)

@@ -9,7 +9,6 @@ import pytest
 from gateway.batches.inputlines import InputLines
 from gateway.batches.message_shapes import (
     input_lines,
-    is_unanswered,
     message_batch,
     read_creation,
     result_line,
@@ -32,23 +31,25 @@ def result(line: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "unanswered", "state", "counts"),
+    ("changes", "state", "counts"),
     [
-        ({}, 0, "in_progress", (5, 0, 0, 0, 0)),
-        ({"completed": 2, "status": "in_progress"}, 0, "in_progress", (5, 0, 0, 0, 0)),
-        ({"status": "cancelling", "cancelling_us": 5}, 0, "canceling", (5, 0, 0, 0, 0)),
-        ({"status": "finalizing", "cancelling_us": 5}, 0, "canceling", (5, 0, 0, 0, 0)),
-        ({"completed": 3, "failed": 2, "status": "completed"}, 0, "ended", (0, 3, 2, 0, 0)),
-        ({"completed": 1, "failed": 4, "status": "expired"}, 3, "ended", (0, 1, 1, 0, 3)),
-        ({"completed": 1, "failed": 4, "status": "cancelled", "cancelling_us": 5}, 4, "ended",
-         (0, 1, 0, 4, 0)),
-        ({"status": "failed"}, 0, "ended", (0, 0, 5, 0, 0)),
+        ({}, "in_progress", (5, 0, 0, 0, 0)),
+        ({"completed": 2, "status": "in_progress"}, "in_progress", (5, 0, 0, 0, 0)),
+        ({"status": "cancelling", "cancelling_us": 5}, "canceling", (5, 0, 0, 0, 0)),
+        ({"status": "finalizing", "cancelling_us": 5}, "canceling", (5, 0, 0, 0, 0)),
+        ({"completed": 3, "failed": 2, "status": "completed"}, "ended", (0, 3, 2, 0, 0)),
+        ({"completed": 1, "failed": 4, "unanswered": 3, "status": "expired"}, "ended",
+         (0, 1, 1, 0, 3)),
+        ({"completed": 1, "failed": 4, "unanswered": 4, "status": "cancelled", "cancelling_us": 5},
+         "ended", (0, 1, 0, 4, 0)),
+        ({"status": "cancelled", "cancelling_us": 5}, "ended", (0, 0, 0, 5, 0)),
+        ({"status": "failed"}, "ended", (0, 0, 5, 0, 0)),
     ],
 )  # fmt: skip
-def test_every_request_is_counted_once(changes, unanswered, state, counts) -> None:
+def test_every_request_is_counted_once(changes, state, counts) -> None:
     ended = {} if state != "ended" else {f"{changes['status']}_us": 90_000_000}
     record = replace(MADE, **changes, **ended)
-    told = message_batch(record, unanswered)
+    told = message_batch(record)
     assert told["processing_status"] == state
     names = ("processing", "succeeded", "errored", "canceled", "expired")
     assert tuple(told["request_counts"][name] for name in names) == counts
@@ -68,8 +69,6 @@ def test_a_lines_answer_is_one_of_four_results() -> None:
     assert result(answered[1]) == {"type": "errored", "error": error}
     lines = [unanswered_line("b", 1, "a", code=code) for code in (CANCELLED, EXPIRED, NO_ANSWER)]
     assert [result(line)["type"] for line in lines] == ["canceled", "expired", "errored"]
-    assert [is_unanswered(line) for line in lines] == [True, True, False]
-    assert not is_unanswered(answered[1])
 
 
 def test_a_batch_that_ended_before_it_was_read_tells_why_for_each_request() -> None:

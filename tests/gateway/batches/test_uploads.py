@@ -87,7 +87,7 @@ async def test_a_team_without_room_is_told_while_it_sends(stored) -> None:
 @pytest.mark.parametrize("grace_s", [0.2, 30.0])
 async def test_a_trickle_is_ended_though_it_never_stops(stored, monkeypatch, grace_s) -> None:
     """With the longer grace, the control, it comes to its end."""
-    monkeypatch.setattr("gateway.batches.uploads.GRACE_S", grace_s)
+    monkeypatch.setattr("gateway.batches.body_pace.GRACE_S", grace_s)
     sending = upload(stored, BEGINS, *[0.05, b"x"] * 10, ENDS)
     if grace_s == 30.0:
         assert (await sending).bytes == 10

@@ -1,0 +1,80 @@
+"""Makes a batch once, under the `Idempotency-Key` it was asked with, within a team's limit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from fastapi import Request, Response
+
+from gateway.batches.batch_database import BatchDatabase
+from gateway.config.settings import ServerSection
+from gateway.errors import RequestError
+from gateway.request.idempotency.idempotency_store import name_of, reused_key_error
+from ledger.batches.store import BatchRecord
+from ledger.idempotency import IdempotencyRecord
+
+HOUR_US = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchClaim:
+    """A batch that is to be made. `earlier`: it was made already, by who came with its key before.
+
+    `asking`: under which key; None without one.
+    """
+
+    record: BatchRecord
+    asking: IdempotencyRecord | None
+    earlier: BatchRecord | None
+
+
+class BatchMaker:
+    """`most`: unfinished batches of a team; `on_made` hears of every new one."""
+
+    def __init__(
+        self,
+        stored: BatchDatabase,
+        server: ServerSection,
+        on_made: Callable[[], None],
+        *,
+        most: int,
+    ) -> None:
+        self._stored = stored
+        self._server = server
+        self._on_made = on_made
+        self._most = most
+
+    async def claim(
+        self, request: Request, response: Response, record: BatchRecord, text: bytes, path: str
+    ) -> BatchClaim:
+        """Return the batch under the id that its key stands for; a replay is told in a header."""
+        once = request.headers.get("idempotency-key")
+        if once is None:
+            return BatchClaim(record, None, None)
+        digest = sha256(path.encode() + b"\0" + text).digest()
+        name = name_of(once.encode("latin-1"))
+        asking = IdempotencyRecord(record.key_id, name, digest, record.id)
+        until_us = record.created_us + round(self._server.idempotency.hours * HOUR_US)
+        first = await self._stored.call(
+            self._stored.claim_key, asking, now_us=record.created_us, expires_us=until_us
+        )
+        if first.digest != asking.digest:
+            raise reused_key_error(f"`{first.request_id}`")
+        record = replace(record, id=first.request_id)
+        earlier = await self._stored.call(self._stored.batches.find, record.id, record.team_id)
+        if earlier is not None:
+            response.headers["idempotent-replayed"] = "true"
+        return BatchClaim(record, asking, earlier)
+
+    async def store(self, claim: BatchClaim) -> None:
+        """Raises where the team may have no more; its key is free again then."""
+        record, asking = claim.record, claim.asking
+        if await self._stored.call(self._stored.batches.create, record, most=self._most):
+            self._on_made()
+            return
+        if asking is not None:
+            await self._stored.call(self._stored.free_key, replace(asking, request_id=record.id))
+        message = (
+            f"The team has {self._most} unfinished batches, and may have no more: wait for one."
+        )
+        raise RequestError("too_many_batches", message)

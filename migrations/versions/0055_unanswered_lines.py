@@ -1,0 +1,17 @@
+"""How many of a batch's failed lines nobody tried: Anthropic's clients are told them apart."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0055"
+down_revision = "0054"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("batches", sa.Column("unanswered", sa.Integer(), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("batches", "unanswered")
