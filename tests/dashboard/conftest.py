@@ -103,6 +103,7 @@ class Traffic:
         self.simulated, self.number = simulated, 0
 
     def hour(self, hour_us: int, requests: int, *, down: bool) -> None:
+        """Some spill in every week, however quiet: an engine's queue is full for a moment."""
         room_us = 0 if down else HOUR * 9 // 10
         for _ in range(requests):
             model = self.rng.choices(("chat-large", "code-internal", "gpt-4o-mini"), (6, 3, 2))[0]
@@ -115,7 +116,8 @@ class Traffic:
             at_us = hour_us + self.rng.randrange(HOUR)
             if at_us >= self.books.now_us - 300 * S:
                 continue
-            own = model != "gpt-4o-mini" and engine_us <= room_us
+            fits = engine_us <= room_us and not (model == "chat-large" and self.number % 29 == 0)
+            own = model != "gpt-4o-mini" and fits
             if down and model == "code-internal":
                 continue
             spill = None

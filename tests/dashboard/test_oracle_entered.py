@@ -31,6 +31,7 @@ PRICES = {  # pico-USD a token: input, cached, output
     "deepinfra/llama-3.3-70b": (100_000, 100_000, 320_000),
     "openai/gpt-4o-mini": (150_000, 75_000, 600_000),
 }
+OTHER = "openai/gpt-4o-mini"
 KOLKATA_S = 19_800  # always so far before UTC
 RATE_PUSD, NEXT_PUSD, LATER_PUSD = USD * 2 // 5, 547_300_000_000, 612_000_000_001
 GPUS, OPS_S, OPS_PUSD = 3, 9_000, 20 * USD
@@ -115,7 +116,7 @@ def budgeted(filled) -> dict[str, tuple[int, int, int]]:
         config=("c", "c"),
         at_us=filled.now_us,
     )
-    like = next(pair for pair in filled.pairs if pair[0].backend == "api" and pair[1].cost_pusd)
+    like = next(pair for pair in filled.pairs if pair[0].target == OTHER and pair[1].cost_pusd)
     # As a worker holds on every budget that an attempt falls under.
     falls = [name for name, (*_, which) in BUDGETS.items() if which and which(like[0])]
     held_on = {"team:search@month", f"team:{like[0].team_id}@day", *falls}

@@ -108,7 +108,7 @@ def test_lines_of_a_running_gateway_name_the_request_that_was_answered(stack, mo
         raise RuntimeError("a defect")
 
     monkeypatch.setattr("gateway.request.inference_api.InferenceApi._decode_body", defect)
-    monkeypatch.setattr("gateway.worker.app.cards", defect)
+    monkeypatch.setattr("gateway.request.model_catalog.ModelCatalog.cards", defect)
     sink, out = logs.LogSink("worker-0", LogsSection(format="json")), io.StringIO()
     sink.setStream(out)
     logging.getLogger().addHandler(sink)

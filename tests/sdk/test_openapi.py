@@ -101,7 +101,7 @@ def test_a_document_that_is_not_true_is_found_out(gateway, tmp_path: Path) -> No
     del document["paths"]["/v1/models"]["get"]["responses"]["4XX"]
     counting = document["paths"]["/v1/messages/count_tokens"]["post"]
     asked = counting["requestBody"]["content"]["application/json"]["schema"]
-    asked["properties"]["system"] = {"type": "string"}
+    asked["properties"]["messages"]["minItems"] = 2
     told = counting["responses"]["200"]["content"]["application/json"]["schema"]
     told["required"] = ["input_tokens", "words"]
     changed = tmp_path / "openapi.json"

@@ -88,8 +88,8 @@ def test_litellms_shape(stack, tokens, path) -> None:
 def test_openais_client_reads_the_list_as_ever(stack, tokens) -> None:
     import openai  # noqa: PLC0415  (LiteLLM brings it; it would be a second of each collection)
 
-    client = openai.OpenAI(base_url=f"{stack.url}/v1", api_key=tokens["api"])
-    assert [model.id for model in client.models.list()] == ["api"]
+    with openai.OpenAI(base_url=f"{stack.url}/v1", api_key=tokens["api"]) as client:
+        assert [model.id for model in client.models.list()] == ["api"]
 
 
 def test_a_surcharge_is_in_the_price_and_a_price_by_units_charges_no_tokens() -> None:

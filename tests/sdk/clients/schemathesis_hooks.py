@@ -127,7 +127,10 @@ def _too_many(body) -> bool:
 
 
 def _says_something(message) -> bool:
-    content = message.get("content") if isinstance(message, dict) else True
+    """Of instructions alone: a turn of the user counts as one, whatever it says."""
+    if not isinstance(message, dict) or message.get("role") != "system":
+        return True
+    content = message.get("content")
     if not isinstance(content, list):
         return bool(content)
     return any(block != {"type": "text", "text": ""} for block in content)
@@ -152,7 +155,7 @@ def _names_twice(body) -> bool:
 
 
 def _ends_with_the_assistant(case, body) -> bool:
-    """The last item of a list has rules of its own; nor is a conversation without a word one."""
+    """The last item of a list has rules of its own; nor are instructions without a word one."""
     messages = body.get("messages")
     if not case.operation.path.startswith("/v1/messages") or not isinstance(messages, list):
         return False
