@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -34,7 +35,7 @@ from backends.secret import Secret
 from backends.unreadable_answers import with_usage_of
 
 # What a call may add to the head: tracing, and names that make a repeated call recognisable.
-_FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
+FORWARDED = frozenset({"x-request-id", "traceparent", "tracestate", "idempotency-key"})
 _SAFE_VALUE = re.compile(r"[\x20-\x7e]{0,1024}")
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9/_.\-]{1,200}")
 ROOT_PATHS = frozenset({"/tokenize", "/detokenize"})  # vLLM's, which stand beside `/v1`
@@ -59,7 +60,9 @@ class Credentials:
 
 
 class OpenAIBackend:
-    """One base URL with one key."""
+    """One base URL with one key. `forwarded`: headers that a call may add."""
+
+    forwarded: ClassVar[frozenset[str]] = FORWARDED
 
     def __init__(
         self,
@@ -86,7 +89,7 @@ class OpenAIBackend:
         else:
             head = self._head(call.path, call.content_type)
         length = b"content-length: %d\r\n\r\n" % len(call.body)
-        payload = b"".join((head, _extra(call.headers), length, call.body))
+        payload = b"".join((head, _extra(call.headers, self.forwarded), length, call.body))
         exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)
         if exchange.status >= 500 or exchange.status == 429:
             raise await self._refusal(exchange)
@@ -97,6 +100,10 @@ class OpenAIBackend:
 
     async def aclose(self) -> None:
         """Nothing of its own to close: the client is shared."""
+
+    def _proof(self, key: str) -> dict[str, str]:
+        """Return the headers that a key is told in."""
+        return {"authorization": f"Bearer {key}"}
 
     def _head(self, path: str, content_type: str | None = None) -> bytes:
         """`content_type` of a form, whose boundary is its own: such a head is not kept."""
@@ -114,7 +121,7 @@ class OpenAIBackend:
         ]
         own = {name: value.reveal() for name, value in self._credentials.headers.items()}
         if self._credentials.api_key:
-            own["authorization"] = f"Bearer {self._credentials.api_key.reveal()}"
+            own |= self._proof(self._credentials.api_key.reveal())
         for name, value in own.items():
             if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
                 raise RequestUnsendable(f"header {name!r} has characters that do not belong there")
@@ -161,15 +168,15 @@ class OpenAIBackend:
         )
 
 
-def _extra(headers: Mapping[str, str]) -> bytes:
+def _extra(headers: Mapping[str, str], forwarded: frozenset[str]) -> bytes:
     if len(headers) == 1:  # the usual case
         ((name, value),) = headers.items()
-        if name in _FORWARDED and _SAFE_VALUE.fullmatch(value):
+        if name in forwarded and _SAFE_VALUE.fullmatch(value):
             return f"{name}: {value}\r\n".encode("ascii")
     return "".join(
         f"{name.lower()}: {value}\r\n"
         for name, value in headers.items()
-        if name.lower() in _FORWARDED and _SAFE_VALUE.fullmatch(value)
+        if name.lower() in forwarded and _SAFE_VALUE.fullmatch(value)
     ).encode("ascii")
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from backends.http import HttpClient
     from backends.openai import Credentials
 
-OPENAI, LITELLM = "openai", "litellm"
+OPENAI, ANTHROPIC, LITELLM = "openai", "anthropic", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none
 ADAPTER_KIND: Final = LITELLM  # of a provider that no kind has an address for
 # Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
@@ -37,6 +37,22 @@ BASE_URLS: Mapping[str, str] = {
     "together": "https://api.together.ai/v1",
     "xai": "https://api.x.ai/v1",
 }
+# Where Anthropic's Messages are spoken, from the providers' own references (2026-11).
+MESSAGES_URLS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com/v1",
+    "deepseek": "https://api.deepseek.com/anthropic",
+    "moonshot": "https://api.moonshot.ai/anthropic",
+}
+# Betas that clients may ask for where nobody says which: they change neither a price nor who may
+# see what. Left out are longer contexts, faster modes, other models, kept files and skills.
+USUAL_BETAS: Final = (
+    "advanced-tool-use-*", "citations-*", "claude-code-*", "code-execution-*", "compact-*",
+    "computer-use-*", "context-management-*", "effort-*", "extended-cache-ttl-*",
+    "fine-grained-tool-streaming-*", "interleaved-thinking-*", "max-tokens-3-5-sonnet-*",
+    "mcp-client-*", "output-128k-*", "pdfs-*", "prompt-caching-*", "search-results-*",
+    "structured-outputs-*", "token-counting-*", "token-efficient-tools-*", "tool-examples-*",
+    "tool-search-tool-*", "web-fetch-*", "web-search-*",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,7 @@ class ProviderSite:
     credentials: "Credentials"
     reach: "AddressPolicy"
     http: "HttpClient"  # shared by all providers of a worker
+    betas: tuple[str, ...] = ()  # that clients may ask for, of a kind that has betas
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,9 @@ class ProviderKind:
     provider; a client that `finds_address` knows its own. `serves`: request kinds, `None` for all.
     `fetches_media`: the provider fetches what an address in a request names, not this process.
     `marks_cache`: whether what to cache is marked in the messages, `reads_files`: whether chat's
-    `file` parts are read, both by prefix.
+    `file` parts are read, both by prefix. `speaks_messages`: a request in Anthropic's Messages goes
+    there as it is. `lacks`: features that its API has no form for. `named_only`: a provider's name
+    alone does not choose it.
     """
 
     title: str
@@ -87,6 +106,9 @@ class ProviderKind:
     fetches_media: bool
     marks_cache: Callable[[str], bool]
     reads_files: Callable[[str], bool]
+    speaks_messages: bool
+    lacks: frozenset[str]
+    named_only: bool
 
     def can_serve(self, request_kind: str) -> bool:
         return self.serves is None or request_kind in self.serves
@@ -94,7 +116,11 @@ class ProviderKind:
 
 def kind_for(name: str) -> str:
     """Return the kind that knows this provider's address, else the one that adapts to any."""
-    known = (kind for kind, entry in PROVIDER_KINDS.items() if name in entry.addresses)
+    known = (
+        kind
+        for kind, entry in PROVIDER_KINDS.items()
+        if name in entry.addresses and not entry.named_only
+    )
     return next(known, ADAPTER_KIND)
 
 
@@ -103,6 +129,15 @@ def _openai(site: ProviderSite) -> "Backend":
 
     assert site.base_url is not None  # checked: this kind does not find its address
     return OpenAIBackend(site.base_url, site.credentials, client=site.http, reach=site.reach)
+
+
+def _anthropic(site: ProviderSite) -> "Backend":
+    from backends.anthropic import AnthropicBackend  # noqa: PLC0415  (with an HTTP client)
+
+    assert site.base_url is not None  # checked: this kind does not find its address
+    return AnthropicBackend(
+        site.base_url, site.credentials, client=site.http, reach=site.reach, betas=site.betas
+    )
 
 
 def _litellm(site: ProviderSite) -> "Backend":
@@ -117,6 +152,10 @@ def _load_litellm() -> object:
 
 def _is_never_marked(_prefix: str) -> bool:
     return False
+
+
+def _is_always(_prefix: str) -> bool:
+    return True
 
 
 PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
@@ -147,6 +186,25 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         fetches_media=True,
         marks_cache=_is_never_marked,
         reads_files=frozenset({"openai", "openrouter"}).__contains__,
+        speaks_messages=False,
+        lacks=frozenset(),
+        named_only=False,
+    ),
+    ANTHROPIC: ProviderKind(
+        title="Anthropic's Messages",
+        client=_anthropic,
+        load=None,
+        variables=KeyVariables(usual={}, beside=frozenset(), prefixes=(), finds_keys=False),
+        addresses=MESSAGES_URLS,
+        finds_address=False,
+        serves=frozenset({"chat"}),
+        takes_batches=False,
+        fetches_media=True,
+        marks_cache=_is_always,
+        reads_files=_is_always,
+        speaks_messages=True,
+        lacks=frozenset({"logprobs", "n"}),
+        named_only=True,
     ),
     LITELLM: ProviderKind(
         title="LiteLLM's adapter",
@@ -175,5 +233,8 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         reads_files=frozenset({
             "anthropic", "azure", "bedrock", "gemini", "openai", "openrouter", "vertex_ai",
         }).__contains__,
+        speaks_messages=False,
+        lacks=frozenset(),
+        named_only=False,
     ),
 }  # fmt: skip

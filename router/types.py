@@ -32,6 +32,7 @@ class Feature(StrEnum):
     MEDIA_URLS = "media_urls"  # the target fetches what an address in the request names
     HOSTED_TOOLS = "hosted_tools"  # searches and tools that the target runs, for fees of its own
     FILES = "files"  # the target reads documents that are sent in a conversation
+    MESSAGES = "messages"  # the target speaks Anthropic's Messages, and chat has no form for it
 
 
 class Residency(StrEnum):

@@ -35,5 +35,5 @@ MetricsPageName = Annotated[
 ProviderKindName = Annotated[
     str,
     choice_schema(PROVIDER_KINDS),
-    Field(description="wire format: OpenAI-compatible, or LiteLLM's adapter"),
+    Field(description="wire format: OpenAI-compatible, Anthropic's Messages, or LiteLLM's adapter"),
 ]

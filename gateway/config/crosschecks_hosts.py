@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backends.address_policy import AddressPolicy, parse_address
 from backends.engines import ENGINE_KINDS
 from backends.origin import Origin
-from backends.providers import ADAPTER_KIND, DEFAULT_KIND, PROVIDER_KINDS
+from backends.providers import ADAPTER_KIND, ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS
 from gateway.config.crosschecks_oidc import check_oidc
 from gateway.config.crosschecks_peers import check_peers
 from gateway.config.faults import ConfigFault, Place, suggest, warning
@@ -113,6 +113,8 @@ def check_served_kinds(settings: Settings) -> Iterator[ConfigFault]:
 
 def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
     for name, provider in settings.providers.items():
+        if "kinds" not in provider.model_fields_set:  # then it serves what its client can
+            continue
         for index, kind in enumerate(provider.kinds):
             client = PROVIDER_KINDS[provider.kind]
             if not client.can_serve(kind):
@@ -304,6 +306,20 @@ def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None
     return AddressPolicy(tuple(named)).is_refused(address, stated=True)
 
 
+def check_messages(settings: Settings) -> Iterator[ConfigFault]:
+    """What only targets that speak Anthropic's Messages can do anything with."""
+    for name, provider in settings.providers.items():
+        if PROVIDER_KINDS[provider.kind].speaks_messages:
+            continue
+        for member in ("betas", "tells_users"):
+            if member in provider.model_fields_set:
+                words = f"applies to `kind: {ANTHROPIC}` only"
+                yield ConfigFault(("providers", name, member), words)
+        if "messages" in provider.features:
+            words = f"only providers of `kind: {ANTHROPIC}` speak Messages: leave `messages` out"
+            yield ConfigFault(("providers", name, "features"), words)
+
+
 def _is_network(text: str) -> bool:
     try:
         ip_network(text)
@@ -343,6 +359,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     check_batches,
     check_served_kinds,
     check_dialects,
+    check_messages,
     check_addresses,
     check_networks,
     check_ports,

@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from backends.disconnects import OnDisconnect
 from backends.engines import VLLM
-from backends.providers import DEFAULT_KIND
+from backends.providers import DEFAULT_KIND, USUAL_BETAS
 from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.schema_dashboard import DashboardSection
@@ -274,6 +274,16 @@ class ProviderSection(ConfigSection):
         False,
         description="whether it takes `chat_template_kwargs`, as vLLM, SGLang and services on them "
         "do; else an answer's `x-breakeven-ignored` names it",
+    )
+    betas: tuple[str, ...] = Field(
+        USUAL_BETAS,
+        description="of `kind: anthropic`: what clients may ask for in `anthropic-beta`, `NAME-*` "
+        "for any that begins so; an answer's `x-breakeven-ignored` names others",
+    )
+    tells_users: bool = Field(
+        False,
+        description="of `kind: anthropic`: whether it is told `metadata.user_id` of a request in "
+        "its own form; else the member is left out",
     )
     on_disconnect: OnDisconnect | None = Field(
         None,

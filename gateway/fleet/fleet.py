@@ -49,6 +49,8 @@ class Target:
     by_priority: bool = False  # its engine takes a request's `priority`; others refuse it
     shares_row: bool = False  # with all models of its provider that no configuration names
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
+    speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
+    tells_users: bool = False  # and it is told who its user is
 
     @property
     def goes_on(self) -> bool:
@@ -137,6 +139,12 @@ class Fleet:
         own = {target.name: target.backend for pool in self._pools.values() for target in pool}
         return own | self._api_backends
 
+    @property
+    def speaks_messages(self) -> bool:
+        """Whether a request in Anthropic's Messages may go to some target as it is."""
+        providers = self._settings.providers.values()
+        return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
+
     def _expand_all(self) -> dict[str, tuple[Target, ...]]:
         return {
             name: self._expand(model)
@@ -159,6 +167,7 @@ class Fleet:
             return target
         provider_name, _, upstream = name.partition("/")
         provider = self._settings.providers[provider_name]
+        wire = PROVIDER_KINDS[provider.kind]
         row = self._api_rows.get(name, self._api_rows[f"{provider_name}/*"])
         target = Target(
             name=name,
@@ -170,13 +179,15 @@ class Fleet:
             backend=self._api_backends[provider_name],
             row=row,
             features=self._features_of(provider, provider_name),
-            kinds=frozenset(RequestKind(kind) for kind in provider.kinds),
+            kinds=frozenset(RequestKind(kind) for kind in provider.kinds if wire.can_serve(kind)),
             context_tokens=None,
             accepts_salt=True,  # a provider's prefix cache is isolated by its own account
             price_name=provider.prices_as or name,
             takes_marks=_takes_marks(provider, provider_name),
             shares_row=name not in self._api_rows,
             on_disconnect=_on_disconnect(provider, provider_name),
+            speaks_messages=wire.speaks_messages,
+            tells_users=provider.tells_users,
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -184,12 +195,14 @@ class Fleet:
 
     def _features_of(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
         """An API outside fetches media from there; what stands inside must be told that it may."""
-        features = _features(provider.features)
+        wire = PROVIDER_KINDS[provider.kind]
+        features = _features(provider.features) - {Feature.MESSAGES}
         prefix = provider.litellm_prefix or name
-        if _NAMED not in provider.model_fields_set and (
-            PROVIDER_KINDS[provider.kind].reads_files(prefix)
-        ):
-            features |= {Feature.FILES}
+        if _NAMED not in provider.model_fields_set:
+            features -= _features(tuple(wire.lacks))
+            features |= {Feature.FILES} if wire.reads_files(prefix) else set()
+        if wire.speaks_messages:  # what the wire is made for, whatever is declared
+            features |= {Feature.MESSAGES}
         if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
             return features | {Feature.MEDIA_URLS}
         return features

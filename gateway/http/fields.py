@@ -8,7 +8,8 @@ JSON = b"application/json"
 SESSION_LIMIT = 256  # characters
 _SESSIONS = (b"x-session-id", b"x-breakeven-session")
 _IDEMPOTENCY = b"idempotency-key"
-_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY))
+_ASKED_OF_API = frozenset((b"anthropic-beta", b"anthropic-version"))
+_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY, *_ASKED_OF_API))
 _ENCODING = b"content-encoding"
 KEYS = frozenset((b"x-api-key", b"api-key"))  # Anthropic's and Azure's
 _READ = frozenset((b"authorization", b"content-length", b"content-type", _ENCODING, *_MARKS, *KEYS))
@@ -19,7 +20,8 @@ class RequestHead:
     """`token`: the first key that was sent; `length`: bytes of the body, 0 where it is not said.
 
     `media`: what the body is said to be, where that is not JSON; `once`: the first
-    `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed.
+    `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed. `asked_of_api`: what
+    a client of Anthropic's asks of the API beside the body.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -28,6 +30,7 @@ class RequestHead:
     media: str | None = None
     once: bytes | None = None
     encoding: str | None = None
+    asked_of_api: dict[str, str] = field(default_factory=dict)
 
 
 def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
@@ -67,5 +70,9 @@ def _mark(found: RequestHead, name: bytes, value: bytes) -> None:
     """Of what most requests do not have, the first of each counts."""
     if name == _IDEMPOTENCY:
         found.once = value if found.once is None else found.once
+    elif name in _ASKED_OF_API:
+        told, said = name.decode("ascii"), value.decode("latin-1")
+        before = found.asked_of_api.get(told)
+        found.asked_of_api[told] = said if before is None else f"{before},{said}"
     elif found.session is None:
         found.session = value.decode("latin-1")[:SESSION_LIMIT]

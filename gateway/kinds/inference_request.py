@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gateway.http.body import Members, decode_members, encode_raw
 from gateway.http.forms import FormRequest
 from gateway.http.member_rules import STRICT, MemberRules
+from gateway.kinds.native_request import NativeRequest
 from gateway.kinds.prompt_media import PictureSize
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from router.prompts import RequestUnits
@@ -58,6 +59,14 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     asked_by: Mapping[Feature, str] = msgspec.field(default_factory=dict)
     # The same without media of earlier turns, where no target can serve all of it.
     instead: "InferenceRequest | None" = None
+    native: NativeRequest | None = None  # for targets that speak its client's dialect
+
+    def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
+        """Return the request with these among the members that no target gets."""
+        native = self.native
+        if native is not None:
+            native = replace(native, ignored=(*names, *native.ignored))
+        return replace(self, ignored=(*names, *self.ignored), native=native)
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

@@ -93,9 +93,10 @@ class Attempt:
     @property
     def ignored_members(self) -> tuple[str, ...]:
         """Members of the request's body that its target does not get."""
-        asked = self.plan.asked
-        found = asked.ignored
-        if asked.template_arguments and not self.step.frozen.target.template_arguments:
+        asked, target = self.plan.asked, self.step.frozen.target
+        whole = asked.native if target.speaks_messages else None
+        found = asked.ignored if whole is None else whole.ignored
+        if asked.template_arguments and not target.template_arguments:
             found += (TEMPLATE_ARGUMENTS,)
         if self.transmission is not None and self.transmission.ignored:
             found += self.transmission.ignored

@@ -53,7 +53,7 @@ from gateway.request.refusals import (
     status_of,
     upstream_failure,
 )
-from gateway.request.request_parser import attempt_body
+from gateway.request.request_parser import attempt_body, attempt_route
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.retry_budget import RetryBudget
 from gateway.request.session_affinity import SessionAffinity
@@ -341,7 +341,8 @@ class Dispatcher:
         media = None if form is None else form.content_type
         whole = not asked.stream and KINDS[asked.kind].generated
         deadlines = self.whole if whole else self.deadlines
-        call = Call(asked.path, body, streamed, headers, deadlines, media)
+        path, told = attempt_route(asked, target)
+        call = Call(path, body, streamed, {**headers, **told}, deadlines, media)
         attempt.transmission = call.transmission
         exchange = await target.backend.open(call)
         attempt.stated_cost = exchange.headers.get(COST_HEADER)

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any, Protocol
 
-from msgspec.structs import replace
-
 from gateway.auth import INFERENCE, KeyLookup, authenticate, require_token
 from gateway.clock import Clock, next_tick
 from gateway.config.settings import ServerSection, TimeoutsSection
@@ -78,6 +76,7 @@ class InferenceApi:
         # Of answers that clients may go on with; nothing is stored until another one is given.
         self.storage: ResponseStorage = NoStoredResponses(unasked=False)
         self.background: BackgroundResponses | None = None
+        self.passes_whole = False  # whether targets speak a dialect that clients do
         self._dispatcher = dispatcher
         self._keys = keys
         self._metrics = metrics
@@ -211,6 +210,7 @@ class InferenceApi:
         """Read a body of another dialect, with all that it goes on from."""
         large = len(text) > LARGE_SPOKEN_BYTES
         members = await asyncio.to_thread(decode_members, text) if large else decode_members(text)
+        reply.passes_whole, reply.asked_in_headers = self.passes_whole, fields.asked_of_api
         if reply.continues:
             reply.keeper = await self.storage.open_request(
                 members, identity.team_id, reply.request_id, purpose=reply.purpose
@@ -222,7 +222,7 @@ class InferenceApi:
             wall_s=self._clock.wall_us() // 1_000_000,
         )  # fmt: skip
         asked = await asyncio.to_thread(decode) if large else decode()
-        return replace(asked, ignored=(*ignored, *asked.ignored)) if ignored else asked
+        return asked.with_ignored(ignored) if ignored else asked
 
     async def _dispatch_translated(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse

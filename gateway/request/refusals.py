@@ -161,6 +161,9 @@ def _feature_refusal(plan: RoutingPlan) -> RequestError:
         ),
         key=len,
     )
+    native = plan.asked.native
+    if Feature.MESSAGES in missing and native is not None and native.refusal is not None:
+        return native.refusal  # in chat's words of the member that has no form there
     names = sorted({_requesting_member(feature, plan) for feature in missing})
     fields, declared = ", ".join(f"`{name}`" for name in names), ", ".join(sorted(missing))
     return RequestError(

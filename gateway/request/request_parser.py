@@ -1,5 +1,11 @@
 """The body that a target gets of a client's request: its own model, usage, limits and salt."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from gateway.fleet.fleet import Target
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.kinds.late_instructions import move_instructions
@@ -8,6 +14,7 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": NEWER_LIMIT}
+MESSAGES_PATH: Final = "/messages"  # of targets that speak Anthropic's Messages
 _TRUE = encode_raw(True)
 _LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
 
@@ -29,7 +36,18 @@ def _name_limit(members: Members) -> None:
 
 def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
     """Return the body that the target of an attempt gets."""
-    target, asked = step.frozen.target, plan.asked
+    target, asked, frozen = step.frozen.target, plan.asked, step.frozen
+    if target.speaks_messages:
+        if asked.native is not None:
+            return asked.native.body_for(
+                target.upstream_model,
+                max_tokens=frozen.candidate.output_cap,
+                tells_users=target.tells_users,
+            )
+        if asked.max_tokens is None and frozen.candidate.output_cap is None and frozen.limits:
+            # Messages need a limit: the one that the bound was made with.
+            longest = frozen.limits.max_output_tokens(plan.request.prompt_tokens)
+            asked = replace(asked, max_tokens=longest)
     if target.takes_marks:
         asked = asked.with_marks()
     if target.by_priority:
@@ -47,6 +65,13 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         salt=plan.route.salt if target.own and target.accepts_salt else None,
         cap_name=CAP_NAMES.get(target.provider or "", OLDER_LIMIT),
     )
+
+
+def attempt_route(asked: InferenceRequest, target: Target) -> tuple[str, Mapping[str, str]]:
+    """Return the path under a target's base URL, and what the client asks of it in headers."""
+    if target.speaks_messages and asked.native is not None:
+        return MESSAGES_PATH, asked.native.headers
+    return asked.path, {}
 
 
 def body_for(

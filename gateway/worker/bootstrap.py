@@ -15,23 +15,18 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
-from backends.address_policy import INSIDE, AddressPolicy
-from backends.base import Backend, Deadlines
+from backends.base import Deadlines
 from backends.http import HttpClient, PoolLimits
-from backends.openai import Credentials, OpenAIBackend
-from backends.providers import PROVIDER_KINDS, ProviderSite
 from backends.secret import Secret
 from gateway.batches.serving import BatchDependencies, serve_batches
 from gateway.clock import Clock, next_tick
-from gateway.config.credentials import engine_key, provider_keys
-from gateway.config.settings import PoolSection, ProviderSection, Settings
+from gateway.config.settings import Settings
 from gateway.control.access import guard_routes
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
-from gateway.errors import ConfigError
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
@@ -70,6 +65,7 @@ from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates, open_estimates
 from gateway.worker.ledger_follow import LedgerReaders, LiveParts, followers_of
 from gateway.worker.policy_follower import ReadPolicies
+from gateway.worker.wire_clients import HttpClients, make_backends
 from ledger.budgets.client import BudgetClient
 from ledger.database import make_engine
 from ledger.journals.journal import JournalWriter
@@ -105,7 +101,7 @@ def build(
     prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
     journal, desk, recording = _open_records(settings, runtime, worker)
     clients = HttpClients(HttpClient(), HttpClient(PoolLimits(idle_s=API_IDLE_S)))
-    fleet = Fleet(settings, runtime, _backends(clients, settings, environ))
+    fleet = Fleet(settings, runtime, make_backends(clients, settings, environ))
     admission, experience = BudgetAdmission(desk), TargetStats(board, worker, clock)
     estimates = open_estimates(runtime, worker, ledger.lengths, clock, experience)
     learned, metrics = estimates.learned, _metrics(settings, runtime, exposition, estimates)
@@ -134,6 +130,7 @@ def build(
         sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    hot.passes_whole = fleet.speaks_messages
     stored = serve_stored(settings, runtime, worker, clock, hot)
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
@@ -323,41 +320,6 @@ def readiness(hot: InferenceApi, desk: BudgetClient, recording: JournalGate) -> 
     if (stalled := recording.stalled()) is not None:
         missing.append(stalled)
     return missing
-
-
-@dataclass(frozen=True, slots=True)
-class HttpClients:
-    """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
-
-    engines: HttpClient
-    apis: HttpClient
-
-    async def aclose(self, fleet: Fleet) -> None:
-        """With the backends that use them."""
-        for backend in fleet.backends.values():
-            await backend.aclose()
-        await self.engines.aclose()
-        await self.apis.aclose()
-
-
-def _backends(
-    clients: HttpClients, settings: Settings, environ: Mapping[str, str]
-) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
-    keys = provider_keys(settings.providers, environ)
-
-    def make(name: str, what: PoolSection | ProviderSection, base_url: str | None) -> Backend:
-        if isinstance(what, PoolSection):
-            assert base_url is not None  # every seat has an address
-            proof = Credentials(engine_key(what.engine, name, environ))
-            return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
-        key, reach = keys[name], AddressPolicy(what.networks)
-        kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
-        address = base_url or kind.addresses.get(name)
-        if address is None and not kind.finds_address:
-            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
-        return kind.client(ProviderSite(prefix, address, Credentials(key), reach, clients.apis))
-
-    return make
 
 
 class Closable(Protocol):

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from backends.address_policy import PUBLIC
+from backends.anthropic import AnthropicBackend
 from backends.http import HttpClient
 from backends.litellm import LiteLLMBackend
 from backends.openai import Credentials, OpenAIBackend
 from backends.origin import Origin
 from backends.providers import (
     ADAPTER_KIND,
+    ANTHROPIC,
     BASE_URLS,
     DEFAULT_KIND,
     LITELLM,
@@ -32,6 +34,7 @@ async def test_each_kind_makes_its_client() -> None:
     made = {kind: entry.client(site) for kind, entry in PROVIDER_KINDS.items()}
     assert {kind: type(client) for kind, client in made.items()} == {
         OPENAI: OpenAIBackend,
+        ANTHROPIC: AnthropicBackend,
         LITELLM: LiteLLMBackend,
     }
     for client in made.values():
@@ -61,6 +64,10 @@ def test_what_a_kind_serves_and_marks() -> None:
     assert adapter.marks_cache("anthropic")
     assert not adapter.marks_cache("gemini")
     assert not plain.marks_cache("anthropic")
+    messages = PROVIDER_KINDS[ANTHROPIC]
+    assert [kind for kind, entry in PROVIDER_KINDS.items() if entry.speaks_messages] == [ANTHROPIC]
+    assert messages.marks_cache("?")
+    assert not messages.can_serve("embedding")
 
 
 def test_a_usual_variable_is_named_once() -> None:

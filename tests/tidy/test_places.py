@@ -24,7 +24,7 @@ REASON_PLACES = {
 }  # fmt: skip
 FEATURE_PLACES = {
     "tools": 0, "json_schema": 1, "images": 2, "logprobs": 3, "n": 4, "reasoning": 5, "store": 6,
-    "media_urls": 7, "hosted_tools": 8, "files": 9,
+    "media_urls": 7, "hosted_tools": 8, "files": 9, "messages": 10,
 }  # fmt: skip
 
 

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from gateway.errors import RequestError
 from gateway.http.body import Members
 from gateway.http.connection import Header
+from gateway.kinds.native_request import NativeRequest
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from router.types import Feature
 
@@ -21,7 +23,8 @@ class DecodedRequest:
     for one. `marked` are members in their form for targets that take marks of what to cache,
     `ignored` names of those that have no form in chat and are left out. `features`: what a target
     must offer beside what chat's members ask for, each with the place that asks for it. `instead`:
-    what is asked where no target can serve this, without media of earlier turns.
+    what is asked where no target can serve this, without media of earlier turns. `native`: all of
+    it, which `members` only stand for, of a request that chat has no form for.
     """
 
     members: Members
@@ -31,6 +34,7 @@ class DecodedRequest:
     ignored: tuple[str, ...] = ()
     features: Mapping[Feature, str] = field(default_factory=dict)
     instead: "DecodedRequest | None" = None
+    native: NativeRequest | None = None
 
 
 class Dialect(Protocol):
@@ -51,6 +55,12 @@ class Dialect(Protocol):
 
     def decode_request(self, members: Members) -> DecodedRequest:
         """Raises `RequestError` with a place of this dialect."""
+
+    def whole_request(self, members: Members, refusal: RequestError) -> DecodedRequest | None:
+        """Return a request that chat refused and a target of this dialect may serve."""
+
+    def native_request(self, members: Members) -> NativeRequest | None:
+        """Return what goes to targets that speak this dialect as it is."""
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True

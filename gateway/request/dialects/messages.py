@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
+from gateway.kinds.native_request import NativeRequest
 from gateway.kinds.request_checks import refuse_long_caches
 from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.conversation import MARK, Medium
@@ -35,6 +37,7 @@ from gateway.request.dialects.fields import (
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document
 from gateway.request.dialects.messages_input import MessagesConversation, conversation
 from gateway.request.dialects.messages_tools import MessagesTool, declared_tools, searches_tools
+from gateway.request.dialects.native_messages import native_request, whole_request
 from gateway.request.dialects.response_encoder import encode
 from router.types import Feature
 
@@ -50,9 +53,11 @@ _READ = frozenset(
         "output_config", "output_format", "context_management", "inference_geo",
     }
 )  # fmt: skip
-_REFUSED = {
+_REFUSED_BY_CHAT = {
     "container": "no target here keeps a container. Leave it out.",
     "mcp_servers": "the gateway calls no tool servers. Declare their tools in `tools`.",
+}
+_REFUSED = {
     "fallbacks": "the gateway's own policy says which target is next. Leave it out.",
     **dict.fromkeys(
         (
@@ -63,7 +68,9 @@ _REFUSED = {
         OF_CHAT,
     ),
 }  # fmt: skip
+_KNOWN = _READ | _ADVICE | _REFUSED.keys() | _REFUSED_BY_CHAT.keys()
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_MARKED = frozenset(("cache_control", "messages", "system", "tools"))
 _HERE = {  # what chat's errors name, by its name here
     "stop": "stop_sequences",
     "response_format": "output_config.format",
@@ -95,13 +102,10 @@ class MessagesDialect:
         return {"input_tokens": tokens}
 
     def decode_request(self, members: Members) -> DecodedRequest:
-        refuse_members(members, _REFUSED)
+        refuse_members(members, _REFUSED | _REFUSED_BY_CHAT)
+        _check_place(members)
         _check_advice(members)
-        heard = {
-            name: value
-            for name, value in members.items()
-            if name not in _READ and name not in _ADVICE and name not in _REFUSED
-        }
+        heard = {name: value for name, value in members.items() if name not in _KNOWN}
         found = conversation(
             decode_whole_member(members, "system"), decode_whole_member(members, "messages")
         )
@@ -125,6 +129,23 @@ class MessagesDialect:
             left.add("tools.tool_search_tool")
         asked = DecodedRequest(heard, _voice, session, ignored=tuple(sorted(left)))
         return _with_messages(asked, found, tools, marks=_has_marks(members))
+
+    def whole_request(self, members: Members, refusal: RequestError) -> DecodedRequest | None:
+        refuse_members(members, _REFUSED)
+        _check_place(members)
+        if not self._counts and decode_member(members, "max_tokens", int) is None:
+            raise missing_error("max_tokens")
+        for name in _MARKED.intersection(members):
+            refuse_long_caches(bytes(members[name]), name)
+        whole = whole_request(members, refusal)
+        if whole is None:
+            return None
+        return DecodedRequest(
+            whole.members, _voice, whole.session, features=whole.features, native=whole.native
+        )
+
+    def native_request(self, members: Members) -> NativeRequest | None:
+        return native_request(members)
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -213,8 +234,8 @@ def _voice(request_id: str, _: int) -> MessagesEncoder:
     return MessagesEncoder(request_id)
 
 
-def _check_advice(members: Members) -> None:
-    """What may only be left out in some of its forms."""
+def _check_place(members: Members) -> None:
+    """Where it is worked on has another price, and is the key's, the model's and the policy's."""
     geo = optional_text(decode_whole_member(members, "inference_geo"), "inference_geo")
     if geo not in (None, "global"):
         raise unsupported(
@@ -222,6 +243,10 @@ def _check_advice(members: Members) -> None:
             "where it is worked on is said by the key, the model and its policy (`residency`). "
             "Leave it out.",
         )
+
+
+def _check_advice(members: Members) -> None:
+    """What may only be left out in some of its forms."""
     management = mapping(
         decode_whole_member(members, "context_management") or {}, "context_management"
     )

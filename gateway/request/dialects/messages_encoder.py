@@ -9,8 +9,16 @@ numbers that the ledger has, which SDKs put in its place, in Anthropic's way of 
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
+from backends.native_events import MEMBER, native_document
 from gateway.request.dialects.chat import ContentPiece, Kind, read_object
-from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
+from gateway.request.dialects.response_encoder import (
+    ContentBlock,
+    ResponseEncoder,
+    event,
+    event_data,
+)
 from ledger.journals.records import TokenCounts
 from ledger.prices.rates import prompt_tokens
 
@@ -38,10 +46,37 @@ _TYPES = {  # of statuses, in the words that Anthropic's SDK knows (anthropic 2.
 _CODES = {"upstream_timeout": 504, "unavailable": 503, "overloaded": 503}
 
 
+class _EventType(msgspec.Struct):
+    type: str = "message"
+
+
+_decode_type = msgspec.json.Decoder(_EventType).decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
 class MessagesEncoder(ResponseEncoder):
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id)
+        self._native = False  # whether the target's own events are told
+        self._document: Any = None  # of an answer in one piece that is told as it came
         self._refusal: list[str] = []  # in the model's words, where it says that these are one
+
+    def feed(self, data: bytes) -> bytes:
+        """The events that these bytes come to; the target's own, whole, where they carry any."""
+        out: list[bytes] = []
+        for told in self._splitter.feed(data):
+            document = native_document(told)
+            if document is None:
+                out += self._events(event_data(told))
+            elif not self._over:
+                self._native = self._begun = True
+                name = _decode_type(document).type.encode()
+                out.append(b"event: %b\ndata: %b\n\n" % (name, document))
+        return b"".join(out)
+
+    def read_whole(self, body: bytes) -> None:
+        self._document = _decode_members(body).get(MEMBER)
+        super().read_whole(body)
 
     def kind_of(self, piece: ContentPiece) -> Kind:
         if piece.kind != "refusal":
@@ -70,6 +105,8 @@ class MessagesEncoder(ResponseEncoder):
         yield self._of(block, "content_block_stop")
 
     def on_finish(self) -> Iterator[bytes]:
+        if self._native:  # the target has told its end itself
+            return
         told = {"type": "message_delta", "delta": self._ending(), "usage": self._usage()}
         yield event("message_delta", told)
         yield event("message_stop", {"type": "message_stop"})
@@ -78,7 +115,9 @@ class MessagesEncoder(ResponseEncoder):
         status = _CODES.get(str(error.get("code")), 500)
         yield event("error", error_document(status, str(error.get("message")), self.request_id))
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Any:
+        if self._document is not None:
+            return self._document
         content = [_full(block) for block in self.blocks]
         return self._message(content, self._ending(), self._usage())
 

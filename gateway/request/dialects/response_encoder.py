@@ -85,7 +85,7 @@ class ResponseEncoder(ABC):
     def feed(self, data: bytes) -> bytes:
         """The events that these bytes come to."""
         return b"".join(
-            event for told in self._splitter.feed(data) for event in self._events(_payload(told))
+            event for told in self._splitter.feed(data) for event in self._events(event_data(told))
         )
 
     def end(self) -> bytes:
@@ -272,6 +272,7 @@ def event(name: str, document: dict[str, Any]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), encode(document))
 
 
-def _payload(told: bytes) -> bytes:
+def event_data(told: bytes) -> bytes:
+    """Return the data of one event of chat's stream; empty where it has none."""
     spans = data_spans(told)
     return join_data(told, spans).strip() if spans else b""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.request.client_response import ClientResponse
@@ -111,6 +112,12 @@ class ResponsesDialect:
         called = {str(tool.function["name"]): tool.origin for tool in tools}
         voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
         return DecodedRequest(heard, voice, session)
+
+    def whole_request(self, members: Members, refusal: RequestError) -> None:
+        """Nothing: no target speaks it here."""
+
+    def native_request(self, members: Members) -> None:
+        """Nothing: no target speaks it here."""
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True

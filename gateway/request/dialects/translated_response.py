@@ -5,19 +5,22 @@ to be stored is stored before its last bytes leave.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from backends.errors import UpstreamBroken
+from gateway.errors import RequestError
 from gateway.http.body import Members, encode
 from gateway.http.connection import Header, RequestConnection
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.native_request import NativeRequest
 from gateway.request.client_response import CLIENT_GONE, ClientResponse, Send, TargetChoice
 from gateway.request.dialects.answer_keeper import AnswerKeeper
 from gateway.request.dialects.base import DecodedRequest, Dialect, Purpose
+from gateway.request.dialects.native_messages import with_native
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from ledger.journals.records import TokenCounts
 from router.types import Residency
@@ -50,10 +53,11 @@ class TranslatedResponse(ClientResponse):
 
     `keeper`: what stores the answer. `detached`: its client may leave, and the answer is made.
     `refusal`: the body of an error that it was ended with; `kept`: the keeper has had the answer.
+    `passes_whole`: there are targets that a request may go to as it is, with `asked_in_headers`.
     """
 
-    __slots__ = ("_dialect", "_of_chat", "detached", "keeper", "kept", "ping", "refusal",
-                 "voice")  # fmt: skip
+    __slots__ = ("_dialect", "_of_chat", "asked_in_headers", "detached", "keeper", "kept",
+                 "passes_whole", "ping", "refusal", "voice")  # fmt: skip
 
     def __init__(
         self,
@@ -69,6 +73,8 @@ class TranslatedResponse(ClientResponse):
         self._connection = None  # nothing goes a shorter way: it is to be translated
         self._dialect = dialect
         self.ping = dialect.ping
+        self.passes_whole = False
+        self.asked_in_headers: Mapping[str, str] = {}
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: ResponseEncoder | None = None
         self.keeper: AnswerKeeper | None = None
@@ -108,14 +114,30 @@ class TranslatedResponse(ClientResponse):
         self, members: Members, *, max_n: int, session: str | None, wall_s: int
     ) -> InferenceRequest:
         """The chat request that it comes to; from here on answers are translated."""
-        heard = self._dialect.decode_request(members)
+        heard, native = self._hear(members)
         self._of_chat = True
         asked = read_chat(heard.members, max_n=max_n, session=session or heard.session)
+        if native is not None:
+            asked = with_native(asked, replace(native, headers=self.asked_in_headers))
         if self.purpose != "count":
             self.voice = heard.voice(self.request_id, wall_s)
             self.voice.model = asked.model
         residency = Residency.ANY if self.keeper is None else self.keeper.residency
         return _with_terms(asked, heard, residency)
+
+    def _hear(self, members: Members) -> tuple[DecodedRequest, NativeRequest | None]:
+        """Return the request as chat, or what stands for it there, and what may go whole."""
+        if not self.passes_whole:
+            return self._dialect.decode_request(members), None
+        given = dict(members)  # as it was sent
+        try:
+            heard = self._dialect.decode_request(members)
+        except RequestError as error:
+            whole = self._dialect.whole_request(given, error)
+            if whole is None:
+                raise
+            return whole, whole.native
+        return heard, self._dialect.native_request(given)
 
     async def start(self, status: int, headers: Sequence[Header]) -> None:
         await super().start(status, [*headers, *self._dialect.headers(self.request_id)])

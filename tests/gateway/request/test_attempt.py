@@ -7,6 +7,7 @@ import pytest
 
 from backends.sending import Transmission
 from gateway.fleet.gap_counts import PACE_BOUNDS_S
+from gateway.kinds.native_request import NativeRequest
 from gateway.request.attempt import TELL_S, Attempt, CandidateQueue
 
 
@@ -47,13 +48,24 @@ def test_it_is_named_after_its_request() -> None:
 @pytest.mark.parametrize("takes", [True, False])
 def test_what_its_target_does_not_get_is_told(takes: bool) -> None:
     this_attempt = attempt()
-    asked = SimpleNamespace(ignored=("api_key",), template_arguments=True)
+    asked = SimpleNamespace(ignored=("api_key",), template_arguments=True, native=None)
     this_attempt.plan.asked = asked
+    this_attempt.step.frozen.target.speaks_messages = False
     this_attempt.step.frozen.target.template_arguments = takes
     this_attempt.transmission = Transmission()
     this_attempt.transmission.ignored = ("top_k",)
     arguments = () if takes else ("chat_template_kwargs",)
     assert this_attempt.ignored_members == ("api_key", *arguments, "top_k")
+
+
+def test_what_goes_whole_loses_less_than_its_translation() -> None:
+    this_attempt = attempt()
+    native = NativeRequest({}, ignored=("speed",))
+    asked = SimpleNamespace(ignored=("speed", "thinking"), template_arguments=False, native=native)
+    this_attempt.plan.asked = asked
+    for speaks, told in ((True, ("speed",)), (False, ("speed", "thinking"))):
+        this_attempt.step.frozen.target.speaks_messages = speaks
+        assert this_attempt.ignored_members == told
 
 
 def test_content_moves_times_and_promises() -> None:

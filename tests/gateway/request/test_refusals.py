@@ -18,6 +18,7 @@ from backends.errors import (
     WrongAddress,
 )
 from gateway.errors import RequestError
+from gateway.kinds.native_request import NativeRequest
 from gateway.request.refusals import FAILURES, infeasible, over_budget, status_of, upstream_failure
 from ledger.budgets.client import BudgetRefusal
 from router.reasons import PERMANENT, Reason
@@ -110,7 +111,7 @@ NEVER_REFUSED_FOR = {
 }  # fmt: skip
 
 
-PLAIN = SimpleNamespace(members={}, asked_by={})
+PLAIN = SimpleNamespace(members={}, asked_by={}, native=None)
 
 
 def nothing_feasible(reason: Reason, *verdicts: Reason) -> RequestError:
@@ -182,7 +183,7 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
         lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=SimpleNamespace(features=set()))
         decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
         request = SimpleNamespace(kind=RequestKind.CHAT, features=frozenset({feature}))
-        asked = SimpleNamespace(members={}, asked_by={})
+        asked = SimpleNamespace(members={}, asked_by={}, native=None)
         plan = SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
         assert infeasible(plan).param
     plan.request.features = frozenset({Feature.HOSTED_TOOLS})
@@ -190,6 +191,26 @@ def test_every_feature_has_a_member_that_asks_for_it() -> None:
     assert infeasible(plan).param == "web_search_options"
     plan.asked.asked_by = {Feature.HOSTED_TOOLS: "messages[1].content[0]"}
     assert infeasible(plan).param == "messages[1].content[0]"
+
+
+def test_what_only_its_own_dialect_says_is_refused_as_chat_refuses_it() -> None:
+    """By a model without a target that speaks it; one that has it is told what else it lacks."""
+    refusal = RequestError("unsupported", "no form", param="tools[0]")
+    asked = SimpleNamespace(members={}, asked_by={}, native=NativeRequest({}, refusal=refusal))
+    needed = frozenset({Feature.MESSAGES, Feature.HOSTED_TOOLS})
+
+    def told(*features: Feature) -> RequestError:
+        candidate = SimpleNamespace(features=set(features))
+        lacking = SimpleNamespace(reason=Reason.FEATURE, candidate=candidate)
+        decision = Decision("p", (), (lacking,), Reason.FEATURE, InfeasibleAction.REJECT)
+        request = SimpleNamespace(kind=RequestKind.CHAT, features=needed)
+        return infeasible(
+            SimpleNamespace(decision=decision, model="m", request=request, asked=asked)
+        )
+
+    assert told() is refusal
+    assert told(Feature.HOSTED_TOOLS) is refusal
+    assert "hosted_tools" in told(Feature.MESSAGES).message
 
 
 def test_the_first_limit_with_room_again_is_named() -> None:

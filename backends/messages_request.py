@@ -1,0 +1,183 @@
+"""A chat completion's request as one of Anthropic's Messages. Pure.
+
+What Messages have no form for is refused by its name where it would change what comes back, and
+else named as left out. Marks of what to cache stay where they stand. An instruction inside the
+conversation goes into the user's turn. `thinking`, `output_config` and other members that chat does
+not have, and clients of chat send to Anthropic, go on as they are.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from backends.messages_turns import MessagesTurns, NoMessagesForm, mark_of
+
+__all__ = ["MessagesBody", "NoMessagesForm", "messages_request"]
+
+DEFAULT_MAX_TOKENS: Final = 8192  # of a request without a limit, at a model of unknown limits
+LEAST_THINKING: Final = 1024  # tokens, by Anthropic's documents
+_BUDGETS: Final = {"minimal": 1024, "low": 1024, "medium": 4096, "high": 16384, "xhigh": 32768}
+_EFFORTS: Final = {"minimal": "low", "low": "low", "medium": "medium", "high": "high",
+                   "xhigh": "max", "max": "max"}  # fmt: skip
+_CHOICES: Final = {"auto": "auto", "required": "any", "none": "none"}
+# Members that Messages have by the same name.
+_SAME: Final = (
+    "stream", "top_p", "top_k", "thinking", "output_config", "context_management", "mcp_servers",
+    "cache_control",
+)  # fmt: skip
+_READ: Final = frozenset((
+    *_SAME, "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stop",
+    "tools", "tool_choice", "parallel_tool_calls", "response_format", "reasoning_effort",
+    "stream_options", "web_search_options", "n", "logprobs", "top_logprobs", "modalities", "store",
+))  # fmt: skip
+_REFUSED: Final = ("functions", "function_call", "audio", "container")
+_NOTHING: Final[tuple[Any, ...]] = (None, False, [], {}, "")
+_VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?=$|[-@:])")
+_EFFORT_SINCE: Final = (4, 6)  # models that choose their thinking's length themselves
+
+
+class MessagesBody(NamedTuple):
+    """`ignored`: members of chat that are not in it."""
+
+    body: bytes
+    ignored: tuple[str, ...]
+
+
+def messages_request(body: bytes) -> MessagesBody:
+    """Return the request in Messages; raises `NoMessagesForm` for what would change the answer."""
+    try:
+        asked = msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise NoMessagesForm("body", "the body cannot be read.") from None
+    _refuse(asked)
+    turns = MessagesTurns.read(asked.get("messages"))
+    limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or DEFAULT_MAX_TOKENS
+    made: dict[str, Any] = {"model": asked.get("model"), "max_tokens": limit}
+    left = {name for name, value in asked.items() if name not in _READ and value not in _NOTHING}
+    if turns.system:
+        made["system"] = turns.system
+    made["messages"] = turns.messages
+    made |= {name: asked[name] for name in _SAME if asked.get(name) is not None}
+    made |= _tools(asked)
+    stops = asked.get("stop")
+    if stops:
+        made["stop_sequences"] = [stops] if isinstance(stops, str) else stops
+    for part in (_temperature, _format, _thinking):
+        left.update(part(asked, made))
+    return MessagesBody(msgspec.json.encode(made), tuple(sorted(left)))
+
+
+def _refuse(asked: Mapping[str, Any]) -> None:
+    for name in _REFUSED:
+        if asked.get(name) not in _NOTHING:
+            raise NoMessagesForm(name, "Anthropic's Messages have no form for it. Leave it out.")
+    if asked.get("n") not in (None, 1):
+        raise NoMessagesForm("n", "Anthropic's Messages have one answer. Leave it out.")
+    if asked.get("logprobs") or asked.get("top_logprobs"):
+        raise NoMessagesForm("logprobs", "Anthropic's Messages tell none. Leave it out.")
+    if any(medium != "text" for medium in asked.get("modalities") or ()):
+        raise NoMessagesForm("modalities", "Anthropic's Messages answer with text alone.")
+
+
+def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
+    tools = [
+        _tool(tool, f"tools[{number}]") for number, tool in enumerate(asked.get("tools") or ())
+    ]
+    search = asked.get("web_search_options")
+    if isinstance(search, dict):
+        tools.append(_search(search))
+    if not tools:
+        return {}
+    made: dict[str, Any] = {"tools": tools}
+    choice = asked.get("tool_choice")
+    if isinstance(choice, dict):
+        name = (choice.get("function") or {}).get("name")
+        if choice.get("type") != "function" or not isinstance(name, str):
+            raise NoMessagesForm("tool_choice", "only a function can be chosen.")
+        made["tool_choice"] = {"type": "tool", "name": name}
+    elif choice is not None:
+        if choice not in _CHOICES:
+            raise NoMessagesForm("tool_choice", "must be `auto`, `required`, `none` or a function.")
+        made["tool_choice"] = {"type": _CHOICES[choice]}
+    if asked.get("parallel_tool_calls") is False:
+        chosen = made.setdefault("tool_choice", {"type": "auto"})
+        if chosen["type"] != "none":
+            chosen["disable_parallel_tool_use"] = True
+    return made
+
+
+def _tool(tool: Any, place: str) -> dict[str, Any]:
+    function = tool.get("function") if isinstance(tool, dict) else None
+    if not isinstance(function, dict):
+        raise NoMessagesForm(place, "only tools of type `function` have a form in Messages.")
+    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    made = {"name": function.get("name"), "input_schema": schema}
+    for name in ("description", "strict"):
+        if function.get(name) is not None:
+            made[name] = function[name]
+    return {**made, **mark_of(tool), **mark_of(function)}
+
+
+def _search(options: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search"}
+    where = options.get("user_location")
+    if isinstance(where, dict):
+        near = where.get("approximate")
+        made["user_location"] = {"type": "approximate", **(near if isinstance(near, dict) else {})}
+    return made
+
+
+def _temperature(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
+    """Chat's goes to 2, that of Messages to 1."""
+    value = asked.get("temperature")
+    if value is None:
+        return
+    made["temperature"] = value
+    if isinstance(value, int | float) and value > 1:
+        made["temperature"] = 1
+        yield "temperature"
+
+
+def _format(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
+    shape = asked.get("response_format")
+    if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
+        return
+    inner = shape.get("json_schema")
+    if shape.get("type") == "json_schema" and isinstance(inner, dict) and inner.get("schema"):
+        told = {"type": "json_schema", "schema": inner["schema"]}
+        made["output_config"] = {**(made.get("output_config") or {}), "format": told}
+    else:
+        yield "response_format"
+
+
+def _thinking(asked: Mapping[str, Any], made: dict[str, Any]) -> Iterator[str]:
+    """The effort, as the model takes it; a forced tool and a low limit leave no thinking."""
+    effort = asked.get("reasoning_effort")
+    if effort is None or "thinking" in made:
+        return
+    if effort == "none":
+        made["thinking"] = {"type": "disabled"}
+        return
+    forced = (made.get("tool_choice") or {}).get("type") in ("any", "tool")
+    if effort not in _EFFORTS or forced:
+        yield "reasoning_effort"
+        return
+    if _chooses_itself(str(asked.get("model"))):
+        made["thinking"] = {"type": "adaptive"}
+        made["output_config"] = {**(made.get("output_config") or {}), "effort": _EFFORTS[effort]}
+    else:
+        budget = min(_BUDGETS.get(effort, _BUDGETS["xhigh"]), made["max_tokens"] - 1)
+        if budget < LEAST_THINKING:
+            yield "reasoning_effort"
+            return
+        made["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    if made.get("temperature") not in (None, 1):
+        del made["temperature"]
+        yield "temperature"
+
+
+def _chooses_itself(model: str) -> bool:
+    match = _VERSION.search(model.lower())
+    return match is not None and (int(match[1]), int(match[2] or 0)) >= _EFFORT_SINCE

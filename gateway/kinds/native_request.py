@@ -1,0 +1,40 @@
+"""A request in the dialect that its client and some targets share: there it goes as it was sent."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member, encode, encode_raw
+
+METADATA, USER = "metadata", "user_id"
+
+
+class NativeRequest(msgspec.Struct, frozen=True):
+    """Anthropic's Messages as the client wrote them, in its members' order.
+
+    `ignored`: members that were sent and that no target gets. `headers`: what the client asks of
+    the API beside its body. `refusal`: what is told where no target reads it, because chat has no
+    form for it; None where chat has one.
+    """
+
+    members: Members
+    ignored: tuple[str, ...] = ()
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    refusal: RequestError | None = None
+
+    def body_for(self, upstream_model: str, *, max_tokens: int | None, tells_users: bool) -> bytes:
+        """Return the body that a target gets. Caches go by its beginning: nothing is moved."""
+        members = dict(self.members)
+        members["model"] = encode_raw(upstream_model)
+        if max_tokens is not None:
+            members["max_tokens"] = encode_raw(max_tokens)
+        if METADATA in members and not tells_users:
+            told: dict[str, Any] = decode_member(members, METADATA, dict[str, Any], {})
+            rest = {name: value for name, value in told.items() if name != USER}
+            if rest:
+                members[METADATA] = encode_raw(rest)
+            else:
+                del members[METADATA]
+        return encode(members)

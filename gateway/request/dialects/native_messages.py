@@ -1,0 +1,135 @@
+"""Anthropic's Messages for targets that speak them: what goes there whole, and what it counts as.
+
+A target that speaks Messages gets the client's own body, so blocks, tools and members that chat has
+no form for are no reason to refuse; where chat refuses, only such a target can serve. What remains
+refused: what names things in the provider's account that another team may own (files, containers),
+what lets the provider choose a model or a place, and what has another price that no bound knows.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member, encode, encode_raw
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.kinds.native_request import METADATA, USER, NativeRequest
+from gateway.request.dialects.messages_tools import runs_at_service
+from ledger.prices.modellimits import CONTEXT_UNSTATED
+from router.types import Feature
+
+# Members of the provider's own account, its faster mode with its own price, and its own records.
+_WITHHELD: Final = ("diagnostics", "speed", "user_profile_id", "workspace_id")
+_SERVICES: Final = ("mcp_servers", "container")
+_NEVER_READ: Final = frozenset((
+    "model", "max_tokens", "stream", "metadata", "temperature", "top_p", "top_k", "stop_sequences",
+    "service_tier", "thinking", "tool_choice", "inference_geo", *_WITHHELD,
+))  # fmt: skip
+_EMPTY: Final = (b"null", b"[]", b"{}", b"false")
+_DATA: Final = re.compile(rb'"[A-Za-z0-9+/=]{512,}"')  # of a picture or a document
+_DATA_BYTES: Final = 6400  # that such data count as in an estimate
+_FETCHED: Final = re.compile(rb'"type"\s*:\s*"url"')
+
+
+class WholeRequest(NamedTuple):
+    """A request that only targets of its dialect can serve: chat's stand-in for it, and itself."""
+
+    members: Members
+    features: Mapping[Feature, str]
+    session: str | None
+    native: NativeRequest
+
+
+def native_request(members: Members, refusal: RequestError | None = None) -> NativeRequest | None:
+    """Return what goes whole; None where only chat's form of it may go on."""
+    if _names_kept_things(members):
+        return None
+    ignored = tuple(name for name in _WITHHELD if name in members)
+    kept = {name: value for name, value in members.items() if name not in _WITHHELD}
+    return NativeRequest(kept, ignored, refusal=refusal)
+
+
+def whole_request(members: Members, refusal: RequestError) -> WholeRequest | None:
+    """Return a request that chat refused as unsupported; None where no target may get it."""
+    if refusal.kind != "unsupported":
+        return None
+    native = native_request(members, refusal)
+    if native is None:
+        return None
+    limit = decode_member(members, "max_tokens", int)
+    stand_in = {
+        "model": members.get("model", encode_raw(None)),
+        "messages": encode_raw([{"role": "user", "content": "."}]),
+    }
+    if limit is not None:
+        stand_in["max_tokens"] = encode_raw(limit)
+    if decode_member(members, "stream", bool, False):
+        stand_in["stream"] = encode_raw(True)
+        stand_in["stream_options"] = encode_raw({"include_usage": True})
+    metadata: dict[str, Any] = decode_member(members, METADATA, dict[str, Any], {})
+    user = metadata.get(USER)
+    session = user if isinstance(user, str) else None
+    features = {Feature.MESSAGES: refusal.param or "messages", **_features(members)}
+    return WholeRequest(stand_in, features, session, native)
+
+
+def with_native(asked: InferenceRequest, native: NativeRequest | None) -> InferenceRequest:
+    """Return the request with what goes whole, and with what a target reads more of it than chat.
+
+    What stands for a request that chat refused has no size of its own: its bound is a context.
+    """
+    if native is None:
+        return asked
+    read = [bytes(value) for name, value in native.members.items() if name not in _NEVER_READ]
+    if native.refusal is not None:
+        data = [match.end() - match.start() for value in read for match in _DATA.finditer(value)]
+        size = sum(map(len, read)) - sum(data) + _DATA_BYTES * len(data)
+        return replace(
+            asked, native=native, prompt_bytes=size,
+            seldom_read_bytes=asked.seldom_read_bytes + CONTEXT_UNSTATED,
+        )  # fmt: skip
+    more = max(0, sum(map(len, read)) - asked.prompt_bytes)
+    if any(b'"document"' in value and _FETCHED.search(value) for value in read):
+        more += CONTEXT_UNSTATED  # how long what the target fetches is nobody knows here
+    return replace(asked, native=native, seldom_read_bytes=asked.seldom_read_bytes + more)
+
+
+def _features(members: Members) -> dict[Feature, str]:
+    """Return what the provider runs itself, for a fee or with texts that nobody here can bound."""
+    for name in _SERVICES:
+        if name in members and bytes(members[name]) not in _EMPTY:
+            return {Feature.HOSTED_TOOLS: name}
+    tools = decode_member(members, "tools", list[dict[str, Any]], [])
+    for number, tool in enumerate(tools):
+        place = f"tools[{number}]"
+        if runs_at_service(tool, place):
+            return {Feature.HOSTED_TOOLS: place}
+    return {}
+
+
+def _names_kept_things(members: Members) -> bool:
+    """Whether a file or a container of the provider's account is named: it may be anybody's."""
+    container = decode_member(members, "container", Any)
+    if isinstance(container, str) or (isinstance(container, dict) and container.get("id")):
+        return True
+    given = bytes(members.get("messages", b""))
+    if b"\\u00" in given:  # in names, too: written again, none is
+        given = encode(msgspec.json.decode(given))
+    return b'"file_id"' in given and _holds_file(msgspec.json.decode(given))
+
+
+def _holds_file(value: Any) -> bool:
+    """A file as a source, or uploaded into a container; outcomes of tools only name theirs."""
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            left += item
+        elif isinstance(item, dict):
+            if "file_id" in item and item.get("type") in ("file", "container_upload"):
+                return True
+            left += item.values()
+    return False

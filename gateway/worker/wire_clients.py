@@ -1,0 +1,51 @@
+"""Wire clients of a worker: one for each seat of a pool and each provider."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from backends.address_policy import INSIDE, AddressPolicy
+from backends.base import Backend
+from backends.http import HttpClient
+from backends.openai import Credentials, OpenAIBackend
+from backends.providers import PROVIDER_KINDS, ProviderSite
+from gateway.config.credentials import engine_key, provider_keys
+from gateway.config.settings import PoolSection, ProviderSection, Settings
+from gateway.errors import ConfigError
+from gateway.fleet.fleet import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class HttpClients:
+    """Engines close idle connections within seconds; APIs keep them, and a TLS handshake costs."""
+
+    engines: HttpClient
+    apis: HttpClient
+
+    async def aclose(self, fleet: Fleet) -> None:
+        """With the backends that use them."""
+        for backend in fleet.backends.values():
+            await backend.aclose()
+        await self.engines.aclose()
+        await self.apis.aclose()
+
+
+def make_backends(
+    clients: HttpClients, settings: Settings, environ: Mapping[str, str]
+) -> Callable[[str, PoolSection | ProviderSection, str | None], Backend]:
+    """Return what makes the wire client of a pool's seat or a provider."""
+    keys = provider_keys(settings.providers, environ)
+
+    def make(name: str, what: PoolSection | ProviderSection, base_url: str | None) -> Backend:
+        if isinstance(what, PoolSection):
+            assert base_url is not None  # every seat has an address
+            proof = Credentials(engine_key(what.engine, name, environ))
+            return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
+        key, reach = keys[name], AddressPolicy(what.networks)
+        kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
+        address = base_url or kind.addresses.get(name)
+        if address is None and not kind.finds_address:
+            raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
+        proof = Credentials(key)
+        return kind.client(ProviderSite(prefix, address, proof, reach, clients.apis, what.betas))
+
+    return make
