@@ -51,7 +51,7 @@ def test_the_sound_file_has_no_faults():
         ("bedrock: {kind: litellm}", "anthropic: {kind: anthropic, api_key_env: A}", None),
         ("bedrock: {kind: litellm}", "claude: {kind: anthropic, api_key_env: A}",
          "providers.claude.base_url: is needed"),
-        ("bedrock: {kind: litellm}", "anthropic: {kind: anthropic, api_key_env: A, kinds: [rerank]}",
+        ("bedrock: {kind: litellm}", "anthropic: {kind: anthropic, kinds: [rerank]}",
          "providers.anthropic.kinds[0]: Anthropic's Messages does not serve `rerank`"),
         ("{kind: litellm}", "{kind: litellm, betas: [a]}", "providers.bedrock.betas: applies to"),
         ("{kind: litellm}", "{kind: litellm, features: [messages]}",

@@ -1,41 +1,50 @@
 """Each seat and each provider gets the client of its kind, with the proof that is its own."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
 from backends.anthropic import AnthropicBackend
-from backends.http import HttpClient
+from backends.litellm import LiteLLMBackend
 from backends.openai import OpenAIBackend
-from gateway.config.settings import parse
+from backends.secret import Secret
+from gateway.config.settings import ProviderSection, Settings, parse
 from gateway.errors import ConfigError
 from gateway.worker.wire_clients import HttpClients, make_backends
 
-PROVIDERS = {
-    "openai": {"api_key_env": "A"},
-    "claude": {"kind": "anthropic", "base_url": "https://api.anthropic.com", "api_key_env": "B"},
-}
+
+@pytest.fixture
+def make_backend():
+    clients = HttpClients(engines=object(), apis=object())
+
+    def make(name, what, url=None, **environ):
+        providers = {name: what} if isinstance(what, ProviderSection) else {}
+        settings = Settings.model_construct(providers=providers)
+        return make_backends(clients, settings, environ)(name, what, url)
+
+    return make
 
 
-def settings(tmp_path: Path, **changes: Any) -> Any:
-    found = {
-        "state_dir": str(tmp_path),
-        "models": {"m": {"targets": ["openai/x"], "compare_with": ["openai/x"]}},
-        "providers": PROVIDERS,
-    }
-    return parse(yaml.safe_dump({**found, **changes}), name="test")
+def test_each_kind_of_target_gets_its_wire(make_backend) -> None:
+    assert isinstance(make_backend("openai", ProviderSection()), OpenAIBackend)
+    assert isinstance(
+        make_backend("own", ProviderSection(), "http://127.0.0.1:1/v1"), OpenAIBackend
+    )
+    litellm = make_backend("anthropic", ProviderSection(kind="litellm", api_key_env="K"), K="sk")
+    assert isinstance(litellm, LiteLLMBackend)
+    claude = make_backend("anthropic", ProviderSection(kind="anthropic", api_key_env="K"), K="sk")
+    assert isinstance(claude, AnthropicBackend)
+    assert [secret.reveal() for secret in claude.secrets] == ["sk"]
+    with pytest.raises(ConfigError, match=r"providers\.nobody\.base_url: needed"):
+        make_backend("nobody", ProviderSection())
 
 
-async def test_providers_have_the_client_of_their_kind(tmp_path: Path) -> None:
-    made, clients = settings(tmp_path), HttpClients(HttpClient(), HttpClient())
-    make = make_backends(clients, made, {"A": "key-a", "B": "key-b"})
-    found = {name: make(name, provider, None) for name, provider in made.providers.items()
-             if name == "openai"}  # fmt: skip
-    found["claude"] = make("claude", made.providers["claude"], "https://api.anthropic.com")
-    assert [type(client) for client in found.values()] == [OpenAIBackend, AnthropicBackend]
-    secrets = [[secret.reveal() for secret in client.secrets] for client in found.values()]
-    assert secrets == [["key-a"], ["key-b"]]
-    with pytest.raises(ConfigError, match=r"providers.other.base_url"):
-        make("other", made.providers["claude"], None)
+def test_an_engines_key_is_optional(make_backend) -> None:
+    text = """
+    pools:
+      a:
+        engine: {endpoints: ["http://127.0.0.1:1/v1"], api_key_env: ENGINE_KEY}
+        gpu: {type: H200}
+    """
+    pool = parse(text, name="t").pools["a"]
+    with_key = make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1", ENGINE_KEY="sk-engine")
+    assert with_key._credentials.api_key == Secret("sk-engine")
+    assert make_backend("pool:a/0", pool, "http://127.0.0.1:1/v1")._credentials.api_key is None
