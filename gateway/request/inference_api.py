@@ -33,6 +33,7 @@ from gateway.request.idempotency.idempotency_store import IdempotentRequest
 from gateway.request.request_endings import refuse, send_ending, waits_to_send
 from gateway.request.store.background_responses import BackgroundResponses
 from gateway.request.store.response_storage import NoStoredResponses, ResponseStorage
+from gateway.request.target_count import count_at_target
 from gateway.sound.sound_decoder import sounds_for
 from ledger.identity.keys import Identity
 from router.types import Feature
@@ -49,6 +50,8 @@ HOT = frozenset((*KIND_PATHS, *SPOKEN))
 _CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
 _STORE = Feature.STORE  # a plain name: asking an enumeration for a member costs ten times as much
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
+COUNTED: Header = (b"x-breakeven-tokens", b"counted")  # by the target that is named beside it
+BACKEND = b"x-breakeven-backend"
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 
 
@@ -229,8 +232,7 @@ class InferenceApi:
     ) -> None:
         """The same for a request in another dialect, or the number of its tokens."""
         if reply.purpose == "count":
-            counted = self._dispatcher.plans.value.prompt_tokens(asked, identity)
-            await reply.send_whole(200, [JSON, ESTIMATED], encode(reply.count_document(counted)))
+            await self._count_tokens(asked, identity, reply)
             return
         if reply.voice is not None and asked.stream:
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
@@ -241,6 +243,18 @@ class InferenceApi:
             await self.background.begin(reply, stream=asked.stream, dispatch=dispatch)
         else:
             await dispatch(reply)
+
+    async def _count_tokens(
+        self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
+    ) -> None:
+        """Tell the number of a prompt's tokens: its target's own count, else the estimate."""
+        plans = self._dispatcher.plans.value
+        counted = await count_at_target(plans, asked, identity, reply.request_id, self._clock)
+        if counted is None:
+            tokens, told = plans.prompt_tokens(asked, identity), [JSON, ESTIMATED]
+        else:
+            tokens, told = counted.tokens, [JSON, COUNTED, (BACKEND, counted.target.encode())]
+        await reply.send_whole(200, told, encode(reply.count_document(tokens)))
 
     async def _otherwise(
         self,

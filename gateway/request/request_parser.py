@@ -1,10 +1,10 @@
 """The body that a target gets of a client's request: its own model, usage, limits and salt."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from msgspec.structs import replace
 
+from backends.anthropic import MESSAGES_PATH
 from gateway.fleet.fleet import Target
 from gateway.http.body import Members, encode, encode_raw
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
@@ -14,7 +14,6 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 
 # OpenAI's reasoning models refuse the older name; most others know no other.
 CAP_NAMES = {"openai": NEWER_LIMIT}
-MESSAGES_PATH: Final = "/messages"  # of targets that speak Anthropic's Messages
 _TRUE = encode_raw(True)
 _LIMITS = (OLDER_LIMIT, NEWER_LIMIT)
 

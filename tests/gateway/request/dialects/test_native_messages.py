@@ -476,6 +476,26 @@ def test_chat_that_has_no_form_there_is_refused_by_its_name(spoken, upstream) ->
     assert not upstream.asked
 
 
+def test_tokens_are_counted_by_the_target_that_would_serve(spoken, upstream) -> None:
+    upstream.whole = b'{"input_tokens": 1234}'
+    left = ("max_tokens", "stream")
+    asked = {name: value for name, value in CODE.items() if name not in left}
+    counted = spoken.post(f"{PATH}/count_tokens", {**asked, "model": "claude/m"})
+    assert counted.json() == {"input_tokens": 1234}
+    assert counted.headers["x-breakeven-tokens"] == "counted"
+    ((path, _, body),) = upstream.asked
+    assert (path, json.loads(body)["system"]) == (f"{PATH}/count_tokens", CODE["system"])
+    upstream.status = 404  # not every server has the path
+    guessed = spoken.post(f"{PATH}/count_tokens", {**asked, "model": "claude/m"})
+    assert (guessed.status_code, guessed.headers["x-breakeven-tokens"]) == (200, "estimated")
+    searching = {"messages": asked["messages"], "tools": [SEARCH]}
+    upstream.status = 200
+    told = spoken.post(f"{PATH}/count_tokens", {**searching, "model": "searching/m"})
+    assert told.json() == {"input_tokens": 1234}
+    refused = spoken.post(f"{PATH}/count_tokens", {**searching, "model": "own"})
+    assert (refused.status_code, "`tools[0]`" in refused.text) == (400, True)
+
+
 # ---------------------------------------------------------------- alone
 
 
