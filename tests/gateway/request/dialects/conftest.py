@@ -1,13 +1,21 @@
 """Answers of chat, as targets give them, and the ways a stream may be cut."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import strategies as st
 
 from backends.litellm import load
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from messages_upstream import ANSWER, FAILING, PRICE, WHOLE, MessagesUpstream
 
 USAGE = {
     "prompt_tokens": 30,
@@ -105,3 +113,58 @@ def _deltas(draw: st.DrawFn) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def answers() -> st.SearchStrategy[list[dict[str, Any]]]:
     return _deltas()
+
+
+@pytest.fixture(scope="module")
+def shared_upstream() -> Iterator[MessagesUpstream]:
+    with MessagesUpstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def upstream(shared_upstream: MessagesUpstream) -> MessagesUpstream:
+    """The server of the module, as it was made."""
+    shared_upstream.asked.clear()
+    shared_upstream.left.clear()
+    shared_upstream.stream, shared_upstream.status = list(ANSWER), 200
+    shared_upstream.whole, shared_upstream.headers = json.dumps(WHOLE).encode(), {}
+    shared_upstream.hangs = False
+    return shared_upstream
+
+
+@pytest.fixture(scope="module")
+def spoken(running: Any, tmp_path_factory: Any, shared_upstream: MessagesUpstream) -> Iterator[Any]:
+    """A gateway with a target that speaks Messages, and one that searches for a fee."""
+    state = tmp_path_factory.mktemp("spoken")
+    (state / "api.key").write_text("key-of-ours")
+    (state / "api.key").chmod(0o600)
+    names = ("claude", "searching", "told", *FAILING)
+    prices = {f"{name}/m": PRICE for name in names}
+    listed = {"source": "test", "source_date": date(2026, 11, 1), "prices": prices}
+    (state / "prices.yaml").write_text(yaml.safe_dump(listed))
+    claude = {
+        "kind": "anthropic",
+        "base_url": shared_upstream.url,
+        "api_key_file": str(state / "api.key"),
+        "on_disconnect": "stops",
+    }
+    hosted = ["tools", "json_schema", "images", "reasoning", "hosted_tools"]
+
+    def adjust(found: dict[str, Any], _: dict[str, int]) -> None:
+        found["prices"] = [str(state / "prices.yaml")]
+        found["providers"] |= dict.fromkeys(("claude", *FAILING), claude) | {
+            "searching": {**claude, "features": hosted},
+            "told": {
+                **claude,
+                "features": [*hosted, "files"],
+                "tells_users": True,
+                "betas": ["*"],
+            },
+        }
+        found["models"] |= {f"{name}/*": "passthrough" for name in names}
+        both = {"targets": ["busy/m", "pool:main"], "compare_with": ["claude/m"]}
+        found["models"]["both"] = both
+        found["policies"] = [{"name": "plain"}]
+
+    with running(state / "host", adjust=adjust) as stack:
+        yield stack
