@@ -13,6 +13,7 @@ beyond the context, and a balance that is spent, which comes as a 400.
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import ClassVar, Final
 
 import msgspec
@@ -65,6 +66,8 @@ class MessagesExchange:
     async def aclose(self) -> None:
         """Idempotent; before the end it closes the target's socket."""
         await self._inner.aclose()
+        with suppress(RuntimeError):  # it may be running in a task that is being cancelled
+            await self._chunks.aclose()
 
 
 class _MessagesWire(OpenAIBackend):

@@ -310,6 +310,9 @@ def check_messages(settings: Settings) -> Iterator[ConfigFault]:
     """What only targets that speak Anthropic's Messages can do anything with."""
     for name, provider in settings.providers.items():
         if PROVIDER_KINDS[provider.kind].speaks_messages:
+            if provider.start:
+                words = f"the stand-in that is started does not speak it: use `{DEFAULT_KIND}`"
+                yield ConfigFault(("providers", name, "kind"), words)
             continue
         for member in ("betas", "tells_users"):
             if member in provider.model_fields_set:

@@ -53,6 +53,7 @@ def test_the_sound_file_has_no_faults():
          "providers.claude.base_url: is needed"),
         ("bedrock: {kind: litellm}", "anthropic: {kind: anthropic, kinds: [rerank]}",
          "providers.anthropic.kinds[0]: Anthropic's Messages does not serve `rerank`"),
+        ("start: true}", "start: true, kind: anthropic}", "providers.sim.kind: the stand-in that"),
         ("{kind: litellm}", "{kind: litellm, betas: [a]}", "providers.bedrock.betas: applies to"),
         ("{kind: litellm}", "{kind: litellm, features: [messages]}",
          "providers.bedrock.features: only providers of `kind: anthropic` speak Messages"),

@@ -74,7 +74,7 @@ CODE: dict[str, Any] = {
     "context_management": {"edits": [{"type": "clear_thinking_20251015"}]},
     "stream": True,
 }  # fmt: skip
-FAILING = ("busy", "broken", "cut", "short", "poor")  # targets that a test makes fail
+FAILING = ("busy", "broken", "cut", "short", "poor", "full")  # targets that a test makes fail
 SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
 
 

@@ -9,9 +9,12 @@ import httpx
 import pytest
 from messages_upstream import ANSWER, BILL_PUSD, CODE, PATH, SEARCH, event
 
+from backends.messages_answer import MessagesStream
 from backends.native_events import MEMBER
 from gateway.errors import RequestError
 from gateway.http.body import decode_members, encode
+from gateway.kinds.relay import ByteRelay
+from gateway.request.dialects.messages_encoder import MessagesEncoder
 from gateway.request.dialects.native_messages import native_request, whole_request
 
 
@@ -274,7 +277,30 @@ def test_tokens_are_counted_by_the_target_that_would_serve(spoken, upstream) -> 
     assert (refused.status_code, "`tools[0]`" in refused.text) == (400, True)
 
 
+def test_an_error_in_one_piece_under_a_200_is_judged_by_what_it_says(spoken, upstream) -> None:
+    upstream.whole = b'{"type":"error","error":{"type":"overloaded_error","message":"x"}}'
+    answer = send(spoken, {**CODE, "model": "full/m", "stream": False})
+    assert answer.status_code == 503
+    assert spoken.settled(answer)[0]["cost_pusd"] == 0
+
+
 # ---------------------------------------------------------------- alone
+
+
+@pytest.mark.parametrize("size", [7, 100, 10**6])
+def test_the_end_is_withheld_until_the_books_have_it(size: int) -> None:
+    """However it is cut, what ends an answer leaves with the rest, behind the settle."""
+    stream, relay = MessagesStream(created_s=1, native=True), ByteRelay(hide_usage=False)
+    encoder = MessagesEncoder("req_1")
+    whole = b"".join(ANSWER)
+    told = b""
+    for at in range(0, len(whole), size):
+        told += encoder.feed(relay.feed(stream.feed(whole[at : at + size])))
+    assert told == b"".join(ANSWER[:-2])
+    last = encoder.feed(relay.finish()) + encoder.end()
+    assert last == b"".join(ANSWER[-2:])
+    assert relay.usage is not None
+    assert (relay.usage["completion_tokens"], relay.usage_final) == (50, True)
 
 
 def refusal(kind: str = "unsupported", param: str = "tools[0]") -> RequestError:
