@@ -24,7 +24,7 @@ _DEADLINES: Final = Deadlines(connect_s=2.0, head_s=10.0, idle_s=5.0)
 _LIMIT_BYTES: Final = 64 * 1024
 
 
-class _Counted(msgspec.Struct):
+class _CountAnswer(msgspec.Struct):
     input_tokens: int
 
 
@@ -66,7 +66,7 @@ async def count_at_target(
         told = await read_all(exchange, _LIMIT_BYTES, timeout_s=_DEADLINES.idle_s)
         if exchange.status != 200:
             return None
-        return TargetCount(msgspec.json.decode(told, type=_Counted).input_tokens, target.name)
+        return TargetCount(msgspec.json.decode(told, type=_CountAnswer).input_tokens, target.name)
     except (BackendError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
