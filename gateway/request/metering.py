@@ -335,6 +335,7 @@ def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
         decision=plan.decision_blob,
         inputs=plan.inputs,
         line_us=round(plan.line_s * 1e6) if attempt.number == 1 else 0,
+        counts_on=who.counts_on,
         **_shadow(plan),
     )
 

@@ -94,7 +94,14 @@ class BudgetsInForce:
 
     def _lines(self, opened: AttemptOpened) -> tuple[tuple[str, BudgetLine], ...]:
         """The budgets that bind an attempt, with the accounts that it is counted on."""
-        who = opened.key_id, opened.user_id, opened.team_id, opened.org_id, opened.tags
+        who = (
+            opened.key_id,
+            opened.user_id,
+            opened.team_id,
+            opened.org_id,
+            opened.tags,
+            opened.counts_on,
+        )
         whole = *who, opened.model, opened.provider, opened.simulated
         found = self._bound.get(whole)
         if found is None:

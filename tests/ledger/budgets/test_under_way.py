@@ -152,6 +152,22 @@ def test_a_default_owes_for_each(books) -> None:
     assert books.faults() == []
 
 
+@pytest.mark.parametrize("scope", ["key:maker", "key:*"])
+def test_a_key_of_a_key_owes_on_its_makers_budget_though_nobody_had_read_it(books, scope) -> None:
+    """The budget was declared while it was under way: its open record names the makers."""
+    maker = BudgetAccount("key:maker@month", MONTH)
+    books.apply(replace(TEAM, scope=scope))
+    books.write(
+        books.begun(1, 700, key_id="made", counts_on=("maker", "older")),
+        books.begun(2, 50, key_id="maker"),
+        books.begun(3, 9, key_id="other"),
+    )
+    assert (books.owed(maker), books.room(maker)) == ((750, 0), 9_250)
+    books.write(*[books.ended(number, 8) for number in (1, 2, 3)])
+    assert (books.spent(maker), books.owed(maker)) == (16, (16, 16))
+    assert books.faults() == []
+
+
 def test_who_holds_on_every_budget_is_not_looked_at_twice(books, opened) -> None:
     """The usual case answers with the holds as they came."""
     in_force = BudgetsInForce()
