@@ -87,7 +87,11 @@ def api_usage(
     if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
         return _reported(found, attempt, outcome, ratio, known)
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
-    disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
+    disputed = bool(outcome.usage) and (
+        found is None
+        or outcome.usage_final
+        or find_contradiction(found, attempt, outcome) is not None
+    )
     if not outcome.billable:
         return BookedUsage(NO_TOKENS, "estimated", disputed)
     if not outcome.is_whole and not attempt.plan.asked.stream:

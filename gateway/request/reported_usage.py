@@ -153,9 +153,14 @@ def context_of(attempt: Attempt) -> int | None:
 def find_contradiction(
     found: UsageReading, attempt: Attempt, outcome: AttemptOutcome
 ) -> Contradiction | None:
-    """Return how the text speaks against the figures; only a last figure is of all of it."""
+    """Return how the text speaks against the figures, where these are of all of it.
+
+    So is a figure that stands beside the last words. It may lag behind what was read of an answer
+    that we gave up, and may count what a target kept back of one that it broke off.
+    """
     choices = attempt.plan.request.n
-    if not outcome.usage_final or found.tokens.output == 0:
+    lags = not outcome.usage_final and (outcome.usage_behind or outcome.is_given_up)
+    if lags or found.tokens.output == 0:
         return None
     said, most = outcome.said_bytes, max(outcome.said_bytes, outcome.most_said_bytes)
     shown = outcome.shown
@@ -167,7 +172,8 @@ def find_contradiction(
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
-    if not shown and is_too_high(found.tokens, usage, choices, most):
+    is_of_all = outcome.usage_final or outcome.is_whole
+    if is_of_all and not shown and is_too_high(found.tokens, usage, choices, most):
         return Contradiction.TOO_HIGH
     return None
 

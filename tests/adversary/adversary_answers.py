@@ -66,7 +66,7 @@ def stream(
         events.append(event(usage={**(usage or {}), **begun}))
     if at == "quoted":
         events.append(event({"index": 0, "delta": QUOTED, "finish_reason": None}))
-    running = {"usage": usage} if at == "running" else {}
+    running = {"usage": usage} if at in ("running", "words") else {}
     for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
         said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]
         events += [event(spoken_part, **running) for spoken_part in said_now]

@@ -375,7 +375,7 @@ def lie(name: str, members: dict[str, Any] | None = None, **fixed: Any) -> Any:
     return st.builds(call, texts(**fixed), st.integers(120, 400))
 
 
-def too_low(*, streams: bool) -> Any:
+def too_low(*, streams: bool, at: str = "last") -> Any:
     """Usage of one token for a text that cannot be less than one token for 128 bytes."""
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
@@ -384,7 +384,8 @@ def too_low(*, streams: bool) -> Any:
         usage = openai(replace_counts(many, output=1))
         asked = {**body, "max_tokens": 300, "stream": streams}
         least = TokenCounts(input=one.input, output=many.output)
-        return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
+        call = answered(asked, many, usage, at=at)
+        return replace(call, made=None, least=least, is_lie=True)
 
     return texts().map(call)
 
@@ -488,6 +489,8 @@ CALLS = {
     "lie-tools": lie("prompt", MEMBERS[4]),
     "lie-low": too_low(streams=False),
     "lie-low-stream": too_low(streams=True),
+    "lie-low-words": too_low(streams=True, at="words"),
+    "lie-low-inside": too_low(streams=True, at="inside"),
     "lie-twice": texts(stream=True).map(
         lambda made: answered(*made, openai(made[1]), at="twice", is_odd=True)
     ),

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.reported_usage import (
@@ -81,6 +82,26 @@ def test_the_text_speaks_against_a_figure(output, said, against) -> None:
     assert find_contradiction(found, attempt(), outcome) is against
     running = AttemptOutcome("client_gone", 499, usage(output), said_bytes=said)
     assert find_contradiction(found, attempt(), running) is None, "a running figure lags"
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "whole", "broken"),
+    [
+        (90, 400, None, None),
+        (1, 400, Contradiction.TOO_LOW, Contradiction.TOO_LOW),
+        (900, 400, Contradiction.TOO_HIGH, None),  # it may have kept back a call of a tool
+    ],
+)
+def test_the_text_speaks_against_a_figure_beside_the_last_words(
+    output, said, whole, broken
+) -> None:
+    """Red before: 5,000 bytes for one token, without a mark, if it stood in a chunk of words."""
+    for status, against in (("finished", whole), ("upstream_error", broken)):
+        outcome = AttemptOutcome(status, 200, usage(output), said_bytes=said)
+        found = read_usage(attempt(max_tokens=10_000), outcome)
+        assert find_contradiction(found, attempt(), outcome) is against
+        behind = replace(outcome, usage_behind=True)
+        assert find_contradiction(found, attempt(), behind) is None, "it is of the beginning"
 
 
 @pytest.mark.parametrize(
