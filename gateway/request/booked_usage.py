@@ -23,6 +23,7 @@ from gateway.request.reported_usage import (
     UsageReading,
     bounds_of,
     find_contradiction,
+    has_media,
     is_kept_back,
     most_output_of,
     read_usage,
@@ -99,7 +100,7 @@ def api_usage(
             prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
             return BookedUsage(prompt, "estimated", disputed)
         unseen = unseen or inf
-    if outcome.unreadable:
+    if outcome.unreadable or has_media(attempt, outcome):
         unseen = inf
     return _estimated(found, attempt, outcome, ratio, unseen)._replace(disputed=disputed)
 

@@ -229,6 +229,15 @@ def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     return answer_said_bytes(outcome.answer).most
 
 
+def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    """Return whether sound or pictures came, whose tokens only the target can tell."""
+    if outcome.spoken or outcome.shown:
+        return True
+    if outcome.answer is None or not KINDS[attempt.plan.request.kind].answer_has_text:
+        return False
+    return has_sound(outcome.answer) or has_pictures(outcome.answer)
+
+
 def _has_sound(attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Whether sound was asked for, or came."""
     if attempt.plan.request.has_sound or outcome.spoken:
