@@ -441,6 +441,7 @@ ONE_PRICE = terms().map(without_reasoning)
 
 STREAM_PLACES = (
     "beside", "inside", "running", "first", "groq", "message", "metadata", "quoted", "behind",
+    "parts", "unended",
 )  # fmt: skip
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
