@@ -22,7 +22,7 @@ from adversary_answers import (
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
-from adversary_prices import limit_pusd, terms
+from adversary_prices import UNITS, limit_pusd, terms
 from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -182,6 +182,18 @@ def with_file(part: dict[str, Any]) -> Any:
         return answered(asked, read, openai(read))
 
     return st.builds(call, texts(), st.integers(1_000, 100_000))
+
+
+def searched() -> Any:
+    """A search that the target runs: its pages are read, too, and it has a fee."""
+
+    def call(made: tuple[dict, TokenCounts], more: int, searches: int) -> AdversaryCall:
+        body, one = made
+        read = replace_counts(one, input=one.input + more, searches=searches)
+        usage = {**openai(read), "num_search_queries": searches}
+        return answered({**body, "web_search_options": {}}, read, usage)
+
+    return st.builds(call, texts(), st.integers(0, 100_000), st.integers(0, 5))
 
 
 def repeated(*, echo: bool) -> Any:
@@ -415,6 +427,10 @@ def again(calls: Any) -> Any:
     )
 
 
+def with_searches(terms: PriceTerms) -> PriceTerms:
+    return replace_counts(terms, search_pusd=UNITS["search_pusd"], searches_limit=5)
+
+
 def without_reasoning(terms: PriceTerms) -> PriceTerms:
     def merged(rates: TokenRates) -> TokenRates:
         return replace_counts(rates, reasoning=rates.output)
@@ -513,6 +529,7 @@ KINDS = {
     "hidden-untold": schedules(untold(texts())),
     "hidden": schedules(hidden(texts()), ONE_PRICE),
     "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),
+    "searched": schedules(searched(), terms().map(with_searches)),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(
