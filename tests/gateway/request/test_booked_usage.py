@@ -268,3 +268,10 @@ def test_sound_that_was_counted_as_text_is_partly_priced_where_it_has_a_price() 
         more = {} if price is None else {"price": price}
         found = api(outcome, max_tokens=2_000, bound_pusd=HELD, **more)
         assert found.partly_priced is marked
+
+
+def test_a_prompt_that_no_target_can_have_read_is_disputed_though_the_output_can_be() -> None:
+    told = {**counted(4), "prompt_tokens": 20_000_000, "total_tokens": 20_000_004}
+    found = api(ended(told), max_tokens=2_000, bound_pusd=HELD)
+    assert (found.disputed, found.basis, found.tokens.output) == (True, "bound", 4)
+    assert found.claimed_pusd > HELD

@@ -242,3 +242,13 @@ def test_an_answer_in_one_piece_is_measured_by_its_words() -> None:
     body = json.dumps({"choices": [{"message": {"content": "four"}}]}).encode()
     assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, answer=body)) == 4
     assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, said_bytes=9)) == 9
+
+
+def test_of_vectors_no_text_can_have_been_said() -> None:
+    asking = attempt()
+    asking.plan.request.kind = RequestKind.EMBEDDING
+    body = json.dumps({"data": [{"embedding": [0.5]}], "choices": [{"text": "x" * 9}]}).encode()
+    outcome = AttemptOutcome("finished", 200, answer=body)
+    assert most_said_bytes_of(asking, outcome) == 0
+    asking.plan.request.kind = RequestKind.CHAT
+    assert most_said_bytes_of(asking, outcome) == 9
