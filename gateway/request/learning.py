@@ -93,11 +93,11 @@ class EstimateLearner:
         `reported`: the usage taught.
         """
         forecast, frozen = self._learned.cached, attempt.step.frozen
-        prefix = attempt.plan.request.beginning
-        if forecast is None or frozen.price is None or not prefix.marks:
+        if forecast is None or frozen.price is None:
             return
         rule, target = cache_rule(frozen.price), frozen.target.name
-        if rule is None:
+        prefix = attempt.plan.request.beginning
+        if rule is None or not prefix.marks:
             return
         if reported and frozen.prefix_tokens:
             at_s, cached = record.settled_us / 1e6, record.tokens.cached
