@@ -225,6 +225,8 @@ class UsageMeter:
             self._calibrate(attempt, record, prompt=found[0], choice=found[1])
             if not target.own:
                 self._learner.learn_unseen(attempt, outcome, record)
+        if not target.own:
+            self._learner.learn_cached(attempt, record, reported=found is not None)
         if attempt.story is not None:
             attempt.story.on_settled(record)
         well = did_well(attempt, outcome)

@@ -32,7 +32,7 @@ from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import ConfigError
-from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.candidates import CandidateBuilder, PromptCaches
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.output_overruns import TargetOverruns
@@ -292,7 +292,7 @@ def _candidates(
         ledger.prices,
         stale_s=stale_s,
         limits=model_limits(),
-        prefixes=prefixes,
+        caches=PromptCaches(prefixes, learned.cached),
         overruns=TargetOverruns(learned.target_output, learned.target_prompts),
     )
 

@@ -74,7 +74,11 @@ def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
     learned = SimpleNamespace(
-        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput(), exchange=None
+        ratio=parts.ratio,
+        outputs=parts.lengths,
+        target_output=TargetOutput(),
+        cached=None,
+        exchange=None,
     )
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
