@@ -27,7 +27,7 @@ from gateway.control.admin.executor import AdminExecutor
 from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
-from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.candidates import CandidateBuilder, PromptCaches
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.output_overruns import TargetOverruns
@@ -129,8 +129,7 @@ def build(
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
     )
-    hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
-    hot.passes_whole = fleet.speaks_messages
+    hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
@@ -289,9 +288,22 @@ def _candidates(
         ledger.prices,
         stale_s=stale_s,
         limits=model_limits(),
-        prefixes=prefixes,
+        caches=PromptCaches(prefixes, learned.cached),
         overruns=TargetOverruns(learned.target_output, learned.target_prompts),
     )
+
+
+def _inference_api(
+    dispatcher: Dispatcher,
+    ledger: LedgerReaders,
+    metrics: RequestMetrics,
+    settings: Settings,
+    fleet: Fleet,
+) -> InferenceApi:
+    clock, ids = dispatcher.clock, RequestIds()
+    made = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, ids)
+    made.passes_whole = fleet.speaks_messages
+    return made
 
 
 def _journal(settings: Settings, runtime: Runtime, worker: int) -> JournalWriter:

@@ -107,7 +107,15 @@ def _features(members: Members) -> dict[Feature, str]:
         place = f"tools[{number}]"
         if runs_at_service(tool, place):
             return {Feature.HOSTED_TOOLS: place}
+    management: dict[str, Any] = decode_member(members, "context_management", dict[str, Any], {})
+    edits = management.get("edits")
+    if not all(str(_type_of(edit)).startswith("clear_") for edit in edits or ()):
+        return {Feature.HOSTED_TOOLS: "context_management"}  # it reads and writes once more
     return {}
+
+
+def _type_of(value: Any) -> Any:
+    return value.get("type") if isinstance(value, dict) else None
 
 
 def _names_kept_things(members: Members) -> bool:
