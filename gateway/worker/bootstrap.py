@@ -58,6 +58,7 @@ from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
 from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
+from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
 from gateway.sound.sound_decoder import SoundDecoder
@@ -134,6 +135,7 @@ def build(
         sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
+    sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     stored = serve_stored(settings, runtime, worker, clock, hot)
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
@@ -145,7 +147,7 @@ def build(
         beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
-        parts = (*batches.chores(), *stored.chores())
+        parts = (*batches.chores(), *stored.chores(), sockets.watch())
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
@@ -155,18 +157,13 @@ def build(
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    shown = _operations(exposition, metrics, partial(readiness, hot, desk, recording))
+    rendered = partial(_render_metrics, exposition, metrics)
+    shown = Operations(rendered, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
-    app.hot, app.secrets = hot, _secrets(fleet)
+    app.hot, app.sockets, app.secrets = hot, sockets, _secrets(fleet)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
-
-
-def _operations(
-    exposition: MetricsExposition, metrics: RequestMetrics, ready: Callable[[], list[str]]
-) -> Operations:
-    return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
 def _catalog(
