@@ -21,6 +21,7 @@ DRAIN: Final = "breakeven.drain"  # a message to the application: end what is un
 SOCKET: Final = "breakeven.socket"
 PARTS_LIMIT: Final = 4096  # of one message: empty ones would cost no bytes that a size counts
 UNREAD_LIMIT_BYTES: Final = 1024 * 1024  # of answers to pings, which nobody waits to send
+LINGER_S: Final = 1.0
 CLOSE_S: Final = 10.0  # for the client's own closing
 
 # Uvicorn writes a line for each connection with its query, and the library every frame and header.
@@ -63,6 +64,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = quiet
         self.conn.debug = False
         self.close_timeout = CLOSE_S
+        self._deaf = False  # what still arrives is no frame
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -71,6 +73,8 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             extensions[SOCKET] = self
 
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
         if self.transport.get_write_buffer_size() > UNREAD_LIMIT_BYTES:
             self.transport.abort()
             return
@@ -82,6 +86,24 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
             return
         super().handle_cont(event)
+
+    def handle_parser_exception(self) -> None:
+        """Close with a reason, or drop who sends what is no frame before the handshake is over.
+
+        What still arrives runs out for a moment: closing over it would reset the connection before
+        its client has read why.
+        """
+        self._deaf = True
+        closing = self.conn.close_sent
+        if closing is None:
+            self.transport.abort()
+            return
+        end: Any = {"type": "websocket.disconnect", "code": closing.code, "reason": closing.reason}
+        self.queue.put_nowait(end)
+        self.close_sent = True
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.write_eof()
+        self.close_timer = self.loop.call_later(LINGER_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -128,6 +150,8 @@ def begin_socket(http: UpgradedConnection, rest: bytes, serves: Callable[[str], 
     socket.connection_made(transport)
     transport.set_protocol(socket)
     socket.data_received(b"".join(head))
+    if not socket.handshake_initiated:  # the library takes shorter lines, and fewer of them
+        transport.abort()
     return True
 
 
