@@ -36,10 +36,15 @@ def _with_terms(
     asked: InferenceRequest, heard: DecodedRequest, residency: Residency
 ) -> InferenceRequest:
     """The chat request with what its dialect knows beside chat's members."""
-    instead = None
-    if heard.instead is not None:
-        less = read_chat(heard.instead.members, max_n=1, session=asked.session)
-        instead = _with_terms(less, heard.instead, residency)
+
+    def read(less: DecodedRequest) -> InferenceRequest:
+        chat = read_chat(less.members, max_n=1, session=asked.session)
+        return _with_terms(chat, less, residency)
+
+    def shorten(least_bytes: int) -> InferenceRequest | None:
+        less = None if heard.shorten is None else heard.shorten(least_bytes)
+        return None if less is None else read(less)
+
     return replace(
         asked,
         features=asked.features.union(heard.features),
@@ -47,7 +52,8 @@ def _with_terms(
         translated=heard.marked,
         ignored=heard.ignored,
         residency=residency,
-        instead=instead,
+        instead=None if heard.instead is None else read(heard.instead),
+        shorten=None if heard.shorten is None else shorten,
     )
 
 
