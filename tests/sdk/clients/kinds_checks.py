@@ -138,7 +138,8 @@ def main() -> None:
     client = openai.OpenAI()
     found = {"sdk": version("openai")}
     for check in (
-        pictures, pictures_in_tokens, pictures_streamed, edits, speech, speech_in_events, moderation,
+        pictures, pictures_in_tokens, pictures_streamed, edits, speech, speech_in_events,
+        moderation,
         azure, azure_v1, bare, refused,
     ):  # fmt: skip
         try:
