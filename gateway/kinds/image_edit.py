@@ -5,13 +5,13 @@ pictures, which some prices list apart from the text's: such a price is partly k
 so. Pictures that are sent are held at more than any of OpenAI's models counts for one.
 """
 
+import re
 from functools import partial
 from typing import Final
 
 from gateway.errors import RequestError
 from gateway.http.forms import FormRequest, open_form
 from gateway.kinds.image_generation import (
-    PICTURES_MOST,
     UNITS,
     PictureRelay,
     check_pictures,
@@ -44,6 +44,7 @@ _NEVER_READ: Final = frozenset((
     "output_format", "partial_images", "quality", "response_format", "size", "stream", "user",
     *_SENT,
 ))  # fmt: skip
+_NUMBER: Final = re.compile("0|[1-9][0-9]?").fullmatch
 _FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -95,16 +96,19 @@ def _count_pictures(form: FormRequest) -> int:
             raise RequestError("unsupported", words, param=name)
         if name in _SENT and any(part.start == part.end for part in group):
             raise RequestError("bad_request", f"`{name}` is empty.", param=name)
-    images = sum(len(form.parts.get(name, ())) for name in (_IMAGE, f"{_IMAGE}[]"))
-    if not 1 <= images <= IMAGES_MOST:
-        words = f"`image` is required: 1 to {IMAGES_MOST} pictures, sent as files."
+    single, several = (form.parts.get(name, ()) for name in (_IMAGE, f"{_IMAGE}[]"))
+    images = len(single) + len(several)
+    if not 1 <= images <= IMAGES_MOST or (single and several):
+        words = (
+            f"`image` is required: one picture, or 1 to {IMAGES_MOST} in `image[]`, sent as files."
+        )
         raise RequestError("bad_request", words, param=_IMAGE)
     return images + len(form.parts.get(_MASK, ()))
 
 
 def _number(form: FormRequest, name: str, default: int) -> int:
     value = form.field(name)
-    if value is not None and not (value.isascii() and value.isdigit() and len(value) < 4):
+    if value is not None and not _NUMBER(value):
         raise RequestError("bad_request", f"`{name}` must be a whole number.", param=name)
     return default if value is None else int(value)
 
@@ -127,16 +131,15 @@ def _text_bytes(form: FormRequest) -> int:
 
 
 def _body(_max_n: int) -> Schema:
-    numbers = "|".join(str(n) for n in range(1, PICTURES_MOST + 1))
     return edit_schema(
         {
             "model": MODEL,
             "prompt": {"type": "string", "minLength": 1},
-            "n": {"type": "string", "pattern": f"^(?:{numbers})$"},
+            "n": {"type": "string", "pattern": "^(?:[1-9]|10)?$"},
             "quality": TEXT,
             "size": TEXT,
-            "stream": {"enum": list(_FLAGS)},
-            "partial_images": {"type": "string", "pattern": "^[0-3]$"},
+            "stream": {"enum": ["", *_FLAGS]},
+            "partial_images": {"type": "string", "pattern": "^[0-3]?$"},
         },
         IMAGES_MOST,
     )

@@ -66,13 +66,14 @@ def form_schema(properties: Schema) -> Schema:
 
 
 def edit_schema(properties: Schema, most: int) -> Schema:
-    """Like `form_schema`, of a form that has its files in `image` or `image[]`, and a `mask`."""
+    """Like `form_schema`, of a form with files in either `image` or `image[]`, and a `mask`."""
     file: Schema = {"type": "string", "format": "binary", "minLength": 1}
     several: Schema = {"type": "array", "minItems": 1, "maxItems": most, "items": file}
     schema = form_schema({**properties, "image": file, "image[]": several, "mask": file})
     return {
         **schema,
-        "required": ["model", "prompt", "image"],
+        "required": ["model", "prompt"],
+        "oneOf": [{"required": ["image"]}, {"required": ["image[]"]}],
         "maxProperties": PARTS_LIMIT - most,
     }
 

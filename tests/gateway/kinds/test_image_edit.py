@@ -64,6 +64,8 @@ def test_several_pictures_and_partial_ones_are_held_for() -> None:
         ({"model": ""}, [("image", PNG)], "model"),
         ({"n": 11}, [("image", PNG)], "n"),
         ({"n": "-1"}, [("image", PNG)], "n"),
+        ({"n": "01"}, [("image", PNG)], "n"),
+        ({}, [("image", PNG), ("image[]", PNG)], "image"),
         ({"n": "two"}, [("image", PNG)], "n"),
         ({"stream": "maybe"}, [("image", PNG)], "stream"),
         ({"partial_images": 4}, [("image", PNG)], "partial_images"),
