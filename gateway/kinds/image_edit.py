@@ -140,8 +140,7 @@ def _body(_max_n: int) -> Schema:
             "size": TEXT,
             "stream": {"enum": ["", *_FLAGS]},
             "partial_images": {"type": "string", "pattern": "^[0-3]?$"},
-        },
-        IMAGES_MOST,
+        }
     )
 
 
@@ -156,7 +155,7 @@ SPEC: Final = RequestKindSpec(
                 "`model`.",
             ),
             PathDescription(
-                summary="Pictures made from pictures and a text",
+                summary="Pictures made from a picture (several: `image[]`) and a text",
                 body=_body,
                 answer={"type": "object", "required": ["data"]},
                 form=True,

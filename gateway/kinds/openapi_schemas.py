@@ -65,17 +65,14 @@ def form_schema(properties: Schema) -> Schema:
     }
 
 
-def edit_schema(properties: Schema, most: int) -> Schema:
-    """Like `form_schema`, of a form with files in either `image` or `image[]`, and a `mask`."""
+def edit_schema(properties: Schema) -> Schema:
+    """Like `form_schema`, of a form whose file is `image`, with a `mask`.
+
+    Several pictures come in `image[]`, which no schema can say: an empty list is no part at all.
+    """
     file: Schema = {"type": "string", "format": "binary", "minLength": 1}
-    several: Schema = {"type": "array", "minItems": 1, "maxItems": most, "items": file}
-    schema = form_schema({**properties, "image": file, "image[]": several, "mask": file})
-    return {
-        **schema,
-        "required": ["model", "prompt"],
-        "oneOf": [{"required": ["image"]}, {"required": ["image[]"]}],
-        "maxProperties": PARTS_LIMIT - most,
-    }
+    schema = form_schema({**properties, "image": file, "mask": file})
+    return {**schema, "required": ["model", "prompt", "image"]}
 
 
 def null_members(*names: str) -> Schema:
