@@ -51,6 +51,7 @@ from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.worker.openapi import POLICY, describe_api, page
 from gateway.worker.unserved_paths import reason_unserved
 
+Ready = Callable[[], list[str]]
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
 REQUEST_ID = "breakeven.request_id"
@@ -151,7 +152,7 @@ class Operations:
     """`exposition` renders /metrics; `ready` names what is missing for readiness (empty: ready)."""
 
     exposition: Callable[[], bytes]
-    ready: Callable[[], list[str]]
+    ready: Ready
 
 
 def create_app(

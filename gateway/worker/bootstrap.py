@@ -65,7 +65,7 @@ from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
-from gateway.worker.app import Gateway, Operations, create_app
+from gateway.worker.app import Gateway, Operations, Ready, create_app
 from gateway.worker.idempotent_requests import open_submissions
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates, open_estimates
@@ -135,19 +135,18 @@ def build(
         sounds=SoundDecoder(),
     )
     hot = InferenceApi(dispatcher, ledger.keys, metrics, settings.server, clock, RequestIds())
-    sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     stored = serve_stored(settings, runtime, worker, clock, hot)
     host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager
-    async def lifespan(_: Gateway) -> AsyncIterator[None]:
+    async def lifespan(app: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
         await desk.connect()
         beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
-        parts = (*batches.chores(), *stored.chores(), sockets.watch())
+        parts = (*batches.chores(), *stored.chores(), app.sockets.watch())
         async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
@@ -157,13 +156,16 @@ def build(
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    rendered = partial(_render_metrics, exposition, metrics)
-    shown = Operations(rendered, partial(readiness, hot, desk, recording))
+    shown = _shown(exposition, metrics, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
-    app.hot, app.sockets, app.secrets = hot, sockets, _secrets(fleet)
+    app.hot, app.secrets = hot, _secrets(fleet)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
+    return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
 def _catalog(
@@ -188,7 +190,8 @@ def _add_admin_routes(
     board: SharedLoadTable,
     clock: Clock,
 ) -> Gateway:
-    """With the routes of those who run it, and every route guarded."""
+    """With the routes of those who run it, every route guarded, and its WebSockets."""
+    app.sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
     app.add_router(admin_router(desk))
