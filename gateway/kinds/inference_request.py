@@ -60,6 +60,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     # The same without media of earlier turns, where no target can serve all of it.
     instead: "InferenceRequest | None" = None
     native: NativeRequest | None = None  # for targets that speak its client's dialect
+    # The same without its oldest turns, by at least so many bytes, where no context holds it.
+    shorten: "Callable[[int], InferenceRequest | None] | None" = None
 
     def with_ignored(self, names: tuple[str, ...]) -> "InferenceRequest":
         """Return the request with these among the members that no target gets."""
