@@ -114,12 +114,10 @@ class Traffic:
             )
             engine_us = (tokens.input + tokens.output) * S // 320
             at_us = hour_us + self.rng.randrange(HOUR)
-            if at_us >= self.books.now_us - 300 * S:
+            if at_us >= self.books.now_us - 300 * S or (down and model == "code-internal"):
                 continue
             fits = engine_us <= room_us and not (model == "chat-large" and self.number % 29 == 0)
             own = model != "gpt-4o-mini" and fits
-            if down and model == "code-internal":
-                continue
             spill = None
             if not own and model != "gpt-4o-mini":
                 spill = "loading" if down else self.rng.choice(SPILL_REASONS)
