@@ -71,7 +71,8 @@ def _rewrite(config: pytest.Config, path: Path) -> None:
         digest, code = rewrite._rewrite_test(path, config)  # noqa: SLF001  (pytest is pinned)
     except (SyntaxError, ValueError):
         return
-    rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, kept)  # noqa: SLF001
+    state = config.stash[rewrite.assertstate_key]
+    rewrite._write_pyc(state, code, digest, kept)  # noqa: SLF001  (likewise)
 
 
 def is_current(path: Path, kept: Path) -> bool:
