@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
+from deploy.compiling import compile_ahead
 from deploy.secondlook import SecondLook
 
 TOGETHER = {
@@ -54,6 +55,10 @@ class Lanes:
 
     def __init__(self) -> None:
         self._locks = tempfile.TemporaryDirectory(prefix="breakeven-lanes-")
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """No lane has begun."""
+        compile_ahead(session.config)
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling:
         config.option.loadscopereorder = False

@@ -6,13 +6,16 @@ and the bundled prices, read from three thousand rows of JSON.
 
 import functools
 import importlib
+import os
 import shutil
+import ssl
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import certifi
 from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.default import DefaultDialect
@@ -101,6 +104,26 @@ def share_adapters() -> None:
     field.__post_init__ = find_or_make
 
 
+def share_authorities() -> None:
+    """The certificates of all authorities are read once: each client's own take 40 ms.
+
+    Of contexts that trust what everybody does; who names a file of certificates has one alone.
+    """
+    make, made = ssl.create_default_context, dict[tuple[str | None, ...], ssl.SSLContext]()
+
+    @functools.wraps(make)
+    def find_or_make(*of: Any, **how: Any) -> ssl.SSLContext:
+        everybody = certifi.where(), os.environ.get("SSL_CERT_FILE")  # that httpx may name
+        if of or (how and how not in [{"cafile": file} for file in everybody]):
+            return make(*of, **how)
+        key = how.get("cafile"), os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+        if key not in made:
+            made[key] = make(**how)
+        return made[key]
+
+    vars(ssl)["create_default_context"] = find_or_make
+
+
 def remember_what_passed(module: str, name: str) -> None:
     """Judge a text against the same schema once: for functions of both that answer `None` or raise.
 
@@ -174,6 +197,8 @@ def _hash_kind(dialect: DefaultDialect) -> int:
 
 
 def _kind_of(dialect: DefaultDialect) -> tuple[object, ...]:
+    if dialect.name == "sqlite":  # of this process, and known before anybody is connected
+        return type(dialect), dialect.paramstyle
     return type(dialect), dialect.paramstyle, getattr(dialect, "server_version_info", None)
 
 
@@ -186,4 +211,5 @@ def register() -> None:
         remember_list(module, "decode_prices")
     remember_books()
     share_adapters()
+    share_authorities()
     share_statements("ledger.database")

@@ -27,6 +27,7 @@ from backends.engine.process import EngineProcess, free_port, log_tail
 from backends.engine.program import VLLM_PROGRAM, EngineProgram
 from backends.engine.stall import stalled
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
+from backends.plain_http import make_plain_client
 
 
 class EnginePhase(StrEnum):
@@ -119,7 +120,7 @@ class Supervisor:
             known = await asyncio.to_thread(
                 self._spec.program.known_flags, self._spec.launch.environment
             )
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with make_plain_client() as client:
                 while not self._stop.is_set():
                     if not self._awake.is_set():
                         self._set(EnginePhase.RESTING, reason="", pid=None, base_url=None)

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import httpx
-
 from backends.engine.benchclient import BenchClient, BenchTarget
 from backends.engine.benchfigures import BenchSlo, RunSummary
 from backends.engine.benchload import BenchPrompts, LoadProfile, PromptShape
@@ -28,6 +26,7 @@ from backends.engine.process import EngineProcess, free_port
 from backends.engine.warmup import WarmUpFailed, answers_health, warm_up
 from backends.http import HttpClient, PoolLimits
 from backends.openai import OpenAIBackend
+from backends.plain_http import make_plain_client
 
 CONNECTIONS = 4096
 DRAIN_S = 2.0
@@ -114,7 +113,7 @@ async def _ready(base_url: str, trial: ServerTrial) -> None:
     try:
         async with (
             asyncio.timeout(trial.start_limit_s),
-            httpx.AsyncClient(trust_env=False) as client,
+            make_plain_client() as client,
         ):
             while not await answers_health(client, base_url):  # noqa: ASYNC110  (another's answer)
                 await asyncio.sleep(POLL_S)

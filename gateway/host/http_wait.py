@@ -4,6 +4,7 @@ import asyncio
 
 import httpx
 
+from backends.plain_http import make_plain_client
 from gateway.config.settings import Settings
 
 POLL_S = 0.1
@@ -19,7 +20,7 @@ async def wait_until_answering(settings: Settings, address: tuple[str, int]) -> 
         pages.append(f"http://{shown.host}:{shown.port}/_stcore/health")
     page = ""
     try:
-        async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(ANSWER_LIMIT_S):
+        async with make_plain_client() as client, asyncio.timeout(ANSWER_LIMIT_S):
             for page in pages:
                 while not await _answers(client, page):  # noqa: ASYNC110  (another process)
                     await asyncio.sleep(POLL_S)

@@ -22,6 +22,7 @@ from backends.engine.install import InstallProgress
 from backends.engine.profiles import hardware
 from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
+from backends.plain_http import make_plain_client
 from gateway.clock import Clock
 from gateway.config.settings import Settings, load
 from gateway.config.starter import StarterPorts, configuration, find_providers
@@ -226,7 +227,7 @@ class StartSequence:
             "`development`: the spill that the dashboard shows."
         )
         began = time.monotonic()
-        async with httpx.AsyncClient(trust_env=False, timeout=30.0) as client:
+        async with make_plain_client(timeout=30.0) as client:
             while True:
                 try:
                     answer = await client.post(url, json=body, headers=headers)

@@ -11,6 +11,7 @@ lines, chained to all entries before; from then on any edit is found by
 `ledger.verify.registers`. It reads rows, whoever wrote them and by which version.
 """
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -155,16 +156,23 @@ class AuditLog:
     def _fresh(
         self, connection: Connection, register: AuditedTable, event: str
     ) -> Sequence[Mapping[str, Any]]:
-        key = getattr(register.table, register.key)
-        known = exists().where(
-            RegisterEntryRow.register == register.name,
-            RegisterEntryRow.event == event,
-            RegisterEntryRow.row == cast(key, String),
-        )
-        query = rows_of(register).where(~known).order_by(key).limit(self._at_once)
-        if register.end is not None and event != MADE:
-            query = query.where(getattr(register.table, register.end.column).is_not(None))
+        query = _fresh_rows(register, event, self._at_once)
         return [dict(row) for row in connection.execute(query).mappings()]
+
+
+@functools.cache
+def _fresh_rows(register: AuditedTable, event: str, limit: int) -> Any:
+    """Return the statement of the first rows without an entry; idle books are asked, too."""
+    key = getattr(register.table, register.key)
+    known = exists().where(
+        RegisterEntryRow.register == register.name,
+        RegisterEntryRow.event == event,
+        RegisterEntryRow.row == cast(key, String),
+    )
+    query = rows_of(register).where(~known).order_by(key).limit(limit)
+    if register.end is not None and event != MADE:
+        query = query.where(getattr(register.table, register.end.column).is_not(None))
+    return query
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,21 +45,43 @@ class Chart(NamedTuple):
                 yield object_["metadata"]["name"], template
 
 
+@pytest.fixture(scope="module")
+def ask_helm(helm: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """Helm in one process for a file's tests: its start takes longer than what it is asked."""
+    with subprocess.Popen(
+        [helm, SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(line: str) -> dict[str, Any]:
+            print(line, file=process.stdin, flush=True)
+            answer = process.stdout.readline()
+            assert answer, "Helm's process ended"
+            return json.loads(answer)
+
+        yield ask
+        process.stdin.close()
+
+
 @pytest.fixture(scope="session")
-def render(helm: Path) -> Callable[..., Chart]:
+def known_charts() -> dict[str, Chart]:
+    return {}
+
+
+@pytest.fixture(scope="module")
+def render(
+    ask_helm: Callable[[str], dict[str, Any]], known_charts: dict[str, Chart]
+) -> Callable[..., Chart]:
     """`render(text of a values file)`; raises `Refused`."""
-    known: dict[str, Chart] = {}
+    known = known_charts
 
     def rendered(values: str = "", *, name: str = RELEASE, chart: Path = CHART) -> Chart:
         asked = {"chart": str(chart), "values": values, "name": name, "namespace": NAMESPACE,
                  "upgrade": False}  # fmt: skip
         key = json.dumps(asked)
         if chart != CHART or key not in known:
-            answer = subprocess.run(
-                [helm, SCRIPT], input=key, capture_output=True, text=True, check=False, timeout=300
-            )
-            assert answer.returncode == 0, answer.stderr
-            found = json.loads(answer.stdout)
+            found = ask_helm(key)
             if "error" in found:
                 raise Refused(found["error"])
             known[key] = _chart(found)
@@ -82,19 +104,19 @@ def _chart(found: dict[str, Any]) -> Chart:
 EXAMPLES = ("", *sorted(path.name for path in (CHART.parent / "examples").glob("*.yaml")))
 
 
-@pytest.fixture(scope="session", params=EXAMPLES, ids=lambda name: name or "defaults")
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda name: name or "defaults")
 def example(request: pytest.FixtureRequest, render: Callable[..., Chart]) -> Chart:
     """The chart with its defaults, and with each example."""
     path = CHART.parent / "examples" / request.param
     return render(path.read_text(encoding="utf-8") if request.param else "")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def everything(render: Callable[..., Chart]) -> Chart:
     return render((CHART.parent / "examples" / "everything.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def several(render: Callable[..., Chart]) -> Chart:
     return render((CHART.parent / "examples" / "several-hosts.yaml").read_text(encoding="utf-8"))
 

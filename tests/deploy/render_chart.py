@@ -1,7 +1,7 @@
 """Renders a chart with Helm itself: run by the interpreter of the part `helm`, not by pytest.
 
-Standard input: `{"chart", "values", "name", "namespace", "upgrade"}`, values as the text of a
-`-f` file. Standard output: `{"manifests": {template: text}}`, or `{"error": text}`.
+A line of standard input: `{"chart", "values", "name", "namespace", "upgrade"}`, values as the text
+of a `-f` file. A line of standard output: `{"manifests": {template: text}}`, or `{"error": text}`.
 """
 
 import json
@@ -11,7 +11,11 @@ from helm_python import Chart, HelmError, helm_sdk_version, lint, values_from_ya
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
+    for line in sys.stdin:
+        print(json.dumps(render(json.loads(line))), flush=True)
+
+
+def render(asked: dict) -> dict:
     try:
         values = values_from_yaml(asked["values"])
         with Chart.load(asked["chart"]) as chart:
@@ -22,7 +26,7 @@ def main() -> None:
         found = {"manifests": manifests, "lint": lint(asked["chart"], values, strict=True)}
     except HelmError as error:
         found = {"error": str(error)}
-    json.dump({**found, "helm": helm_sdk_version()}, sys.stdout)
+    return {**found, "helm": helm_sdk_version()}
 
 
 main()

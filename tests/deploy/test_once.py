@@ -2,13 +2,16 @@
 
 import inspect
 import sqlite3
+import ssl
 import sys
 import time
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
+import certifi
 import fastapi
+import httpx
 import pydantic
 import pytest
 import sqlalchemy as sa
@@ -169,3 +172,25 @@ def test_engines_share_what_they_compiled(tmp_path: Path) -> None:
     assert len(compiled) == 1
     servers = database.make_engine("postgresql://user@127.0.0.1:1/books")
     assert servers.dialect != engine.dialect
+
+
+def test_authorities_are_read_once_for_who_trusts_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who names certificates of their own, or serves, has a context that nobody shares."""
+    shared = ssl.create_default_context()
+    assert shared is ssl.create_default_context()
+    clients = [httpx.Client(trust_env=False), httpx.Client(trust_env=False)]
+    first, second = (client._transport._pool._ssl_context for client in clients)
+    assert first is second is not shared
+    own = tmp_path / "own.pem"
+    own.write_bytes(Path(certifi.where()).read_bytes())
+    assert ssl.create_default_context(cafile=own) is not ssl.create_default_context(cafile=own)
+    served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    assert served is not ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
+    assert ssl.create_default_context() is not shared
+    named = ssl.create_default_context(cafile=str(own))
+    assert named is ssl.create_default_context(cafile=str(own)) is not first
+    for client in clients:
+        client.close()

@@ -2,15 +2,13 @@
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
 import pytest
 import sqlalchemy
 
-from deploy import parts
+from deploy import parts, warmstart
 
 
 def test_each_database_is_empty_and_writable(database_url: str) -> None:
@@ -58,9 +56,9 @@ def test_a_missing_part_is_a_loud_skip_and_on_ci_a_failure(
     test.write_text("def test_it(engine_python): assert engine_python\n")
     environ = {**os.environ, "BREAKEVEN_ENGINE": str(tmp_path / "nowhere"), "CI": ci}
     environ[parts.UNAVAILABLE] = unavailable
-    answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", test],
-        cwd=root, env=environ, check=False, capture_output=True, text=True,
+    answer = warmstart.programs().run(
+        ["-p", "tests.conftest", "-p", "no:cacheprovider", test],
+        folder=root, environ=environ, program="import pytest; pytest.main()",
     )  # fmt: skip
     assert outcome in answer.stdout.splitlines()[-1]
     assert "vllm         SKIPPED: vLLM in its own environment is missing: " in answer.stdout

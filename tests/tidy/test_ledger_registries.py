@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 from ledger.budgets.scopes import SCOPE_KINDS
 from ledger.journals.token_kinds import TOKEN_KINDS
@@ -39,6 +40,7 @@ KINDS = {
     for kind in TOKEN_KINDS
     for word in (kind.field, kind.column, kind.charge, *kind.map_terms, *kind.genai_terms)
 }
+NAMING = (ast.Constant, ast.AnnAssign, ast.keyword, ast.Attribute)
 PLACES = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Call, ast.BinOp, ast.ClassDef)
 
 
@@ -55,6 +57,8 @@ def word(node: ast.AST) -> str | None:
 def lists(tree: ast.AST, members: Mapping[str, str], least: int) -> list[int]:
     """The lines of the expressions that name so many members."""
     found: list[int] = []
+    if len({members.get(word(node) or "", "") for node in walk(tree, *NAMING)} - {""}) < least:
+        return found
 
     def named(node: ast.AST) -> set[str]:
         mine = {members.get(word(node) or "", "")}

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 from findings import assert_none
+from walking import walk
 
 
 def mirror(name: str) -> str:
@@ -28,19 +29,15 @@ def test_tests_are_no_packages_and_import_no_tests(root: Path, everything) -> No
     assert_none(list((root / "tests").rglob("__init__.py")))
     for each in everything:
         if each.name.startswith("tests/"):
-            for node in ast.walk(each.tree):
-                if isinstance(node, ast.ImportFrom):
-                    assert (node.module or "").split(".")[0] not in {"tests", "conftest"}, each.name
+            for node in walk(each.tree, ast.ImportFrom):
+                assert (node.module or "").split(".")[0] not in {"tests", "conftest"}, each.name
 
 
 def test_every_test_file_has_a_test(everything) -> None:
     for each in everything:
         if Path(each.name).name.startswith("test_"):
-            names = [
-                node.name
-                for node in ast.walk(each.tree)
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            ]
+            kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+            names = [node.name for node in walk(each.tree, *kinds)]
             assert any(name.startswith(("test_", "Test")) for name in names), each.name
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 HISTORY = {"CHANGELOG.md", "DECISIONS.md"}  # they tell of what was
 LEFT_OUT = {".git", ".venv", "build", "node_modules", ".breakeven"}
@@ -19,15 +20,22 @@ FOREIGN = {
 QUOTED = re.compile(r"`([A-Za-z_][\w.]*(?:\(\))?)`")
 COMMENT = re.compile(r"#.*`.*")
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
+DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+NAME_FIELDS = ("id", "attr", "name", "arg", "module", "asname")
+NAMING = {
+    kind: fields
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+    and (fields := [name for name in NAME_FIELDS if name in kind._fields])
+}  # fmt: skip
 FILE = re.compile(r"`([\w./-]+\.py)`")
 OTHER_TEXTS = {".yaml", ".yml", ".toml", ".json", ".html", ".js", ".mjs", ".c", ".sh", ".tpl"}
 
 
 def sentences(text: str, tree: ast.Module) -> Iterator[str]:
     """Docstrings and comments."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield ast.get_docstring(node) or ""
+    for node in walk(tree, *DESCRIBED):
+        yield ast.get_docstring(node) or ""
     yield from COMMENT.findall(text)
 
 
@@ -35,21 +43,18 @@ def code_words(tree: ast.Module) -> set[str]:
     """Names and the words of texts, but not of docstrings."""
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
+        for node in walk(tree, *DESCRIBED)
+        if node.body and isinstance(node.body[0], ast.Expr)
     }
-    words: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, str) and id(node) not in docstrings:
-                words.update(WORD.findall(node.value))
-            continue
-        for field in ("id", "attr", "name", "arg", "module", "asname"):
-            if isinstance(value := getattr(node, field, None), str):
-                words.update(WORD.findall(value))
-    return words
+    texts = {
+        node.value
+        for node in walk(tree, ast.Constant)
+        if isinstance(node.value, str) and id(node) not in docstrings
+    }
+    for kind, fields in NAMING.items():
+        for node in walk(tree, kind):
+            texts.update(str(getattr(node, field) or "") for field in fields)
+    return set(WORD.findall(" ".join(texts)))
 
 
 def unknown(text: str, tree: ast.Module, known: set[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]*|[A-Z]+")
 # One-word nouns that end like a participle.
@@ -30,18 +31,16 @@ def is_noun(name: str) -> bool:
 
 
 def classes(tree: ast.Module) -> list[str]:
-    return [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return [node.name for node in walk(tree, ast.ClassDef)]
 
 
 def loop_variables(tree: ast.Module) -> list[tuple[str, int]]:
     """Names that a `for`, a comprehension or a lambda binds, with their lines."""
     targets: list[ast.expr] = []
     names: list[tuple[str, int]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            targets.append(node.target)
-        elif isinstance(node, ast.Lambda):
-            names += [(argument.arg, argument.lineno) for argument in node.args.args]
+    targets += [node.target for node in walk(tree, ast.For, ast.AsyncFor, ast.comprehension)]
+    for node in walk(tree, ast.Lambda):
+        names += [(argument.arg, argument.lineno) for argument in node.args.args]
     for target in targets:
         names += [(n.id, n.lineno) for n in ast.walk(target) if isinstance(n, ast.Name)]
     return names

@@ -11,6 +11,7 @@ from textwrap import dedent
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 OURS = ("gateway", "backends", "router", "ledger", "dashboard", "deploy")
 INSIDE = "backends.engine.inside"  # of the engine's own interpreter, which imports them by stem
@@ -39,18 +40,18 @@ class Names:
 
 
 def _bound(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    for node in walk(tree, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+        yield node.name
+    for node in walk(tree, ast.Name):
+        if isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    for node in walk(tree, ast.Import, ast.ImportFrom):
+        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
 
 
 def programs(tree: ast.Module) -> Iterator[tuple[int, ast.Module]]:
     """Texts that import from the product and are Python, with their lines."""
-    for node in ast.walk(tree):
+    for node in walk(tree, ast.JoinedStr, ast.Constant):
         text = _text(node)
         if text is None or not IMPORT.search(text):
             continue

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 from backends.engines import ENGINE_KINDS
 from backends.providers import PROVIDER_KINDS
@@ -31,9 +32,8 @@ def kind_faults(name: str, tree: ast.Module) -> list[str]:
     """Comparisons of something's `kind` with the name of an entry."""
     return [
         f"{name}:{node.lineno}: {ast.unparse(node)}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare)
-        and any(_is_kind(side) for side in (node.left, *node.comparators))
+        for node in walk(tree, ast.Compare)
+        if any(_is_kind(side) for side in (node.left, *node.comparators))
         and any(_names_entry(side) for side in (node.left, *node.comparators))
     ]
 
@@ -64,19 +64,12 @@ def reason_faults(name: str, tree: ast.Module) -> list[str]:
 def _listed(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
     """Give each collection; several names that are bound at once (`A, B = ...`) are none."""
     bound = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
+        id(node.value) for node in walk(tree, ast.Assign) if isinstance(node.targets[0], ast.Tuple)
     }
-    for node in ast.walk(tree):
+    for node in walk(tree, ast.Dict, ast.Tuple, ast.Set, ast.List):
         if id(node) in bound:
             continue
-        if isinstance(node, ast.Dict):
-            parts: list[ast.expr | None] = list(node.keys)
-        elif isinstance(node, ast.Tuple | ast.Set | ast.List):
-            parts = list(node.elts)
-        else:
-            continue
+        parts: list[ast.expr | None] = list(node.keys if isinstance(node, ast.Dict) else node.elts)
         yield node.lineno, {word for part in parts if (word := _reason(part)) is not None}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 from router.request_kinds import RequestKind
 
@@ -63,7 +64,7 @@ def names_kind(node: ast.expr, names: set[str]) -> bool:
 def kind_faults(name: str, tree: ast.Module) -> list[str]:
     """Comparisons with a kind, cases of one, and tables that are keyed by kinds."""
     names, lines = names_of_kinds(tree), []
-    for node in ast.walk(tree):
+    for node in walk(tree, ast.Compare, ast.MatchValue, ast.Dict):
         compared: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             compared = [each for side in (node.left, *node.comparators) for each in operands(side)]

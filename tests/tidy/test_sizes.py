@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 FILE_LINES = 400
 TEST_FILE_LINES = 600
@@ -14,9 +15,7 @@ DOCSTRING_LINES = 12
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    yield from (
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    yield from walk(tree, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

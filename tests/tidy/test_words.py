@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from findings import assert_none
+from walking import walk
 
 VAGUE_FILES = {"helper", "helpers", "manager", "util", "utils", "common", "misc", "base_utils"}
 VAGUE_CLASS = re.compile(r"(Manager|Helper|Helpers|Util|Utils)$")
@@ -43,23 +44,17 @@ def word_faults(name: str, text: str) -> list[str]:
 
 def name_faults(name: str, tree: ast.Module) -> list[str]:
     found = [f"{name}: vague name"] if Path(name).stem in VAGUE_FILES else []
-    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node.name for node in walk(tree, ast.ClassDef)]
     return found + [f"{name}: class {each}" for each in classes if VAGUE_CLASS.search(each)]
 
 
 def thin_air_faults(name: str, tree: ast.Module) -> list[str]:
     """Calls of a clock or of chance; handing one on, also in a lambda, is what is wanted."""
-    handed_on = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Lambda)
-        for inner in ast.walk(node)
-    }
+    handed_on = {id(inner) for node in walk(tree, ast.Lambda) for inner in ast.walk(node)}
     return [
         f"{name}:{node.lineno}: {node.func.value.id}.{node.func.attr}()"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and id(node) not in handed_on
+        for node in walk(tree, ast.Call)
+        if id(node) not in handed_on
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
         and node.func.attr in THIN_AIR.get(node.func.value.id, set())
@@ -67,17 +62,14 @@ def thin_air_faults(name: str, tree: ast.Module) -> list[str]:
 
 
 def global_faults(name: str, tree: ast.Module) -> list[str]:
-    return [
-        f"{name}:{node.lineno}: global" for node in ast.walk(tree) if isinstance(node, ast.Global)
-    ]
+    return [f"{name}:{node.lineno}: global" for node in walk(tree, ast.Global)]
 
 
 def broad_faults(name: str, tree: ast.Module) -> list[str]:
     return [
         f"{name}:{node.lineno}: catches everything"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ExceptHandler)
-        and (node.type is None or getattr(node.type, "id", "") == "BaseException")
+        for node in walk(tree, ast.ExceptHandler)
+        if (node.type is None or getattr(node.type, "id", "") == "BaseException")
         and not isinstance(node.body[-1], ast.Raise)
     ]
 

@@ -1,0 +1,87 @@
+"""Bytecode of the product and its tests, written once before the lanes of tests begin.
+
+In a tree that is new, each lane would compile all of it at the same time as the others: half a
+minute of work a lane. Here as many processes as there are cores share it while no lane runs yet.
+"""
+
+import compileall
+import importlib.util
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from _pytest.assertion import rewrite
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = "tests"
+PACKAGES = ("gateway", "backends", "router", "ledger", "dashboard", "deploy", "migrations", TESTS)
+LEFT_OUT = "node_modules"
+
+
+def sources(root: Path) -> list[Path]:
+    """Return every Python file of the product and its tests."""
+    return sorted(
+        path
+        for package in PACKAGES
+        for path in (root / package).rglob("*.py")
+        if LEFT_OUT not in path.parts
+    )
+
+
+def compile_ahead(config: pytest.Config, root: Path = ROOT) -> None:
+    """Write what is missing or old, for a run of a folder of the tests.
+
+    A file with a fault is left to who imports it.
+    """
+    asked = [Path(config.invocation_params.dir, word) for word in config.args]
+    if sys.dont_write_bytecode or not any(
+        path.is_dir() and path.is_relative_to(root / TESTS) for path in asked
+    ):
+        return
+    paths, cores = sources(root), len(os.sched_getaffinity(0))
+    forks = multiprocessing.get_context("fork")
+    shares = [
+        forks.Process(target=compile_all, args=(config, paths[place::cores]))
+        for place in range(cores)
+    ]
+    for share in shares:
+        share.start()
+    for share in shares:
+        share.join()
+
+
+def compile_all(config: pytest.Config, paths: Sequence[Path]) -> None:
+    """Compile as who imports it will ask for it: pytest's assertions are rewritten in tests."""
+    for path in paths:
+        if path.name.startswith("test_") or path.name == "conftest.py":
+            _rewrite(config, path)
+        else:
+            compileall.compile_file(path, quiet=2)
+
+
+def _rewrite(config: pytest.Config, path: Path) -> None:
+    folder = rewrite.get_cache_dir(path)
+    kept = folder / f"{path.stem}{rewrite.PYC_TAIL}"
+    if is_current(path, kept) or not rewrite.try_makedirs(folder):
+        return
+    try:
+        digest, code = rewrite._rewrite_test(path, config)  # noqa: SLF001  (pytest is pinned)
+    except (SyntaxError, ValueError):
+        return
+    state = config.stash[rewrite.assertstate_key]
+    rewrite._write_pyc(state, code, digest, kept)  # noqa: SLF001  (likewise)
+
+
+def is_current(path: Path, kept: Path) -> bool:
+    """Return whether pytest would take the kept bytecode for the file's own."""
+    try:
+        with kept.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    flags = b"\x03\x00\x00\x00"
+    digest = importlib.util.source_hash(path.read_bytes())
+    return head == importlib.util.MAGIC_NUMBER + flags + digest
