@@ -141,12 +141,12 @@ def build(
     @asynccontextmanager
     async def lifespan(_: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
+        journal.attach(asyncio.get_running_loop())
         await desk.connect()
-        beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
-        parts = (*batches.chores(), *stored.chores())
-        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *parts):
+        parts = (*batches.chores(), *stored.chores(), hot.sweep(), dispatcher.silences.watch())
+        async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
         for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):

@@ -41,9 +41,11 @@ def needs_disks(request):
 class Load:
     """A worker's journal on a disk that goes bad under it; `said` is what callers were told."""
 
-    def __init__(self, disk: BadDisk, folder: Path, seconds: float, attempts: int) -> None:
+    def __init__(
+        self, disk: BadDisk, folder: Path, seconds: float, attempts: int, way: str = "kernel"
+    ) -> None:
         self.journal, self._said = disk.place / "journal", folder / "said"
-        words = [str(self.journal), str(self._said), str(seconds), str(attempts)]
+        words = [str(self.journal), str(self._said), str(seconds), str(attempts), "64", way]
         self._process = subprocess.Popen(
             [sys.executable, str(LOAD), *words], stderr=subprocess.PIPE, text=True
         )
@@ -64,8 +66,9 @@ class Load:
         return self._process.returncode
 
 
-def test_what_was_acknowledged_is_there_after_a_power_cut(tmp_path) -> None:
-    found = play_power_cuts(tmp_path, attempts=120, share=0.5)
+@pytest.mark.parametrize("way", ["kernel", "thread", "calls"])
+def test_what_was_acknowledged_is_there_after_a_power_cut(tmp_path, way) -> None:
+    found = play_power_cuts(tmp_path, attempts=120, share=0.5, way=way)
     assert (found.lost, found.faults, found.told) == (0, [], 0)
     assert found.acknowledged == 120
     assert found.cuts > 20
@@ -76,10 +79,11 @@ def test_control_a_file_system_that_never_flushes_loses_what_was_acknowledged(tm
     assert found.lost > 100
 
 
+@pytest.mark.parametrize("way", ["kernel", "thread", "calls"])
 @pytest.mark.parametrize("fault", ["write_error", "flush_error"])
-def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault) -> None:
+def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault, way) -> None:
     with BadDisk(tmp_path) as disk:
-        load = Load(disk, tmp_path, 30, 1_000_000)
+        load = Load(disk, tmp_path, 30, 1_000_000, way)
         load.until("ack", 50)
         disk.faults.order(**{fault: errno.EIO})
         assert load.end() == 0
@@ -90,11 +94,14 @@ def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault) -> 
     assert not set(told) & set(broken)
 
 
-@pytest.mark.parametrize("kind", ["ext4", "btrfs"])
-def test_a_full_disk_refuses_and_keeps_room_for_ends(tmp_path, kind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("ext4", "kernel"), ("ext4", "thread"), ("ext4", "calls"), ("btrfs", "kernel")],
+)
+def test_a_full_disk_refuses_and_keeps_room_for_ends(tmp_path, kind, way) -> None:
     """On Btrfs a store into a mapped mark ended the process by SIGBUS."""
     with BadDisk(tmp_path, kind=kind) as disk:
-        load = Load(disk, tmp_path, 30, 1_000_000)
+        load = Load(disk, tmp_path, 30, 1_000_000, way)
         load.until("ack", 20)
         fill(disk.place / "filler")
         load.until("no", 50)
