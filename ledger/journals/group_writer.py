@@ -53,16 +53,16 @@ class GroupWriter:
 
     def start_write(self, write: SegmentWrite, loop: asyncio.AbstractEventLoop, done: Done) -> None:
         """`done` is called from the loop, with the failure or None."""
-        uring, file = self._uring, write.file
-        if uring is None or file is None or not write.is_plain or not write.group.data:
+        uring, file, group = self._uring, write.file, write.group
+        size = len(group.data)
+        if uring is None or file is None or not write.is_plain or not size:
             self._start_in_thread(write, loop, done)
             return
         if self._loop is not loop:
             self._loop = loop
             loop.add_reader(uring.told, self._reap)
-        group = write.group
         try:
-            uring.start_write(file, group.address, len(group.data), group.offset)
+            uring.start_write(file, group.address, size, group.offset)
         except OSError:
             self._start_in_thread(write, loop, done)
             return

@@ -94,6 +94,7 @@ class JournalWriter:
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = False
         self._behind: WriteBehind | None = None
+        self._put: Callable[[bytes], None] = self._write
         self._open_segment()
 
     def attach(self, loop: asyncio.AbstractEventLoop, *, kernel: bool = True) -> bool:
@@ -119,7 +120,7 @@ class JournalWriter:
         writer = GroupWriter(self._reserve, uring)
         behind = WriteBehind(place, pending, writer, self._mark, self._reserve, loop)
         behind.segment_bytes, behind.retire = self._segment_bytes, self._retire
-        self._behind = behind
+        self._behind, self._put = behind, behind.put
         return True
 
     @property
@@ -135,7 +136,7 @@ class JournalWriter:
         """Write before a dispatch. `JournalFull` means: refuse the request."""
         payload = encode_payload(record)
         self._ensure_capacity(HEAD_BYTES + len(payload))
-        self._write(payload)
+        self._put(payload)
         self._full = False
         self._unended += isinstance(record, AttemptOpened)
 
@@ -159,7 +160,7 @@ class JournalWriter:
         """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
         payload = encode_payload(record)
         try:
-            self._write(payload)
+            self._put(payload)
         except JournalFull:
             if self._behind is not None:
                 raise
@@ -178,14 +179,17 @@ class JournalWriter:
         self.append_ending(record)
         if written is not None:
             written()
-        await self.flush()
+        if self._behind is None or self._closed:
+            await self.flush()
+        else:
+            await self._behind.start_flush()
 
     async def flush(self) -> None:
         """Return when everything written so far is on the disk."""
         if self._closed:
             raise JournalBroken("the journal was closed")
         if self._behind is not None:
-            await self._behind.flush()
+            await self._behind.start_flush()
             return
         # The running loop is asked for once: on Python 3.11 every question is a system call.
         loop = self._loop
@@ -273,9 +277,6 @@ class JournalWriter:
                 waiter.set_exception(JournalBroken(f"{self._home}: {error.strerror}"))
 
     def _write(self, payload: bytes, kind: int = FrameKind.RECORD) -> None:
-        if self._behind is not None:
-            self._behind.put(payload)
-            return
         if self._broken is not None:
             raise JournalBroken(f"{self._home}: {self._broken.strerror}") from self._broken
         sequence = self._sequence + 1
@@ -303,15 +304,16 @@ class JournalWriter:
 
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
-        if self.size_bytes + size > self._limit_bytes:
+        behind = self._behind
+        held = self._kept_bytes + (self._offset if behind is None else behind.place.offset)
+        if held + size > self._limit_bytes:
             self._forget_removed()
             if self.size_bytes + size > self._limit_bytes:
                 raise JournalFull(f"{self._home}: {self.size_bytes} bytes wait to be applied")
-        if self._behind is not None and self._behind.broken is None:
-            reason = self._behind.refusal(size, self._unended)
+        if behind is not None:
+            reason = behind.refusal(size, self._unended) if behind.broken is None else None
             if reason is not None:
                 raise JournalFull(f"{self._home}: {reason}")
-        if self._behind is not None:
             return
         if self._reserve.kept_bytes == MOST_BYTES:
             return
@@ -358,7 +360,8 @@ class JournalWriter:
     def _detach(self, behind: WriteBehind) -> bool:
         """Write all that is pending, and go on by system calls; False: some of it has no room."""
         behind.close()
-        self._behind, self._broken, place = None, behind.broken, behind.place
+        self._behind, self._put = None, self._write
+        self._broken, place = behind.broken, behind.place
         self._file, self._path, self._number = place.file, place.path, place.number
         self._offset, self._sequence, self._head = place.offset, place.sequence, place.head
         self._stamp = stamp_of(self.name, self._number)

@@ -28,6 +28,7 @@ HALF_BYTES = 4 * 1024 * 1024
 _MAGIC = b"BRKVPEND"
 _GROUP = struct.Struct("<8sQQQ")  # magic, segment, offset of the first frame, its number
 _CHECK = struct.Struct("<I")
+_CHECKED = struct.Struct(f"<{_GROUP.size}sI")  # a head with its CRC-32 in one step
 GROUP_BYTES = 64  # a group's head
 ROOM_BYTES = HALF_BYTES - GROUP_BYTES
 _HOT_BYTES = 64 * 1024  # of each half: most groups are shorter
@@ -52,6 +53,7 @@ class PendingFrames:
         self._view = memoryview(self._memory)
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._half = self._segment = self._offset = 0
+        self._start = GROUP_BYTES  # of this half's frames
         self.size = 0
 
     @classmethod
@@ -80,23 +82,21 @@ class PendingFrames:
         """The next frame, of number `first`, belongs there; nothing is in this half."""
         self._segment, self._offset = segment, offset
         head = _GROUP.pack(_MAGIC, segment, offset, first)
-        start = self._half * HALF_BYTES
-        packed = head + _CHECK.pack(zlib.crc32(head))
-        self._memory[start : start + len(packed)] = packed
+        _CHECKED.pack_into(self._memory, self._half * HALF_BYTES, head, zlib.crc32(head))
 
     def put(self, frame: bytes) -> None:
         """Store a frame behind the others; whoever calls has looked at `room_bytes`."""
-        start = self._half * HALF_BYTES + GROUP_BYTES + self.size
-        end = start + len(frame)
-        self._memory[start:end] = frame
-        self.size += len(frame)
+        start, size = self._start + self.size, len(frame)
+        self._memory[start : start + size] = frame
+        self.size += size
 
     def take_group(self) -> FrameGroup:
         """Return what was put since the last one; the other half, which is free, is next."""
-        start = self._half * HALF_BYTES + GROUP_BYTES
+        start = self._start
         data = self._view[start : start + self.size]
         group = FrameGroup(self._segment, self._offset, data, self._address + start)
         self._half, self.size = 1 - self._half, 0
+        self._start = self._half * HALF_BYTES + GROUP_BYTES
         return group
 
     def close(self, *, is_drained: bool) -> None:

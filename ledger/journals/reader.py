@@ -5,6 +5,7 @@ is applied and its open attempts are settled, the whole directory goes. Format 1
 versions wrote, is read by `_read_old`; format 2 by `ledger.journals.segment_reader`.
 """
 
+import os
 import shutil
 from dataclasses import dataclass
 from itertools import islice
@@ -20,12 +21,14 @@ from ledger.journals.homes import (
     segment_path,
     segments,
 )
-from ledger.journals.mark import read_boot_id, read_mark
+from ledger.journals.mark import read_boot_id, read_mark, read_mount_id
 from ledger.journals.pending import PENDING_FILE, PendingGroup, read_groups
 from ledger.journals.scan import Damage
 from ledger.journals.segment_reader import SegmentReading, read_segment
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
+_NO_MARK = "neither an end frame nor a readable mark"
+_REMOUNTED = "its file system was mounted anew, and no end frame tells that all is there"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -116,12 +119,14 @@ class JournalReader:
             return None
         files = segments(journal)
         after = max(0, since.sequence - 1)
-        sure = read_mark(journal.lock).sure(read_boot_id())
+        mark, boot = read_mark(journal.lock), read_boot_id()
+        sure = mark.sure(boot)
+        is_remounted = mark.is_remounted(boot, _mount_id(journal.home))
         place = since.offset
-        if sure is None:
+        if sure is None or is_remounted:
             if files and _is_closed(files[-1], journal, number_of(files[-1])):
                 return None
-            return Damage(place, place, after, None, "neither an end frame nor a readable mark")
+            return Damage(place, place, after, None, _REMOUNTED if is_remounted else _NO_MARK)
         if sure <= after:
             return None
         is_last = bool(files) and number_of(files[-1]) == since.segment
@@ -184,6 +189,14 @@ def _with_pending(journal: JournalSource, pending: list[PendingGroup]) -> list[P
     last = number_of(files[-1]) if files else 0
     numbers = {group.segment for group in pending if group.segment > last}
     return [*files, *(segment_path(journal.home, number) for number in sorted(numbers))]
+
+
+def _mount_id(home: Path) -> str:
+    file = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return read_mount_id(file)
+    finally:
+        os.close(file)
 
 
 def _is_closed(path: Path, journal: JournalSource, number: int) -> bool:

@@ -26,8 +26,8 @@ from ledger.journals.layout import (
     encode_head,
     stamp_of,
 )
-from ledger.journals.mark import WRITTEN, WriteMark
-from ledger.journals.pending import PendingFrames
+from ledger.journals.mark import FLUSHED, WRITTEN, WriteMark
+from ledger.journals.pending import ROOM_BYTES, PendingFrames
 from ledger.journals.reserve import BYTES_PER_END, LEAST_BYTES, MOST_BYTES, DiskReserve
 
 ROUND_S = 0.002  # between the beginnings of two flushes: who ends meanwhile shares the second
@@ -36,6 +36,7 @@ RETRY_S = 0.2  # between two tries on a full disk
 LOOK_S = 0.05  # between two looks for room
 HASTE_BYTES = 1024 * 1024  # so much is written at once, whether anybody waits or not
 ENDS_BYTES = 2 * 1024 * 1024  # of memory are kept for ends at most
+EASE_BYTES = ROOM_BYTES - ENDS_BYTES
 
 
 class JournalError(Exception):
@@ -84,11 +85,11 @@ class WriteBehind:
         self.is_drained = False  # all that was put is in segments, once it is closed
         self.segment_bytes = math.inf
         self.retire: Callable[[Path, int], None] = lambda _path, _size: None
-        self._stamp = stamp_of(place.name, place.number)
+        self._begin_header(place.sequence + 1)
         self._pending, self._writer, self._mark, self._reserve = pending, writer, mark, reserve
-        self._loop = loop
+        self._memory = mark.memory  # mapped: no store is refused
+        self._loop, self._now_s = loop, loop.time
         self._file_number = place.number  # of the segment that is open
-        self._first = place.sequence + 1  # the number of the segment's first frame
         self._is_synced = False  # what was written before it, without a flush
         self._write: SegmentWrite | None = None  # under way, or refused by a full disk
         self._told = (place.head, place.sequence)  # the last frame of it
@@ -106,31 +107,33 @@ class WriteBehind:
         if self.broken is not None:
             raise JournalBroken(f"{self.place.home}: {self.broken.strerror}") from self.broken
         place, pending = self.place, self._pending
-        size = HEAD_BYTES + len(payload)
-        if size > pending.room_bytes:
-            raise JournalFull(f"{place.home}: {pending.size} bytes wait for the disk")
+        size, held = HEAD_BYTES + len(payload), pending.size
+        if held + size > ROOM_BYTES:
+            raise JournalFull(f"{place.home}: {held} bytes wait for the disk")
         sequence = place.sequence + 1
-        if not pending.size:
+        if not held:
             if place.offset >= self.segment_bytes:
                 self._begin_segment(sequence)
             pending.begin_group(place.number, HEADER_BYTES + place.offset, sequence)
         head = encode_head(payload, sequence, self._stamp, FrameKind.RECORD)
         pending.put(head + payload)
-        self._mark.memory[WRITTEN[sequence & 1]] = head
+        self._memory[WRITTEN[sequence & 1]] = head
         place.offset += size
         place.sequence, place.head = sequence, head
-        if pending.size >= HASTE_BYTES:
+        if held + size >= HASTE_BYTES:
             self._plan_round()
         elif self._lazy is None:
             self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
 
     def refusal(self, size: int, unended: int) -> str | None:
         """Why a record of this size would be refused, with so many ends to come."""
-        waiting = self._pending.size + (0 if self._write is None else len(self._write.group.data))
+        kept, pending = self._reserve.kept_bytes, self._pending.size
+        if kept == MOST_BYTES and self._reason is None and pending + size <= EASE_BYTES:
+            return None
+        waiting = pending + (0 if self._write is None else len(self._write.group.data))
         ends = (unended + 1) * BYTES_PER_END
         if self._pending.room_bytes < size + min(ends, ENDS_BYTES):
             return f"{waiting} bytes wait for the disk"
-        kept = self._reserve.kept_bytes
         if kept == MOST_BYTES and self._reason is None:
             return None
         needed = min(max(LEAST_BYTES, ends + waiting + size), MOST_BYTES)
@@ -140,14 +143,15 @@ class WriteBehind:
             return self._reason
         return "no room is kept on the disk" if kept < needed else None
 
-    async def flush(self) -> None:
-        """Return when all that was put is on the disk."""
+    def start_flush(self) -> asyncio.Future[None]:
+        """Return what is done when all that was put is on the disk."""
         if self.broken is not None:
             raise JournalBroken(f"{self.place.home}: {self.broken.strerror}") from self.broken
         waiter = self._loop.create_future()
         self._waiting.append(waiter)
-        self._plan_round()
-        await waiter
+        if self._soon is None and self._write is None:
+            self._plan_round()
+        return waiter
 
     def close(self) -> None:
         """Write all that is pending; waiters but those of the round under way are failed."""
@@ -182,7 +186,12 @@ class WriteBehind:
         place = self.place
         self.retire(place.path, place.offset)
         place.number, place.offset = place.number + 1, 0
-        self._stamp, self._first = stamp_of(place.name, place.number), first
+        self._begin_header(first)
+
+    def _begin_header(self, first: int) -> None:
+        place = self.place
+        self._header = SegmentHeader(place.name, place.number, 1, first)
+        self._stamp = stamp_of(place.name, place.number)
 
     def _plan_round(self) -> None:
         """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
@@ -191,7 +200,7 @@ class WriteBehind:
         """
         if self._soon is not None or self._write is not None:
             return
-        wait_s = self._round_s + ROUND_S - self._loop.time()
+        wait_s = self._round_s + ROUND_S - self._now_s()
         if wait_s > 0.0:
             self._soon = self._loop.call_later(wait_s, self._start_round)
         else:
@@ -204,18 +213,17 @@ class WriteBehind:
 
     def _start_round(self) -> None:
         self._soon = None
-        self._round_s = self._loop.time()
+        self._round_s, place = self._now_s(), self.place
         self._taken, self._waiting = self._waiting, []
-        self._told = (self.place.head, self.place.sequence)
+        self._told = (place.head, place.sequence)
         self._write = self._next_write()
         self._writer.start_write(self._write, self._loop, self._end_round)
 
     def _next_write(self) -> SegmentWrite:
         place, group = self.place, self._pending.take_group()
         is_open = not group.data or group.segment == self._file_number
-        header = SegmentHeader(place.name, group.segment, 1, self._first)
         file = place.file if is_open else None
-        return SegmentWrite(place.home, header, file, group, self._is_synced)
+        return SegmentWrite(place.home, self._header, file, group, self._is_synced)
 
     def _end_round(self, error: OSError | None) -> None:
         write, taken = self._write, self._taken
@@ -224,9 +232,11 @@ class WriteBehind:
                 self.broken = error
             self._tell(taken, error)
             return
-        self._adopt_file(write)
+        if write.file != self.place.file:
+            self._adopt_file(write)
         if error is None:
-            self._mark.record_flushed(*self._told)
+            head, sequence = self._told
+            self._memory[FLUSHED[sequence & 1]] = head
             self._is_synced = True
             write.group.data.release()
             self._write = None
@@ -237,11 +247,16 @@ class WriteBehind:
             # After a failed flush the kernel may drop the pages: a retry could lie.
             self.broken = error
         self._taken = []
-        self._tell(taken, error)
-        if error is not None:
+        if error is None:
+            for waiter in taken:
+                if not waiter.done():
+                    waiter.set_result(None)
+        else:
+            self._tell(taken, error)
             self._tell(self._waiting, error)
             self._waiting = []
-        elif self._waiting or self._pending.size >= HASTE_BYTES:
+            return
+        if self._waiting or self._pending.size >= HASTE_BYTES:
             self._plan_round()
         elif self._pending.size and self._lazy is None:
             self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
@@ -264,7 +279,7 @@ class WriteBehind:
     def _look_for_room(self, needed: int) -> None:
         """Have so many bytes kept; what is refused is written first."""
         refused = self._write is not None and self._write.is_refused
-        now_s = self._loop.time()
+        now_s = self._now_s()
         if self._looking or self._closed or refused or now_s < self._looked_s + LOOK_S:
             return
         self._looking, self._looked_s = True, now_s

@@ -15,6 +15,7 @@ from ledger.journals.mark import (
     WriteMark,
     read_boot_id,
     read_mark,
+    read_mount_id,
     writes_in_place,
 )
 
@@ -48,7 +49,10 @@ def test_numbers_are_read_back_at_once(mark, path: Path, start) -> None:
     for number in range(start, start + 6):
         record(mark, number)
         mark.record_flushed(head_of(number), number)
-        assert read_mark(path) == MarkReading(number, number, read_boot_id())
+        file = os.open(path, os.O_RDONLY)
+        here = MarkReading(number, number, read_boot_id(), read_mount_id(file))
+        os.close(file)
+        assert read_mark(path) == here
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 4 * HEAD_BYTES, 3))
