@@ -5,7 +5,7 @@ killed, or was written and lost by the disk. The mark tells the two apart. It is
 frame, without a system call, and survives the process. The host's death may leave a mark that is
 ahead of the frames on the disk, so after another boot only the numbers that were flushed count.
 Where a disk failed and its file system was mounted anew, mark and frames are those of some moment
-before: the mark has the mount's id, and after another mount of the same boot nothing says what lacks.
+before. So a mark has its mount's id, and after another mount of one boot nothing says what lacks.
 
 The file is the journal's lock, too. A mark is the head of the frame itself, which has a checksum.
 Two places take turns: where one is damaged, or half written, the number before stays readable.
@@ -16,16 +16,19 @@ change to a new block (Btrfs, ZFS, a copied file on XFS) gets a system call, whi
 """
 
 import ctypes
+import fcntl
 import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, FrameKind, encode_head, parse_head
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DEVICES, _FILE_SYSTEMS = Path("/sys/dev/block"), Path("/sys/fs")
+_BTRFS_INFO, _BTRFS_INFO_BYTES = 0x8400_941F, 1024  # BTRFS_IOC_FS_INFO: its id is at 16
 _BOOT_AT, _BOOT_BYTES = 2048, 64
 _MOUNT_AT, _MOUNT_BYTES = 2112, 64  # zeros where an earlier version wrote it
 _PLACES = tuple(slice(place, place + HEAD_BYTES) for place in range(0, 4 * HEAD_BYTES, HEAD_BYTES))
@@ -125,17 +128,20 @@ def read_boot_id() -> str:
 def read_mount_id(file: int) -> str:
     """Return what tells one mount of a file system from the next, or "" where nothing does.
 
-    ext4 and XFS make a folder in sysfs when they are mounted, whose number is never used again
-    before 2 ** 32 others. Bind mounts, so containers that start again, share it.
+    ext4, XFS and Btrfs make a folder in sysfs when they are mounted, whose number is used again
+    after 2 ** 32 others. Bind mounts, so containers that start again, share it.
     """
     device = os.fstat(file).st_dev
-    try:
+    with suppress(OSError):  # no block device: tmpfs, overlay, Btrfs; or no sysfs
         block = (_DEVICES / f"{os.major(device)}:{os.minor(device)}").resolve(strict=True)
-    except OSError:  # no block device: tmpfs, overlay, Btrfs; or no sysfs
-        return ""
-    for kind in ("ext4", "xfs"):
-        with suppress(OSError):
-            return f"{block.name}:{(_FILE_SYSTEMS / kind / block.name).stat().st_ino}"
+        for kind in ("ext4", "xfs"):
+            with suppress(OSError):
+                return f"{block.name}:{(_FILE_SYSTEMS / kind / block.name).stat().st_ino}"
+    told = bytearray(_BTRFS_INFO_BYTES)
+    with suppress(OSError):
+        fcntl.ioctl(file, _BTRFS_INFO, told)
+        name = str(UUID(bytes=bytes(told[16:32])))
+        return f"btrfs:{(_FILE_SYSTEMS / 'btrfs' / name).stat().st_ino}"
     return ""
 
 

@@ -234,32 +234,34 @@ class WriteBehind:
             return
         if write.file != self.place.file:
             self._adopt_file(write)
-        if error is None:
-            head, sequence = self._told
-            self._memory[FLUSHED[sequence & 1]] = head
-            self._is_synced = True
-            write.group.data.release()
-            self._write = None
-        elif write.is_refused:
+        self._taken = []
+        if error is not None:
+            self._fail_round(write, taken, error)
+            return
+        head, sequence = self._told
+        self._memory[FLUSHED[sequence & 1]] = head
+        self._is_synced = True
+        write.group.data.release()
+        self._write = None
+        for waiter in taken:
+            if not waiter.done():
+                waiter.set_result(None)
+        if self._waiting or self._pending.size >= HASTE_BYTES:
+            self._plan_round()
+        elif self._pending.size and self._lazy is None:
+            self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
+
+    def _fail_round(
+        self, write: SegmentWrite, taken: list[asyncio.Future[None]], error: OSError
+    ) -> None:
+        if write.is_refused:
             self._reason = error.strerror
             self._loop.call_later(RETRY_S, self._retry)
         else:
             # After a failed flush the kernel may drop the pages: a retry could lie.
             self.broken = error
-        self._taken = []
-        if error is None:
-            for waiter in taken:
-                if not waiter.done():
-                    waiter.set_result(None)
-        else:
-            self._tell(taken, error)
-            self._tell(self._waiting, error)
-            self._waiting = []
-            return
-        if self._waiting or self._pending.size >= HASTE_BYTES:
-            self._plan_round()
-        elif self._pending.size and self._lazy is None:
-            self._lazy = self._loop.call_later(LAZY_S, self._start_lazily)
+        waiting, self._waiting = self._waiting, []
+        self._tell([*taken, *waiting], error)
 
     def _retry(self) -> None:
         if not self._closed and self._write is not None:

@@ -18,6 +18,10 @@ import pytest
 from bad_disk import BadDisk, NoDisk
 from power_cuts import LOAD, play_power_cuts, read_after_boot, read_said
 
+from ledger.journals import reader as journal_reader
+from ledger.journals.mark import read_mount_id
+from ledger.journals.reader import JournalOffset, JournalReader
+
 
 @functools.cache
 def missing_part(kind: str) -> str:
@@ -92,6 +96,50 @@ def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault, way
     assert broken
     assert set(told) <= there
     assert not set(told) & set(broken)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_each_mount_of_a_file_system_is_another(tmp_path, kind) -> None:
+    with BadDisk(tmp_path, kind=kind) as disk:
+        first, again = mount_id(disk.place), mount_id(disk.place)
+        disk.remount()
+        second = mount_id(disk.place)
+    assert first == again
+    assert first
+    assert second not in ("", first)
+
+
+def mount_id(place: Path) -> str:
+    file = os.open(place, os.O_RDONLY)
+    try:
+        return read_mount_id(file)
+    finally:
+        os.close(file)
+
+
+@pytest.mark.parametrize("way", ["kernel", "calls"])
+def test_what_a_failed_disk_may_have_taken_is_told_once_it_is_mounted_anew(
+    tmp_path, way, monkeypatch
+) -> None:
+    """Mark and frames are back at a moment before, and agree. The control: nothing knows mounts."""
+    with BadDisk(tmp_path) as disk:
+        load = Load(disk, tmp_path, 30, 1_000_000, way)
+        load.until("ack", 50)
+        disk.faults.order(write_error=errno.EIO)
+        assert load.end() == 0
+        disk.faults.order()
+        disk.remount()
+        reader, since = JournalReader(load.journal), JournalOffset()
+        (journal,) = reader.journals()
+        while (chunk := reader.read(journal, since)).after != since:
+            since = chunk.after
+        told = reader.lost_tail(journal, since)
+        monkeypatch.setattr(journal_reader, "read_mount_id", lambda _file: "")
+        unknown = reader.lost_tail(journal, since)
+    assert told is not None
+    assert (told.after, told.missing) == (since.sequence - 1, None)
+    assert "mounted anew" in told.reason
+    assert unknown is None or "mounted anew" not in unknown.reason
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,26 @@ def test_after_another_boot_only_what_was_flushed_counts() -> None:
     assert read.sure("") == 7
 
 
+@pytest.mark.parametrize(
+    ("mark_mount", "boot", "mount", "is_remounted"),
+    [
+        ("vda:7", "boot-a", "vda:9", True),
+        ("vda:7", "boot-a", "vda:7", False),
+        ("vda:7", "boot-b", "vda:9", False),  # numbers that were flushed count then
+        ("", "boot-a", "vda:9", False),  # an earlier version's
+        ("vda:7", "boot-a", "", False),
+        ("vda:7", "", "vda:9", False),
+    ],
+)
+def test_another_mount_of_one_boot_is_known(mark_mount, boot, mount, is_remounted) -> None:
+    assert MarkReading(9, 7, "boot-a", mark_mount).is_remounted(boot, mount) is is_remounted
+
+
+def test_a_file_system_without_a_disk_has_no_mounts_id() -> None:
+    with Path("/proc/self/status").open() as file:
+        assert read_mount_id(file.fileno()) == ""
+
+
 @pytest.mark.parametrize("data", [None, b"", b"x" * 100, bytes(HEADER_BYTES)])
 def test_a_missing_or_damaged_mark_says_nothing(path: Path, data) -> None:
     if data is not None:
