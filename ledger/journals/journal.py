@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from ledger.journals.flusher import Flusher, best, sync
 from ledger.journals.group_writer import GroupWriter
@@ -55,6 +56,7 @@ from ledger.journals.write_behind import (
 
 __all__ = ["ROUND_S", "JournalBroken", "JournalError", "JournalFull", "JournalWriter"]
 
+JournalWay = Literal["kernel", "thread", "calls"]
 RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
 
@@ -97,18 +99,19 @@ class JournalWriter:
         self._put: Callable[[bytes], None] = self._write
         self._open_segment()
 
-    def attach(self, loop: asyncio.AbstractEventLoop, *, kernel: bool = True) -> bool:
+    def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
         """From now on nothing on the loop waits for a file system; call it before work is taken.
 
-        `kernel`: it may write by itself (io_uring). False: this file system maps no memory that a
-        full disk spares, or has no room for it; the loop writes by system calls, as without a loop.
+        `way`: the kernel may write by itself (io_uring), a thread does, or the loop by its calls.
+        False: it is the loop, as asked, or because this file system maps no memory that a full disk
+        spares, or has no room for it.
         """
-        pending = PendingFrames.make(self._home)
+        pending = None if way == "calls" else PendingFrames.make(self._home)
         if pending is None:
             return False
         uring = None
         with suppress(OSError):
-            uring = UringWrites() if kernel else None
+            uring = UringWrites() if way == "kernel" else None
         self._give_up_retired()
         fcntl.fcntl(self._file, fcntl.F_SETFL, 0)  # no O_APPEND: it passes over a write's place
         with suppress(OSError):

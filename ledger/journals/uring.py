@@ -36,6 +36,11 @@ class UringWrites:
     Raises `OSError` where the kernel refuses.
     """
 
+    _tail: int  # of the queue of writes, and
+    _head: int  # of the queue of ends: what this side moves
+    _sq_mask: int
+    _cq_mask: int
+
     def __init__(self) -> None:
         if ctypes.sizeof(ctypes.c_void_p) != 8 or struct.pack("=I", 1) != struct.pack("<I", 1):
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))

@@ -84,7 +84,7 @@ def quantile(values: list[float], share: float) -> float:
 
 def open_journal(folder: Path, way: str, name: str) -> JournalWriter:
     writer = JournalWriter(folder / "journal", name)
-    if way != "calls" and not writer.attach(asyncio.get_running_loop(), kernel=way == "kernel"):
+    if not writer.attach(asyncio.get_running_loop(), way) and way != "calls":
         raise SystemExit("this file system has the way of calls alone")
     return writer
 

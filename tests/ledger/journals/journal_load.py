@@ -78,8 +78,7 @@ async def run(
     folder: Path, said: Path, seconds: float, attempts: int, segment_kib: int, way: str
 ) -> None:
     writer = JournalWriter(folder, "w0", segment_bytes=segment_kib * 1024)
-    if way != "calls":
-        writer.attach(asyncio.get_running_loop(), kernel=way == "kernel")
+    writer.attach(asyncio.get_running_loop(), way)
     load = Load(writer, said, time.monotonic() + seconds, attempts)
     await asyncio.gather(*(load.call() for _ in range(AT_ONCE)))
     writer.close()

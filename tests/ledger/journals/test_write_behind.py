@@ -38,7 +38,7 @@ def kernel(request) -> bool:
 
 def open_writer(directory: Path, *, kernel: bool = True, **given) -> JournalWriter:
     writer = JournalWriter(directory, "w0", **given)
-    assert writer.attach(asyncio.get_running_loop(), kernel=kernel)
+    assert writer.attach(asyncio.get_running_loop(), "kernel" if kernel else "thread")
     return writer
 
 
@@ -122,6 +122,16 @@ async def test_control_without_it_the_loop_writes(tmp_path, opened, settled, mon
         await work(writer, opened, settled, range(20))
     assert {"write"} <= {name for name, _ in noted}
     writer.close()
+
+
+async def test_who_asks_for_calls_has_a_loop_that_writes(tmp_path, opened) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    assert not writer.attach(asyncio.get_running_loop(), "calls")
+    assert not (writer._home / PENDING_FILE).exists()
+    writer.append(opened(1))
+    await writer.flush()
+    writer.close()
+    assert read_all(tmp_path) == ([opened(1)], [])
 
 
 async def test_what_is_put_is_read_at_once_and_when_it_is_closed(
@@ -405,7 +415,7 @@ def record(number):
 
 async def main():
     writer = JournalWriter(Path(sys.argv[1]), "w0", segment_bytes=65536)
-    assert writer.attach(asyncio.get_running_loop(), kernel=sys.argv[2] == "kernel")
+    assert writer.attach(asyncio.get_running_loop(), sys.argv[2])
     for number in range(10**9):
         writer.append(record(number))
         if number % 50 == 0:
