@@ -22,6 +22,8 @@ from ledger.journals import reader as journal_reader
 from ledger.journals.mark import read_mount_id
 from ledger.journals.reader import JournalOffset, JournalReader
 
+LONG_S = 120  # a load runs until its test ends it, on a busy machine, too
+
 
 @functools.cache
 def missing_part(kind: str) -> str:
@@ -56,7 +58,7 @@ class Load:
 
     def until(self, word: str, count: int) -> None:
         """Wait until callers were told a word so often."""
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + LONG_S
         while len(self.said(word)) < count and self._process.poll() is None:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)
@@ -87,7 +89,7 @@ def test_control_a_file_system_that_never_flushes_loses_what_was_acknowledged(tm
 @pytest.mark.parametrize("fault", ["write_error", "flush_error"])
 def test_a_disk_with_errors_ends_the_journal_and_no_process(tmp_path, fault, way) -> None:
     with BadDisk(tmp_path) as disk:
-        load = Load(disk, tmp_path, 30, 1_000_000, way)
+        load = Load(disk, tmp_path, LONG_S, 1_000_000, way)
         load.until("ack", 50)
         disk.faults.order(**{fault: errno.EIO})
         assert load.end() == 0
@@ -123,7 +125,7 @@ def test_what_a_failed_disk_may_have_taken_is_told_once_it_is_mounted_anew(
 ) -> None:
     """Mark and frames are back at a moment before, and agree. The control: nothing knows mounts."""
     with BadDisk(tmp_path) as disk:
-        load = Load(disk, tmp_path, 30, 1_000_000, way)
+        load = Load(disk, tmp_path, LONG_S, 1_000_000, way)
         load.until("ack", 50)
         disk.faults.order(write_error=errno.EIO)
         assert load.end() == 0
@@ -149,7 +151,7 @@ def test_what_a_failed_disk_may_have_taken_is_told_once_it_is_mounted_anew(
 def test_a_full_disk_refuses_and_keeps_room_for_ends(tmp_path, kind, way) -> None:
     """On Btrfs a store into a mapped mark ended the process by SIGBUS."""
     with BadDisk(tmp_path, kind=kind) as disk:
-        load = Load(disk, tmp_path, 30, 1_000_000, way)
+        load = Load(disk, tmp_path, LONG_S, 1_000_000, way)
         load.until("ack", 20)
         fill(disk.place / "filler")
         load.until("no", 50)
