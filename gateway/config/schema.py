@@ -82,9 +82,9 @@ class LedgerSection(ConfigSection):
         description="size of the unapplied journal at which requests get 503",
     )
     journal_writes: Literal["kernel", "thread", "calls"] = Field(
-        "kernel",
-        description="who brings records to the disk: `kernel` (io_uring; where it is refused, a "
-        "thread), `thread`, or `calls` of a worker's own loop, which may wait for the file system",
+        "calls",
+        description="who brings records to the disk: `calls` of a worker's own loop, which may "
+        "wait for the file system, `kernel` (io_uring; where it is refused, a thread), or `thread`",
     )
     retain_days: int | None = Field(
         None,
