@@ -36,7 +36,7 @@ _READ_BYTES = 256 * 1024
 
 
 class FrameGroup(NamedTuple):
-    """Frames in memory that belong at `offset` of a segment; they stay until `free_group`."""
+    """Frames in memory that belong at `offset` of a segment; they stay until it is durable."""
 
     segment: int
     offset: int

@@ -1,6 +1,6 @@
 """Linux's io_uring, as far as a journal needs it: one write under way, durable when it has ended.
 
-The kernel takes a write to a worker of its own (`IOSQE_ASYNC`), so asking for it waits for no file
+The kernel takes a write to a worker of its own (IOSQE_ASYNC), so asking for it waits for no file
 system; RWF_DSYNC makes what was written durable before it ends. 5.6 and later have it; containers'
 seccomp profiles mostly refuse it. The C library has no functions for these system calls. The memory
 that is written must stay until the end is told. Of the two queues' places those that this side
