@@ -12,9 +12,9 @@ from backends.text_length import (
     certain_bytes,
     choice_bytes,
     content_bytes,
-    part_bytes,
     said_of_encoded,
     text_bytes,
+    voice_bytes,
 )
 from backends.usage_bytes import usage_bytes
 
@@ -117,7 +117,7 @@ class ChunkChoice(msgspec.Struct, gc=False):
         for raw, measure in (
             (delta.tool_calls, call_bytes),
             (delta.function_call, call_bytes),
-            (delta.audio, part_bytes),
+            (delta.audio, voice_bytes),
         ):
             if raw is not NULL:
                 least, all_said = said_of_encoded(bytes(raw), measure)

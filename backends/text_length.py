@@ -4,7 +4,8 @@
 tools, a transcript of its voice. Fewer tokens than it needs cannot be meant, and an answer without
 usage is estimated from it. `most` is every text that the model may have written, also in members
 that are not known here; quoted pages, signatures and files are in it. More tokens than it has bytes
-cannot be meant. Encoded pictures are in neither. Walks keep a stack of their own: an answer's
+cannot be meant. Encoded pictures are in neither; sound is in both as far as it surely has tokens.
+Walks keep a stack of their own: an answer's
 nesting is the target's to choose.
 """
 
@@ -20,6 +21,9 @@ _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
 )
 _ENCODED = re.compile(r"(data:[^,\s]{1,99}?);base64,[A-Za-z0-9+/=_-]+")
+# Bytes of a sound's file that count as a byte of text. A token of text has at most 128 bytes: so
+# two channels at 48 kHz, uncompressed, have 12 tokens a second at least, and models make 12 to 50.
+SOUND_BYTES = 128
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
 _decode = msgspec.json.Decoder().decode
 
@@ -66,7 +70,7 @@ def certain_bytes(message: Mapping[str, Any]) -> int:
         elif name in _CALLS:
             said += call_bytes(value)
         elif name == "audio":
-            said += part_bytes(value)
+            said += voice_bytes(value)
         elif name in _THOUGHTS:
             thought = max(thought, part_bytes(value))
     return said + thought
@@ -84,6 +88,13 @@ def part_bytes(value: Any) -> int:
         elif isinstance(item, dict) and _is_text(item.get("type")):
             left += [inner for name, inner in item.items() if name in _PART_WORDS]
     return total
+
+
+def voice_bytes(voice: Any) -> int:
+    """UTF-8 bytes of a voice's transcript, and what its sound counts as."""
+    data = voice.get("data") if isinstance(voice, dict) else None
+    sound = len(data) * 3 // 4 if isinstance(data, str) else 0
+    return part_bytes(voice) + sound // SOUND_BYTES
 
 
 def _is_text(kind: Any) -> bool:

@@ -53,6 +53,7 @@ TABLE: dict[str, ErrorSpec] = {
     "bad_framing": ErrorSpec(400, "invalid_request_error", "malformed_http"),
     "duplicate_key": ErrorSpec(400, "invalid_request_error", "duplicate_key"),
     "unsupported": ErrorSpec(400, "invalid_request_error", "unsupported_parameter"),
+    "socket_limit": ErrorSpec(400, "invalid_request_error", "websocket_connection_limit_reached"),
     "context": ErrorSpec(400, "invalid_request_error", "context_length_exceeded"),
     "no_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
     "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),

@@ -31,6 +31,7 @@ from ledger.usage_members import (
     leaves,
     unread,
 )
+from ledger.usage_rounds import with_rounds
 from ledger.usage_shapes import (
     ORDER,
     OUTER_OBJECTS,
@@ -58,6 +59,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
         plain = _plain(usage)
         if plain is not None:
             return plain
+    usage = with_rounds(usage)
     counts = _counts(usage)
     if convention is Convention.CACHED_INSIDE:
         convention = find_convention(counts, usage, _cached(counts)).convention
@@ -66,6 +68,7 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
 
 def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
     """Return what usage says by the other convention, None where its figures tell which it is."""
+    usage = with_rounds(usage)
     try:
         counts = _counts(usage)
         known = find_convention(counts, usage, _cached(counts))
@@ -126,6 +129,7 @@ def has_unread(usage: Mapping[str, object]) -> bool:
     """Whether the usage has counts above zero that nobody here knows."""
     if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
         return False
+    usage = with_rounds(usage)
     shape = usage_shape(usage)
     if shape is None:
         return bool(unread(usage))

@@ -17,6 +17,7 @@ class Estimator(StrEnum):
     OUTPUT_OVERRUN = "output_overrun"
     UNSEEN_OUTPUT = "unseen_output"
     PROMPT_OVERRUN = "prompt_overrun"
+    CACHED_SHARE = "cached_share"
 
 
 class Objection(StrEnum):
@@ -140,6 +141,19 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         shown="targets",
         reset="reset --target P/M",
     ),
+    Estimator.CACHED_SHARE: EstimatorRule(
+        learns_from="finished answers of APIs with reported, undisputed usage, to a prompt whose "
+        "beginning was sent there within the time of the provider's prompt cache",
+        key="target",
+        step=None,
+        half_life_s=DAY_S,
+        returns=80,
+        limits="0 to 1.125; no hold is made of it: it lowers what a request is expected to cost",
+        shared="by the workers of a host, and kept over restarts: `run/estimates`",
+        scopes="the target's, for everybody",
+        shown="targets",
+        reset="reset --target P/M",
+    ),
 }
 
 
@@ -158,6 +172,7 @@ LATENCY_STEP: Final = _step_of(Estimator.API_LATENCY)
 LATENCY_HALF_LIFE_S: Final = ESTIMATORS[Estimator.API_LATENCY].half_life_s
 OVERRUN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.OUTPUT_OVERRUN].half_life_s
 PROMPT_HALF_LIFE_S: Final = ESTIMATORS[Estimator.PROMPT_OVERRUN].half_life_s
+CACHED_HALF_LIFE_S: Final = ESTIMATORS[Estimator.CACHED_SHARE].half_life_s
 UNSEEN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.UNSEEN_OUTPUT].half_life_s
 
 

@@ -34,7 +34,22 @@ def short(decision: Decision) -> str:
     ):
         if number is not None and isfinite(number):
             words.append(f"{label}={number:{form}}{'ms' if label == 'ttft' else ''}")
-    return " ".join(words)
+    return " ".join([*words, *_caches(decision, chosen)])
+
+
+def _caches(decision: Decision, chosen: Verdict) -> list[str]:
+    """What of the prompt is in the chosen API's cache, or the dearest cache that is left for it."""
+    if chosen.candidate.cached_tokens:
+        return [f"cached={chosen.candidate.cached_tokens}"]
+    warmest = max(
+        (verdict.candidate for verdict in decision.verdicts if verdict.feasible),
+        key=lambda candidate: candidate.cache_saves_pusd,
+        default=chosen.candidate,
+    )
+    if not warmest.cache_saves_pusd:
+        return []
+    dollars = f"{warmest.cache_saves_pusd / PUSD_PER_USD:.6f}".rstrip("0").rstrip(".")
+    return [f"leaves={warmest.cached_tokens}@{warmest.name}(${dollars})"]
 
 
 def as_dict(decision: Decision) -> dict[str, Any]:
@@ -55,6 +70,8 @@ def as_dict(decision: Decision) -> dict[str, Any]:
                 "reason": verdict.reason.value,
                 "detail": verdict.detail,
                 "output_cap_tokens": verdict.candidate.output_cap,
+                "cached_tokens": verdict.candidate.cached_tokens,
+                "cache_saves_pusd": verdict.candidate.cache_saves_pusd,
                 **(_kv(verdict) if verdict.candidate.engine else {}),
                 **{name: _finite(getattr(verdict, name)) for name in NUMBERS},
             }

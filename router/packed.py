@@ -5,6 +5,8 @@ figures are little-endian 32-bit floats, written by one call: seven digits of ea
 `NUMBERS` and of the engine's state; what is not known, or not finite, is NaN. Step models,
 capacities and prices are not in it: they are versioned elsewhere. `unpack` gives the names back.
 
+Of an API that is expected to have some of the prompt in its cache, that and what it saves is kept.
+
 Whom a share of the policy prefers, and whom it bars, is kept by the candidates' places; nothing is
 where nobody is.
 
@@ -53,6 +55,7 @@ _OF_ENGINES = (
     "density_pusd_per_s", "objective_pusd",
 )  # fmt: skip
 _OF_APIS = ("ttft_ms", "tpot_ms", "miss_probability", "objective_pusd")
+_OF_CACHED = (*_OF_APIS, "cached_tokens", "cache_saves_pusd")
 _REQUEST = (
     "kind", "prompt_tokens", "prompt_tokens_bound", "max_tokens", "n", "features", "residency",
     "salted", "output_count",
@@ -63,6 +66,7 @@ _TERMS = (
 )  # fmt: skip
 _OF_REQUEST = 3  # terms; the others are the policy's
 _TERMS_FORM, _STATE_FORM, _API_FORM = Struct("<6f"), Struct("<8f"), Struct("<4f")
+_CACHED_FORM = Struct(f"<{len(_OF_CACHED)}f")
 _ENGINE_FORM = Struct(f"<{len(_OF_ENGINES)}f")
 _state_of = attrgetter(*_STATE)
 _pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
@@ -155,6 +159,10 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
     try:
         if (missed if engine is None else load) is None:  # it was not forecast
             figures = _known_of(verdict)
+        elif engine is None and candidate.cached_tokens:
+            figures = _CACHED_FORM.pack(
+                ttft, tpot, missed, dollars, candidate.cached_tokens, candidate.cache_saves_pusd
+            )
         elif engine is None:
             figures = _pack_api(ttft, tpot, missed, dollars)
         else:
@@ -257,6 +265,7 @@ def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
     cap, followed = rest or (None, ())
     named: dict[str, float | None] = dict.fromkeys(NUMBERS)
     engine: dict[str, Any] | None = None
+    cached: dict[str, Any] = {}
     if len(figures) in (_STATE_FORM.size, _ENGINE_FORM.size):
         forecast = len(figures) == _ENGINE_FORM.size
         form, names = (_ENGINE_FORM, _OF_ENGINES) if forecast else (_STATE_FORM, _STATE)
@@ -268,12 +277,15 @@ def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
                 followed[::3], followed[1::3], followed[2::3], strict=True
             )
         ]
+    elif len(figures) == _CACHED_FORM.size:
+        known = _read(_CACHED_FORM, _OF_CACHED, figures)
+        cached = {name: known[name] for name in _OF_CACHED[len(_OF_APIS) :]}
     else:
         known = _read(_API_FORM, _OF_APIS, figures) if figures else {}
     named |= {name: known[name] for name in NUMBERS if name in known}
     return {
         "name": name, "reason": _REASONS[reason].value, "feasible": feasible, **named,
-        "engine": engine, "output_cap_tokens": cap,
+        "engine": engine, "output_cap_tokens": cap, **cached,
     }  # fmt: skip
 
 

@@ -32,8 +32,10 @@ class PromptPrefix(NamedTuple):
     """What a prompt begins with: a checksum of all up to each of some places, the same for any.
 
     Of its `whole` bytes `ahead` lie before the first place. Without marks nothing is known.
+    `kept_s`: for how many seconds the request asks its provider to keep it; 0: it marks nothing.
     """
 
     marks: tuple[int, ...] = ()
     ahead: int = 0
     whole: int = 1
+    kept_s: int = 0

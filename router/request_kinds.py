@@ -22,6 +22,7 @@ class RequestKind(StrEnum):
     TOKENIZE = "tokenize"
     SPEECH = "speech"
     IMAGE_GENERATION = "image_generation"
+    IMAGE_EDIT = "image_edit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +51,6 @@ KIND_TRAITS: Final[dict[RequestKind, KindTraits]] = {
     RequestKind.TOKENIZE: KindTraits(decoded=False, apis=False),
     RequestKind.SPEECH: KindTraits(decoded=False, engines=False),
     RequestKind.IMAGE_GENERATION: KindTraits(decoded=False, engines=False),
+    RequestKind.IMAGE_EDIT: KindTraits(decoded=False, engines=False),
 }
 DECODED_KINDS: Final = frozenset(kind for kind, traits in KIND_TRAITS.items() if traits.decoded)

@@ -119,6 +119,8 @@ def _candidate(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, ...]:
         candidate.output_cap,
         candidate.top_density_pusd_per_s,
         candidate.density_spread,
+        candidate.cached_tokens,
+        candidate.cache_saves_pusd,
     )
 
 

@@ -260,7 +260,9 @@ class Candidate:
     comparator would charge. `bound_pusd` is the hold's upper bound; `budget_room_pusd` the least
     room of all hard scopes (`None`: no hard budget). `None` prices mean unpriced. `output_cap` is
     what money leaves of the answer to a request without `max_tokens` (`None`: not capped). The
-    last two are D98 and D90/D10 of the pool's recent demand, which bend its bid price.
+    next two are D98 and D90/D10 of the pool's recent demand, which bend its bid price.
+    `cached_tokens` of the prompt are expected in an API's prompt cache, and what they take off is
+    in `expected_pusd`: `cache_saves_pusd`.
     """
 
     name: str
@@ -280,6 +282,8 @@ class Candidate:
     output_cap: int | None = None
     top_density_pusd_per_s: float = 0.0
     density_spread: float = 1.0
+    cached_tokens: int = 0
+    cache_saves_pusd: int = 0
 
 
 @value(frozen=True, slots=True)

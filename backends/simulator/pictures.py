@@ -6,16 +6,18 @@ with an address and counts nothing.
 
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 
 from backends.simulator import words
 from backends.simulator.dialect import RefusedError, SimulatedRules, decode, model_of
+from backends.simulator.transcripts import read_form
 
 TOKENS: Final = {"low": 272, "medium": 1056, "high": 4160}
 PARTIAL_TOKENS: Final = 100
+IMAGE_TOKENS: Final = 323  # of a picture that is sent
 MOST: Final = 10
 PNG: Final = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010800000000"
@@ -33,6 +35,8 @@ class PictureOrder:
     size: str
     stream: bool
     partial: int
+    images: int = 0  # that were sent
+    event: str = "image_generation"
 
     @property
     def counts_tokens(self) -> bool:
@@ -40,12 +44,13 @@ class PictureOrder:
 
     @property
     def usage(self) -> dict[str, Any]:
-        read = words.count(self.prompt.encode())
+        text, seen = words.count(self.prompt.encode()), self.images * IMAGE_TOKENS
+        read = text + seen
         shown = self.partial if self.stream else 0
         made = self.n * (TOKENS[self.quality] + shown * PARTIAL_TOKENS)
         return {
             "input_tokens": read,
-            "input_tokens_details": {"text_tokens": read, "image_tokens": 0},
+            "input_tokens_details": {"text_tokens": text, "image_tokens": seen},
             "output_tokens": made,
             "total_tokens": read + made,
         }
@@ -68,6 +73,22 @@ def parse_pictures(body: bytes, rules: SimulatedRules) -> PictureOrder:
         stream=fields.get("stream") is True,
         partial=fields.get("partial_images") or 0,
     )
+
+
+def parse_edit(body: bytes, rules: SimulatedRules) -> PictureOrder:
+    """Read a form, whose boundary is told by its first line."""
+    boundary = body[2 : max(2, body.find(b"\r\n"))].decode("latin-1")
+    fields, files = read_form(body, f'multipart/form-data; boundary="{boundary}"')
+    if not files:
+        raise RefusedError("validation", "Field required: image", "image")
+    members: dict[str, Any] = {
+        **fields,
+        "n": int(fields.get("n") or 1),
+        "stream": fields.get("stream") == "true",
+        "partial_images": int(fields.get("partial_images") or 0),
+    }
+    order = parse_pictures(msgspec.json.encode(members), rules)
+    return replace(order, images=body.count(b"filename="), event="image_edit")
 
 
 def picture_answer(order: PictureOrder, created: int) -> bytes:
@@ -94,9 +115,9 @@ def picture_events(order: PictureOrder, created: int) -> Iterator[bytes]:
     }  # fmt: skip
     for place in range(order.n):
         for index in range(order.partial):
-            yield _event("image_generation.partial_image", {**shared, "partial_image_index": index})
+            yield _event(f"{order.event}.partial_image", {**shared, "partial_image_index": index})
         last = {"usage": order.usage} if place == order.n - 1 else {}
-        yield _event("image_generation.completed", {**shared, **last})
+        yield _event(f"{order.event}.completed", {**shared, **last})
 
 
 def _event(kind: str, value: dict[str, Any]) -> bytes:

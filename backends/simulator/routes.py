@@ -15,7 +15,13 @@ from backends.simulator.asgi import Receive, Scope, Send
 from backends.simulator.dialect import SimulatedRules, parse_embedding
 from backends.simulator.faults import Fault
 from backends.simulator.moderation import moderate, parse_moderation
-from backends.simulator.pictures import parse_pictures, picture_answer, picture_events
+from backends.simulator.pictures import (
+    PictureOrder,
+    parse_edit,
+    parse_pictures,
+    picture_answer,
+    picture_events,
+)
 from backends.simulator.ranking import parse_pairs, parse_ranking, rank_documents, score_pairs
 from backends.simulator.speech import MEDIA, parse_speech, pieces, speech_events
 from backends.simulator.tokens import DETOKENIZE, detokenize, tokenize
@@ -132,8 +138,16 @@ def read_speech(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingA
     return FlowingAnswer(MEDIA[spoken.format], pieces(spoken))
 
 
+def read_edit(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
+    return _draw(parse_edit(body, rules))
+
+
 def read_pictures(body: bytes, rules: SimulatedRules, _site: CallSite) -> FlowingAnswer:
-    order, created = parse_pictures(body, rules), int(time.time())
+    return _draw(parse_pictures(body, rules))
+
+
+def _draw(order: PictureOrder) -> FlowingAnswer:
+    created = int(time.time())
     if order.stream and order.counts_tokens:
         return FlowingAnswer(EVENTS, picture_events(order, created))
     return FlowingAnswer("application/json", [picture_answer(order, created)])
@@ -183,6 +197,10 @@ SIMULATED_KINDS: Final[Mapping[str, SimulatedKind]] = {
     "image_generation": SimulatedKind(
         engine=(), api=("/v1/images/generations",), batched=False,
         serve=lambda simulator, call: simulator.flow(call, read_pictures),
+    ),
+    "image_edit": SimulatedKind(
+        engine=(), api=("/v1/images/edits",), batched=False,
+        serve=lambda simulator, call: simulator.flow(call, read_edit),
     ),
 }  # fmt: skip
 ENGINE_ROUTES: Final = {path: kind for kind in SIMULATED_KINDS.values() for path in kind.engine}

@@ -64,7 +64,7 @@ class TranscriptionForm:
 
 
 def parse_form(body: bytes, content_type: str, rules: SimulatedRules) -> TranscriptionForm:
-    fields, files = _read(body, content_type)
+    fields, files = read_form(body, content_type)
     if "file" not in files:
         raise RefusedError("validation", "Field required: file", "body.file")
     model = model_of(fields, rules)
@@ -138,7 +138,8 @@ def _event(value: Any) -> bytes:
     return b"data: " + encode(value) + b"\n\n"
 
 
-def _read(body: bytes, content_type: str) -> tuple[dict[str, str], dict[str, bytes]]:
+def read_form(body: bytes, content_type: str) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Return the fields and the files of a form."""
     head = f"content-type: {content_type}\r\n\r\n".encode("latin-1")
     message = BytesParser(policy=HTTP).parsebytes(head + body)
     if not message.is_multipart():

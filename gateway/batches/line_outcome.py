@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
+from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
 from ledger.batches.lines import LineClaim
 
 MOST_FAILURES = 5
@@ -22,12 +22,16 @@ MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
 
 @dataclass(frozen=True, slots=True)
 class LineAnswer:
-    """What came back. `retry`: `x-should-retry`, where it said so."""
+    """What came back. `retry`: `x-should-retry`, where it said so.
+
+    `ignored`: names of what was asked and that its target did not get.
+    """
 
     status: int
     request_id: str
     body: bytes
     retry: bool | None = None
+    ignored: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def _answer_line(claim: LineClaim, answer: LineAnswer) -> bytes | None:
     try:
         return answered_line(
             claim.batch_id, claim.number, claim.custom_id,
-            status=answer.status, request_id=answer.request_id, body=answer.body,
+            LineResponse(answer.status, answer.request_id, answer.body, answer.ignored),
         )  # fmt: skip
     except msgspec.MsgspecError:
         return None

@@ -10,6 +10,7 @@ from gateway.batches.authority import LineTicket, TicketAuthority
 from gateway.batches.line_endpoint import PREFIX
 from gateway.batches.line_outcome import PASSING, ConnectionLost, LineAnswer
 from gateway.batches.provider_line_planner import ProviderLine
+from gateway.batches.shapes import IGNORED
 from ledger.batches.lines import LineClaim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
@@ -94,6 +95,7 @@ class LineSender:
             request_id=answer.headers.get("x-request-id", claim.request_id),
             body=answer.content,
             retry=None if told is None else told == "true",
+            ignored=answer.headers.get(IGNORED),
         )
 
     async def aclose(self) -> None:

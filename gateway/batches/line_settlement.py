@@ -20,7 +20,7 @@ from backends.secret import Secret
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage
 from gateway.batches.provider_line_planner import BATCH_TIER
-from gateway.batches.shapes import NO_ANSWER, answered_line, unanswered_line
+from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
 from gateway.request.booked_usage import NO_TOKENS, BookedUsage
 from gateway.request.limit_overruns import LimitOverrun
 from gateway.request.outcome_evidence import REFUSED
@@ -259,7 +259,7 @@ class LineSettlement:
         request_id = line.attempt_id.rpartition(".")[0]
         return answered_line(
             self.batch_id, line.number, line.custom_id,
-            status=status, request_id=request_id, body=body,
+            LineResponse(status, request_id, body, line.terms.ignored),
         )  # fmt: skip
 
     def _unanswered_line(self, line: OutLine) -> bytes:

@@ -131,9 +131,10 @@ def _result(line: bytes) -> dict[str, Any]:
     told = msgspec.json.decode(line)
     response, error = told.get("response"), told.get("error") or {}
     if response is not None:
+        more = {"headers": response["headers"]} if "headers" in response else {}
         if response["status_code"] == 200:
-            return {"type": "succeeded", "message": response["body"]}
-        return {"type": "errored", "error": response["body"]}
+            return {"type": "succeeded", "message": response["body"], **more}
+        return {"type": "errored", "error": response["body"], **more}
     ends = {CANCELLED: "canceled", EXPIRED: "expired"}
     if error.get("code") in ends:
         return {"type": ends[error["code"]]}

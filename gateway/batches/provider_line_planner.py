@@ -8,7 +8,7 @@ be, and gives it away together with others.
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,7 @@ from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.reported_usage import context_of
 from gateway.request.request_parser import CAP_NAMES, body_for
+from gateway.request.response_writer import listed_names
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
@@ -36,6 +37,9 @@ from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
 BATCH_TIER = "batch"
 PACKED = (b"content-type", b"application/msgpack")
 _SERVED = frozenset(path.removeprefix("/v1") for path in BATCH_PATHS)
+
+TIER_MEMBER: Final = "service_tier"  # a batch is one
+_NO_TIER: Final = frozenset((b"null", b'"auto"', b'"default"', b'"batch"'))
 
 
 class ProviderLine(msgspec.Struct, frozen=True):
@@ -86,7 +90,7 @@ class ProviderLinePlanner(Dispatcher):
         attempt = Attempt(plan, plan.step(plan.decision.order[0]), 1, self.clock.now_s(), ())
         opened = opened_record(attempt, self.clock.wall_us())
         members = {
-            name: member for name, member in plan.asked.members.items() if name != "service_tier"
+            name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
         body = body_for(
             msgspec.structs.replace(plan.asked, members=members),
@@ -97,6 +101,9 @@ class ProviderLinePlanner(Dispatcher):
             cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
         )
         request = plan.request
+        ignored = attempt.ignored_members
+        if bytes(plan.asked.members.get(TIER_MEMBER, b"null")) not in _NO_TIER:
+            ignored += (TIER_MEMBER,)
         told = request.max_tokens is not None or frozen.candidate.output_cap is not None
         return ProviderLine(
             provider=target.provider or "",
@@ -114,6 +121,7 @@ class ProviderLinePlanner(Dispatcher):
                 media=reachable_media(request),
                 thinks=can_think(attempt, self.metering.target_output),
                 context=context_of(attempt) or 0,
+                ignored=listed_names(ignored).decode(),
             ),
         )
 

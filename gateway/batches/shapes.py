@@ -1,7 +1,7 @@
 """Files, batches and lines of output files as OpenAI's clients read them. Pure."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,7 @@ _MESSAGES = {
     CANCELLED: "The batch was cancelled before this request was executed.",
     NO_ANSWER: "Every try of this request ended without an answer.",
 }
+IGNORED = "x-breakeven-ignored"
 _US = 1_000_000
 
 
@@ -75,15 +76,27 @@ def page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
     }
 
 
-def answered_line(
-    batch_id: str, number: int, custom_id: str, *, status: int, request_id: str, body: bytes
-) -> bytes:
+class LineResponse(NamedTuple):
+    """What came back for a line.
+
+    `ignored`: names of what was asked and that no target got, as the header of an answer has them.
+    """
+
+    status: int
+    request_id: str
+    body: bytes
+    ignored: str | None = None
+
+
+def answered_line(batch_id: str, number: int, custom_id: str, told: LineResponse) -> bytes:
     """A line that got an answer, good or bad; the body's own line breaks would end the line."""
-    response = {
-        "status_code": status,
-        "request_id": request_id,
-        "body": msgspec.Raw(msgspec.json.format(body, indent=-1)),
+    response: dict[str, Any] = {
+        "status_code": told.status,
+        "request_id": told.request_id,
+        "body": msgspec.Raw(msgspec.json.format(told.body, indent=-1)),
     }
+    if told.ignored:
+        response["headers"] = {IGNORED: told.ignored}
     return _line(batch_id, number, custom_id, response, None)
 
 

@@ -110,6 +110,7 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
             str(known["overrun_tokens"]),
             _raised(known),
             _number(known["tokens_per_s"]),
+            _percent(known.get("cached_share")),
             "yes" if known["hides_reasoning"] else "no",
             "-" if known["seen_us"] is None else _moment(known["seen_us"]),
         ]
@@ -122,6 +123,7 @@ def _target_table(found: list[dict[str, Any]]) -> Any:
         ">overrun",
         ">prompt",
         ">tokens/s",
+        ">cached",
         "hides",
         "last seen",
     )
@@ -138,6 +140,10 @@ def _raised(known: dict[str, Any]) -> str:
     if known.get("context_tokens"):
         words.append(f"{known['context_tokens']} context")
     return ", ".join(words) or "-"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def _number(number: float | None) -> str:

@@ -26,6 +26,7 @@ ANY_OPENAI = frozenset({"custom_openai", "openai", "openai_like", "text-completi
 KINDS = {
     "audio_transcription": "transcription", "embedding": "embedding", "rerank": "rerank",
     "moderation": "moderation", "image_generation": "image_generation", "audio_speech": "speech",
+    "image_edit": "image_edit",
 }  # fmt: skip
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
 # By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.

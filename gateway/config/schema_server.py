@@ -93,6 +93,20 @@ class MembersSection(ConfigSection):
         return names
 
 
+class SocketsSection(ConfigSection):
+    idle_s: Positive = Field(
+        600.0, description="time for which a WebSocket may ask for nothing; then it is closed"
+    )
+    total_s: Annotated[float, Field(gt=0.0, le=3600.0)] = Field(
+        3600.0, description="time for which a WebSocket stays open; its answer is finished first"
+    )
+    memory_bytes: int = Field(
+        256 * 1024 * 1024,
+        ge=0,
+        description="bytes that one worker keeps of its WebSockets' answers with `store: false`",
+    )
+
+
 class ServerSection(ConfigSection):
     host: str = Field("127.0.0.1", description="address the gateway listens on")
     port: int = Field(8080, ge=0, le=65535, description="port the gateway listens on")
@@ -118,3 +132,4 @@ class ServerSection(ConfigSection):
     members: MembersSection = MembersSection()
     idempotency: IdempotencySection = IdempotencySection()
     timeouts: TimeoutsSection = TimeoutsSection()
+    sockets: SocketsSection = SocketsSection()

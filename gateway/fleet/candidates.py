@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,6 +31,12 @@ from gateway.fleet.prompt_bound import (
     likely_prompt_tokens,
     measure_prompt,
     reachable_media,
+)
+from gateway.fleet.provider_caches import (
+    NOTHING_CACHED,
+    CachedPrompt,
+    CacheForecast,
+    is_for_an_hour,
 )
 from gateway.fleet.quote_memory import QuoteMemory
 from gateway.fleet.shared_load import SharedLoadTable
@@ -58,7 +65,8 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
     price: Price | None
     candidate: Candidate
     open_end: OutputCapRule | None = None  # of a request without `max_tokens`
-    prefix_tokens: int = 0  # of the prompt: expected in the engine's prefix cache
+    # Of the prompt: expected in the engine's prefix cache, or in the provider's for what is known.
+    prefix_tokens: int = 0
     allowance_tokens: int = 0  # of each choice, that may be billed beside its limit
     # Names of charges that the price does not say: without some of them this request has no bound.
     unread: tuple[str, ...] = ()
@@ -84,6 +92,16 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, candidate=_cap_candidate(self.candidate, cap))
 
 
+class PromptCaches(NamedTuple):
+    """What engines were sent, and what providers are expected to read from their caches."""
+
+    engines: PrefixIndex | None = None
+    providers: CacheForecast | None = None
+
+
+UNKNOWN_CACHES = PromptCaches()
+
+
 class _RequestTerms(msgspec.Struct, frozen=True):
     """What is the same at every target; `tokens` is the expected use, `output` bounds a choice."""
 
@@ -103,8 +121,8 @@ class _RequestTerms(msgspec.Struct, frozen=True):
 class CandidateBuilder:
     """Builds the frozen view; prices are those in force by the wall clock.
 
-    `limits`: what models of APIs give at most, by the names of the price book; `prefixes`: what
-    engines were sent; `overruns`: what targets billed beyond their bounds.
+    `limits`: what models of APIs give at most, by the names of the price book; `caches`: what is
+    known of prompt caches; `overruns`: what targets billed beyond their bounds.
     `board` may also be whatever else gives sights of its rows: a what-if has its engines in virtual
     time.
     """
@@ -116,14 +134,14 @@ class CandidateBuilder:
         *,
         stale_s: float,
         limits: Mapping[str, ModelLimits] | None = None,
-        prefixes: PrefixIndex | None = None,
+        caches: PromptCaches = UNKNOWN_CACHES,
         overruns: TargetOverruns | None = None,
     ) -> None:
         seen = (
             LiveTargetViews(board, stale_s, None) if isinstance(board, SharedLoadTable) else board
         )
         self._sights: TargetViews = seen
-        self._prefixes = prefixes
+        self._prefixes, self._cached = caches
         self._overruns = overruns or TargetOverruns(TargetOutput(), TargetPrompts())
         self._quotes = QuoteMemory(prices, limits or {})
         self._engines: dict[int, EngineView] = {}  # by their rows
@@ -253,6 +271,7 @@ class CandidateBuilder:
         sight = self._apis.get(row) or self._apis.setdefault(row, self._sights.api(row))
         price = expected = bound = limits = prompt = None
         allowance, told_twice = 0, False
+        hit, saves = NOTHING_CACHED, 0
         if asked.overruns is not None:
             allowance = asked.overruns.allowance(target.name, thinks=request.asks_to_think)
             told_twice = asked.overruns.is_told_twice(target.name)
@@ -276,6 +295,9 @@ class CandidateBuilder:
                 unlisted = request.service_tier
             if asked.units is None:
                 expected = quote.cost_pusd(asked.tokens)
+                if self._cached is not None and request.beginning.marks:
+                    hit = self._cached.prompt_at(target.name, quote, asked.request, asked.now_s)
+                    expected, saves = _cost_with_cache(quote, asked, hit, expected)
                 bound = quote.bound_pusd(
                     request.prompt_tokens_bound,
                     (asked.output + allowance) * request.n,
@@ -303,9 +325,11 @@ class CandidateBuilder:
             0,
             room,
             api=self._api_state_of(target, sight, asked),
+            cached_tokens=hit.expected,
+            cache_saves_pusd=saves,
         )
         return CandidateSnapshot(
-            target, price, candidate, open_end, 0,  # by place: names cost as much again
+            target, price, candidate, open_end, hit.readable,  # by place: names cost as much again
             allowance, unread, unlimited, unlisted, limits, told_twice,
             request.prompt_tokens_bound, prompt,
         )  # fmt: skip
@@ -316,6 +340,22 @@ class CandidateBuilder:
             return state
         wait_s = self._sights.held_off_s(target.row, target.upstream_model, asked.now_s)
         return with_held_off(state, wait_s) if wait_s else state
+
+
+def _cost_with_cache(
+    quote: PriceQuote, asked: _RequestTerms, hit: CachedPrompt, plain_pusd: int
+) -> tuple[int, int]:
+    """(what is expected, what of it the cache saves), in pico-USD."""
+    if not (hit.expected or hit.written):
+        return plain_pusd, 0
+    for_an_hour = is_for_an_hour(asked.request.beginning)
+    expected = quote.cached_cost_pusd(hit.split(asked.tokens, for_an_hour=for_an_hour))
+    if not hit.expected:
+        return expected, 0
+    cold = hit._replace(expected=0, written=hit.written + hit.expected if hit.written else 0)
+    return expected, quote.cached_cost_pusd(
+        cold.split(asked.tokens, for_an_hour=for_an_hour)
+    ) - expected
 
 
 def _fit_output(frozen: CandidateSnapshot, ceiling_pusd: int | None) -> CandidateSnapshot:

@@ -1,9 +1,9 @@
 """The host's learned figures: one file that every worker maps, and that restarts keep.
 
-A head of float64 cells, the rows of `router.token_ratio`, `router.target_output` and
-`router.target_prompts`, and of each row the names that it is of, for people. Any process writes any
-row (`EstimateRows` says why that is safe). Rows hold sums and names of models, teams and targets,
-no prompts.
+A head of float64 cells, the rows of `router.token_ratio`, `router.target_output`,
+`router.target_prompts` and `router.cached_share`, and of each row the names that it is of, for
+people. Any process writes any row (`EstimateRows` says why that is safe). Rows hold sums and names
+of models, teams and targets, no prompts.
 """
 
 from functools import partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gateway.fleet.mapped_file import map_file
+from router.cached_share import SHARE_CELLS, CachedShare, ShareRow
 from router.estimate_rows import RowKey, cells_of
 from router.estimator_rules import AGING_S
 from router.target_output import OUTPUT_CELLS, OutputRow, TargetOutput
@@ -20,7 +21,7 @@ from router.target_prompts import PROMPT_CELLS, PromptRow, TargetPrompts
 from router.token_ratio import ROW_CELLS, SLOTS, RatioRow, TokenRatio
 
 ESTIMATES_FILE = "estimates"  # in the run directory
-MAGIC = 0xB4EA_E505
+MAGIC = 0xB4EA_E506
 HEAD_CELLS = 8
 NAME_BYTES = 192  # longer names are learned by, and shown as unknown
 _STAMP, _RESET, _SWEPT_S = range(3)
@@ -39,14 +40,18 @@ class KnownTarget(NamedTuple):
 
     output: OutputRow | None = None
     prompts: PromptRow | None = None
+    cached: ShareRow | None = None
 
 
 class EstimateTable:
-    """The mapped file; `ratio` and both of targets learn in it. Close it after its last use."""
+    """The mapped file; `ratio` and those of targets learn in it. Close it after its last use."""
 
     def __init__(self, path: Path, slots: int = SLOTS) -> None:
         head = HEAD_CELLS * 8
-        widths = ((ROW_CELLS, slots), (OUTPUT_CELLS, TARGETS), (PROMPT_CELLS, TARGETS))
+        widths = (
+            (ROW_CELLS, slots),
+            *((cells, TARGETS) for cells in (OUTPUT_CELLS, PROMPT_CELLS, SHARE_CELLS)),
+        )
         *starts, names = accumulate((8 * cells_of(*width) for width in widths), initial=head)
         *self._names, size = accumulate((NAME_BYTES * rows for _, rows in widths), initial=names)
         self._map = map_file(path, size)
@@ -62,11 +67,13 @@ class EstimateTable:
         self.ratio = TokenRatio(cells[0], named[0])
         self.target_output = TargetOutput(cells[1], named[1])
         self.target_prompts = TargetPrompts(cells[2], named[2])
+        self.cached_share = CachedShare(cells[3], named[3])
 
     def close(self) -> None:
         self.ratio.close()
         self.target_output.close()
         self.target_prompts.close()
+        self.cached_share.close()
         self._head.release()
         self._map.close()
 
@@ -87,6 +94,7 @@ class EstimateTable:
         self.ratio.age(now_s)
         self.target_output.age(now_s)
         self.target_prompts.age(now_s)
+        self.cached_share.age(now_s)
         return True
 
     def known(self) -> list[KnownRatio]:
@@ -98,13 +106,16 @@ class EstimateTable:
 
     def known_targets(self) -> dict[str | None, KnownTarget]:
         """Every target with its bounds, by name; by None where that is too long to keep."""
-        _, outputs, prompts = self._names
+        _, outputs, prompts, shares = self._names
         known: dict[str | None, KnownTarget] = {}
         for output in self.target_output.rows():
             known[self._named(outputs, output.slot)[0]] = KnownTarget(output)
         for prompt in self.target_prompts.rows():
             name = self._named(prompts, prompt.slot)[0]
             known[name] = known.get(name, KnownTarget())._replace(prompts=prompt)
+        for share in self.cached_share.rows():
+            name = self._named(shares, share.slot)[0]
+            known[name] = known.get(name, KnownTarget())._replace(cached=share)
         return known
 
     def _name(self, first: int, slot: int, key: RowKey) -> None:

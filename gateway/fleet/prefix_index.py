@@ -16,6 +16,7 @@ telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 bef
 
 import mmap
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
@@ -32,10 +33,15 @@ PREFIXES_FILE = "prefixes"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
 PIECE_TOKENS = 64
 GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
-LONGEST_BYTES = 1 << 17
+LONGEST_BYTES = 1 << 21  # half a million tokens
 LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
 MISSES = 8  # one after the other: what follows was not sent
 PLACES = 1 << 14  # of a table, at most: a million tokens
+# Where a request marks what a provider shall keep, and its words for an hour.
+_MARK = "cache_control"
+_MARKED = frozenset((_MARK, "messages", "tools"))
+_FOR_AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
+MINUTES_S, HOUR_S = 300, 3600
 _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
 _CELL_BYTES = 4
@@ -79,7 +85,18 @@ def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
         mark = crc32(text[start:end], mark)
         marks.append(mark)
         start = end
-    return PromptPrefix(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes))
+    kept_s = _kept_s(asked) if marks else 0
+    return PromptPrefix(tuple(marks), len(memoryview(tools)), max(1, asked.prompt_bytes), kept_s)
+
+
+def _kept_s(asked: InferenceRequest) -> int:
+    """For how long the request asks a provider to keep what it marks; 0: it marks nothing."""
+    for members in (asked.translated or {}, asked.members):
+        for name in _MARKED & members.keys():
+            text = bytes(members[name])
+            if name == _MARK or _MARK.encode() in text:
+                return HOUR_S if _FOR_AN_HOUR.search(text) else MINUTES_S
+    return 0
 
 
 def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:

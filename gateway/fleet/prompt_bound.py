@@ -4,8 +4,9 @@
 bill beyond it.
 
 A target that states its context refuses a longer prompt, so the context bounds every prompt of one
-call: text, files that the target opens, and pictures. Pictures of known size are bounded by the
-target's rule, where its price names one or its model has a published one.
+call: text, files that the target opens, and pictures. What its own tools find is read as a file is.
+Pictures of known size are bounded by the target's rule, where its price names one or its model has
+a published one.
 """
 
 import math
@@ -53,11 +54,13 @@ def measure_prompt(
 
     That is of a text within the context, as nearly always. A list may be older than its model.
     """
-    context = quote.context_tokens
-    if media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
+    context, searches = quote.context_tokens, _HOSTED in request.features
+    if not searches and media is None and request.prompt_tokens_bound <= (context or LIMIT_TOKENS):
         return None
     rule = "" if media is None else quote.picture_rule(target.upstream_model)
     prompt = _target_prompt(request, media, rule, context)
+    if searches:  # what its tools find is read as a file is
+        prompt = prompt._replace(has_files=True)
     if media is not None and media.apart and not _OPENED.isdisjoint(target.features):
         return prompt._replace(apart=media.files)
     return prompt

@@ -28,6 +28,7 @@ from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
 from gateway.fleet.prefix_index import PREFIXES_FILE
+from gateway.fleet.provider_caches import PROVIDER_CACHES_FILE
 from gateway.host.gpu_catalog import hardware
 from gateway.host.port_claims import PortClaims
 from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
@@ -172,6 +173,6 @@ def _forget_last_run(run: Path) -> None:
     shutil.rmtree(run / METRICS_DIR, ignore_errors=True)
     (run / METRICS_DIR).mkdir(mode=0o700)
     shutil.rmtree(run / WHAT_IFS, ignore_errors=True)
-    for shared in ("board", PREFIXES_FILE):
+    for shared in ("board", PREFIXES_FILE, PROVIDER_CACHES_FILE):
         (run / shared).unlink(missing_ok=True)
     make_secret(run)

@@ -14,6 +14,10 @@ LOGGER = "breakeven.access"
 LONGEST_PATH = 200  # characters
 PROBES = frozenset(("/health", "/healthz", "/metrics", "/readyz"))  # told when they fail
 NO_ANSWER = 499  # as proxies write it: the client was gone before an answer began
+SWITCHED = 101  # to a WebSocket
+_HEADS = frozenset((
+    "http.response.start", "websocket.accept", "websocket.http.response.start"
+))  # fmt: skip
 _NAMED = {b"x-request-id": "request_id", b"x-breakeven-backend": "target"}
 
 Message = dict[str, Any]
@@ -23,7 +27,10 @@ log = logging.getLogger(LOGGER)
 
 
 class AccessLog:
-    """Log each HTTP request when its answer has ended: method, path, status, time, bytes."""
+    """Log each HTTP request when its answer has ended: method, path, status, time, bytes.
+
+    A WebSocket is one record at its end, with the status of its handshake.
+    """
 
     def __init__(self, app: Application, now_s: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -31,7 +38,7 @@ class AccessLog:
         log.setLevel(logging.INFO)  # whoever asks for it has decided that it is to be seen
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         began_s, answer = self._now_s(), _Answer(send)
@@ -48,7 +55,7 @@ class AccessLog:
     def _log(self, scope: Message, answer: "_Answer", began_s: float) -> None:
         client = scope.get("client")
         fields = {
-            "method": scope["method"],
+            "method": scope.get("method", "GET"),  # a WebSocket's, which no scope says
             "path": scope["path"][:LONGEST_PATH],
             "status": answer.status,
             "duration_ms": round((self._now_s() - began_s) * 1e3, 1),
@@ -70,10 +77,10 @@ class _Answer:
         self.named: dict[str, str] = {}
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.record_head(message["status"], message.get("headers", ()))
+        if message["type"] in _HEADS:
+            self.record_head(message.get("status", SWITCHED), message.get("headers", ()))
         else:
-            self.size += len(message.get("body", b""))
+            self.size += len(message.get("body") or message.get("text") or b"")
         await self._send(message)
 
     def record_head(self, status: int, headers: Iterable[Header]) -> None:

@@ -6,12 +6,17 @@ disagree on whom a request is for, or on where it ends, nobody serves it.
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 HOST = (
     "HTTP/1.1 wants one `host` header with an address in it: a request with none, with two, or "
     "with a path or a name there may be read as one for somebody else."
 )
 VERSION = "This is no HTTP/1.1 (or 1.0): no other version is spoken on this port."
+METHOD = (
+    "The first word of this is no method of HTTP: they are written in capitals, as GET and POST. "
+    "Nor is TLS spoken here: an address of this port begins with http."
+)
 TARGET = "The second word of a request line is a path that begins with `/`, without a `#`."
 TUNNEL = (
     "This is no proxy and connects to nobody: its address is the base URL that a client is given."
@@ -51,3 +56,16 @@ def framing_fault(
 def _is_other_form(method: bytes, target: bytes) -> bool:
     """A proxy's form, with scheme and host, and the one that names no path."""
     return (method, target) == (b"OPTIONS", b"*") or bool(_ABSOLUTE(target))
+
+
+def strip_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The head again, as a client would send it that asks for no upgrade."""
+    lines = [b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode())]
+    for name, value in headers:
+        kept = value
+        if name == b"connection":
+            tokens = [token.strip() for token in value.split(b",")]
+            kept = b", ".join(token for token in tokens if token.lower() != b"upgrade")
+        if name != b"upgrade" and (kept or not value):
+            lines.append(name + b": " + kept)
+    return b"\r\n".join([*lines, b"", b""])

@@ -46,9 +46,7 @@ class LazyFlowControl(FlowControl):
 
         That asks for more only when a MiB or so has left it, which may take a slow line a minute.
         """
-        raw = self._transport.get_extra_info("socket")
-        queued = 0 if raw is None else _queued_bytes(raw.fileno())
-        return self._transport.get_write_buffer_size() + queued
+        return unsent_bytes(self._transport)
 
     def watch(self) -> None:
         """From here on what lies here must get less: closing, too, waits until it has left."""
@@ -69,6 +67,13 @@ class LazyFlowControl(FlowControl):
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
+
+
+def unsent_bytes(transport: asyncio.Transport) -> int:
+    """Return the bytes that a client has not taken: in the transport and in the kernel."""
+    raw = transport.get_extra_info("socket")
+    queued = 0 if raw is None else _queued_bytes(raw.fileno())
+    return transport.get_write_buffer_size() + queued
 
 
 def _queued_bytes(descriptor: int) -> int:

@@ -6,7 +6,8 @@ closes: where the next request would begin is not known. Applications also get a
 connection whose client does not read: closing it would wait for the client to take what was sent;
 and they are told of a hang-up without a task that waits for it. A client that closes only its
 sending half counts as gone: until something is written to it, it looks like one that closed all.
-An upgrade is ignored, as a server may: the parser would skip the body of who asks for one.
+An upgrade is ignored, as a server may: the parser would skip the body of who asks for one. A
+WebSocket is begun where the application serves one (`gateway.http.socket_protocol`).
 An answer that is given before its request's body is here lets the rest run out, for a moment, also
 where the connection ends with it: closing would reset it before the answer is read.
 All deadlines of a connection share one timer that is moved only when it would ring too late.
@@ -29,8 +30,9 @@ from uvicorn.protocols.http.httptools_impl import (
 from gateway.errors import RequestError
 from gateway.errors import body as error_body
 from gateway.http.connection import CONNECTION, Header
-from gateway.http.framing import HOSTLESS, framing_fault
+from gateway.http.framing import HOSTLESS, METHOD, framing_fault, strip_upgrade
 from gateway.http.outgoing import ConnectionTransport, LazyFlowControl, wrap_unchunked
+from gateway.http.socket_protocol import begin_socket
 
 HEAD_LIMIT_BYTES = 64 * 1024
 PIPELINED = 8  # requests behind the one in work, up to which its client is listened to
@@ -42,10 +44,6 @@ _FRAMING = (
     "This is not well-formed HTTP/1.1: check the request line, the headers, `content-length` and "
     "the sizes of the chunks."
 )
-_METHOD = (
-    "The first word of this is no method of HTTP: they are written in capitals, as GET and POST. "
-    "Nor is TLS spoken here: an address of this port begins with http."
-)
 _CONTROLS = bytes(range(0x20)) + b"\x7f"
 _MOST = "Too many connections are open here; come back in a moment."
 _HEAD = f"The request line and the headers are longer than {HEAD_LIMIT_BYTES} bytes together."
@@ -56,6 +54,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     `most`: connections at once; more are answered with 503, before files to open run out.
     `stall_s`: how long a client may take nothing of what was written, its answer whole or not.
+    `sockets`: whether a path is served as a WebSocket.
     """
 
     # Beside uvicorn's own in one dictionary they would be too many to share their names with other
@@ -74,6 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
         "_on_gone",
         "_outgoing",
         "_overdue",
+        "_sockets",
         "_stall_s",
         "_timer",
         "_upgrading",
@@ -88,9 +88,11 @@ class BoundedProtocol(HttpToolsProtocol):
         new_id: Callable[[], str],
         most: float = math.inf,
         stall_s: float = math.inf,
+        sockets: Callable[[str], bool] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
+        self._sockets = sockets
         self._head_s = head_s
         self._stall_s = stall_s
         self._most = most
@@ -248,7 +250,7 @@ class BoundedProtocol(HttpToolsProtocol):
             told = error.__context__
             if not isinstance(told, RequestError):
                 strange = isinstance(error, httptools.HttpParserInvalidMethodError)
-                told = RequestError("bad_framing", _METHOD if strange else _FRAMING)
+                told = RequestError("bad_framing", METHOD if strange else _FRAMING)
             self._refuse(told)
 
     def _parse_data(self, data: bytes | memoryview) -> bytes | memoryview:
@@ -258,12 +260,25 @@ class BoundedProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             if self._upgrading:
                 self._upgrading = False
+                rest = memoryview(data)[upgrade.args[0] :]
+                if self._sockets is not None and begin_socket(self, bytes(rest), self._sockets):
+                    return b""
                 # After `connection: close` the old one takes what follows for nothing.
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-                self.parser.feed_data(_strip_upgrade(self.scope, self.url, self.headers))
-                return memoryview(data)[upgrade.args[0] :]
+                self.parser.feed_data(strip_upgrade(self.scope, self.url, self.headers))
+                return rest
         return b""
+
+    def hand_over(self) -> None:
+        """Let go of the connection, which another protocol has from now on."""
+        self._finish_head()
+        self.flow.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.connections.discard(self)
+        self._lost = self._deaf = True
+        self._let_go()
 
     def _refuse(self, error: RequestError) -> None:
         """Answer and close; a request that came whole before is answered first, and is the last."""
@@ -376,24 +391,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._overdue()
 
 
-def bounded_protocol(
-    head_s: float, new_id: Callable[[], str], *, most: float = math.inf, stall_s: float = math.inf
-) -> Any:
-    """What uvicorn takes for a protocol class."""
-    return partial(BoundedProtocol, head_s=head_s, new_id=new_id, most=most, stall_s=stall_s)
-
-
-def _strip_upgrade(scope: Any, url: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The head again, as a client would send it that asks for no upgrade."""
-    lines = [b"%s %s HTTP/%s" % (scope["method"].encode(), url, scope["http_version"].encode())]
-    for name, value in headers:
-        kept = value
-        if name == b"connection":
-            tokens = [token.strip() for token in value.split(b",")]
-            kept = b", ".join(token for token in tokens if token.lower() != b"upgrade")
-        if name != b"upgrade" and (kept or not value):
-            lines.append(name + b": " + kept)
-    return b"\r\n".join([*lines, b"", b""])
+def bounded_protocol(head_s: float, new_id: Callable[[], str], **more: Any) -> Any:
+    """What uvicorn takes for a protocol class; `more` as `BoundedProtocol` names it."""
+    return partial(BoundedProtocol, head_s=head_s, new_id=new_id, **more)
 
 
 def _do_nothing() -> None:

@@ -78,9 +78,7 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         if name in members and bytes(members[name]) not in (b"null", b"[]", b'""'):
             words = f"`{name}` is not taken: pictures are made from texts alone here."
             raise RequestError("unsupported", words, param=name)
-    n: int = decode_member(members, "n", int, 1)
-    if not 1 <= n <= PICTURES_MOST:
-        raise RequestError("bad_request", f"`n` must be between 1 and {PICTURES_MOST}.", param="n")
+    n = check_pictures(decode_member(members, "n", int, 1))
     stream = is_streamed(members)
     return InferenceRequest(
         kind=RequestKind.IMAGE_GENERATION,
@@ -96,14 +94,26 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         features=NO_FEATURES,
         session=body.session,
         members=members,
-        extent=_extent_of(members, n, stream=stream),
+        extent=picture_extent(
+            n,
+            decode_member(members, "quality", str, ""),
+            decode_member(members, "size", str, ""),
+            partial=decode_member(members, "partial_images", int, 0),
+            stream=stream,
+        ),
     )
 
 
-def _extent_of(members: Members, n: int, *, stream: bool) -> RequestUnits:
-    quality, size = (decode_member(members, name, str, "") for name in ("quality", "size"))
+def check_pictures(n: int) -> int:
+    """Return how many pictures are asked for; raises `RequestError` for more than may be."""
+    if not 1 <= n <= PICTURES_MOST:
+        raise RequestError("bad_request", f"`n` must be between 1 and {PICTURES_MOST}.", param="n")
+    return n
+
+
+def picture_extent(n: int, quality: str, size: str, *, partial: int, stream: bool) -> RequestUnits:
+    """Return how much so many pictures of a form are; in a stream some are shown half-made."""
     form = form_of(quality, size)
-    partial: int = decode_member(members, "partial_images", int, 0)
     if not 0 <= partial <= PARTIAL_MOST:
         words = f"`partial_images` must be between 0 and {PARTIAL_MOST}."
         raise RequestError("bad_request", words, param="partial_images")
@@ -172,8 +182,8 @@ class PictureRelay(TypedRelay):
 
     __slots__ = ("_form",)
 
-    def __init__(self, pictures: int) -> None:
-        super().__init__(_DONE, choices=pictures)
+    def __init__(self, pictures: int, done: str = _DONE) -> None:
+        super().__init__(done, choices=pictures)
         self._form: dict[str, str] = {}
 
     @property
@@ -190,11 +200,21 @@ class PictureRelay(TypedRelay):
                 self._form[name] = said
 
 
-def _read_answer(body: bytes, _media: str) -> AnswerUsage:
+def read_picture_answer(body: bytes, _media: str) -> AnswerUsage:
+    """Return the usage of an answer in one piece."""
     return read_pictures(body)
 
 
-def write_events(body: bytes) -> bytes:
+UNITS: Final = KindUnits(
+    estimate=_estimate,
+    most=_bound_of,
+    bound_pusd=_bound_pusd,
+    exact=lambda _request: False,
+    tier=_tier,
+)
+
+
+def write_events(body: bytes, done: str = _DONE) -> bytes:
     """Return an answer in one piece as a stream's events, one for each picture.
 
     Not every target that is asked for a stream knows any, and a client that asked waits for events.
@@ -205,10 +225,10 @@ def write_events(body: bytes) -> bytes:
     usage, created = answer.pop("usage", None), answer.pop("created", 0)
     events = []
     for place, picture in enumerate(pictures):
-        event = {"type": _DONE, "created_at": created, **answer, **picture}
+        event = {"type": done, "created_at": created, **answer, **picture}
         if usage is not None and place == len(pictures) - 1:
             event["usage"] = usage
-        events.append(b"event: " + _DONE.encode() + b"\ndata: " + encode(event) + b"\n\n")
+        events.append(b"event: " + done.encode() + b"\ndata: " + encode(event) + b"\n\n")
     return b"".join(events)
 
 
@@ -242,15 +262,9 @@ SPEC: Final = RequestKindSpec(
         )
     },
     usage=tokens_of_pictures,
-    units=KindUnits(
-        estimate=_estimate,
-        most=_bound_of,
-        bound_pusd=_bound_pusd,
-        exact=lambda _request: False,
-        tier=_tier,
-    ),
+    units=UNITS,
     relay=lambda asked, _own: PictureRelay(asked.n),
-    read_answer=_read_answer,
+    read_answer=read_picture_answer,
     as_events=write_events,
     answer_has_text=False,
     generated=True,

@@ -58,6 +58,8 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     asked_by: Mapping[Feature, str] = msgspec.field(default_factory=dict)
     # The same without media of earlier turns, where no target can serve all of it.
     instead: "InferenceRequest | None" = None
+    # The same without its oldest turns, by at least so many bytes, where no context holds it.
+    shorten: "Callable[[int], InferenceRequest | None] | None" = None
 
     def with_marks(self) -> "InferenceRequest":
         if not self.translated:

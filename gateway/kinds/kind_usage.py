@@ -25,6 +25,8 @@ from ledger.usage import UsageError
 from router.types import RoutingRequest
 
 TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
+SIGN_CHARACTERS = 16  # that a vendor may count as one: an emoji of a family has 7
+PICTURE_TOKENS_LEAST = 16  # of one that was made; the smallest that a vendor lists has 100
 
 
 class SentRequest(NamedTuple):
@@ -87,8 +89,15 @@ def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingReques
 def _is_too_low(
     counted: TokenCounts, units: KindUnits, request: RoutingRequest, said_bytes: int
 ) -> bool:
-    """Whether tokens are fewer than a sound of this length has, or than the text that came."""
-    heard_ms, prompt = units.estimate(request, 0).audio_ms, counted.whole_prompt
+    """Whether tokens are fewer than a sound of this length has, or than what came, or was said."""
+    guess, prompt = units.estimate(request, 0), counted.whole_prompt
+    if 0 < counted.characters * SIGN_CHARACTERS < guess.characters:
+        return True
+    if guess.pictures and 0 < counted.output < PICTURE_TOKENS_LEAST * max(1, counted.pictures):
+        return True
+    if guess.characters and 0 < counted.output * LONGEST_TOKEN_BYTES < said_bytes:
+        return True
+    heard_ms = guess.audio_ms
     if counted.audio_ms or not prompt or not heard_ms:
         return False  # no sound, or one that is counted by its length
     if units.exact(request) and prompt * AUDIO_MS_PER_TOKEN_MOST < heard_ms:

@@ -17,7 +17,10 @@ from gateway.http.body import Members
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 
 _LISTS: Final = ("input", "documents", "query")
-_READ: Final = frozenset(("messages", "prompt", *_LISTS, "tools", "functions"))
+_SIDES: Final = ("text_1", "text_2", "queries", "items", "data_1", "data_2")  # of pairs to score
+_PAIRED: Final = frozenset(("query", "queries", "text_1", "data_1"))
+_PROMPTS: Final = frozenset(("messages", "prompt", "input", "query"))
+_READ: Final = frozenset((*_PROMPTS, *_LISTS, *_SIDES, "tools", "functions"))
 # How vendors name that a prompt may be cut to a context: OpenRouter's `transforms` and plugins,
 # Cohere's, vLLM's and TEI's truncation, Anthropic's edits of a context.
 _SHORTENS: Final = re.compile(
@@ -61,8 +64,11 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
                 counts += _id_counts(bytes(members[name]))
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
     # A ranking's document shares its context with the query, which has at most half of it.
-    each = context // 2 if context is not None and "query" in members else context
-    for name in _LISTS:
+    pairs = context is not None and not _PAIRED.isdisjoint(members)
+    each = context // 2 if context is not None and pairs else context
+    # Beside a prompt of another kind they are a vendor's members, which nobody has to read.
+    sides = () if not _PROMPTS.isdisjoint(members) else _SIDES
+    for name in (*_LISTS, *sides):
         if name in members:
             raw = bytes(members[name])
             counts = [*map(_least_tokens, _text_sizes(raw)), *_id_counts(raw)]

@@ -65,6 +65,16 @@ def form_schema(properties: Schema) -> Schema:
     }
 
 
+def edit_schema(properties: Schema) -> Schema:
+    """Like `form_schema`, of a form whose file is `image`, with a `mask`.
+
+    Several pictures come in `image[]`, which no schema can say: an empty list is no part at all.
+    """
+    file: Schema = {"type": "string", "format": "binary", "minLength": 1}
+    schema = form_schema({**properties, "image": file, "mask": file})
+    return {**schema, "required": ["model", "prompt", "image"]}
+
+
 def null_members(*names: str) -> Schema:
     return {name: {"type": "null"} for name in names}
 

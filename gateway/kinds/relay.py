@@ -47,7 +47,6 @@ _Spans = list[tuple[int, int]]
 class ByteRelay:
     """For APIs: events pass untouched; usage that the client did not ask for is left out.
 
-    It stands in a chunk of its own, or beside a choice; while that goes on it is a running figure.
     A stream can hold an event on its way in (32 MiB), the last one (as much), and 4 MiB behind it.
     """
 
@@ -167,12 +166,13 @@ class ByteRelay:
         """At the upstream's end, before settling: raises if the answer is not whole."""
         if self.error is not None:
             raise self.error
+        rest = bytes(self._splitter.rest)  # an event whose empty line never came
         if not self.is_ended:
-            rest = bytes(self._splitter.rest)  # an event whose empty line never came
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
                 raise self._reported_error(rest)
             broken = self._broken_error("the stream ended before the answer did")
             raise broken if self._started else with_usage_of(broken, rest)  # it may be no stream
+        self._trail([rest])
         if not (self._spoke or self.content_events or self._finished):
             raise self._broken_error("the stream ended without an answer")
 

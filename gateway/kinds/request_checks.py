@@ -68,8 +68,8 @@ REFUSED: Final[Mapping[str, str]] = {
     "models": "prices and budgets are of one model. " + _ELSEWHERE,
     "fallbacks": "prices and budgets are of one model. " + _ELSEWHERE,
 }
-_DETECTION, _STOP = "repetition_detection", "stop"
-_LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP))
+_DETECTION, _STOP, _MANAGED = "repetition_detection", "stop", "context_management"
+_LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP, _MANAGED))
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 # What comes by itself: one answer, and the usual service at the usual place.
 _ONE = (*_CHOICES, "n", "best_of")
@@ -106,6 +106,8 @@ def check(members: Members) -> None:
             raise refused_member(name)
         elif name == _DETECTION:
             _check_detection(members)
+        elif name == _MANAGED:
+            _check_management(members)
         else:
             _check_list(members, name, _LISTS[name])
 
@@ -214,6 +216,19 @@ def _check_detection(members: Members) -> None:
     if not isinstance(most, int) or most > PATTERN_TOKENS:
         words = f"may look for patterns of {PATTERN_TOKENS} tokens (`max_pattern_size`)."
         raise _wrong(_DETECTION, words)
+
+
+def _check_management(members: Members) -> None:
+    """Anthropic's edits may clear, which saves tokens; a compaction reads and writes once more."""
+    given: Any = decode_member(members, _MANAGED, Any)
+    edits = given.get("edits") if isinstance(given, dict) and given.keys() == {"edits"} else None
+    kinds = [
+        edit.get("type") if isinstance(edit, dict) else None
+        for edit in (edits if isinstance(edits, list) else [None])
+    ]
+    if not all(isinstance(kind, str) and kind.startswith("clear_") for kind in kinds):
+        words = "it makes a target read and write beside the answer. Leave it out."
+        raise RequestError("unsupported", f"`{_MANAGED}` is not taken: {words}", param=_MANAGED)
 
 
 def _check_list(members: Members, name: str, limit: int) -> None:

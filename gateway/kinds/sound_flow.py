@@ -15,6 +15,16 @@ BYTES_PER_S: Final = {"pcm": 48_000, "wav": 48_000, "flac": 16_000, "aac": 6_000
 LEAST_BYTES_PER_S: Final = 8_000  # MP3 of 64 kbit/s
 
 
+def bytes_per_s(form: str) -> int:
+    """Return the bytes of a second of speech in the format that was asked for."""
+    return BYTES_PER_S.get(form, LEAST_BYTES_PER_S)
+
+
+def text_of_sound(size: int, per_s: int) -> int:
+    """Return the bytes of a text with as many tokens as so many bytes of sound."""
+    return -(-size * TOKENS_PER_S // per_s) * BYTES_PER_TOKEN
+
+
 class SoundFlow(ByteRelay):
     """The bytes of one file; `said_bytes` are those of a text with as many tokens."""
 
@@ -25,7 +35,7 @@ class SoundFlow(ByteRelay):
     def __init__(self, form: str) -> None:
         """`form`: the format that was asked for."""
         super().__init__(hide_usage=False)
-        self._bytes_per_s = BYTES_PER_S.get(form, LEAST_BYTES_PER_S)
+        self._bytes_per_s = bytes_per_s(form)
         self._last = b""
         self._size = 0
         self.spoken = True
@@ -37,8 +47,7 @@ class SoundFlow(ByteRelay):
         self._size += len(chunk)
         self.content_events += 1
         self.first_content = self._started = True
-        tokens = -(-self._size * TOKENS_PER_S // self._bytes_per_s)
-        self.said_bytes = tokens * BYTES_PER_TOKEN
+        self.said_bytes = text_of_sound(self._size, self._bytes_per_s)
         passed, self._last = self._last, bytes(chunk)
         return passed
 

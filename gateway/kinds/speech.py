@@ -13,7 +13,7 @@ from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema
 from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.relay import ByteRelay
-from gateway.kinds.sound_flow import TOKENS_PER_S, SoundFlow
+from gateway.kinds.sound_flow import TOKENS_PER_S, SoundFlow, bytes_per_s
 from gateway.kinds.spec import (
     CatalogFacts,
     KindPath,
@@ -135,12 +135,17 @@ def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> i
     return max(whole, read + per_unit_bound_pusd(price, characters=extent.characters))
 
 
-def _relay(_asked: InferenceRequest, _own: bool) -> ByteRelay:
-    return TypedRelay("speech.audio.done")
+def _relay(asked: InferenceRequest, _own: bool) -> ByteRelay:
+    return TypedRelay("speech.audio.done", sound_bytes_per_s=bytes_per_s(_format_of(asked)))
 
 
 def _flow(asked: InferenceRequest) -> ByteRelay:
-    return SoundFlow(decode_member(asked.members, "response_format", str, FORMATS[0]))
+    return SoundFlow(_format_of(asked))
+
+
+def _format_of(asked: InferenceRequest) -> str:
+    form: str = decode_member(asked.members, "response_format", str, FORMATS[0])
+    return form
 
 
 def _body(_max_n: int) -> Schema:

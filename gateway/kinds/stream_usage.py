@@ -1,15 +1,24 @@
 """Usage that a stream tells, of several figures in several places."""
 
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from backends.chunks import read_chunk
 from backends.sse import data_spans, join_data
-from backends.usage_bytes import decode_usage
+from backends.usage_bytes import UNREADABLE_USAGE, decode_usage
 from backends.usage_places import sum_choices
 
+# Names of counts in the usage of one answer, in all spellings of vendors.
+_PROMPT: Final = re.compile(
+    rb'"(?:prompt|input)_?tokens"|"(?:prompt|input)TokenCount"', re.IGNORECASE
+)
+_OUTPUT: Final = re.compile(rb'"(?:completion|output|candidates)_?token', re.IGNORECASE)
+_IS_NEWER: Final = re.compile(
+    r"total|completion|output|candidates|thought|reasoning", re.IGNORECASE
+)
 EARLIER_LIMIT = 3  # figures that are kept beside the last
 USAGE_LIMIT_BYTES = 64 * 1024
 
@@ -49,8 +58,14 @@ class StreamUsage:
         return tuple(usage for usage in decoded if usage is not None)
 
     def take(self, raw: bytes, *, final: bool) -> None:
-        """Take a figure of the whole answer. Raises `UsageTooLong`."""
+        """Take a figure of the whole answer. Raises `UsageTooLong`.
+
+        It stands in a chunk of its own, or beside a choice; while that goes on it is a running one.
+        One of the output alone goes on from the prompt that was told before, as Anthropic's do.
+        """
         checked = check_usage(raw)
+        if self.raw is not None and _PROMPT.search(checked) is None:
+            checked = _with_prompt_of(self.raw, checked)
         if self.raw not in (None, checked):
             self.earlier = (*self.earlier[1 - EARLIER_LIMIT :], self.raw)
         self.raw, self.final, self.behind = checked, final, False
@@ -73,6 +88,15 @@ class StreamUsage:
     def forget(self) -> None:
         """Drop all figures: they are of a prompt that was not worked on."""
         self.raw, self.earlier = None, ()
+
+
+def _with_prompt_of(before: bytes, raw: bytes) -> bytes:
+    """Return a figure of the output with all else that one before it told but totals."""
+    known, told = decode_usage(before) or {}, decode_usage(raw) or {}
+    if _OUTPUT.search(raw) is None or _PROMPT.search(before) is None or told == UNREADABLE_USAGE:
+        return raw
+    kept = {name: count for name, count in known.items() if not _IS_NEWER.search(name)}
+    return msgspec.json.encode({**kept, **told})
 
 
 def check_usage(raw: bytes) -> bytes:

@@ -11,6 +11,7 @@ from backends.chunk_choices import NULL
 from backends.sse import data_spans, join_data
 from backends.usage_bytes import usage_bytes
 from gateway.kinds.relay import ByteRelay
+from gateway.kinds.sound_flow import text_of_sound
 
 
 class TypedEvent(msgspec.Struct, gc=False):
@@ -21,6 +22,7 @@ class TypedEvent(msgspec.Struct, gc=False):
     error: Any = None
     size: Any = None
     quality: Any = None
+    audio: msgspec.Raw = NULL
 
 
 _decode = msgspec.json.Decoder(TypedEvent).decode
@@ -32,13 +34,15 @@ class TypedRelay(ByteRelay):
     Events of any other type are its content. Its client is shown the usage as the target tells it.
     """
 
-    __slots__ = ("_done",)
+    __slots__ = ("_done", "_sound_bytes", "_sound_bytes_per_s")
 
     last_word = b""  # the event that ends it
 
-    def __init__(self, done: str, *, choices: int = 1) -> None:
+    def __init__(self, done: str, *, choices: int = 1, sound_bytes_per_s: int = 0) -> None:
+        """`sound_bytes_per_s`: of sound in its events; 0 where there is none."""
         super().__init__(hide_usage=False, choices=choices)
         self._done = done
+        self._sound_bytes, self._sound_bytes_per_s = 0, sound_bytes_per_s
 
     def _event(self, event: bytes, spans: list[tuple[int, int]] | None) -> bytes:
         spans = spans or data_spans(event)
@@ -56,6 +60,9 @@ class TypedRelay(ByteRelay):
     def _observe_typed(self, event: TypedEvent) -> None:
         self.content_events += 1
         self.first_content = True
+        if self._sound_bytes_per_s:
+            self._sound_bytes += len(memoryview(event.audio)) * 3 // 4  # of Base64
+            self.said_bytes = text_of_sound(self._sound_bytes, self._sound_bytes_per_s)
         if event.type == self._done:
             self._finished.add(len(self._finished))
             if len(self._finished) >= self._choices:

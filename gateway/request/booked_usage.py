@@ -23,6 +23,7 @@ from gateway.request.reported_usage import (
     UsageReading,
     bounds_of,
     find_contradiction,
+    has_media,
     is_kept_back,
     most_output_of,
     read_usage,
@@ -87,7 +88,11 @@ def api_usage(
     if not unseen and found is not None and _is_whole(found.tokens.output, attempt, outcome):
         return _reported(found, attempt, outcome, ratio, known)
     # A running figure may be of the beginning; a last one, or nonsense, is what the target claims.
-    disputed = bool(outcome.usage) and (found is None or outcome.usage_final)
+    disputed = bool(outcome.usage) and (
+        found is None
+        or outcome.usage_final
+        or find_contradiction(found, attempt, outcome) is not None
+    )
     if not outcome.billable:
         return BookedUsage(NO_TOKENS, "estimated", disputed)
     if not outcome.is_whole and not attempt.plan.asked.stream:
@@ -95,7 +100,7 @@ def api_usage(
             prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
             return BookedUsage(prompt, "estimated", disputed)
         unseen = unseen or inf
-    if outcome.unreadable:
+    if outcome.unreadable or has_media(attempt, outcome):
         unseen = inf
     return _estimated(found, attempt, outcome, ratio, unseen)._replace(disputed=disputed)
 

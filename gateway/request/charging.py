@@ -11,7 +11,7 @@ passed: it stops when told to, but what it read of a prompt until then kept othe
 import msgspec
 from msgspec.structs import replace
 
-from backends.answer_media import has_picture_part
+from backends.answer_media import has_picture_part, has_sound
 from backends.chunks import printable_text
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
@@ -196,7 +196,10 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
 def _is_partly_priced(
     attempt: Attempt, outcome: AttemptOutcome, price: Price, tokens: TokenCounts
 ) -> bool:
-    """Whether the attempt may have been charged what nobody priced: a fee, or a picture made."""
+    """Whether the attempt may have been charged what nobody priced: a fee, or a picture made.
+
+    So may sound be that came and was counted as text, where it has a price of its own.
+    """
     request, unread = attempt.plan.request, attempt.step.frozen.unread
     if unread:
         words = [*request.features, *(["sound"] if tokens.audio_input else [])]
@@ -204,8 +207,12 @@ def _is_partly_priced(
             return True
     if tokens.searches and not (price.terms.search_pusd or price.terms.complete):
         return KINDS[request.kind].units is None  # what a ranking counts so is its own price
+    rates, has_text = price.terms.rates, KINDS[request.kind].answer_has_text
+    as_text = has_text and not tokens.audio_output and rates.audio_output != rates.output
+    if as_text and (outcome.spoken or (outcome.answer is not None and has_sound(outcome.answer))):
+        return True
     listed = tokens.image_output and not is_unlisted(price.terms.rates, "image_output")
-    if listed or price.terms.complete or not KINDS[request.kind].answer_has_text:
+    if listed or price.terms.complete or not has_text:
         return False
     return outcome.shown or (outcome.answer is not None and has_picture_part(outcome.answer))
 

@@ -39,6 +39,7 @@ from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
 from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
+from gateway.request.lesser_requests import ask_less
 from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
 from gateway.request.limits.rate_limiter import RateLimiter, rate_error
 from gateway.request.load_tracker import LoadTracker
@@ -65,7 +66,7 @@ from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
 from router.reasons import PERMANENT, Reason
-from router.types import Decision, InfeasibleAction, Residency
+from router.types import InfeasibleAction, Residency
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
@@ -208,8 +209,8 @@ class Dispatcher:
         begun_s = 0.0 if reply.story is None else self.clock.now_s()
         make, id_, sticky = self.plans.value.plan, reply.request_id, self.sessions.target
         plan = make(id_, asked, identity, clock=self.clock, sticky=sticky)
-        while plan.asked.instead is not None and _lacks_feature(plan.decision):
-            plan = make(id_, plan.asked.instead, identity, clock=self.clock, sticky=sticky)
+        while (less := ask_less(plan)) is not None:
+            plan = make(id_, less, identity, clock=self.clock, sticky=sticky)
         if reply.story is not None:
             reply.story.on_decided(begun_s, plan)
         return plan
@@ -385,10 +386,3 @@ class Dispatcher:
         told, reply.broken = upstream_failure(error, target.name), True
         await reply.tell_broken(error_event(told.message, told.row.type, told.row.code))
         return None
-
-
-def _lacks_feature(decision: Decision) -> bool:
-    """Whether nobody can serve it, and somebody could if less was asked for."""
-    return not decision.order and any(
-        verdict.reason is Reason.FEATURE for verdict in decision.verdicts
-    )

@@ -50,6 +50,7 @@ LARGE_SPOKEN_BYTES = 16 * 1024  # so does translating
 HOT = frozenset((*KIND_PATHS, *SPOKEN))
 _CHAT_READER = KIND_PATHS[CHAT_PATH]  # other dialects send JSON, too
 _STORE = Feature.STORE  # a plain name: asking an enumeration for a member costs ten times as much
+STORAGE = "breakeven.storage"  # in the scope of a request: what its connection remembers
 ESTIMATED: Header = (b"x-breakeven-tokens", b"estimated")
 COMPRESSED = "The body is compressed (`content-encoding`). Send it as it is."
 
@@ -148,6 +149,8 @@ class InferenceApi:
     def _start_request(self, reply: ClientResponse, scope: Message) -> None:
         self._open.add(reply)
         self._metrics.working = len(self._open)
+        if STORAGE in scope and isinstance(reply, TranslatedResponse):
+            reply.storage = scope[STORAGE]
         observer = self._dispatcher.observer
         if observer is not None:
             reply.story = observer.start_trace(reply.request_id, scope["path"], scope["headers"])
@@ -212,7 +215,8 @@ class InferenceApi:
         large = len(text) > LARGE_SPOKEN_BYTES
         members = await asyncio.to_thread(decode_members, text) if large else decode_members(text)
         if reply.continues:
-            reply.keeper = await self.storage.open_request(
+            storage = self.storage if reply.storage is None else reply.storage
+            reply.keeper = await storage.open_request(
                 members, identity.team_id, reply.request_id, purpose=reply.purpose
             )
             large = len(bytes(members.get("input", b""))) > LARGE_SPOKEN_BYTES
@@ -237,7 +241,9 @@ class InferenceApi:
                 asked, identity
             )
         dispatch = partial(self._dispatcher.dispatch, asked, identity)
-        if self.background is not None and reply.keeper is not None and reply.keeper.background:
+        if reply.storage is not None and reply.storage.warms_up:
+            await reply.send_unasked()
+        elif self.background is not None and reply.keeper is not None and reply.keeper.background:
             await self.background.begin(reply, stream=asked.stream, dispatch=dispatch)
         else:
             await dispatch(reply)

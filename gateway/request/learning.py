@@ -15,6 +15,7 @@ from gateway.request.limit_overruns import LimitOverrun, names_newer_alone
 from gateway.request.plan import LearnedEstimates
 from gateway.request.request_counters import RequestCounters
 from ledger.journals.records import AttemptSettled, TokenCounts
+from ledger.prices.quotes import cache_rule
 from router.estimator_rules import Estimator, Objection
 from router.target_output import EndedAnswer
 from router.target_prompts import PromptOverrun
@@ -25,7 +26,7 @@ _HOSTED: Final = Feature.HOSTED_TOOLS
 # Plain words: a member of an enumeration takes as long to hash as all else here.
 _USAGE, LATENCY = Estimator.BYTES_PER_TOKEN.value, Estimator.API_LATENCY.value
 _OVERRUN, _UNSEEN = Estimator.OUTPUT_OVERRUN.value, Estimator.UNSEEN_OUTPUT.value
-_PROMPT_OVERRUN = Estimator.PROMPT_OVERRUN.value
+_PROMPT_OVERRUN, _CACHED = Estimator.PROMPT_OVERRUN.value, Estimator.CACHED_SHARE.value
 # A part of a message says what it is; inside of a text its quotes would be escaped.
 _PART: Final = re.compile(rb'"type"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _TEXT_PARTS: Final = frozenset((
@@ -85,6 +86,28 @@ class EstimateLearner:
         target = attempt.step.frozen.target.name
         self._learned.target_prompts.observe(target, overrun, now_s)
         self._count(_PROMPT_OVERRUN, None)
+
+    def learn_cached(self, attempt: Attempt, record: AttemptSettled, *, reported: bool) -> None:
+        """Take note that an API read a prompt, and of how much of it its cache had.
+
+        `reported`: the usage taught.
+        """
+        forecast, frozen = self._learned.cached, attempt.step.frozen
+        if forecast is None or frozen.price is None:
+            return
+        rule, target = cache_rule(frozen.price), frozen.target.name
+        prefix = attempt.plan.request.beginning
+        if rule is None or not prefix.marks:
+            return
+        if reported and frozen.prefix_tokens:
+            at_s, cached = record.settled_us / 1e6, record.tokens.cached
+            forecast.shares.observe(target, frozen.prefix_tokens, cached, at_s)
+            self._count(_CACHED, None)
+        if reported or attempt.first_token_s is not None:
+            read_s = (
+                attempt.dispatched_s if attempt.first_token_s is None else attempt.first_token_s
+            )
+            forecast.caches.record_read(target, prefix, rule, read_s)
 
     def learn_unseen(
         self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled

@@ -225,6 +225,8 @@ class UsageMeter:
             self._calibrate(attempt, record, prompt=found[0], choice=found[1])
             if not target.own:
                 self._learner.learn_unseen(attempt, outcome, record)
+        if not target.own:
+            self._learner.learn_cached(attempt, record, reported=found is not None)
         if attempt.story is not None:
             attempt.story.on_settled(record)
         well = did_well(attempt, outcome)
@@ -335,6 +337,7 @@ def opened_record(attempt: Attempt, opened_us: int) -> AttemptOpened:
         decision=plan.decision_blob,
         inputs=plan.inputs,
         line_us=round(plan.line_s * 1e6) if attempt.number == 1 else 0,
+        counts_on=who.counts_on,
         **_shadow(plan),
     )
 

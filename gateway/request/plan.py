@@ -19,7 +19,8 @@ from gateway.fleet.candidates import (
 from gateway.fleet.fleet import Target
 from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.partly_priced import bar_partly_priced
-from gateway.fleet.prefix_index import NOTHING, beginning_of
+from gateway.fleet.prefix_index import beginning_of
+from gateway.fleet.provider_caches import CacheForecast
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.service_tiers import asked_tier
 from gateway.kinds.thinking import asks_to_think
@@ -183,14 +184,15 @@ class LearnedEstimates:
     """What requests turned out to need: bytes per token and output lengths, by model and team.
 
     `target_output`: output that targets make beside their limits, or do not show;
-    `target_prompts`: prompts that they bill beyond their bounds; `exchange`: tells the other
-    workers of lengths.
+    `target_prompts`: prompts that they bill beyond their bounds; `cached`: what providers' prompt
+    caches have; `exchange`: tells the other workers of lengths.
     """
 
     ratio: TokenRatio
     outputs: OutputLengths
     target_output: TargetOutput = field(default_factory=TargetOutput)
     target_prompts: TargetPrompts = field(default_factory=TargetPrompts)
+    cached: CacheForecast | None = None
     exchange: LengthExchange | None = None
 
 
@@ -324,7 +326,7 @@ class RoutePlanner:
             asked.extent,
             terms.preferred,
             terms.barred,
-            beginning_of(asked, route.salt) if route.has_own else NOTHING,
+            beginning_of(asked, route.salt),
             asked.has_sound,
             asked.without_pictures,
             asked_tier(asked.members) if "service_tier" in asked.members else "",

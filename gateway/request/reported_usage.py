@@ -153,9 +153,14 @@ def context_of(attempt: Attempt) -> int | None:
 def find_contradiction(
     found: UsageReading, attempt: Attempt, outcome: AttemptOutcome
 ) -> Contradiction | None:
-    """Return how the text speaks against the figures; only a last figure is of all of it."""
+    """Return how the text speaks against the figures, where these are of all of it.
+
+    So is a figure that stands beside the last words. It may lag behind what was read of an answer
+    that we gave up, and may count what a target kept back of one that it broke off.
+    """
     choices = attempt.plan.request.n
-    if not outcome.usage_final or found.tokens.output == 0:
+    lags = not outcome.usage_final and (outcome.usage_behind or outcome.is_given_up)
+    if lags or found.tokens.output == 0:
         return None
     said, most = outcome.said_bytes, max(outcome.said_bytes, outcome.most_said_bytes)
     shown = outcome.shown
@@ -167,7 +172,8 @@ def find_contradiction(
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
-    if not shown and is_too_high(found.tokens, usage, choices, most):
+    is_of_all = outcome.usage_final or outcome.is_whole
+    if is_of_all and not shown and is_too_high(found.tokens, usage, choices, most):
         return Contradiction.TOO_HIGH
     return None
 
@@ -221,6 +227,15 @@ def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     if not KINDS[attempt.plan.request.kind].answer_has_text:
         return 0
     return answer_said_bytes(outcome.answer).most
+
+
+def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
+    """Return whether sound or pictures came, whose tokens only the target can tell."""
+    if outcome.spoken or outcome.shown:
+        return True
+    if outcome.answer is None or not KINDS[attempt.plan.request.kind].answer_has_text:
+        return False
+    return has_sound(outcome.answer) or has_pictures(outcome.answer)
 
 
 def _has_sound(attempt: Attempt, outcome: AttemptOutcome) -> bool:

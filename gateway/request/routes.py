@@ -33,7 +33,6 @@ class RouteContext:
     model: str
     compare_with: tuple[str, ...]
     is_sticky: bool
-    has_own: bool  # an engine with a prefix cache among its targets
     chain: PolicyChain
     targets: tuple[Target, ...]  # all that the model has
     rooms: BudgetHeadroom
@@ -88,7 +87,6 @@ class RouteCache:
             model=name,
             compare_with=model.compare_with,
             is_sticky=model.sticky == "session",
-            has_own=any(target.own for target in targets),
             chain=PolicyChain(
                 self._rules.entries(name, identity.team_id),
                 model,

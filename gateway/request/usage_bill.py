@@ -90,6 +90,10 @@ def bill_usage(used: BookedUsage, terms: BillTerms, held: HeldUsage) -> UsageBil
         most = max(cost, claimed)
         stated = stated_claim_pusd(terms.usage or {}, most, header=terms.stated_cost) or 0
     told_tokens, cut = used.plausible or tokens, None
+    searches = price.terms.searches_limit
+    if 0 < searches < tokens.searches:  # more than its price states
+        tokens, basis = msgspec.structs.replace(tokens, searches=searches), "bound"
+        cost = tier_cost_pusd(tokens, price, tier)[0]
     if terms.held_pusd and cost > terms.held_pusd:
         cut = None if disputed else tokens
         disputed = disputed or held.is_beyond_units(tokens)

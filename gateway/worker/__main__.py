@@ -34,6 +34,7 @@ from gateway.http.access_log import AccessLog
 from gateway.http.protocol import bounded_protocol
 from gateway.ids import RequestIds
 from gateway.process import start_process
+from gateway.request.sockets.responses_sockets import is_socket_path
 from gateway.runtime import METRICS_DIR, Runtime
 from gateway.telemetry.metrics.host import HostMetrics
 from gateway.telemetry.metrics.metric_files import allocate_metric_files
@@ -175,8 +176,11 @@ def server(
             RequestIds(),
             most=most,
             stall_s=timeouts.client_stall_s + STALL_MARGIN_S,
+            sockets=is_socket_path,
         ),
-        ws="none",
+        ws="none",  # the protocol above begins them itself
+        ws_max_size=app.message_bytes,
+        ws_per_message_deflate=False,
         proxy_headers=False,
         access_log=False,
         server_header=False,

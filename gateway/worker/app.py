@@ -47,9 +47,11 @@ from gateway.request.model_catalog import ModelCatalog
 from gateway.request.model_list import anthropic_card, anthropic_cards, is_usable, usable_models
 from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
+from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.worker.openapi import POLICY, describe_api, page
 from gateway.worker.unserved_paths import reason_unserved
 
+Ready = Callable[[], list[str]]
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
 
 REQUEST_ID = "breakeven.request_id"
@@ -73,12 +75,14 @@ log = logging.getLogger("breakeven.app")
 class Gateway(FastAPI):
     """`hot` may be replaced while the application starts (it needs the running loop).
 
-    It and `catalog` are attached by whoever made the application. `origins` and `max_n`: as in
-    `server`.
+    It, `catalog` and `sockets` are attached by whoever made the application. `origins` and `max_n`:
+    as in `server`. `message_bytes`: the most of one message on a WebSocket.
     """
 
     hot: InferenceApi
     catalog: ModelCatalog
+    sockets: ResponsesSockets
+    message_bytes: int
     origins: tuple[str, ...] = ()
     max_n: int
     entrance: LineEndpoint | None = None
@@ -93,6 +97,8 @@ class Gateway(FastAPI):
                 await self.entrance(ticket, scope, receive, send)
             else:
                 await self._elsewhere(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self.sockets(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -146,7 +152,7 @@ class Operations:
     """`exposition` renders /metrics; `ready` names what is missing for readiness (empty: ready)."""
 
     exposition: Callable[[], bytes]
-    ready: Callable[[], list[str]]
+    ready: Ready
 
 
 def create_app(
@@ -173,6 +179,7 @@ def create_app(
         docs_url=None, redoc_url=None,
     )  # fmt: skip
     app.origins, app.max_n = settings.server.cors_origins, settings.server.max_n
+    app.message_bytes = settings.server.body_limit_bytes
 
     @app.get("/", include_in_schema=False)
     async def welcome() -> dict[str, str]:

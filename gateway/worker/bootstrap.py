@@ -32,7 +32,7 @@ from gateway.control.admin.routes import admin_router
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import ConfigError
-from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.candidates import CandidateBuilder, PromptCaches
 from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.output_overruns import TargetOverruns
@@ -58,13 +58,14 @@ from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
 from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
+from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.request.trace_observer import TraceObserver
 from gateway.runtime import Runtime
 from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
-from gateway.worker.app import Gateway, Operations, create_app
+from gateway.worker.app import Gateway, Operations, Ready, create_app
 from gateway.worker.idempotent_requests import open_submissions
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates, open_estimates
@@ -139,13 +140,14 @@ def build(
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager
-    async def lifespan(_: Gateway) -> AsyncIterator[None]:
+    async def lifespan(app: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
         journal.attach(asyncio.get_running_loop(), settings.ledger.journal_writes)
         await desk.connect()
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
-        parts = (*batches.chores(), *stored.chores(), hot.sweep(), dispatcher.silences.watch())
+        parts = (*batches.chores(), *stored.chores(), app.sockets.watch())
+        parts = (*parts, hot.sweep(), dispatcher.silences.watch())
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
@@ -155,7 +157,7 @@ def build(
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
 
-    shown = _operations(exposition, metrics, partial(readiness, hot, desk, recording))
+    shown = _shown(exposition, metrics, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
     app.hot, app.secrets = hot, _secrets(fleet)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
@@ -163,9 +165,7 @@ def build(
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
-def _operations(
-    exposition: MetricsExposition, metrics: RequestMetrics, ready: Callable[[], list[str]]
-) -> Operations:
+def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
     return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
@@ -191,7 +191,8 @@ def _add_admin_routes(
     board: SharedLoadTable,
     clock: Clock,
 ) -> Gateway:
-    """With the routes of those who run it, and every route guarded."""
+    """With the routes of those who run it, every route guarded, and its WebSockets."""
+    app.sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
     app.add_router(admin_router(desk))
@@ -292,7 +293,7 @@ def _candidates(
         ledger.prices,
         stale_s=stale_s,
         limits=model_limits(),
-        prefixes=prefixes,
+        caches=PromptCaches(prefixes, learned.cached),
         overruns=TargetOverruns(learned.target_output, learned.target_prompts),
     )
 

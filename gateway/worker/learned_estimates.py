@@ -9,6 +9,7 @@ from gateway.control.answer_lengths import is_forgotten, known_lengths, teach_le
 from gateway.control.estimate_resets import EstimateReset, resets_of
 from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
 from gateway.fleet.length_exchange import HEAR_S, LENGTHS_FILE, LengthExchange
+from gateway.fleet.provider_caches import PROVIDER_CACHES_FILE, CacheForecast, ProviderCaches
 from gateway.fleet.target_stats import TargetStats
 from gateway.request.plan import LearnedEstimates
 from gateway.runtime import Runtime
@@ -39,12 +40,19 @@ class HostEstimates:
         self._aged_s = wall_us() / 1e6
         lengths = known_lengths(past, self._aged_s)
         table = self._table
+        self._caches = ProviderCaches(run_dir / PROVIDER_CACHES_FILE)
         self.learned = LearnedEstimates(
-            table.ratio, lengths, table.target_output, table.target_prompts, exchange
+            table.ratio,
+            lengths,
+            table.target_output,
+            table.target_prompts,
+            CacheForecast(self._caches, table.cached_share),
+            exchange,
         )
 
     def close(self) -> None:
         self._table.close()
+        self._caches.close()
         if self.learned.exchange is not None:
             self.learned.exchange.close()
 
@@ -67,6 +75,7 @@ class HostEstimates:
             if reset.of_targets:
                 self._table.target_output.forget(reset.target)
                 self._table.target_prompts.forget(reset.target)
+                self._table.cached_share.forget(reset.target)
             self._table.reset_to(reset.number)
         resets = resets_of(overrides, self._reset)
         if resets:
@@ -127,7 +136,15 @@ class HostEstimates:
         if rates:
             found |= {(unseen, "least"): min(rates), (unseen, "most"): max(rates)}
             found[unseen, "hiding"] = float(sum(row.hides for row in rows))
-        return found | self._of_prompts()
+        return found | self._of_prompts() | self._of_caches()
+
+    def _of_caches(self) -> dict[tuple[Estimator, str], float]:
+        shares = [row.share for row in self._table.cached_share.rows()]
+        cached = Estimator.CACHED_SHARE
+        found = {(cached, "keys"): float(len(shares))}
+        if shares:
+            found |= {(cached, "least"): min(shares), (cached, "most"): max(shares)}
+        return found
 
     def _of_prompts(self) -> dict[tuple[Estimator, str], float]:
         prompt = Estimator.PROMPT_OVERRUN

@@ -215,7 +215,7 @@ INFERENCE_PATHS: Final[dict[str, PathDescription]] = {
         streamed=False,
     ),
     "/v1/responses": _translated_path(
-        "OpenAI's Responses, as a chat completion",
+        "OpenAI's Responses, as a chat completion; `GET` opens a WebSocket of the same",
         _RESPONSES,
         "id", "object", "created_at", "model", "status", "output",
     ),

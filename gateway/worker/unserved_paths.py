@@ -68,10 +68,9 @@ UNSERVED: Final = (
         "Own voices are not served. Name a voice that the provider has in `/v1/audio/speech`.",
     ),
     _path(
-        "/v1/images/(?:edits|variations)",
-        "Edits and variations of pictures are not served. Send the picture to "
-        "`/v1/chat/completions` with a model that answers with pictures, or use "
-        "`/v1/images/generations`.",
+        "/v1/images/variations",
+        "Variations of pictures are not served: only dall-e-2 ever made them. Send the picture to "
+        "`/v1/images/edits` with a `prompt` that asks for a variation.",
     ),
     _path(
         "/v1/complete",
@@ -112,9 +111,9 @@ UNSERVED: Final = (
         "`/tokenize` and `/v1/completions` are; adapters are configured as models.",
     ),
     _path(
-        "/openai/deployments/.+/(?:extensions|images/edits|images/variations)",
+        "/openai/deployments/.+/(?:extensions|images/variations)",
         "This path of a deployment is not served. `chat/completions`, `completions`, "
-        "`embeddings`, `audio/*` and `images/generations` are.",
+        "`embeddings`, `audio/*`, `images/generations` and `images/edits` are.",
     ),
     _path(
         "/openai/(?:assistants|threads|vector_stores|fine_tuning|realtime|evals)",

@@ -82,7 +82,7 @@ class LineTerms(msgspec.Struct, frozen=True):
     was told that limit; `compared`: price versions. `allowance`: what of `most` is beside the limit
     of each choice; `thinks`: whether the model may think unseen, as any may of which nobody said;
     `media`: kinds beside text that it can be charged for. `context`: the stated context of the
-    model in tokens, 0 where nobody states it.
+    model in tokens, 0 where nobody states it. `ignored`: names of what the provider was not sent.
     """
 
     n: int
@@ -94,6 +94,7 @@ class LineTerms(msgspec.Struct, frozen=True):
     thinks: bool = True
     media: ReachableMedia = WITHOUT_SOUND
     context: int = 0
+    ignored: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
 from ledger.budgets.open_claims import claimed_pusd
 from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
+from ledger.budgets.under_way import BookedChange, apply_booked
 from ledger.budgets.windows import CalendarWindow
 from ledger.journals.records import HoldState
 from ledger.orm.base import Stored
@@ -69,6 +70,7 @@ def backfill_default(
     if moved:
         for budget_id, start in _move(connection, mine, window, within):
             _total(connection, budget_id, start)
+        _move_open(connection, mine, window, opened)
     _add_missed(connection, account, window, within)
     _add_open(connection, account, window, opened, hard=default.hard)
     for name, others in _sharers(connection, BY_PREFIX[kind]).items():
@@ -108,6 +110,7 @@ def backfill_budget(
     if moved:
         for moved_id, start in _move(connection, HoldRow.budget_id == budget_id, window, within):
             _total(connection, moved_id, start)
+        _move_open(connection, HoldRow.budget_id == budget_id, window, opened)
     _add_missed(connection, literal(budget_id, String), window, within)
     is_hard = limit_pusd is not None
     _add_open(connection, literal(budget_id, String), window, opened, hard=is_hard)
@@ -240,6 +243,34 @@ def _move(
         .values(window=window.start_s, state=BOOKED, amount_pusd=HoldRow.actual_pusd)
     )
     return left
+
+
+def _move_open(
+    connection: Connection,
+    mine: ColumnElement[bool],
+    window: CalendarWindow,
+    opened: ColumnElement[bool],
+) -> None:
+    """Holds of the window's attempts under way come to it as if they held nothing yet.
+
+    What stood behind no host in their own windows stands there no more.
+    """
+    under_way = select(AttemptRow.attempt_id).where(opened, AttemptRow.settled_us.is_(None))
+    elsewhere = and_(
+        mine,
+        HoldRow.window != window.start_s,
+        HoldRow.actual_pusd.is_(None),
+        HoldRow.attempt_id.in_(under_way),
+    )
+    owed = (
+        select(HoldRow.budget_id, HoldRow.window, exact_sum(HoldRow.amount_pusd))
+        .where(elsewhere, HoldRow.state == BOOKED)
+        .group_by(HoldRow.budget_id, HoldRow.window)
+    )
+    for budget_id, start, pusd in connection.execute(owed).all():
+        apply_booked(connection, budget_id, start, BookedChange(granted_pusd=-int(pusd)))
+    values = {"window": window.start_s, "state": HoldState.HELD.value, "amount_pusd": 0}
+    connection.execute(update(HoldRow).where(elsewhere).values(**values))
 
 
 def _total(connection: Connection, budget_id: str, start: int) -> int:

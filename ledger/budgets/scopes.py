@@ -12,7 +12,10 @@ from typing import Protocol
 
 
 class Payer(Protocol):
-    """Identity of the key that asks. Implemented by `ledger.identity.keyring.Identity`."""
+    """Identity of the key that asks: `ledger.identity.keyring.Identity`, or an open record.
+
+    `counts_on`: other keys whose budgets bind this one, too.
+    """
 
     @property
     def key_id(self) -> str: ...
@@ -24,6 +27,8 @@ class Payer(Protocol):
     def org_id(self) -> str: ...
     @property
     def tags(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def counts_on(self) -> tuple[str, ...]: ...
 
 
 class Destination(Protocol):
@@ -95,12 +100,6 @@ def _user(payer: Payer, _model: str) -> Iterable[str]:
     return () if payer.user_id is None else (payer.user_id,)
 
 
-def _makers(payer: Payer) -> tuple[str, ...]:
-    """Other keys whose budgets bind this one, too; a record of a journal does not name them."""
-    found: tuple[str, ...] = getattr(payer, "counts_on", ())
-    return found
-
-
 def _provider(target: Destination) -> Iterable[str]:
     return () if target.provider is None else (target.provider,)
 
@@ -125,7 +124,7 @@ SCOPE_KINDS: tuple[BudgetScope, ...] = (
     TEAM,
     BudgetScope(
         "key", 5, "key", NameRule.KEY, AttemptRows.COLUMN, "key_id",
-        of_request=lambda payer, _: (payer.key_id, *_makers(payer)), for_each=True,
+        of_request=lambda payer, _: (payer.key_id, *payer.counts_on), for_each=True,
     ),
     BudgetScope(
         "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, "model",

@@ -3,6 +3,7 @@
 They were sent without a hold on it, and count in it all the same: at their bound until they end. A
 writer compares each open record with the budgets in force, since its worker may have learned of
 them late. No host was granted that money: it stands behind `NO_HOST`, as what was spent before.
+What is held in a window of a calendar that the budget had before counts as if it held nothing.
 """
 
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ class BudgetsInForce:
         self._by_scope: dict[str, list[BudgetLine]] = {}
         self._since_us: dict[str, int] = {}
         self._bound: dict[tuple[object, ...], tuple[tuple[str, BudgetLine], ...]] = {}
+        self._starts: dict[tuple[str, int], bool] = {}
 
     def refresh(self, connection: Connection) -> None:
         """Look before records are read; until the transaction ends nothing is declared."""
@@ -58,7 +60,7 @@ class BudgetsInForce:
         newest = connection.execute(_NEWEST).scalar_one()
         if newest == self._newest:
             return
-        self._by_scope, self._bound = {}, {}
+        self._by_scope, self._bound, self._starts = {}, {}, {}
         for line in BoundBudgets(connection).in_force():
             self._by_scope.setdefault(line.scope, []).append(line)
         self._since_us = {row[0]: row[1] for row in connection.execute(_SINCE)}
@@ -68,10 +70,12 @@ class BudgetsInForce:
         """Return the holds of a new attempt, with those that its budgets miss."""
         if self._newest is None:
             return SplitHolds(opened.holds)
-        held = {hold.scope: hold.amount_pusd for hold in opened.holds}
+        held = {hold.scope: hold for hold in opened.holds}
         for account, line in self._lines(opened):
-            amount = held.get(account)
-            if amount is None or (line.hard and not amount and opened.bound_pusd):
+            hold = held.get(account)
+            if hold is None or not self._is_of_calendar(line, hold.window):
+                return self._split(opened)
+            if line.hard and not hold.amount_pusd and opened.bound_pusd:
                 return self._split(opened)
         return SplitHolds(opened.holds)
 
@@ -80,7 +84,7 @@ class BudgetsInForce:
         booked = []
         for account, line in self._lines(opened):
             hold = held.get(account)
-            if hold is None:
+            if hold is None or not self._is_of_calendar(line, hold.window):
                 window = window_at(
                     cast("Period", line.period), line.timezone, opened.opened_us // _US
                 )
@@ -92,9 +96,26 @@ class BudgetsInForce:
                 booked.append(Hold(hold.scope, hold.window, opened.bound_pusd))
         return SplitHolds(tuple(held.values()), tuple(booked))
 
+    def _is_of_calendar(self, line: BudgetLine, start: int) -> bool:
+        """Whether a window begins then by the budget's calendar, which may be another by now."""
+        known = self._starts.get((line.id, start))
+        if known is None:
+            if len(self._starts) >= NAMES_LIMIT:
+                self._starts.clear()
+            window = window_at(cast("Period", line.period), line.timezone, start)
+            known = self._starts[line.id, start] = window.start_s == start
+        return known
+
     def _lines(self, opened: AttemptOpened) -> tuple[tuple[str, BudgetLine], ...]:
         """The budgets that bind an attempt, with the accounts that it is counted on."""
-        who = opened.key_id, opened.user_id, opened.team_id, opened.org_id, opened.tags
+        who = (
+            opened.key_id,
+            opened.user_id,
+            opened.team_id,
+            opened.org_id,
+            opened.tags,
+            opened.counts_on,
+        )
         whole = *who, opened.model, opened.provider, opened.simulated
         found = self._bound.get(whole)
         if found is None:

@@ -105,6 +105,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     shadow_reason: str | None = None
     inputs: bytes = b""  # msgpack of all that the decision was given, exact; empty: not kept
     line_us: int = 0  # how long it stood in the gateway's line for a place, before its first try
+    counts_on: tuple[str, ...] = ()  # other keys whose budgets bind its key; not kept in its row
 
 
 class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=True):

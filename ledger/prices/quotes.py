@@ -7,6 +7,7 @@ holds for every prompt (no schedule, no uplift), which is the usual price, they 
 from ledger.journals.records import TokenCounts
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.picture_tokens import rule_of_model
+from ledger.prices.prompt_caches import PromptCacheRule, cache_rule_of
 from ledger.prices.rates import (
     WITHOUT_SOUND,
     Price,
@@ -24,8 +25,8 @@ class PriceQuote:
 
     __slots__ = (
         "_any_prompt", "_dearest_input", "_dearest_output", "_dearest_text", "_fees_bound",
-        "_input", "_model", "_output", "_picture_rule", "_request", "_unread", "context_tokens",
-        "limits", "price", "unread",
+        "_input", "_model", "_output", "_picture_rule", "_request", "_unread", "cache_rule",
+        "charges_writes", "context_tokens", "limits", "price", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,8 @@ class PriceQuote:
         self._request = terms.request_pusd
         self._fees_bound = terms.request_pusd + terms.searches_limit * terms.search_pusd
         self._input, self._output = rates.input, rates.output
+        self.cache_rule = cache_rule(price)
+        self.charges_writes = rates.cache_write > rates.input
         self._dearest_input = dearest_input(rates, audio=False)
         self._dearest_output = dearest_output(rates, audio=False, images=True)
         self._dearest_text = dearest_output(rates, audio=False, images=False)
@@ -56,6 +59,10 @@ class PriceQuote:
         if self._any_prompt:
             return tokens.input * self._input + tokens.output * self._output + self._request
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
+
+    def cached_cost_pusd(self, tokens: TokenCounts) -> int:
+        """What a prompt with cached and written tokens and its output cost."""
+        return cost_pusd(tokens, self.price)
 
     def bound_pusd(
         self,
@@ -97,6 +104,12 @@ class PriceQuote:
         if known is None:
             known = self._unread[features] = unlimited_terms(self.unread, features)
         return known
+
+
+def cache_rule(price: Price) -> PromptCacheRule | None:
+    """Return the rule of the model's prompt cache, None where what it has is no cheaper."""
+    rates = price.terms.rates
+    return cache_rule_of(price.name.partition("#")[0]) if rates.cached < rates.input else None
 
 
 def picture_rule_of(price: Price) -> str:

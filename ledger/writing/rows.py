@@ -225,7 +225,7 @@ def _flag(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> str 
 
 
 _SHADOW = ("shadow_policy", "shadow_target", "shadow_reason")
-_APART = {"holds", "tags", "decision", "inputs", "line_us", *_SHADOW}
+_APART = {"holds", "tags", "decision", "inputs", "line_us", "counts_on", *_SHADOW}
 _RECORDED = tuple(name for name in AttemptOpened.__struct_fields__ if name not in _APART)
 _ENDED = (
     "basis", "cost_pusd", "ttft_us", "duration_us", "engine_us", "finish_reason", "error",

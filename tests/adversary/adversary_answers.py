@@ -64,9 +64,12 @@ def stream(
     if at == "first":
         begun = {"completion_tokens": 1, "completion_tokens_details": None, "total_tokens": None}
         events.append(event(usage={**(usage or {}), **begun}))
+    if at == "parts":
+        begun = {name: count for name, count in (usage or {}).items() if "prompt" in name}
+        events.append(event(usage={**begun, "completion_tokens": 1}))
     if at == "quoted":
         events.append(event({"index": 0, "delta": QUOTED, "finish_reason": None}))
-    running = {"usage": usage} if at == "running" else {}
+    running = {"usage": usage} if at in ("running", "words") else {}
     for part in filter(None, [said // 4] * 3 + [said - 3 * (said // 4)]):
         said_now = [choice(path, index, "delta", WORD * part) for index in range(n)]
         events += [event(spoken_part, **running) for spoken_part in said_now]
@@ -84,6 +87,11 @@ def stream(
         events.append(event(usage=usage))
     if at == "twice":
         events.append(event(usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}))
+    if at == "parts":
+        ended = {name: count for name, count in (usage or {}).items() if "completion" in name}
+        events.append(event(usage=ended))
+    if at == "unended":
+        return (*events, event(usage=usage).rstrip())
     behind = (event(usage=usage),) if at == "behind" else ()
     return (*events, b"data: [DONE]\n\n", *behind)
 

@@ -22,7 +22,7 @@ from adversary_answers import (
 from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
-from adversary_prices import limit_pusd, terms
+from adversary_prices import UNITS, limit_pusd, terms
 from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -182,6 +182,18 @@ def with_file(part: dict[str, Any]) -> Any:
         return answered(asked, read, openai(read))
 
     return st.builds(call, texts(), st.integers(1_000, 100_000))
+
+
+def searched() -> Any:
+    """A search that the target runs: its pages are read, too, and it has a fee."""
+
+    def call(made: tuple[dict, TokenCounts], more: int, searches: int) -> AdversaryCall:
+        body, one = made
+        read = replace_counts(one, input=one.input + more, searches=searches)
+        usage = {**openai(read), "num_search_queries": searches}
+        return answered({**body, "web_search_options": {}}, read, usage)
+
+    return st.builds(call, texts(), st.integers(0, 100_000), st.integers(0, 5))
 
 
 def repeated(*, echo: bool) -> Any:
@@ -375,7 +387,7 @@ def lie(name: str, members: dict[str, Any] | None = None, **fixed: Any) -> Any:
     return st.builds(call, texts(**fixed), st.integers(120, 400))
 
 
-def too_low(*, streams: bool) -> Any:
+def too_low(*, streams: bool, at: str = "last") -> Any:
     """Usage of one token for a text that cannot be less than one token for 128 bytes."""
 
     def call(made: tuple[dict, TokenCounts]) -> AdversaryCall:
@@ -384,7 +396,8 @@ def too_low(*, streams: bool) -> Any:
         usage = openai(replace_counts(many, output=1))
         asked = {**body, "max_tokens": 300, "stream": streams}
         least = TokenCounts(input=one.input, output=many.output)
-        return replace(answered(asked, many, usage), made=None, least=least, is_lie=True)
+        call = answered(asked, many, usage, at=at)
+        return replace(call, made=None, least=least, is_lie=True)
 
     return texts().map(call)
 
@@ -414,6 +427,10 @@ def again(calls: Any) -> Any:
     )
 
 
+def with_searches(terms: PriceTerms) -> PriceTerms:
+    return replace_counts(terms, search_pusd=UNITS["search_pusd"], searches_limit=5)
+
+
 def without_reasoning(terms: PriceTerms) -> PriceTerms:
     def merged(rates: TokenRates) -> TokenRates:
         return replace_counts(rates, reasoning=rates.output)
@@ -440,6 +457,7 @@ ONE_PRICE = terms().map(without_reasoning)
 
 STREAM_PLACES = (
     "beside", "inside", "running", "first", "groq", "message", "metadata", "quoted", "behind",
+    "parts", "unended",
 )  # fmt: skip
 # Calls at any price: those whose invariants hold are mixed with each other.
 CALLS = {
@@ -488,6 +506,8 @@ CALLS = {
     "lie-tools": lie("prompt", MEMBERS[4]),
     "lie-low": too_low(streams=False),
     "lie-low-stream": too_low(streams=True),
+    "lie-low-words": too_low(streams=True, at="words"),
+    "lie-low-inside": too_low(streams=True, at="inside"),
     "lie-twice": texts(stream=True).map(
         lambda made: answered(*made, openai(made[1]), at="twice", is_odd=True)
     ),
@@ -509,6 +529,7 @@ KINDS = {
     "hidden-untold": schedules(untold(texts())),
     "hidden": schedules(hidden(texts()), ONE_PRICE),
     "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),
+    "searched": schedules(searched(), terms().map(with_searches)),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(

@@ -125,12 +125,12 @@ def pictures_of_a_form(draw: Any, *, more: int = 0) -> AdversaryCall:
 
 
 @st.composite
-def pictures_in_tokens(draw: Any, *, stream: bool, lie: bool = False) -> AdversaryCall:
+def pictures_in_tokens(draw: Any, *, stream: bool, lie: int | None = None) -> AdversaryCall:
     words, n = draw(WORDS), draw(st.integers(1, 4))
     quality, most = draw(st.sampled_from((("low", 408), ("medium", 1_584), ("high", 6_240))))
     shown = draw(st.integers(0, 3)) if stream else 0
-    output = n * (draw(st.integers(1, most)) + 100 * shown)
-    told = 10**7 if lie else output
+    output = n * (draw(st.integers(16, most)) + 100 * shown)
+    told = output if lie is None else lie
     usage = {
         "input_tokens": words, "output_tokens": told, "total_tokens": words + told,
         "input_tokens_details": {"text_tokens": words, "image_tokens": 0},
@@ -138,7 +138,7 @@ def pictures_in_tokens(draw: Any, *, stream: bool, lie: bool = False) -> Adversa
     form = {"quality": quality, "size": "1024x1536"}
     body = {"prompt": WORD * words, "n": n, "quality": quality}
     made = TokenCounts(input=words, output=output, image_output=output, pictures=n)
-    ending: dict[str, Any] = {"made": None, "is_lie": True} if lie else {"made": made}
+    ending: dict[str, Any] = {"made": made} if lie is None else {"made": None, "is_lie": True}
     if not stream:
         answer = {"data": [{"b64_json": "AAAA"}] * n, "usage": usage, **form}
         return call(PICTURES, body, json.dumps(answer).encode(), **ending)
@@ -205,10 +205,12 @@ UNIT_CALLS: dict[str, tuple[Any, Any]] = {
     "pictures-more": (pictures_of_a_form(more=6), by_form()),
     "pictures-tokens": (pictures_in_tokens(stream=False), by_picture_token()),
     "pictures-streamed": (pictures_in_tokens(stream=True), by_picture_token()),
-    "lie-pictures-tokens": (pictures_in_tokens(stream=False, lie=True), by_picture_token()),
+    "lie-pictures-tokens": (pictures_in_tokens(stream=False, lie=10**7), by_picture_token()),
+    "lie-pictures-low": (pictures_in_tokens(stream=False, lie=1), by_picture_token()),
     "left-pictures": (pictures_given_up(), by_picture_token()),
     "scores": (scored(), terms()),
     "lie-scores": (scored(lie=10**7), terms()),
+    "lie-scores-low": (scored(lie=1), terms()),
     "moderation": (moderated(), terms()),
     "moderation-free": (moderated(), terms().map(_free)),
     "moderation-silent": (moderated(counts=False), terms()),

@@ -65,7 +65,15 @@ CONFIG = {
                 "speech",
                 "image_generation",
             ],
-            "features": ["tools", "json_schema", "images", "logprobs", "n", "reasoning"],
+            "features": [
+                "tools",
+                "json_schema",
+                "images",
+                "logprobs",
+                "n",
+                "reasoning",
+                "hosted_tools",
+            ],
             "prices_as": MODEL,
         }
     },

@@ -35,6 +35,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/responses/compact": {"input": "hello"},
     "/v1/audio/speech": {"input": "hello", "voice": "a"},
     "/v1/images/generations": {"prompt": "hello"},
+    "/v1/images/edits": {},
     "/v1/moderations": {"input": "hello"},
     "/v1/score": {"text_1": "a", "text_2": "b"},
     "/score": {"text_1": "a", "text_2": "b"},
@@ -46,7 +47,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 KINDS = [
     "chat", "completion", "embedding", "rerank", "transcription", "speech", "image_generation",
-    "moderation", "score",
+    "image_edit", "moderation", "score",
 ]  # fmt: skip
 TIGHT = [{"scope": "team:tight", "usd": 10, "period": "day", "hard": True}]
 
@@ -67,6 +68,11 @@ def ask(host: Any, path: str, token: str) -> httpx.Response:
     if path in ("/v1/audio/transcriptions", "/v1/audio/translations"):
         files = {"file": ("a.wav", sound(), "audio/wav")}
         return host.client.post(url, files=files, data={"model": "dark/m"}, headers=headers)
+    if path == "/v1/images/edits":
+        files, fields = {"image": ("a.png", b"picture", "image/png")}, {"prompt": "hello"}
+        return host.client.post(
+            url, files=files, data={"model": "dark/m", **fields}, headers=headers
+        )
     return host.client.post(url, json=body, headers=headers)
 
 

@@ -103,7 +103,6 @@ class Traffic:
         self.simulated, self.number = simulated, 0
 
     def hour(self, hour_us: int, requests: int, *, down: bool) -> None:
-        """Some spill in every week, however quiet: an engine's queue is full for a moment."""
         room_us = 0 if down else HOUR * 9 // 10
         for _ in range(requests):
             model = self.rng.choices(("chat-large", "code-internal", "gpt-4o-mini"), (6, 3, 2))[0]
@@ -114,12 +113,11 @@ class Traffic:
             )
             engine_us = (tokens.input + tokens.output) * S // 320
             at_us = hour_us + self.rng.randrange(HOUR)
-            if at_us >= self.books.now_us - 300 * S:
+            stays_out = down and model == "code-internal"
+            if stays_out or at_us >= self.books.now_us - 300 * S:
                 continue
-            fits = engine_us <= room_us and not (model == "chat-large" and self.number % 29 == 0)
-            own = model != "gpt-4o-mini" and fits
-            if down and model == "code-internal":
-                continue
+            spills = model == "chat-large" and self.number % 29 == 0  # some in every week
+            own = model != "gpt-4o-mini" and engine_us <= room_us and not spills
             spill = None
             if not own and model != "gpt-4o-mini":
                 spill = "loading" if down else self.rng.choice(SPILL_REASONS)

@@ -72,3 +72,13 @@ def test_a_cap_on_the_answer_is_told_in_each_form(ask, rule, own, api):
 def test_packing_is_offered_here(ask, rule, spilled):
     packed = explain.pack(ask(), rule(), spilled)
     assert explain.unpack(packed)["candidates"][0]["name"] == "pool:llama/1"
+
+
+def test_the_header_tells_of_the_cache_that_is_used_or_left(ask, rule, own, api) -> None:
+    warm = api(name="a/m", cached_tokens=12_000, cache_saves_pusd=13_500_000_000)
+    cold = api(name="b/m", expected_pusd=1)
+    used, left = (decide(ask(), rule(), offered) for offered in ([warm], [warm, cold]))
+    assert explain.short(used).endswith(" cached=12000")
+    assert left.first_choice.candidate is cold
+    assert explain.short(left).endswith(" leaves=12000@a/m($0.0135)")
+    assert "leaves" not in explain.short(decide(ask(), rule(), [cold, own()]))

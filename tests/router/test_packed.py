@@ -239,3 +239,13 @@ def test_decisions_that_were_packed_before_are_read_as_they_were():
     assert features == [
         "tools", "json_schema", "images", "logprobs", "n", "reasoning", "store", "media_urls",
     ]  # fmt: skip
+
+
+def test_what_an_apis_cache_has_of_the_prompt_is_kept(ask, rule, api):
+    warm = api(cached_tokens=12_000, cache_saves_pusd=13_500_000_000)
+    (found,) = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), [warm])))["candidates"]
+    assert found["cached_tokens"] == 12_000
+    assert found["cache_saves_pusd"] == pytest.approx(13_500_000_000, rel=1e-6)
+    assert found["miss_probability"] is not None
+    (plain,) = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), [api()])))["candidates"]
+    assert "cached_tokens" not in plain

@@ -21,5 +21,5 @@ def test_conversations_alone_are_decoded() -> None:
 def test_words_in_records_stay() -> None:
     assert [kind.value for kind in RequestKind] == [
         "chat", "completion", "embedding", "rerank", "transcription", "score", "moderation",
-        "tokenize", "speech", "image_generation",
+        "tokenize", "speech", "image_generation", "image_edit",
     ]  # fmt: skip

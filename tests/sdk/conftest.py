@@ -74,10 +74,10 @@ CONFIG = {
             "kinds": ["transcription"],
         },
         **{
-            name: {"simulated": True, "start": True, "prices_as": priced, "kinds": [kind]}
-            for name, priced, kind in (
-                ("draws", "azure/dall-e-3", "image_generation"),
-                ("draws-tokens", "openai/gpt-image-1", "image_generation"),
+            name: {"simulated": True, "start": True, "prices_as": priced, "kinds": kinds.split()}
+            for name, priced, kinds in (
+                ("draws", "azure/dall-e-3", "image_generation image_edit"),
+                ("draws-tokens", "openai/gpt-image-1", "image_generation image_edit"),
                 ("speaks", "openai/tts-1", "speech"),
                 ("speaks-tokens", "openai/gpt-4o-mini-tts", "speech"),
                 ("judges", "openai/omni-moderation-latest", "moderation"),

@@ -17,6 +17,13 @@ def test_pictures(kinds_told: dict) -> None:
     assert kinds_told["pictures_streamed"]["kinds"] == shown
 
 
+def test_edits(kinds_told: dict) -> None:
+    assert kinds_told["edits"] == {
+        "count": 2, "read": 2 * 323,
+        "kinds": ["image_edit.partial_image", "image_edit.completed"],
+    }  # fmt: skip
+
+
 def test_speech(kinds_told: dict) -> None:
     seen = kinds_told["speech"]
     assert (seen["media"], seen["bytes"] > 1000) == ("audio/wav", True)
@@ -43,7 +50,7 @@ def test_refusals_say_why(kinds_told: dict) -> None:
     assert kinds_told["refused"] == {
         "pictures": [429, "budget_exceeded"], "speech": [429, "budget_exceeded"],
         "stores": [404, "endpoint_not_served"], "jobs": [404, "endpoint_not_served"],
-        "film": [404, "endpoint_not_served"],
+        "film": [404, "endpoint_not_served"], "variation": [404, "endpoint_not_served"],
     }  # fmt: skip
 
 
@@ -59,9 +66,10 @@ def test_each_has_its_row(gateway, kinds_told: dict) -> None:
         return {row["kind"]: row for row in gateway.rows(query, team=kinds_told["team"])}
 
     rows = gateway.until(
-        lambda: len(rows := found()) == 5 and rows["chat"]["count"] == 4 and rows, APPLIED_LIMIT_S
+        lambda: len(rows := found()) == 6 and rows["chat"]["count"] == 4 and rows, APPLIED_LIMIT_S
     )
     assert (rows["image_generation"]["count"], rows["image_generation"]["pictures"]) == (4, 5)
+    assert (rows["image_edit"]["count"], rows["image_edit"]["pictures"]) == (3, 4)
     assert (rows["speech"]["count"], rows["speech"]["characters"]) == (3, 13 + 5)
     assert rows["moderation"]["least"] == 0
     assert rows["image_generation"]["least"] > 0 < rows["speech"]["least"]

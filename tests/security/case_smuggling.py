@@ -40,6 +40,7 @@ class Recorder:
     def __init__(self) -> None:
         self.hot = type("Hot", (), {"draining": False})()
         self.origins: tuple[str, ...] = ()
+        self.message_bytes = 1024
         self.got: list[strict.Request] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -132,7 +132,7 @@ def _target_document(
     name: str | None, known: KnownTarget, latencies: Latencies | None
 ) -> dict[str, Any]:
     ttft_ms, _, tpot_ms, _, count = latencies or (None, 0.0, None, 0.0, 0)
-    output, prompts = known
+    output, prompts, cached = known
     rate = None if output is None else output.tokens_per_s
     seen_s = max((row.seen_s for row in known if row is not None), default=None)
     overrun = PromptOverrun() if prompts is None else prompts.overrun
@@ -149,6 +149,7 @@ def _target_document(
         "picture_factor": round(overrun.pictures, 3),
         "sound_factor": round(overrun.sounds, 3),
         "context_tokens": overrun.context,
+        "cached_share": None if cached is None else round(cached.share, 3),
     }
 
 

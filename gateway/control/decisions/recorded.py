@@ -178,10 +178,19 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
                 ),
                 *_kv(candidate["engine"]),
                 *_cap(candidate["output_cap_tokens"]),
+                *_cached(candidate),
             ]
         )
         for candidate in recorded["candidates"]
     ]
+
+
+def _cached(candidate: dict[str, Any]) -> list[str]:
+    """What of the prompt the provider was expected to have, and what going elsewhere gives up."""
+    tokens, saves = candidate.get("cached_tokens"), candidate.get("cache_saves_pusd")
+    if not tokens:
+        return []
+    return [f"cached_tokens={tokens} (which saves {usd_text(round(saves or 0))} there)"]
 
 
 def _figure_text(name: str, number: float) -> str:

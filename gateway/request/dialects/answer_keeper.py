@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from gateway.http.body import Members
 from router.types import Residency
 
 
@@ -34,3 +35,16 @@ class BackgroundKeeper(AnswerKeeper, Protocol):
 
     async def store(self, response: Mapping[str, Any], residency: Residency) -> str | None:
         """Store the answer as far as it is; return why not, if it is not stored."""
+
+
+class ConnectionStorage(Protocol):
+    """Storage that a connection remembers answers in: `gateway.request.sockets.socket_memory`."""
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether the request asks for no answer, only to be gone on from."""
+
+    async def open_request(
+        self, members: Members, team_id: str, request_id: str, *, purpose: Any
+    ) -> AnswerKeeper:
+        """Expand what the request refers to, and say what becomes of its answer."""

@@ -21,7 +21,8 @@ class DecodedRequest:
     for one. `marked` are members in their form for targets that take marks of what to cache,
     `ignored` names of those that have no form in chat and are left out. `features`: what a target
     must offer beside what chat's members ask for, each with the place that asks for it. `instead`:
-    what is asked where no target can serve this, without media of earlier turns.
+    what is asked where no target can serve this, without media of earlier turns. `shorten`: the
+    same without its oldest turns, by at least so many bytes; None where all must stay.
     """
 
     members: Members
@@ -31,6 +32,7 @@ class DecodedRequest:
     ignored: tuple[str, ...] = ()
     features: Mapping[Feature, str] = field(default_factory=dict)
     instead: "DecodedRequest | None" = None
+    shorten: "Callable[[int], DecodedRequest | None] | None" = None
 
 
 class Dialect(Protocol):

@@ -110,6 +110,19 @@ def with_note(part: Message, medium: Medium, note: Message) -> list[Message]:
     return [{**part, _OF: (medium, True)}, {**note, _OF: (medium, False)}]
 
 
+def media_levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
+    """Return the media to leave out of a conversation, from the most to none.
+
+    A target may read pictures and no files, so there may be three.
+    """
+    levels: list[frozenset[Medium]] = [frozenset()]
+    if "file" in media:
+        levels.insert(0, frozenset(("file",)))
+    if "image" in media:
+        levels.insert(0, media)
+    return levels
+
+
 def is_note(part: Message) -> bool:
     """Whether a part stands in for the medium before it, where that is left out."""
     return _OF in part and not part[_OF][1]

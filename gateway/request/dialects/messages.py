@@ -18,7 +18,7 @@ from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.kinds.request_checks import refuse_long_caches
 from gateway.request.dialects.base import DecodedRequest, Purpose
-from gateway.request.dialects.conversation import MARK, Medium
+from gateway.request.dialects.conversation import MARK, Medium, media_levels
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
@@ -146,12 +146,9 @@ def _with_messages(
     *,
     marks: bool,
 ) -> DecodedRequest:
-    """Return the request with its conversation, and what is asked where no target reads all.
-
-    A target may read pictures and no files, so there may be three, from the shortest to the whole.
-    """
+    """Return the request with its conversation, and what is asked where no target reads all."""
     less: DecodedRequest | None = None
-    for without in _levels(found.turns.media):
+    for without in media_levels(found.turns.media):
         features = {Feature.FILES: found.needs_file} if found.needs_file else {}
         if "file" in found.turns.media - without:
             features.setdefault(Feature.FILES, "messages")
@@ -167,16 +164,6 @@ def _with_messages(
         )
     assert less is not None
     return less
-
-
-def _levels(media: frozenset[Medium]) -> list[frozenset[Medium]]:
-    """Return the media to leave out of a conversation, from the most to none."""
-    levels: list[frozenset[Medium]] = [frozenset()]
-    if "file" in media:
-        levels.insert(0, frozenset(("file",)))
-    if "image" in media:
-        levels.insert(0, media)
-    return levels
 
 
 def _has_marks(members: Members) -> bool:

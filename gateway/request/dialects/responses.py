@@ -6,6 +6,7 @@ those that nobody here knows, go on untouched.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
 from gateway.request.client_response import ClientResponse
 from gateway.request.dialects.base import DecodedRequest, Purpose
+from gateway.request.dialects.conversation import Message, media_levels
 from gateway.request.dialects.fields import (
     OF_CHAT,
     decode_whole_member,
@@ -26,8 +28,10 @@ from gateway.request.dialects.fields import (
 )
 from gateway.request.dialects.response_encoder import encode
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
-from gateway.request.dialects.responses_input import chat_messages
+from gateway.request.dialects.responses_input import ResponsesConversation, read_conversation
 from gateway.request.dialects.responses_tools import declared_tools, tool_members
+from gateway.request.dialects.truncation import drop_oldest
+from router.types import Feature
 
 _REFUSED: Final[Mapping[str, str]] = {
     "prompt": "no prompt is kept here. Send its text in `instructions` and `input`.",
@@ -72,6 +76,9 @@ _HERE = {  # what chat's errors name, by its name here
 }
 
 
+OLDEST: Final = "input.oldest"  # in `x-breakeven-ignored`: turns that `truncation` left out
+
+
 class ResponsesDialect:
     """One of the paths that take a Responses request, by its `purpose`."""
 
@@ -100,7 +107,7 @@ class ResponsesDialect:
         heard = {name: value for name, value in members.items() if name not in left_out}
         instructions = optional_text(decode_whole_member(members, "instructions"), "instructions")
         items = decode_whole_member(members, "input")
-        heard["messages"] = encode_raw(chat_messages(instructions, items))
+        found = read_conversation(instructions, items)
         if decode_member(members, "max_output_tokens", int) is not None:
             heard["max_tokens"] = members["max_output_tokens"]
         if decode_member(members, "stream", bool, False):
@@ -110,7 +117,8 @@ class ResponsesDialect:
         session = decode_member(members, "prompt_cache_key", str)
         called = {str(tool.function["name"]): tool.origin for tool in tools}
         voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
-        return DecodedRequest(heard, voice, session)
+        asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(found.left_out)))
+        return _with_conversation(asked, found, cuts=_truncates(members))
 
     def translate_error(
         self, body: bytes, status: int, request_id: str, *, of_chat: bool = True
@@ -131,6 +139,56 @@ class ResponsesDialect:
     def headers(self, request_id: str) -> Sequence[Header]:
         del request_id  # every answer has it
         return ()
+
+
+def _with_conversation(
+    asked: DecodedRequest, found: ResponsesConversation, *, cuts: bool
+) -> DecodedRequest:
+    """Return the request with its conversation, and what is asked where no target reads all.
+
+    `cuts`: where no context holds it, its oldest part may be left out.
+    """
+    less: DecodedRequest | None = None
+    for without in media_levels(found.turns.media):
+        features = {Feature.FILES: found.needs_file} if found.needs_file else {}
+        if "file" in found.turns.media - without:
+            features.setdefault(Feature.FILES, "input")
+        names = {f"input.{medium}" for medium in without}
+        told = found.turns.messages(without=without)
+        less = replace(
+            asked,
+            members={**asked.members, "messages": encode_raw(told)},
+            ignored=tuple(sorted({*asked.ignored, *names})),
+            features=features,
+            instead=less,
+        )
+        if cuts:
+            less = replace(less, shorten=partial(_shortened, less, told))
+    assert less is not None
+    return less
+
+
+def _shortened(
+    asked: DecodedRequest, told: Sequence[Message], least_bytes: int
+) -> DecodedRequest | None:
+    """Return the request without its oldest turns; None where all must stay."""
+    kept = drop_oldest(told, least_bytes)
+    if kept is None:
+        return None
+    less = replace(
+        asked,
+        members={**asked.members, "messages": encode_raw(kept)},
+        ignored=tuple(sorted({*asked.ignored, OLDEST})),
+        instead=None,
+    )
+    return replace(less, shorten=partial(_shortened, less, kept))
+
+
+def _truncates(members: Members) -> bool:
+    asked = optional_text(decode_whole_member(members, "truncation"), "truncation")
+    if asked not in (None, "auto", "disabled"):
+        raise invalid_error("truncation", "must be `auto` or `disabled`.")
+    return asked == "auto"
 
 
 def _echo(members: Members) -> dict[str, Any]:
@@ -167,11 +225,6 @@ def _is_function(tool: Mapping[str, msgspec.Raw]) -> bool:
 
 def _check(members: Members) -> None:
     """What may only be left out in some of its forms."""
-    if optional_text(decode_whole_member(members, "truncation"), "truncation") not in (
-        None,
-        "disabled",
-    ):
-        raise unsupported("truncation", "the conversation is sent as it is. Send `disabled`.")
     for index, item in enumerate(decode_member(members, "include", list[str], [])):
         if item.endswith("logprobs"):
             why = "log probabilities are told by chat completions only. Leave it out."

@@ -1,11 +1,13 @@
 """The input of OpenAI's Responses as chat's messages: messages, calls, their outputs.
 
 What a model reasoned before is left out: chat has no place for it. Items that only the service
-behind OpenAI's own address can have made, or can read, are refused by their place.
+behind OpenAI's own address can have made, or can read, are refused by their place. Pictures and
+files of earlier turns have a line that stands in for them where no target reads such.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from gateway.request.dialects.client_tools import call_arguments, output_parts
 from gateway.request.dialects.conversation import (
@@ -14,6 +16,7 @@ from gateway.request.dialects.conversation import (
     image_part,
     text_part,
     tool_call,
+    with_note,
 )
 from gateway.request.dialects.fields import (
     invalid_error,
@@ -25,33 +28,91 @@ from gateway.request.dialects.fields import (
     type_of,
     unsupported,
 )
+from gateway.request.dialects.messages_blocks import note_of
 from gateway.request.dialects.responses_tools import flat_name
 
 _NO_FORM = "chat completions have no form for it. Leave it out."
 _TEXTS = ("input_text", "output_text", "text")
+# How the parts that are left out are named in `x-breakeven-ignored`.
+NAMES: Final[Mapping[str, str]] = {"input_image": "input.image", "input_file": "input.file"}
 # What a model thought, and items that bring tools, say nothing in chat.
 _SILENT = frozenset(("reasoning", "additional_tools"))
 
 
-def chat_messages(instructions: str | None, given: Any) -> list[Message]:
-    """Instructions and items; raises `RequestError` with the place that chat cannot say."""
-    found = ConversationBuilder()
+@dataclass(slots=True)
+class ResponsesConversation:
+    """Turns; whether the user has just said what is read; and what of it no target gets.
+
+    `needs_file`: the place of a file that was just said.
+    """
+
+    turns: ConversationBuilder = field(default_factory=ConversationBuilder)
+    newest: bool = True
+    needs_file: str = ""
+    left_out: set[str] = field(default_factory=set)
+
+    def noted(self, parts: Sequence[Message], place: str) -> list[Message]:
+        """Return parts of chat, with a line for each medium of what was not just said."""
+        told: list[Message] = []
+        for part in parts:
+            kind = part["type"]
+            if kind == "image_url" and not self.newest:
+                told += with_note(part, "image", note_of("image"))
+            elif kind == "file" and not self.newest:
+                name = part["file"].get("filename")
+                told += with_note(part, "file", note_of("file", f" ({name})" if name else ""))
+            else:
+                told.append(part)
+                if kind == "file":
+                    self.needs_file = self.needs_file or place
+        return told
+
+
+def read_conversation(instructions: str | None, given: Any) -> ResponsesConversation:
+    """Read instructions and items; raises `RequestError` with the place that chat cannot say."""
+    found = ResponsesConversation()
     if instructions:
-        found.add_instruction(text_part(instructions))
+        found.turns.add_instruction(text_part(instructions))
     if given is None:
         raise missing_error("input")
     if isinstance(given, str):
-        found.add_user(text_part(given))
-        return found.messages()
-    for where, item in iterate_objects(given, "input"):
+        found.turns.add_user(text_part(given))
+        return found
+    listed = list(iterate_objects(given, "input"))
+    first_new = _first_new([item for _, item in listed])
+    for number, (where, item) in enumerate(listed):
+        found.newest = number >= first_new
         _item(found, item, where)
-    told = found.messages()
-    if not told:
+    if not found.turns.messages():
         raise invalid_error("input", "must be a text or a list with at least one message.")
-    return told
+    return found
 
 
-def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
+def chat_messages(instructions: str | None, given: Any) -> list[Message]:
+    """Return the conversation as it is told to whoever reads all of it."""
+    return read_conversation(instructions, given).turns.messages()
+
+
+def _first_new(items: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of the first item that the user has just said.
+
+    What comes beside a tool's output was not: an agent sends it, and would send it again.
+    """
+    number = len(items)
+    while number and not _is_models(items[number - 1]):
+        number -= 1
+    outputs = (str(item.get("type")).endswith("_output") for item in items[number:])
+    return len(items) if any(outputs) else number
+
+
+def _is_models(item: Mapping[str, Any]) -> bool:
+    kind = str(item.get("type") or "message")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return not (kind.endswith("_output") or kind == "additional_tools")
+
+
+def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> None:
     kind = type_of(item, place) if "type" in item else "message"
     if kind == "message":
         _message(found, item, place)
@@ -62,54 +123,57 @@ def _item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> No
             flat_name(space, text(item.get("name"), f"{place}.name")),
             text(item.get("arguments"), f"{place}.arguments"),
         )
-        found.add_assistant([], [call])
+        found.turns.add_assistant([], [call])
     elif kind in ("function_call_output", "custom_tool_call_output"):
         call_id = text(item.get("call_id"), f"{place}.call_id")
-        found.add_tool_result(call_id, _content(item.get("output"), f"{place}.output"))
+        found.turns.add_tool_result(call_id, _content(found, item.get("output"), f"{place}.output"))
     elif kind == "item_reference":
         raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
     elif not (kind in _SILENT or _client_item(found, item, place)):
         raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
 
 
-def _client_item(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> bool:
+def _client_item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> bool:
     """Add a call of a tool that the client runs, or what it came to; False for another item."""
     call, output = call_arguments(item, place), output_parts(item, place)
     if call is not None:
         space = optional_text(item.get("namespace"), f"{place}.namespace")
         call_id = text(item.get("call_id") or item.get("id"), f"{place}.call_id")
-        found.add_assistant([], [tool_call(call_id, flat_name(space, call[0]), call[1])])
+        found.turns.add_assistant([], [tool_call(call_id, flat_name(space, call[0]), call[1])])
     elif output is not None:
         call_id = text(item.get("call_id") or item.get("id"), f"{place}.call_id")
-        found.add_tool_result(call_id, output)
+        found.turns.add_tool_result(call_id, found.noted(output, f"{place}.output"))
     return call is not None or output is not None
 
 
-def _message(found: ConversationBuilder, item: Mapping[str, Any], place: str) -> None:
+def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> None:
     role = text(item.get("role"), f"{place}.role")
     if role == "user":
-        found.add_user(*_content(item.get("content"), f"{place}.content"))
+        found.turns.add_user(*_content(found, item.get("content"), f"{place}.content"))
         return
     told = _plain(item.get("content"), f"{place}.content")
     if role == "assistant":
-        found.add_assistant([text_part(told)], [])
-    elif role in ("system", "developer") and not found.has_turns:
-        found.add_instruction(text_part(told))
+        found.turns.add_assistant([text_part(told)], [])
+    elif role in ("system", "developer") and not found.turns.has_turns:
+        found.turns.add_instruction(text_part(told))
     elif role in ("system", "developer"):  # many chat templates take none in mid-conversation
-        found.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
+        found.turns.add_user(text_part(f"<system-reminder>\n{told}\n</system-reminder>"))
     else:
         raise invalid_error(
             f"{place}.role", "must be `user`, `assistant`, `system` or `developer`."
         )
 
 
-def _content(content: Any, place: str) -> list[Message]:
+def _content(found: ResponsesConversation, content: Any, place: str) -> list[Message]:
     if isinstance(content, str):
         return [text_part(content)]
-    return [_part(part, where) for where, part in iterate_objects(content, place)]
+    told = []
+    for where, part in iterate_objects(content, place):
+        told += found.noted([_part(found, part, where)], where)
+    return told
 
 
-def _part(part: Mapping[str, Any], place: str) -> Message:
+def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> Message:
     kind = type_of(part, place)
     if kind in _TEXTS:
         return text_part(text(part.get("text"), f"{place}.text"))
@@ -123,6 +187,9 @@ def _part(part: Mapping[str, Any], place: str) -> Message:
     if kind == "input_audio":
         audio = mapping(part.get("input_audio"), f"{place}.input_audio")
         return {"type": "input_audio", "input_audio": audio}
+    if kind in ("input_image", "input_file") and not found.newest:
+        found.left_out.add(NAMES[str(kind)])
+        return note_of(str(kind).removeprefix("input_"))
     if kind in ("input_image", "input_file"):
         raise unsupported(place, "no file is kept here. Send its data, or an image's address.")
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")

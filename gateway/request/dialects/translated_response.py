@@ -15,8 +15,14 @@ from gateway.http.body import Members, encode
 from gateway.http.connection import Header, RequestConnection
 from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.request.client_response import CLIENT_GONE, ClientResponse, Send, TargetChoice
-from gateway.request.dialects.answer_keeper import AnswerKeeper
+from gateway.request.client_response import (
+    CLIENT_GONE,
+    STREAM_HEAD,
+    ClientResponse,
+    Send,
+    TargetChoice,
+)
+from gateway.request.dialects.answer_keeper import AnswerKeeper, ConnectionStorage
 from gateway.request.dialects.base import DecodedRequest, Dialect, Purpose
 from gateway.request.dialects.response_encoder import ResponseEncoder
 from ledger.journals.records import TokenCounts
@@ -30,10 +36,15 @@ def _with_terms(
     asked: InferenceRequest, heard: DecodedRequest, residency: Residency
 ) -> InferenceRequest:
     """The chat request with what its dialect knows beside chat's members."""
-    instead = None
-    if heard.instead is not None:
-        less = read_chat(heard.instead.members, max_n=1, session=asked.session)
-        instead = _with_terms(less, heard.instead, residency)
+
+    def read(less: DecodedRequest) -> InferenceRequest:
+        chat = read_chat(less.members, max_n=1, session=asked.session)
+        return _with_terms(chat, less, residency)
+
+    def shorten(least_bytes: int) -> InferenceRequest | None:
+        less = None if heard.shorten is None else heard.shorten(least_bytes)
+        return None if less is None else read(less)
+
     return replace(
         asked,
         features=asked.features.union(heard.features),
@@ -41,7 +52,8 @@ def _with_terms(
         translated=heard.marked,
         ignored=heard.ignored,
         residency=residency,
-        instead=instead,
+        instead=None if heard.instead is None else read(heard.instead),
+        shorten=None if heard.shorten is None else shorten,
     )
 
 
@@ -50,10 +62,11 @@ class TranslatedResponse(ClientResponse):
 
     `keeper`: what stores the answer. `detached`: its client may leave, and the answer is made.
     `refusal`: the body of an error that it was ended with; `kept`: the keeper has had the answer.
+    `storage`: of a connection that remembers its answers, in place of what all have.
     """
 
     __slots__ = ("_dialect", "_of_chat", "detached", "keeper", "kept", "ping", "refusal",
-                 "voice")  # fmt: skip
+                 "storage", "voice")  # fmt: skip
 
     def __init__(
         self,
@@ -72,6 +85,7 @@ class TranslatedResponse(ClientResponse):
         self._of_chat = False  # until it is a chat request, what is wrong has its names here
         self.voice: ResponseEncoder | None = None
         self.keeper: AnswerKeeper | None = None
+        self.storage: ConnectionStorage | None = None
         self.detached = self.kept = False
         self.refusal: bytes | None = None
 
@@ -143,6 +157,11 @@ class TranslatedResponse(ClientResponse):
             if kept.refusal is not None:
                 voice.mark_unstored()
         return data + voice.end_stream()
+
+    async def send_unasked(self) -> None:
+        """Tell an answer that nobody was asked for: whole, without a word, and stored as any is."""
+        await self.start(200, STREAM_HEAD)
+        await self.body(b"", more=False)
 
     def set_usage(self, tokens: TokenCounts | None, choice: TargetChoice) -> None:
         super().set_usage(tokens, choice)

@@ -62,7 +62,7 @@ class RateLimiter:
         self._rates, self._clock, self._asking = rates, clock, asking
         rates.set_clock(clock.now_s(), clock.wall_us() // 1_000_000, clock.boot())
         self._of: Mapping[str, RateLimitSection] = {limit.scope: limit for limit in limits}
-        self._known: dict[tuple[str, str], tuple[RateLimitAccount, ...]] = {}
+        self._known: dict[tuple[str, str], tuple[Identity, tuple[RateLimitAccount, ...]]] = {}
 
     def close(self) -> None:
         if self._asking is not None:
@@ -108,12 +108,12 @@ class RateLimiter:
 
     def _accounts(self, identity: Identity, model: str) -> tuple[RateLimitAccount, ...]:
         known = self._known.get((identity.key_id, model))
-        if known is None:
+        if known is None or known[0] is not identity:  # it may be of another team by now
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = tuple(self._accounts_of(identity, model))
+            known = identity, tuple(self._accounts_of(identity, model))
             self._known[identity.key_id, model] = known
-        return known
+        return known[1]
 
     def _accounts_of(self, identity: Identity, model: str) -> list[RateLimitAccount]:
         """A limit of a name stands in place of one of all names of its kind."""

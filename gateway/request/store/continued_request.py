@@ -4,7 +4,7 @@ What follows (detectors, bounds, context, price, routing) sees the whole convers
 client had sent it. A chain has the tightest residency of its members.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ from router.policy import tighten
 from router.types import Residency
 
 PAGE: Final = 100
+OUTPUT: Final = b"call_output"  # in the name of every item that a call came to
+_OUTPUTS: Final = frozenset(("function_call_output", "custom_tool_call_output"))
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
 
@@ -89,7 +91,7 @@ class RequestContinuation:
             own = as_items(decode_member(members, "input", Any))
             members["input"] = encode_raw([*asked.earlier, *own])
         if len(bytes(members.get("input", b""))) > self._limit_bytes:
-            raise _too_long(self._limit_bytes)
+            raise too_long_error(self._limit_bytes)
         if b'"compaction"' in bytes(members.get("input", b"")):
             await self._open_compactions(asked, members, team_id)
         members["store"] = encode_raw(asked.stores)
@@ -101,14 +103,16 @@ class RequestContinuation:
             chain = await self._store.find_chain(team_id, last, max_bytes=self._limit_bytes)
         except ChainError as error:
             if error.missing is None:
-                raise _too_long(self._limit_bytes) from error
-            raise _no_previous(last, error.missing) from error
+                raise too_long_error(self._limit_bytes) from error
+            raise no_previous_error(last, error.missing) from error
         if not chain or chain[-1].status in UNFINISHED:
             why = "is not finished: wait until its status is `completed`."
             raise invalid_error("previous_response_id", why)
         for answer in chain:
             _tighten(asked, answer)
             asked.earlier += items_of(answer.content)
+        if OUTPUT in asked.own_input:
+            refuse_orphans(asked.earlier, as_items(msgspec.json.decode(asked.own_input)))
 
     async def _add_conversation(self, asked: ContinuedRequest, team_id: str, name: str) -> None:
         found = await self._store.find(team_id, name)
@@ -127,7 +131,7 @@ class RequestContinuation:
                 asked.earlier.append(item.content)
             size += sum(len(msgspec.json.encode(item.content)) for item in page)
             if size > self._limit_bytes:
-                raise _too_long(self._limit_bytes)
+                raise too_long_error(self._limit_bytes)
             if len(page) < PAGE:
                 return
             after = page[-1].id
@@ -166,6 +170,28 @@ class RequestContinuation:
         members["input"] = encode_raw(items)
 
 
+def refuse_orphans(earlier: Sequence[Any], own: Sequence[Any]) -> None:
+    """Raise `RequestError` 400 for what a call came to, where nobody made that call.
+
+    A model would be told of a tool that it never used. What a compaction sums up is not known here.
+    """
+    items = [item for item in (*earlier, *own) if isinstance(item, dict)]
+    if any(item.get("type") == "compaction" for item in items):
+        return
+    outputs = {id(item) for item in items if item.get("type") in _OUTPUTS}
+    made = {_call_id(item) for item in items if id(item) not in outputs}
+    for index, item in enumerate(own):
+        name = _call_id(item) if id(item) in outputs else None
+        if name is not None and name not in made:
+            told = f"No tool call found for function call output with call_id {name}."
+            raise RequestError("bad_request", told, param=f"input[{index}].call_id")
+
+
+def _call_id(item: Mapping[str, Any]) -> str | None:
+    name = item.get("call_id")
+    return name if isinstance(name, str) else None
+
+
 def _read(members: Members, *, stores: bool) -> ContinuedRequest:
     previous = decode_member(members, "previous_response_id", str)
     conversation = _conversation_of(members)
@@ -202,7 +228,8 @@ def _tighten(asked: ContinuedRequest, source: StoredDocument) -> None:
     asked.residency = tighten(asked.residency, Residency(source.residency))
 
 
-def _too_long(limit_bytes: int) -> RequestError:
+def too_long_error(limit_bytes: int) -> RequestError:
+    """Return the refusal of a conversation of more bytes than a body may have."""
     return RequestError(
         "context",
         f"The conversation is longer than {limit_bytes} bytes. Compact it "
@@ -211,7 +238,8 @@ def _too_long(limit_bytes: int) -> RequestError:
     )
 
 
-def _no_previous(last: str, missing: str) -> RequestError:
+def no_previous_error(last: str, missing: str) -> RequestError:
+    """Return the refusal of a request that goes on from `last`, where `missing` is not there."""
     told = f"Previous response with id '{last}' not found."
     if missing != last:
         told = (

@@ -6,7 +6,14 @@ from base64 import b64decode
 import pytest
 
 from backends.simulator.dialect import RefusedError, SimulatedRules
-from backends.simulator.pictures import PNG, parse_pictures, picture_answer, picture_events
+from backends.simulator.pictures import (
+    IMAGE_TOKENS,
+    PNG,
+    parse_edit,
+    parse_pictures,
+    picture_answer,
+    picture_events,
+)
 
 RULES = SimulatedRules((), 1000, 16)
 
@@ -38,3 +45,21 @@ def test_a_stream_shows_pictures_while_they_are_made() -> None:
 def test_what_is_wrong_is_refused(change: dict) -> None:
     with pytest.raises(RefusedError):
         order(**change)
+
+
+def form(*files: str, **fields: str) -> bytes:
+    parts = [f'name="{name}"\r\n\r\n{value}' for name, value in fields.items()]
+    parts += [f'name="{name}"; filename="a"\r\n\r\nx' for name in files]
+    head = "--b\r\ncontent-disposition: form-data; "
+    return "".join(f"{head}{part}\r\n" for part in parts).encode() + b"--b--\r\n"
+
+
+def test_an_edit_counts_what_it_reads() -> None:
+    asked = {"model": "gpt-image-1", "prompt": "a cat", "n": "2", "stream": "true"}
+    edit = parse_edit(form("image[]", "image[]", "mask", **asked, partial_images="1"), RULES)
+    assert (edit.n, edit.stream, edit.partial, edit.images) == (2, True, 1, 3)
+    assert edit.usage["input_tokens_details"]["image_tokens"] == 3 * IMAGE_TOKENS
+    kinds = [event.split(b"\n")[0] for event in picture_events(edit, 1)]
+    assert kinds == [b"event: image_edit.partial_image", b"event: image_edit.completed"] * 2
+    with pytest.raises(RefusedError):
+        parse_edit(form(**asked), RULES)

@@ -29,11 +29,11 @@ async def test_it_asks_with_a_ticket_for_this_try() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request)
-        headers = {"x-request-id": "r", "x-should-retry": "false"}
+        headers = {"x-request-id": "r", "x-should-retry": "false", "x-breakeven-ignored": "a"}
         return httpx.Response(429, content=b"{}", headers=headers)
 
     told = await sender(answer).send(CLAIM, spill=True)
-    assert told == LineAnswer(429, "r", b"{}", retry=False)
+    assert told == LineAnswer(429, "r", b"{}", retry=False, ignored="a")
     (request,) = asked
     assert request.url.path == "/batch-lines/v1/chat/completions"
     assert request.content == CLAIM.body

@@ -42,7 +42,11 @@ def refused(answer) -> tuple[int, str, str]:
 
 
 def test_each_request_has_its_result(client, stack, with_runner, patiently) -> None:
-    batch = make(client, asked("good"), asked("bad", messages=[{"role": "user", "content": 5}]))
+    batch = make(
+        client,
+        asked("good", thinking={"type": "disabled"}),
+        asked("bad", messages=[{"role": "user", "content": 5}]),
+    )
     assert batch["id"].startswith("msgbatch_")
     assert batch["processing_status"] == "in_progress"
     assert (batch["results_url"], batch["ended_at"]) == (None, None)
@@ -58,6 +62,7 @@ def test_each_request_has_its_result(client, stack, with_runner, patiently) -> N
         "succeeded", "message", "assistant"
     )  # fmt: skip
     assert message["usage"]["output_tokens"] == 4
+    assert told["good"]["headers"] == {"x-breakeven-ignored": "thinking"}
     assert (told["bad"]["type"], told["bad"]["error"]["type"]) == ("errored", "error")
 
 

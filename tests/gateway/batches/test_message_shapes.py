@@ -14,7 +14,14 @@ from gateway.batches.message_shapes import (
     result_line,
     unread_line,
 )
-from gateway.batches.shapes import CANCELLED, EXPIRED, NO_ANSWER, answered_line, unanswered_line
+from gateway.batches.shapes import (
+    CANCELLED,
+    EXPIRED,
+    NO_ANSWER,
+    LineResponse,
+    answered_line,
+    unanswered_line,
+)
 from gateway.errors import RequestError
 from ledger.batches.store import OPEN, BatchRecord
 
@@ -62,10 +69,12 @@ def test_every_request_is_counted_once(changes, state, counts) -> None:
 def test_a_lines_answer_is_one_of_four_results() -> None:
     message, error = {"type": "message"}, {"type": "error", "error": {"type": "x"}}
     answered = [
-        answered_line("b", 1, "a", status=status, request_id="r", body=json.dumps(body).encode())
+        answered_line("b", 1, "a", LineResponse(status, "r", json.dumps(body).encode()))
         for status, body in ((200, message), (429, error))
     ]
     assert result(answered[0]) == {"type": "succeeded", "message": message}
+    named = answered_line("b", 1, "a", LineResponse(200, "r", b"{}", "metadata"))
+    assert result(named)["headers"] == {"x-breakeven-ignored": "metadata"}
     assert result(answered[1]) == {"type": "errored", "error": error}
     lines = [unanswered_line("b", 1, "a", code=code) for code in (CANCELLED, EXPIRED, NO_ANSWER)]
     assert [result(line)["type"] for line in lines] == ["canceled", "expired", "errored"]

@@ -46,13 +46,14 @@ def ask(stack: Any) -> Callable[..., Any]:
 
 def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
     served = len(stack.entries("alpha"))
-    answer = ask("pair", service_tier="flex", user="someone")
+    answer = ask("pair", service_tier="flex", user="someone", rid="x")
     assert answer.status_code == 200, answer.text
     handed = msgspec.msgpack.decode(answer.content, type=ProviderLine)
     assert (handed.provider, handed.upstream_model) == ("alpha", "m"), "the cheaper of the two"
     body = msgspec.json.decode(handed.body)
     assert (body["model"], body["max_tokens"], body["user"]) == ("m", 20, "someone")
     assert "service_tier" not in body, "a batch is a tier of its own"
+    assert handed.terms.ignored == "rid, service_tier"
     opened = handed.opened
     assert (opened.attempt_id, opened.team_id) == (f"{opened.request_id}.1", "owners")
     assert dict(opened.tags)["batch"] == "batch_h"

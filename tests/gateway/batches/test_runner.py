@@ -20,6 +20,7 @@ def requests(stack, batch: dict) -> list[dict]:
 
 def test_every_line_is_answered_once_and_booked_once(stack, client, line, patiently) -> None:
     lines = [line(f"c{n}", max_tokens=3 + n % 3) for n in range(12)]
+    lines[5]["body"]["rid"] = "mine"  # no target gets it
     made = client.make(lines, metadata={"job": "nightly"})
     assert (made["status"], made["object"], made["output_file_id"]) == ("validating", "batch", None)
     assert made["expires_at"] - made["created_at"] == 86_400
@@ -34,6 +35,9 @@ def test_every_line_is_answered_once_and_booked_once(stack, client, line, patien
     assert [finding["custom_id"] for finding in found] == [
         each_line["custom_id"] for each_line in lines
     ]
+    headers = [finding["response"].get("headers") for finding in found]
+    assert headers[5] == {"x-breakeven-ignored": "rid"}
+    assert set(map(str, headers[:5] + headers[6:])) == {"None"}
     for finding, asked in zip(found, lines, strict=True):
         assert set(finding) == {"id", "custom_id", "response", "error"}
         assert finding["error"] is None

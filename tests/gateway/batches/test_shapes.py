@@ -39,13 +39,22 @@ def test_a_page_says_where_the_next_begins() -> None:
 
 def test_an_answer_is_one_line_with_its_numbers_untouched() -> None:
     body = b'{\n  "a": 1.10,\r\n  "b": "x\\ny  z", "c": 12345678901234567890 }'
-    line = shapes.answered_line("batch_1", 4, "c", status=200, request_id="r", body=body)
+    line = shapes.answered_line("batch_1", 4, "c", shapes.LineResponse(200, "r", body))
     assert b"\n" not in line
     assert b'"a":1.10' in line
     assert b"12345678901234567890" in line
     told = json.loads(line)
     assert (told["id"], told["custom_id"], told["error"]) == ("batch_req_1_4", "c", None)
     assert told["response"]["body"]["b"] == "x\ny  z"
+
+
+def test_what_no_target_got_is_named_in_its_line() -> None:
+    known = shapes.LineResponse(200, "r", b"{}")
+    named = json.loads(shapes.answered_line("b", 4, "c", known._replace(ignored="a, b")))
+    assert named["response"]["headers"] == {"x-breakeven-ignored": "a, b"}
+    for nothing in (None, ""):
+        plain = json.loads(shapes.answered_line("b", 4, "c", known._replace(ignored=nothing)))
+        assert "headers" not in plain["response"]
 
 
 @pytest.mark.parametrize("code", [shapes.EXPIRED, shapes.CANCELLED, shapes.NO_ANSWER])

@@ -33,5 +33,6 @@ def test_a_setting_names_what_its_default_leaves_out() -> None:
         "`embedding`, `rerank`, `transcription`, `score`"
     )
     assert list_other_kinds(PROVIDER_DEFAULT, can_apis_serve) == (
-        "`rerank`, `transcription`, `score`, `moderation`, `speech`, `image_generation`"
+        "`rerank`, `transcription`, `score`, `moderation`, `speech`, `image_generation`, "
+        "`image_edit`"
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.clock import Clock
 from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.partly_priced import bar_partly_priced
@@ -423,7 +423,7 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoa
 
 def test_of_a_beginning_that_was_sent_there_as_much_counts_as_is_found(tmp_path, board) -> None:
     prefixes = PrefixIndex(tmp_path / "prefixes", board)
-    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0, prefixes=prefixes)
+    candidates = CandidateBuilder(board, PriceBook([]), stale_s=10.0, caches=PromptCaches(prefixes))
     clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
     beginning = PromptPrefix(tuple(range(1000, 1004)), ahead=0, whole=2048)  # half of the prompt
     asked = replace(request(), beginning=beginning)

@@ -86,12 +86,12 @@ def test_what_is_short_or_read_otherwise_has_no_beginning() -> None:
 def test_a_long_prompt_has_few_marks_and_its_share_of_the_tokens() -> None:
     assert ENDS[:3] == (256, 512, 768)
     assert ENDS[-2] < LONGEST_BYTES <= ENDS[-1]
-    assert len(ENDS) < 100
-    found = beginning_of(chat("a" * 10**6), None)
+    assert len(ENDS) < 130
+    found = beginning_of(chat("a" * 10**7), None)
     assert len(found.marks) == len(ENDS)
-    assert tokens_of(found, 0, 250_000) == 0
-    assert tokens_of(found, len(ENDS), 250_000) == pytest.approx(
-        250_000 * ENDS[-1] / 1e6, rel=0.001
+    assert tokens_of(found, 0, 2_500_000) == 0
+    assert tokens_of(found, len(ENDS), 2_500_000) == pytest.approx(
+        2_500_000 * ENDS[-1] / 1e7, rel=0.001
     )
     tools = beginning_of(chat("a" * 2000, tools=[{"type": "x" * 2000}]), None)
     assert tokens_of(tools, 7, 1000) == pytest.approx(1000 * (2017 + 1792) / (2017 + 2032), abs=1)

@@ -128,6 +128,14 @@ def test_a_text_has_at_most_the_context() -> None:
     assert bound_of(9_000) == 9_000
 
 
+def test_what_a_targets_tools_find_is_read_as_a_file_is() -> None:
+    """Red before: a search was held at its question, and 20,000 tokens of pages were claimed."""
+    hosted = frozenset((Feature.HOSTED_TOOLS,))
+    assert bound_of(500, context=8_000, features=hosted) == 8_000
+    assert bound_of(500, features=hosted) == CONTEXT_UNSTATED
+    assert bound_of(500, media(text=500), context=8_000, features=hosted) == 8_000
+
+
 def test_what_is_read_in_several_calls_has_more_than_one_context() -> None:
     hosted = frozenset((Feature.HOSTED_TOOLS,))
     assert bound_of(9_000, context=8_000, features=hosted) == 9_000

@@ -90,6 +90,26 @@ def test_probes_are_logged_when_they_fail_alone(caplog) -> None:
     assert fields["status"] == 503
 
 
+async def talks(_scope, _receive, send) -> None:
+    await send({"type": "websocket.accept", "headers": HEADERS[:1]})
+    await send({"type": "websocket.send", "text": "secret"})
+    await send({"type": "websocket.close", "code": 1000})
+
+
+async def refuses(_scope, _receive, send) -> None:
+    start = {"type": "websocket.http.response.start", "status": 401, "headers": []}
+    await send(start)
+    await send({"type": "websocket.http.response.body", "body": b"no"})
+
+
+@pytest.mark.parametrize(("app", "status", "size"), [(talks, 101, 6), (refuses, 401, 2)])
+def test_a_websocket_is_one_record_too(app, status: int, size: int, caplog) -> None:
+    given = scope("/v1/responses", type="websocket")
+    del given["method"]
+    (record,) = asked(app, caplog, given)
+    assert (record["method"], record["status"], record["bytes"]) == ("GET", status, size)
+
+
 def test_what_is_no_request_is_none(caplog) -> None:
     async def lifespan(*_) -> None: ...
 

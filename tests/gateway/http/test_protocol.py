@@ -348,9 +348,9 @@ def test_a_websocket_is_not_spoken(brief) -> None:
 
 
 def test_what_uvicorn_gets_makes_protocols() -> None:
-    made = bounded_protocol(2.0, str)
+    made = bounded_protocol(2.0, str, most=math.inf, stall_s=5.0)
     assert made.keywords == {
-        "head_s": 2.0, "new_id": str, "most": math.inf, "stall_s": math.inf,
+        "head_s": 2.0, "new_id": str, "most": math.inf, "stall_s": 5.0,
     }  # fmt: skip
     assert issubclass(made.func, asyncio.Protocol)
 

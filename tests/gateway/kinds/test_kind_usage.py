@@ -122,6 +122,30 @@ def test_sound_in_tokens_is_not_booked_at_fewer_than_it_can_have(
     assert not used(attempt(BY_TOKENS, own=True, extent=lasts), outcome)[2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "extent", "usage", "said", "disputed"),
+    [
+        (RequestKind.SPEECH, {"characters": 300}, {"characters": 1}, 0, True),
+        (RequestKind.SPEECH, {"characters": 300}, {"characters": 60}, 0, False),
+        (RequestKind.SPEECH, {"characters": 9}, {"input_tokens": 9, "output_tokens": 1},
+         400, True),
+        (RequestKind.SPEECH, {"characters": 9}, {"input_tokens": 9, "output_tokens": 4},
+         400, False),
+        (RequestKind.IMAGE_GENERATION, {"pictures": 2, "output_tokens": 800},
+         {"input_tokens": 9, "output_tokens": 31, "generated_images": 2}, 0, True),
+        (RequestKind.IMAGE_GENERATION, {"pictures": 2, "output_tokens": 800},
+         {"input_tokens": 9, "output_tokens": 32, "generated_images": 2}, 0, False),
+    ],
+)  # fmt: skip
+def test_speech_and_pictures_have_no_less_than_anybody_makes(
+    kind, extent, usage, said, disputed
+) -> None:
+    """Red before: one character of 300, or one token of a picture, was booked without a mark."""
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_final=True, said_bytes=said)
+    made = attempt(PriceTerms(TOKENS, character_pusd=5), kind, extent=RequestUnits(**extent))
+    assert used(made, outcome)[2] is disputed
+
+
 def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -> None:
     gone = AttemptOutcome("client_gone", 499, usage=COUNTED, said_bytes=20)
     assert used(attempt(BY_TOKENS), gone)[1:] == ("bound", False)

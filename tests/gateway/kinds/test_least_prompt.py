@@ -105,6 +105,15 @@ def test_embeddings_and_rankings_are_cut_where_no_context_is_stated() -> None:
     assert least(input=[[1, 2, 3]]) == 1
 
 
+def test_each_text_of_a_score_is_read_once_at_least() -> None:
+    """Red before: five pairs of texts were one token, as their target said."""
+    assert least(text_1="q", text_2=[TEXT, TEXT]) == 3
+    assert least(queries=["q", "r"], items=[TEXT, TEXT]) == 4
+    assert least(512, data_1="q", data_2=[TEXT]) == 101
+    assert least(20, text_1="q", text_2=[TEXT]) == 11, "a query has half of a context"
+    assert least(512, input="a", items=[TEXT], text_2=TEXT) == 1, "a vendor's members"
+
+
 def test_each_number_of_a_token_is_one() -> None:
     """Red before: 9,000 of them were booked at the nine that a target told."""
     assert least(512, input=[[1, 2, 3]]) == 3

@@ -184,3 +184,14 @@ def test_words_behind_a_figure_are_not_in_it() -> None:
         several.feed(words(index=index) + event(choice(index, "stop", usage=THOUGHT)))
     several.feed(words(index=2) + event(choice(2, "stop")) + DONE)
     assert (several.usage_final, several.usage_behind) == (False, True)
+
+
+@pytest.mark.parametrize("rest", [event(usage=THOUGHT)[:-2], event(usage=THOUGHT)[:-1]])
+def test_usage_whose_empty_line_never_came_is_read(rest: bytes) -> None:
+    """Red before: the answer was estimated."""
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(words() + event(choice(finish="stop")) + rest)
+    relay.check_end()
+    assert (relay.usage, relay.usage_final) == (THOUGHT, True)
+    relay.finish()
+    assert relay.earlier_usage == ()

@@ -64,6 +64,9 @@ def test_what_leaves_the_terms_is_refused_by_name(name, value) -> None:
         {"speed": "standard", "inference_geo": "global", "serviceTier": "default"},
         {"performanceConfig": {"latency": "standard"}},
         {"num_return_sequences": 1, "candidate_count": 1, "num_beams": 1},
+        {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
+        {"context_management": {"edits": []}},
+        {"context_management": None},
     ],
 )
 def test_what_is_usual_is_not(members) -> None:
@@ -75,6 +78,10 @@ def test_what_is_usual_is_not(members) -> None:
     [
         {"speed": "fast"}, {"speed": ["standard"]}, {"inference_geo": "us"}, {"num_beams": 2},
         {"performanceConfig": {"latency": "optimized"}}, {"serviceTier": {"a": ["default"]}},
+        {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+        {"context_management": [{"type": "compaction", "compact_threshold": 9}]},
+        {"context_management": {"edits": [], "compaction": True}},
+        {"context_management": {"edits": "compact"}},
     ],
 )  # fmt: skip
 def test_what_is_dearer_is_refused(members) -> None:

@@ -33,7 +33,7 @@ def test_a_fact_cannot_be_left_out() -> None:
 def test_spans_have_the_words_of_the_conventions() -> None:
     assert [spec.otel_operation for spec in KINDS.values()] == [
         "chat", "text_completion", "embeddings", "rerank", "transcription", "score",
-        "moderation", "tokenize", "speech", "image_generation",
+        "moderation", "tokenize", "speech", "image_generation", "image_edit",
     ]  # fmt: skip
 
 

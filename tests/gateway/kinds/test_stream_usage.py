@@ -76,3 +76,35 @@ def test_behind_an_end_usage_alone_is_read() -> None:
     assert list(trailing_usage(events)) == []
     told = b'data: {"usage": %b}\n\n' % usage(3)
     assert list(trailing_usage([*events, told])) == [usage(3)]
+
+
+ANTHROPICS = b'{"input_tokens": 9, "cache_read_input_tokens": 4, "output_tokens": 1}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "figure"),
+    [
+        (
+            ANTHROPICS, b'{"output_tokens": 20}',
+            {"input_tokens": 9, "cache_read_input_tokens": 4, "output_tokens": 20},
+        ),
+        (
+            usage(0), b'{"completion_tokens": 20, "prompt_tokens_details": null}',
+            {"prompt_tokens": 9, "completion_tokens": 20, "prompt_tokens_details": None},
+        ),
+        (usage(1), usage(20), json.loads(usage(20))),
+        (usage(1), b'{"output_tokens": "odd"}', {"prompt_tokens": 9, "output_tokens": "odd"}),
+        (usage(1), b'{"cost": 1}', {"cost": 1}),
+        (usage(1), b'[{"output_tokens": 2}]', {"unreadable": True}),
+        (b'{"total_tokens": 9}', b'{"output_tokens": 20}', {"output_tokens": 20}),
+    ],
+    ids=["anthropic", "openai", "whole", "odd", "cost", "list", "no-prompt"],
+)  # fmt: skip
+def test_a_figure_of_the_output_alone_has_the_prompt_that_was_told_before(
+    before, after, figure
+) -> None:
+    """Red before: it could not be read, and the figure of the beginning was the last."""
+    told = StreamUsage(1)
+    told.take(before, final=True)
+    told.take(after, final=True)
+    assert told.last == figure

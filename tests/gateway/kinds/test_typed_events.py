@@ -48,3 +48,14 @@ def test_an_error_is_told() -> None:
     relay = TypedRelay(DONE)
     with pytest.raises(BackendError):
         relay.feed(event("error", error={"message": "no", "code": "server_error"}))
+
+
+def test_sound_in_events_counts_as_a_file_of_it_does() -> None:
+    """Red before: 300 KB of it were believed to be one token."""
+    relay = TypedRelay(DONE, sound_bytes_per_s=8_000)
+    for _ in range(2):
+        relay.feed(event("speech.audio.delta", audio="A" * 16_000))
+    assert relay.said_bytes == pytest.approx(3 * 25 * 4, abs=4)  # three seconds
+    silent = TypedRelay(DONE)
+    silent.feed(event("speech.audio.delta", audio="A" * 16_000))
+    assert silent.said_bytes == 0

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from charge_cases import PRICE, api, attempt, charge
+from msgspec.structs import replace
 
 from gateway.kinds.outcome import AttemptOutcome
 from ledger.journals.records import TokenCounts
@@ -222,3 +223,55 @@ def test_a_stream_that_nobody_can_read_is_booked_at_its_bound(unreadable, cost) 
     found = api(outcome, stream=True, max_tokens=16_000, bound_pusd=HELD)
     assert found.cost_pusd == cost
     assert found.unseen is unreadable
+
+
+HEARD = msgspec.json.encode(
+    {"choices": [{"message": {"content": None, "audio": {"data": "A" * 400_000}}}]}
+)
+SEEN = msgspec.json.encode(
+    {"choices": [{"message": {"content": None, "images": [{"image_url": {"url": "data:"}}]}}]}
+)
+
+
+@pytest.mark.parametrize(
+    ("whole", "streamed"),
+    [({"answer": HEARD}, {"spoken": True}), ({"answer": SEEN}, {"shown": True})],
+    ids=["sound", "pictures"],
+)
+def test_sound_and_pictures_that_nobody_counted_are_booked_at_the_hold(whole, streamed) -> None:
+    """Red before: minutes of sound, or a picture, were one token without a mark."""
+    for stream, came in ((False, whole), (True, streamed)):
+        outcome = AttemptOutcome("finished", 200, **came)
+        found = api(outcome, stream=stream, max_tokens=2_000, bound_pusd=HELD)
+        assert (found.tokens.output, found.basis, found.unseen) == (2_000, "bound", True)
+        told = replace(outcome, usage=counted(300), usage_final=True)
+        assert not api(told, stream=stream, max_tokens=2_000, bound_pusd=HELD).unseen
+    words = AttemptOutcome("finished", 200, said_bytes=40, answer=None)
+    assert not api(words, stream=True, max_tokens=2_000, bound_pusd=HELD).unseen
+
+
+def test_sound_has_more_than_a_token_for_seconds() -> None:
+    """Red before: 300 KB of it were believed to be one."""
+    outcome = AttemptOutcome("finished", 200, counted(1), usage_final=True, answer=HEARD)
+    assert api(outcome, max_tokens=2_000, bound_pusd=HELD).disputed
+    honest = replace(outcome, usage=counted(125))
+    assert not api(honest, max_tokens=2_000, bound_pusd=HELD).disputed
+
+
+def test_sound_that_was_counted_as_text_is_partly_priced_where_it_has_a_price() -> None:
+    dear = Price(
+        1, "p/m", "t", 0, PriceTerms(rates_from({"input": 1, "output": 4, "audio_output": 32}))
+    )
+    spoke = AttemptOutcome("finished", 200, counted(125), usage_final=True, answer=HEARD)
+    told = replace(spoke, usage=counted(125, audio_tokens=125))
+    for outcome, price, marked in ((spoke, dear, True), (told, dear, False), (spoke, None, False)):
+        more = {} if price is None else {"price": price}
+        found = api(outcome, max_tokens=2_000, bound_pusd=HELD, **more)
+        assert found.partly_priced is marked
+
+
+def test_a_prompt_that_no_target_can_have_read_is_disputed_though_the_output_can_be() -> None:
+    told = {**counted(4), "prompt_tokens": 20_000_000, "total_tokens": 20_000_004}
+    found = api(ended(told), max_tokens=2_000, bound_pusd=HELD)
+    assert (found.disputed, found.basis, found.tokens.output) == (True, "bound", 4)
+    assert found.claimed_pusd > HELD

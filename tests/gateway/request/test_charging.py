@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
+from gateway.request.charging import compared_pusd
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import rates_from
+from ledger.prices.book import Price, PriceTerms, rates_from
+from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.token_ratio import TokenRatio
-from router.types import Feature
+from router.types import Feature, OutputMoments, RoutingRequest
 
 
 def test_an_own_engine_without_a_model_of_its_steps_costs_no_time() -> None:
@@ -470,3 +472,13 @@ def test_a_picture_is_priced_where_its_tokens_are_told_and_listed(terms, more, p
     price = msgspec.structs.replace(PRICE, terms=terms)
     outcome = AttemptOutcome("finished", 200, usage=USAGE | more, usage_final=True, answer=SHOWN)
     assert api(outcome, price=price).partly_priced is partly
+
+
+def test_a_comparator_charges_a_ranking_by_its_searches() -> None:
+    output = OutputMoments(0, 1.0, 1.0, 1.0)
+    extent = RequestUnits(searches=3, searches_bound=3)
+    request = RoutingRequest(RequestKind.RERANK, "m", 40, 160, 0, output, extent=extent)
+    terms = PriceTerms(rates_from({"input": 0, "output": 0}), search_pusd=1_000)
+    price = Price(1, "p/m", "t", 0, terms)
+    assert compared_pusd(request, TokenCounts(input=40), price) == 3_000
+    assert compared_pusd(request, TokenCounts(), price) == 0, "nothing was made"

@@ -74,7 +74,11 @@ def metering(parts) -> UsageMeter:
     parts.registry = CollectorRegistry()
     metrics = parts.metrics = RequestMetrics(parts.registry, models=["m"], targets=["alpha/m"])
     learned = SimpleNamespace(
-        ratio=parts.ratio, outputs=parts.lengths, target_output=TargetOutput(), exchange=None
+        ratio=parts.ratio,
+        outputs=parts.lengths,
+        target_output=TargetOutput(),
+        cached=None,
+        exchange=None,
     )
     return UsageMeter(
         parts.journal, parts.admission, metrics, parts.experience, learned, parts.clock
@@ -164,6 +168,7 @@ def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own)
     verdict.candidate = SimpleNamespace(bound_pusd=7, bid_price_pusd_per_s=1.6)
     plan, attempt.holds = attempt.plan, ()
     plan.identity.user_id, plan.identity.tags = "u", [("a", "b")]
+    plan.identity.counts_on = ("maker",)
     plan.best_own = SimpleNamespace(kv_ratio=0.25, reason=Reason.KV_HEADROOM)
     plan.policy_version, plan.inputs, plan.shadow, plan.line_s = "3", b"i", None, 0.5
     metering.open(attempt)
@@ -175,6 +180,7 @@ def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own)
     assert (record.price_version, record.bound_pusd, record.bid_price_pusd_per_s) == (7, 7, 2)
     assert (record.ttft_predicted_us, record.kv_headroom_ppm) == (400_000, 750_000)
     assert (record.line_us, record.attempt_no) == (500_000, 1)
+    assert record.counts_on == ("maker",), "a budget on its maker's key that is declared later"
     parts.journal.records.clear()
     attempt.number = 2
     metering.open(attempt)

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.reported_usage import (
@@ -81,6 +82,26 @@ def test_the_text_speaks_against_a_figure(output, said, against) -> None:
     assert find_contradiction(found, attempt(), outcome) is against
     running = AttemptOutcome("client_gone", 499, usage(output), said_bytes=said)
     assert find_contradiction(found, attempt(), running) is None, "a running figure lags"
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "whole", "broken"),
+    [
+        (90, 400, None, None),
+        (1, 400, Contradiction.TOO_LOW, Contradiction.TOO_LOW),
+        (900, 400, Contradiction.TOO_HIGH, None),  # it may have kept back a call of a tool
+    ],
+)
+def test_the_text_speaks_against_a_figure_beside_the_last_words(
+    output, said, whole, broken
+) -> None:
+    """Red before: 5,000 bytes for one token, without a mark, if it stood in a chunk of words."""
+    for status, against in (("finished", whole), ("upstream_error", broken)):
+        outcome = AttemptOutcome(status, 200, usage(output), said_bytes=said)
+        found = read_usage(attempt(max_tokens=10_000), outcome)
+        assert find_contradiction(found, attempt(), outcome) is against
+        behind = replace(outcome, usage_behind=True)
+        assert find_contradiction(found, attempt(), behind) is None, "it is of the beginning"
 
 
 @pytest.mark.parametrize(
@@ -221,3 +242,13 @@ def test_an_answer_in_one_piece_is_measured_by_its_words() -> None:
     body = json.dumps({"choices": [{"message": {"content": "four"}}]}).encode()
     assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, answer=body)) == 4
     assert said_bytes_of(attempt(), AttemptOutcome("finished", 200, said_bytes=9)) == 9
+
+
+def test_of_vectors_no_text_can_have_been_said() -> None:
+    asking = attempt()
+    asking.plan.request.kind = RequestKind.EMBEDDING
+    body = json.dumps({"data": [{"embedding": [0.5]}], "choices": [{"text": "x" * 9}]}).encode()
+    outcome = AttemptOutcome("finished", 200, answer=body)
+    assert most_said_bytes_of(asking, outcome) == 0
+    asking.plan.request.kind = RequestKind.CHAT
+    assert most_said_bytes_of(asking, outcome) == 9

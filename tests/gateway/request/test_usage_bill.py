@@ -107,3 +107,12 @@ def test_a_stated_cost_above_the_computed_one_is_claimed() -> None:
         assert (bill.claimed_pusd, bill.plausible_pusd) == (claimed, plausible)
     free = bill_usage(used, BillTerms(price, None, "", 0, {"cost": 1.0}), Held(BOUNDS))
     assert (free.claimed_pusd, free.plausible_pusd) == (10**12, 0)
+
+
+def test_more_searches_than_the_price_states_are_claimed_though_the_hold_has_room() -> None:
+    rates = rates_from({"input": 1, "output": 1})
+    price = Price(1, "p/m", "t", 0, PriceTerms(rates, search_pusd=3, searches_limit=2))
+    for searches, cost, claimed in ((2, 16, None), (9, 16, 37)):
+        used = BookedUsage(TokenCounts(input=5, output=5, searches=searches), "reported", False)
+        bill = bill_usage(used, BillTerms(price, None, "", 1_000), Held(BOUNDS))
+        assert (bill.cost_pusd, bill.claimed_pusd) == (cost, claimed)

@@ -20,6 +20,7 @@ from gateway.fleet.target_views import LiveApiView
 from gateway.table_layout import TableLayout
 from gateway.worker.learned_estimates import HostEstimates
 from ledger.overrides import Override
+from router.cached_share import LIMIT as CACHED_LIMIT
 from router.estimates import PRIOR_OUTPUT_TOKENS
 from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, Estimator
 from router.target_output import OVERRUN_LIMIT, RATE_LIMIT_PER_S, EndedAnswer
@@ -59,6 +60,8 @@ class Host(NamedTuple):
             return learned.target_output.tokens_per_s(target), learned.target_output.hides(target)
         if estimator is Estimator.PROMPT_OVERRUN:
             return learned.target_prompts.overrun(target) or PromptOverrun()
+        if estimator is Estimator.CACHED_SHARE:
+            return (learned.cached.shares.share(target, promised=False),)
         state = self.views[at].snapshot(0.0, 0)
         return state.ttft_median_ms, state.tpot_median_ms, state.observations
 
@@ -78,6 +81,8 @@ class Host(NamedTuple):
         elif estimator is Estimator.PROMPT_OVERRUN:
             told_of = PromptOverrun(first_s, last_s, tokens)
             learned.target_prompts.observe(target, told_of, 0.0)
+        elif estimator is Estimator.CACHED_SHARE:
+            learned.cached.shares.observe(target, size, tokens, 0.0)
         else:
             self.experience.api(at, ttft_s=first_s, tpot_s=last_s, ok=True)
 
@@ -106,6 +111,7 @@ LIMITS: dict[Estimator, Callable[[Held, Lies], bool]] = {
         and 0.0 <= held[1] <= SOUND_FACTOR_LIMIT
         and 0 <= held[2] <= CONTEXT_LIMIT_TOKENS
     ),
+    Estimator.CACHED_SHARE: lambda held, _: 0.0 <= held[0] <= CACHED_LIMIT,
     Estimator.OUTPUT_OVERRUN: lambda held, _: 0 <= held[0] <= OVERRUN_LIMIT,
     Estimator.UNSEEN_OUTPUT: lambda held, _: held[0] is None or 0.0 <= held[0] <= RATE_LIMIT_PER_S,
 }

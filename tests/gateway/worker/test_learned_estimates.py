@@ -180,6 +180,7 @@ def test_values_are_of_all_keys_together(start) -> None:
         (Estimator.OUTPUT_OVERRUN, "keys"): 0.0,
         (Estimator.UNSEEN_OUTPUT, "keys"): 0.0,
         (Estimator.PROMPT_OVERRUN, "keys"): 0.0,
+        (Estimator.CACHED_SHARE, "keys"): 0.0,
     }
 
 
@@ -193,6 +194,7 @@ def learn_all(estimates: HostEstimates, experience: TargetStats) -> None:
     learned.target_output.observe_overrun(TARGET, 700, 1.0)
     learned.target_output.observe(TARGET, EndedAnswer(900, 900, 0, 1.0, 1.0), 1.0)
     learned.target_prompts.observe(TARGET, PromptOverrun(3.0, 1.5, 150_000), 1.0)
+    learned.cached.shares.observe(TARGET, 2_000, 1_500, 1.0)
 
 
 def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
@@ -205,7 +207,7 @@ def keys_of(estimates: HostEstimates) -> dict[Estimator, float]:
     [
         (order(1), set()),
         (order(1, model="chat"),
-         {"api_latency", "output_overrun", "unseen_output", "prompt_overrun"}),
+         {"api_latency", "output_overrun", "unseen_output", "prompt_overrun", "cached_share"}),
         (Override(1, TARGET_SUBJECT + TARGET, RESET, 50, 50, "ann"),
          {"bytes_per_token", "output_tokens"}),
         (Override(1, TARGET_SUBJECT + "other/m", RESET, 50, 50, "ann"), set(Estimator)),

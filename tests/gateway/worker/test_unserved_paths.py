@@ -42,7 +42,7 @@ def test_every_entry_is_reached() -> None:
     for unserved in UNSERVED:
         assert any(unserved.pattern.fullmatch(path) for path in NOT_SERVED) or any(
             reason_unserved(path) == unserved.reason
-            for path in ("/v1/skills", "/v1/audio/voices", "/v1/images/edits")
+            for path in ("/v1/skills", "/v1/audio/voices", "/v1/images/variations")
         )
 
 

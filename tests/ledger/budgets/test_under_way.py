@@ -26,6 +26,7 @@ HOUR_US = 3600 * 10**6
 TEAM = BudgetSpec("team:search", "month", 10_000, hard=True, timezone="UTC")
 SOFT = replace(TEAM, hard=False)
 EACH = replace(TEAM, scope="user:*")
+EAST = replace(TEAM, timezone="Asia/Tokyo")
 MONTH = window_at("month", "UTC", AT_US // 10**6).start_s
 HOME = BudgetAccount("team:search@month", MONTH)
 
@@ -62,7 +63,9 @@ def books(engine, opened, settled):
     def owed(account=HOME):
         """What stands behind no host: granted, and spent of it."""
         query = select(GrantRow.granted_pusd, GrantRow.spent_pusd).where(
-            GrantRow.budget_id == account.budget_id, GrantRow.host == NO_HOST
+            GrantRow.budget_id == account.budget_id,
+            GrantRow.window == account.window,
+            GrantRow.host == NO_HOST,
         )
         with engine.connect() as connection:
             return tuple(connection.execute(query).one())
@@ -152,6 +155,51 @@ def test_a_default_owes_for_each(books) -> None:
     assert books.faults() == []
 
 
+DAY = replace(TEAM, period="day")
+TOKYO = replace(DAY, timezone="Asia/Tokyo")
+
+
+@pytest.mark.parametrize("read", [True, False], ids=["read", "unread"])
+@pytest.mark.parametrize("scope", ["team:search", "team:*"])
+def test_what_is_under_way_counts_in_the_calendar_that_was_declared_meanwhile(
+    books, scope, read
+) -> None:
+    """Its worker holds in a window of the old calendar, which nobody looks at any more."""
+    old, new = (window_at("day", each.timezone, AT_US // 10**6).start_s for each in (DAY, TOKYO))
+    assert old != new
+    before, after = (BudgetAccount("team:search@day", start) for start in (old, new))
+    books.apply(replace(DAY, scope=scope))
+    grow(books.engine, "h", [GrantNeed(before, 3_000, 3_000)])
+    attempt = books.begun(1, 3_000, holds=(Hold(before.budget_id, old, 3_000),))
+    if read:
+        books.write(attempt)
+    books.apply(replace(TOKYO, scope=scope))
+    if not read:
+        books.write(attempt)
+    assert (books.owed(after), books.room(after)) == ((3_000, 0), 7_000)
+    assert books.faults() == []
+    books.write(books.ended(1, 1_200))
+    assert (books.spent(after), books.room(after)) == (1_200, 8_800)
+    assert not books.spent(before)
+    assert books.faults() == []
+
+
+@pytest.mark.parametrize("scope", ["key:maker", "key:*"])
+def test_a_key_of_a_key_owes_on_its_makers_budget_though_nobody_had_read_it(books, scope) -> None:
+    """The budget was declared while it was under way: its open record names the makers."""
+    maker = BudgetAccount("key:maker@month", MONTH)
+    books.apply(replace(TEAM, scope=scope))
+    books.write(
+        books.begun(1, 700, key_id="made", counts_on=("maker", "older")),
+        books.begun(2, 50, key_id="maker"),
+        books.begun(3, 9, key_id="other"),
+    )
+    assert (books.owed(maker), books.room(maker)) == ((750, 0), 9_250)
+    books.write(*[books.ended(number, 8) for number in (1, 2, 3)])
+    assert (books.spent(maker), books.owed(maker)) == (16, (16, 16))
+    assert books.faults() == []
+
+
 def test_who_holds_on_every_budget_is_not_looked_at_twice(books, opened) -> None:
     """The usual case answers with the holds as they came."""
     in_force = BudgetsInForce()
@@ -164,7 +212,7 @@ def test_who_holds_on_every_budget_is_not_looked_at_twice(books, opened) -> None
     assert in_force.split(books.begun(2, 5)).booked == (Hold(HOME.budget_id, MONTH, 5),)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_whatever_is_declared_meanwhile_nothing_is_spent_twice_or_forgotten(books, seed) -> None:
     """Workers know of budgets late, writers read late, and some attempts are lost."""
     chance = random.Random(seed)
@@ -174,7 +222,7 @@ def test_whatever_is_declared_meanwhile_nothing_is_spent_twice_or_forgotten(book
     for number in range(1, 60):
         step = chance.random()
         if step < 0.15:
-            declared = chance.choice([(TEAM,), (SOFT,), (TEAM, EACH), (EACH,), ()])
+            declared = chance.choice([(TEAM,), (SOFT,), (TEAM, EACH), (EACH,), (), (EAST,)])
             books.apply(*declared, at_us=AT_US + number)
             continue
         if step < 0.25:
@@ -182,11 +230,12 @@ def test_whatever_is_declared_meanwhile_nothing_is_spent_twice_or_forgotten(book
         bound = chance.randrange(1, 200)
         holds = []
         for spec in known:
-            account = replace(HOME, budget_id=f"{spec.scope.replace('*', 'ann')}@month")
+            start = window_at("month", spec.timezone, AT_US // 10**6).start_s
+            account = BudgetAccount(f"{spec.scope.replace('*', 'ann')}@month", start)
             amount = bound if spec.hard else 0
             if amount:
                 grow(books.engine, "h", [GrantNeed(account, amount, amount)])
-            holds.append(Hold(account.budget_id, MONTH, amount))
+            holds.append(Hold(account.budget_id, start, amount))
         unread.append(books.begun(number, bound, user_id="ann", holds=tuple(holds)))
         under_way[number] = bound
         if chance.random() < 0.5 and under_way:

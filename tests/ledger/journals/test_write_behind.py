@@ -78,7 +78,7 @@ def noted_calls(monkeypatch, writer: JournalWriter):
                 path = what
                 if isinstance(what, int):
                     try:
-                        path = os.readlink(f"/proc/self/fd/{what}")  # noqa: PTH115
+                        path = os.readlink(f"/proc/self/fd/{what}")  # noqa: PTH115  (watched itself)
                     except OSError:
                         path = ""
                 if str(path).startswith(home):

@@ -26,7 +26,7 @@ from ledger.writing.rows import (
 def test_every_field_of_a_record_has_a_column():
     columns = set(orm.AttemptRow.__table__.columns.keys())
     decided = {"decision", "shadow_policy", "shadow_target", "shadow_reason", "inputs", "line_us"}
-    assert set(AttemptOpened.__struct_fields__) - columns == {"holds", *decided}
+    assert set(AttemptOpened.__struct_fields__) - columns == {"holds", "counts_on", *decided}
     assert decided <= set(orm.AttemptDecisionRow.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
         "tokens", "compared", "unknown_tier", "disputed", "claimed_pusd", "partly_read",

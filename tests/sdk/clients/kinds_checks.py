@@ -40,6 +40,21 @@ def pictures_streamed(client) -> dict:
     return {"kinds": [event.type for event in events]}
 
 
+def edits(client) -> dict:
+    """As files, one or several, with a mask, and shown while they are made."""
+    file, mask = ("a.png", b"picture", "image/png"), ("m.png", b"mask", "image/png")
+    whole = client.images.edit(model="draw", image=file, mask=mask, prompt="a cat", n=2)
+    counted = client.images.edit(model="draw-tokens", image=[file, file], prompt="a cat")
+    events = client.images.edit(
+        model="draw-tokens", image=file, prompt="a cat", stream=True, partial_images=1
+    )
+    return {
+        "count": len(whole.data),
+        "read": counted.usage.input_tokens_details.image_tokens,
+        "kinds": [event.type for event in events],
+    }
+
+
 def speech(client) -> dict:
     with client.audio.speech.with_streaming_response.create(
         model="speak", voice="alloy", input="Good morning.", response_format="wav"
@@ -110,6 +125,7 @@ def refused(client) -> dict:
         "stores": client.vector_stores.list,
         "jobs": client.fine_tuning.jobs.list,
         "film": client.videos.list,
+        "variation": lambda: client.images.create_variation(image=b"picture"),
     }.items():
         try:
             ask()
@@ -122,7 +138,8 @@ def main() -> None:
     client = openai.OpenAI()
     found = {"sdk": version("openai")}
     for check in (
-        pictures, pictures_in_tokens, pictures_streamed, speech, speech_in_events, moderation,
+        pictures, pictures_in_tokens, pictures_streamed, edits, speech, speech_in_events,
+        moderation,
         azure, azure_v1, bare, refused,
     ):  # fmt: skip
         try:

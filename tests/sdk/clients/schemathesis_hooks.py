@@ -21,9 +21,12 @@ RANKINGS = ("/v1/rerank", "/v2/rerank", "/rerank")
 SPEECH = "/v1/audio/speech"
 SOUNDS = ("/v1/audio/transcriptions", "/v1/audio/translations")
 FORMATS = {SPEECH: "mp3", **dict.fromkeys(SOUNDS, "json")}
+EDITS = "/v1/images/edits"
+FORMS = (*SOUNDS, EDITS)
 SERVED = {
     "/v1/embeddings": "embed",
     "/v1/images/generations": "draw",
+    EDITS: "draw",
     SPEECH: "speak-tokens",
     "/v1/moderations": "omni-moderation-latest",
     **dict.fromkeys(SCORES, "embed"),
@@ -47,7 +50,7 @@ def map_case(context, case):
     if not isinstance(body, dict):
         return case
     valid = case.meta is not None and case.meta.generation.mode.is_positive
-    if path in SOUNDS:
+    if path in FORMS:
         # What has a file in it goes for invalid once a hook has touched it; what is done here to
         # such a body leaves it as valid as it was.
         case.freeze_metadata()
@@ -109,7 +112,7 @@ def _is_wrong_as_text(case):
     """
     meta = case.meta
     negative = meta is not None and meta.generation.mode.is_negative
-    return negative and case.operation.path in SOUNDS and meta.phase.name == "fuzzing"
+    return negative and case.operation.path in FORMS and meta.phase.name == "fuzzing"
 
 
 def _too_long(body) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,17 @@ def test_a_clock_that_is_set_gives_nothing_twice_and_locks_nobody_out(machine, b
     assert machine.let_in() == LIMIT
     machine.passes(RING)
     assert machine.let_in() == LIMIT
+
+
+def test_a_key_that_is_another_teams_counts_there(tmp_path) -> None:
+    """Red before: what a worker once found for a key was its limit for ever."""
+    clock = Clock(lambda: 5_000.25, lambda: 1_800_000_000_000_000, lambda: "first")
+    limits = [RateLimitSection(scope="team:t", requests_per_minute=1)]
+    door = RateLimiter(RateWindowTable(tmp_path / RATES_FILE), limits, clock)
+    assert asyncio.run(door.count(WHO, "m", 1)).counted.over is None
+    assert asyncio.run(door.count(WHO, "m", 1)).counted.over is not None
+    assert asyncio.run(door.count(replace(WHO, team_id="other"), "m", 1)) is None
+    door.close()
 
 
 @pytest.mark.parametrize("by_s", [-HOUR_S, 0])

@@ -1,0 +1,145 @@
+"""What providers' prompt caches may hold of a prompt, by what was sent there: one table per host.
+
+Prompts are told by the marks of `prefix_index`: equal marks, equal beginnings. Beside the mark of a
+target stands until when its provider keeps it. A mark has one place in the table, and what comes
+later takes it; so the longest beginning counts whose own mark is left.
+
+A mark says that a prompt was read there, never that it is still known: `CachedShare` has learned
+what share of it is charged as cached.
+"""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from gateway.fleet.mapped_file import allocate_blocks
+from gateway.fleet.prefix_index import HOUR_S, tokens_of
+from ledger.journals.records import TokenCounts
+from ledger.prices.prompt_caches import PromptCacheRule
+from ledger.prices.quotes import PriceQuote
+from router.cached_share import CachedShare
+from router.prompts import PromptPrefix
+from router.types import RoutingRequest
+
+PROVIDER_CACHES_FILE = "provider-caches"  # in the run directory
+PLACES: Final = 1 << 18  # two thousand long conversations
+PROBES: Final = 8  # of the first marks: none of them left, and the prompt was sent elsewhere
+_CELL_BYTES: Final = 4
+_MASK: Final = (1 << 32) - 1
+_PAST: Final = 1 << 31  # a time that lies so far ahead, or further, has passed
+_TURN: Final = 0x9E3779B1  # odd and far from any checksum's own structure: sets targets apart
+
+
+class CachedPrompt(NamedTuple):
+    """Tokens of a prompt that a provider may have in its cache, and how many to count on.
+
+    `written`: tokens that will be charged as written to it.
+    """
+
+    readable: int = 0
+    expected: int = 0
+    written: int = 0
+
+    def split(self, tokens: TokenCounts, *, for_an_hour: bool) -> TokenCounts:
+        """Return the expected use with the prompt's tokens by the kind that they are charged as."""
+        plain = tokens.input - self.expected - self.written
+        short, long = (0, self.written) if for_an_hour else (self.written, 0)
+        return TokenCounts(plain, self.expected, short, long, tokens.output)
+
+
+NOTHING_CACHED: Final = CachedPrompt()
+
+
+class ProviderCaches:
+    """The mapped table. Times are monotonic seconds of the machine."""
+
+    def __init__(self, path: Path) -> None:
+        size = 2 * PLACES * _CELL_BYTES
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            allocate_blocks(descriptor, size)
+            os.ftruncate(descriptor, size)
+            self._map = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        self._cells: memoryview[int] = memoryview(self._map).cast("I")
+        self._turns: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._cells.release()
+        self._map.close()
+
+    def record_read(
+        self, target: str, prefix: PromptPrefix, rule: PromptCacheRule, now_s: float
+    ) -> None:
+        """A prompt that begins so was read there, and is kept from now on for the rule's time."""
+        if rule.marked and not prefix.kept_s:
+            return
+        turn, cells = self._turn(target), self._cells
+        until = int(now_s + kept_s(rule, prefix)) & _MASK
+        for mark in prefix.marks:
+            cell = mark ^ turn
+            place = cell % PLACES
+            cells[PLACES + place] = until
+            cells[place] = cell
+
+    def count_known(self, target: str, prefix: PromptPrefix, now_s: float) -> int:
+        """Return how many pieces of the prompt were read there and may still be known."""
+        turn, cells, now = self._turn(target), self._cells, int(now_s)
+        marks = prefix.marks
+        for mark in marks[:PROBES]:
+            cell = mark ^ turn
+            if cells[cell % PLACES] == cell:
+                break
+        else:
+            return 0
+        for pieces in range(len(marks), 0, -1):
+            cell = marks[pieces - 1] ^ turn
+            place = cell % PLACES
+            if cells[place] == cell and (cells[PLACES + place] - now) & _MASK < _PAST:
+                return pieces
+        return 0
+
+    def _turn(self, target: str) -> int:
+        turn = self._turns.get(target)
+        if turn is None:
+            turn = self._turns[target] = crc32(target.encode()) * _TURN & _MASK
+        return turn
+
+
+class CacheForecast(NamedTuple):
+    """What is known of providers' caches: what was sent, and what share of it is read."""
+
+    caches: ProviderCaches
+    shares: CachedShare
+
+    def prompt_at(
+        self, target: str, quote: PriceQuote, request: RoutingRequest, now_s: float
+    ) -> CachedPrompt:
+        """Return what of a request's prompt the target is expected to charge as cached."""
+        prefix, rule = request.beginning, quote.cache_rule
+        if rule is None or (rule.marked and not prefix.kept_s):
+            return NOTHING_CACHED
+        pieces = self.caches.count_known(target, prefix, now_s)
+        tokens = request.prompt_tokens
+        readable = rule.readable(tokens_of(prefix, pieces, tokens)) if pieces else 0
+        expected = 0
+        if readable:
+            share = self.shares.share(target, promised=rule.promised)
+            expected = min(int(share * readable), tokens)
+        written = 0
+        if rule.marked and quote.charges_writes and tokens >= rule.least_tokens:
+            written = tokens - expected
+        return CachedPrompt(readable, expected, written)
+
+
+def kept_s(rule: PromptCacheRule, prefix: PromptPrefix) -> float:
+    """Return for how long a provider keeps the prompt: the rule's time, or an hour if asked."""
+    return max(rule.ttl_s, prefix.kept_s)
+
+
+def is_for_an_hour(prefix: PromptPrefix) -> bool:
+    """Whether what is written to a cache is charged as kept for an hour."""
+    return prefix.kept_s >= HOUR_S

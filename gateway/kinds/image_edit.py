@@ -1,0 +1,183 @@
+"""Pictures made from pictures and a text, sent as a form: what OpenAI's clients call an edit.
+
+What is made is charged as a generation's pictures are. What is read is charged too, by tokens of
+pictures, which some prices list apart from the text's: such a price is partly known here, and says
+so. Pictures that are sent are held at more than any of OpenAI's models counts for one.
+"""
+
+import re
+from functools import partial
+from typing import Final
+
+from gateway.errors import RequestError
+from gateway.http.forms import FormRequest, open_form
+from gateway.kinds.image_generation import (
+    UNITS,
+    PictureRelay,
+    check_pictures,
+    picture_extent,
+    read_picture_answer,
+    write_events,
+)
+from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
+from gateway.kinds.openapi_schemas import MODEL, TEXT, edit_schema
+from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
+from gateway.kinds.text_members import plain_model
+from ledger.unit_usage import tokens_of_pictures
+from router.request_kinds import RequestKind
+from router.types import Feature
+
+IMAGES_MOST: Final = 16  # OpenAI's own limit (2026-11)
+# Bytes of text that a picture counts as, beside what a picture is held at (`picture_tokens`):
+# gpt-image-1 reads at most 6,240 tokens more than its tiles with `input_fidelity: high`.
+IMAGE_BYTES: Final = 8_192
+_IMAGE, _MASK, _DONE = "image", "mask", "image_edit.completed"
+_SENT: Final = frozenset((_IMAGE, f"{_IMAGE}[]", _MASK))
+_FEATURES: Final = frozenset((Feature.IMAGES,))
+# Pictures by another name, or by an address, which a target may read in their place.
+_ELSEWHERE: Final = frozenset((
+    "file", "file_id", "file_ids", "files", "image_file", "image_url", "image_urls", "images",
+    "init_image", "input_image", "input_images", "input_reference", "mask_url", "reference_images",
+))  # fmt: skip
+_NEVER_READ: Final = frozenset((
+    "background", "input_fidelity", "model", "moderation", "n", "output_compression",
+    "output_format", "partial_images", "quality", "response_format", "size", "stream", "user",
+    *_SENT,
+))  # fmt: skip
+_NUMBER: Final = re.compile("0|[1-9][0-9]?").fullmatch
+_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+def read_image_edit(body: IncomingBody) -> InferenceRequest:
+    """Validate and condense; raises `RequestError` naming the part and the fix."""
+    form = open_form(body.text, body.content_type)
+    model = plain_model(form.field("model"))
+    sent = _count_pictures(form)
+    if not form.field("prompt"):
+        words = "`prompt` is required: the text that says what to change."
+        raise RequestError("bad_request", words, param="prompt")
+    n, stream = check_pictures(_number(form, "n", 1)), _flag(form, "stream")
+    shown = _number(form, "partial_images", 0)
+    return InferenceRequest(
+        kind=RequestKind.IMAGE_EDIT,
+        path="/images/edits",
+        model=model,
+        stream=stream,
+        wants_usage=True,
+        wants_running_usage=False,
+        prompts=1,
+        n=n,
+        max_tokens=0,
+        prompt_bytes=_text_bytes(form) + sent * IMAGE_BYTES,
+        features=_FEATURES,
+        session=body.session,
+        members={},
+        form=form,
+        media_parts=sent,
+        ignored=form.ignored(),
+        extent=picture_extent(
+            n,
+            form.field("quality") or "",
+            form.field("size") or "",
+            partial=shown,
+            stream=stream,
+        ),
+        asked_by={Feature.IMAGES: _IMAGE},
+    )
+
+
+def _count_pictures(form: FormRequest) -> int:
+    """Return how many pictures are sent, the mask among them."""
+    for name, group in form.parts.items():
+        plain = name.removesuffix("[]").casefold()
+        stray = any(part.is_file for part in group) is not (name in _SENT)
+        if stray or plain in _ELSEWHERE or (plain in _SENT and name not in _SENT):
+            words = f"`{name}` is not taken: pictures are sent as files, in `image` or `image[]`."
+            raise RequestError("unsupported", words, param=name)
+        if name in _SENT and any(part.start == part.end for part in group):
+            raise RequestError("bad_request", f"`{name}` is empty.", param=name)
+    single, several = (form.parts.get(name, ()) for name in (_IMAGE, f"{_IMAGE}[]"))
+    images = len(single) + len(several)
+    if not 1 <= images <= IMAGES_MOST or (single and several):
+        words = (
+            f"`image` is required: one picture, or 1 to {IMAGES_MOST} in `image[]`, sent as files."
+        )
+        raise RequestError("bad_request", words, param=_IMAGE)
+    return images + len(form.parts.get(_MASK, ()))
+
+
+def _number(form: FormRequest, name: str, default: int) -> int:
+    value = form.field(name)
+    if value is not None and not _NUMBER(value):
+        raise RequestError("bad_request", f"`{name}` must be a whole number.", param=name)
+    return default if value is None else int(value)
+
+
+def _flag(form: FormRequest, name: str) -> bool:
+    value = form.field(name)
+    if value is not None and value.lower() not in _FLAGS:
+        raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
+    return value is not None and _FLAGS[value.lower()]
+
+
+def _text_bytes(form: FormRequest) -> int:
+    """Bytes of the fields that a model may read, by whatever name."""
+    return sum(
+        part.end - part.start
+        for name, group in form.parts.items()
+        if name not in _NEVER_READ
+        for part in group
+    )
+
+
+def _body(_max_n: int) -> Schema:
+    return edit_schema(
+        {
+            "model": MODEL,
+            "prompt": {"type": "string", "minLength": 1},
+            "n": {"type": "string", "pattern": "^(?:[1-9]|10)?$"},
+            "quality": TEXT,
+            "size": TEXT,
+            "stream": {"enum": ["", *_FLAGS]},
+            "partial_images": {"type": "string", "pattern": "^[0-3]?$"},
+        }
+    )
+
+
+SPEC: Final = RequestKindSpec(
+    kind=RequestKind.IMAGE_EDIT,
+    paths={
+        "/v1/images/edits": KindPath(
+            BodyReader(
+                read_image_edit,
+                "multipart/form-data",
+                "Send the picture as `multipart/form-data`, with the parts `image`, `prompt` and "
+                "`model`.",
+            ),
+            PathDescription(
+                summary="Pictures made from a picture (several: `image[]`) and a text",
+                body=_body,
+                answer={"type": "object", "required": ["data"]},
+                form=True,
+                streamed=True,
+                texts=False,
+            ),
+        )
+    },
+    usage=tokens_of_pictures,
+    units=UNITS,
+    relay=lambda asked, _own: PictureRelay(asked.n, _DONE),
+    read_answer=read_picture_answer,
+    as_events=partial(write_events, done=_DONE),
+    answer_has_text=False,
+    generated=True,
+    ranked=False,
+    prefix_member=None,
+    media_member=_IMAGE,
+    shorten=("prompt", "Send a shorter one, or fewer pictures."),
+    sampled=False,
+    batched=False,
+    usage_page=None,
+    otel_operation="image_edit",  # the conventions have no word for it
+    catalog=CatalogFacts("image_edit", takes="image", gives="image"),
+)

@@ -1,0 +1,185 @@
+"""What a WebSocket remembers: its last answer that is stored nowhere, so that the next goes on.
+
+A worker keeps one conversation for each socket, and all of them within one bound of bytes: where it
+is passed the one that was used longest ago is forgotten, and its client sends the whole again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.http.body import Members, decode_member, encode_raw
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.request.client_response import ClientResponse
+from gateway.request.dialects.answer_keeper import AnswerKeeper, KeptAnswer
+from gateway.request.dialects.base import Purpose
+from gateway.request.store.continued_request import (
+    OUTPUT,
+    no_previous_error,
+    refuse_orphans,
+    too_long_error,
+)
+from gateway.request.store.response_items import as_items
+from gateway.request.store.response_storage import ResponseStorage
+from router.policy import tighten
+from router.types import Residency
+
+PREVIOUS: Final = "previous_response_id"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldConversation:
+    """An answer with all before it. `items`: JSON, the conversation's."""
+
+    response_id: str
+    items: tuple[msgspec.Raw, ...]
+    residency: Residency
+
+    @property
+    def size(self) -> int:
+        """Roughly its bytes."""
+        return sum(len(bytes(item)) for item in self.items)
+
+
+class SocketMemory:
+    """One per worker; sockets are named by anything that is one's own."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._held: OrderedDict[object, HeldConversation] = OrderedDict()
+        self.size = 0
+
+    def find(self, socket: object, response_id: str | None) -> HeldConversation | None:
+        """Return the socket's conversation, if it ends with this answer."""
+        held = self._held.get(socket)
+        return held if held is not None and held.response_id == response_id else None
+
+    def hold(self, socket: object, conversation: HeldConversation) -> None:
+        """Keep it in place of the socket's last one, unless it is larger than all may be."""
+        self.forget(socket)
+        if conversation.size > self._limit_bytes:
+            return
+        self._held[socket] = conversation
+        self.size += conversation.size
+        while self.size > self._limit_bytes:
+            self.forget(next(iter(self._held)))
+
+    def forget(self, socket: object) -> None:
+        """Drop what the socket has."""
+        held = self._held.pop(socket, None)
+        if held is not None:
+            self.size -= held.size
+
+
+class SocketStorage:
+    """Storage of one turn: what its socket remembers, and behind it what is stored.
+
+    `warms_up`: the turn asks for no answer, only to be gone on from.
+    """
+
+    def __init__(
+        self,
+        memory: SocketMemory,
+        socket: object,
+        behind: ResponseStorage,
+        limit_bytes: int,
+        *,
+        warms_up: bool = False,
+    ) -> None:
+        """`limit_bytes`: the most that a whole conversation may take."""
+        self._memory = memory
+        self._socket = socket
+        self._behind = behind
+        self._limit_bytes = limit_bytes
+        self.warms_up = warms_up
+
+    async def open_request(
+        self, members: Members, team_id: str, request_id: str, *, purpose: Purpose
+    ) -> AnswerKeeper:
+        """Put what is remembered into `input`; all else is as without a socket."""
+        previous = decode_member(members, PREVIOUS, str)
+        held = self._memory.find(self._socket, previous)
+        if held is not None:
+            self._expand(members, held)
+        try:
+            inner = await self._behind.open_request(members, team_id, request_id, purpose=purpose)
+        except RequestError as error:
+            if error.kind == "unsupported" and error.param == PREVIOUS and previous is not None:
+                raise no_previous_error(previous, previous) from error
+            raise
+        if held is not None:
+            members[PREVIOUS] = encode_raw(previous)
+        tightest = Residency.ANY if held is None else held.residency
+        if inner is not None:
+            tightest = tighten(tightest, inner.residency)
+        items = _raw_items(bytes(members.get("input", b"null")))
+        return SocketKeeper(self._memory, self._socket, inner, tightest, items)
+
+    def _expand(self, members: Members, held: HeldConversation) -> None:
+        own = as_items(decode_member(members, "input", Any))
+        if OUTPUT in bytes(members.get("input", b"")):
+            refuse_orphans([msgspec.json.decode(item) for item in held.items], own)
+        del members[PREVIOUS]
+        members["input"] = encode_raw([*held.items, *own])
+        if len(bytes(members["input"])) > self._limit_bytes:
+            raise too_long_error(self._limit_bytes)
+
+    def open_chat(
+        self, asked: InferenceRequest, team_id: str, reply: ClientResponse
+    ) -> InferenceRequest:
+        """Leave it to what is behind: a socket speaks Responses alone."""
+        return self._behind.open_chat(asked, team_id, reply)
+
+
+class SocketKeeper:
+    """Remembers the answer of one turn, unless it is stored: then every socket finds it."""
+
+    def __init__(
+        self,
+        memory: SocketMemory,
+        socket: object,
+        inner: AnswerKeeper | None,
+        residency: Residency,
+        items: list[msgspec.Raw],
+    ) -> None:
+        """`items`: the input with all before it."""
+        self._memory = memory
+        self._socket = socket
+        self._inner = inner
+        self._items = items
+        self.residency = residency
+
+    @property
+    def background(self) -> bool:
+        """Whether the answer is made without its client: a socket's never is."""
+        return False
+
+    async def keep(self, document: Mapping[str, Any], residency: Residency) -> KeptAnswer:
+        """Store the answer as it is asked to be, and remember what is not stored."""
+        kept = KeptAnswer(document)
+        if self._inner is not None:
+            kept = await self._inner.keep(document, residency)
+        if _is_stored(kept.document):
+            self._memory.forget(self._socket)
+        else:
+            output = [encode_raw(item) for item in document["output"]]
+            items = (*self._items, *output)
+            bound = tighten(residency, self.residency)
+            self._memory.hold(self._socket, HeldConversation(str(document["id"]), items, bound))
+        return kept
+
+
+def _is_stored(document: Mapping[str, Any]) -> bool:
+    """An answer repeats `store` as it was sent, which may still be JSON."""
+    said = document.get("store")
+    return said is True or (isinstance(said, msgspec.Raw) and bytes(said) == b"true")
+
+
+def _raw_items(given: bytes) -> list[msgspec.Raw]:
+    if given[:1] == b"[":
+        return msgspec.json.decode(given, type=list[msgspec.Raw])
+    return [encode_raw(item) for item in as_items(msgspec.json.decode(given))]
