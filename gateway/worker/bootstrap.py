@@ -225,8 +225,7 @@ def _open_records(
 ) -> tuple[JournalWriter, BudgetClient, JournalGate]:
     """The worker's journal, the budgets that its records count on, and who may still write."""
     journal = _journal(settings, runtime, worker)
-    gate = JournalGate(journal, runtime.run_dir)
-    return journal, _desk(runtime, worker, journal), gate
+    return journal, _desk(runtime, worker, journal), JournalGate(journal, runtime.run_dir)
 
 
 def _metrics(
