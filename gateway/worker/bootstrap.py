@@ -159,9 +159,12 @@ def build(
 
     shown = _shown(exposition, metrics, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
-    app.hot, app.secrets = hot, _secrets(fleet)
+    app.hot, app.secrets, app.catalog = (
+        hot,
+        _keys(fleet),
+        _cards(settings, fleet, candidates, clock),
+    )
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
-    app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
@@ -169,7 +172,7 @@ def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready)
     return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
-def _catalog(
+def _cards(
     settings: Settings, fleet: Fleet, candidates: CandidateBuilder, clock: Clock
 ) -> ModelCatalog:
     sources = CatalogSources(
@@ -179,7 +182,7 @@ def _catalog(
     return ModelCatalog(settings, fleet, sources)
 
 
-def _secrets(fleet: Fleet) -> tuple[Secret, ...]:
+def _keys(fleet: Fleet) -> tuple[Secret, ...]:
     return tuple(secret for back in fleet.backends.values() for secret in back.secrets)
 
 
