@@ -159,11 +159,7 @@ def build(
 
     shown = _shown(exposition, metrics, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
-    app.hot, app.secrets, app.catalog = (
-        hot,
-        _keys(fleet),
-        _cards(settings, fleet, candidates, clock),
-    )
+    app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
@@ -172,7 +168,7 @@ def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready)
     return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
-def _cards(
+def _menu(
     settings: Settings, fleet: Fleet, candidates: CandidateBuilder, clock: Clock
 ) -> ModelCatalog:
     sources = CatalogSources(
