@@ -81,6 +81,11 @@ class LedgerSection(ConfigSection):
         ge=1024 * 1024,
         description="size of the unapplied journal at which requests get 503",
     )
+    journal_writes: Literal["kernel", "thread", "calls"] = Field(
+        "calls",
+        description="who brings records to the disk: `calls` of a worker's own loop, which may "
+        "wait for the file system, `kernel` (io_uring; where it is refused, a thread), or `thread`",
+    )
     retain_days: int | None = Field(
         None,
         ge=35,

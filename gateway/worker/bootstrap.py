@@ -138,12 +138,13 @@ def build(
     @asynccontextmanager
     async def lifespan(app: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
+        journal.attach(asyncio.get_running_loop(), settings.ledger.journal_writes)
         await desk.connect()
-        beat = _beat(board, worker, clock, metrics, recording)
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())
         parts = (*batches.chores(), *stored.chores(), app.sockets.watch())
-        async with _beside(beat, *new, hot.sweep(), dispatcher.silences.watch(), *parts):
+        parts = (*parts, hot.sweep(), dispatcher.silences.watch())
+        async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
         for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):
@@ -154,9 +155,8 @@ def build(
 
     shown = _shown(exposition, metrics, partial(readiness, hot, desk, recording))
     app = create_app(settings, shown, clock, lifespan, ledger.reader)
-    app.hot, app.secrets = hot, _secrets(fleet)
+    app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
-    app.catalog = _catalog(settings, fleet, candidates, clock)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
 
 
@@ -164,7 +164,7 @@ def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready)
     return Operations(partial(_render_metrics, exposition, metrics), ready)
 
 
-def _catalog(
+def _menu(
     settings: Settings, fleet: Fleet, candidates: CandidateBuilder, clock: Clock
 ) -> ModelCatalog:
     sources = CatalogSources(
@@ -174,7 +174,7 @@ def _catalog(
     return ModelCatalog(settings, fleet, sources)
 
 
-def _secrets(fleet: Fleet) -> tuple[Secret, ...]:
+def _keys(fleet: Fleet) -> tuple[Secret, ...]:
     return tuple(secret for back in fleet.backends.values() for secret in back.secrets)
 
 
@@ -220,8 +220,7 @@ def _open_records(
 ) -> tuple[JournalWriter, BudgetClient, JournalGate]:
     """The worker's journal, the budgets that its records count on, and who may still write."""
     journal = _journal(settings, runtime, worker)
-    gate = JournalGate(journal, runtime.run_dir)
-    return journal, _desk(runtime, worker, journal), gate
+    return journal, _desk(runtime, worker, journal), JournalGate(journal, runtime.run_dir)
 
 
 def _metrics(

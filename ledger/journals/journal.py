@@ -12,14 +12,17 @@ its settles have room kept for them.
 
 import asyncio
 import errno
+import fcntl
 import math
 import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from ledger.journals.flusher import Flusher, best, sync
+from ledger.journals.group_writer import GroupWriter
 from ledger.journals.homes import (
     RESERVE_FILE,
     make_home,
@@ -38,25 +41,24 @@ from ledger.journals.layout import (
 )
 from ledger.journals.mark import NOTHING_YET, WRITTEN
 from ledger.journals.payloads import encode_payload
+from ledger.journals.pending import PendingFrames
 from ledger.journals.records import AttemptOpened, Record
-from ledger.journals.reserve import MOST_BYTES, DiskReserve
+from ledger.journals.reserve import MOST_BYTES, NO_SPACE, DiskReserve
+from ledger.journals.uring import UringWrites
+from ledger.journals.write_behind import (
+    ROUND_S,
+    JournalBroken,
+    JournalError,
+    JournalFull,
+    SegmentPlace,
+    WriteBehind,
+)
 
+__all__ = ["ROUND_S", "JournalBroken", "JournalError", "JournalFull", "JournalWriter"]
+
+JournalWay = Literal["kernel", "thread", "calls"]
 RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
-ROUND_S = 0.002  # between the beginnings of two flushes: who ends meanwhile shares the second
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class JournalError(Exception):
-    """Base of everything a journal refuses."""
-
-
-class JournalFull(JournalError):
-    """No room: take no new work until the ledger writer has caught up or the disk has space."""
-
-
-class JournalBroken(JournalError):
-    """The disk failed: what was written since the last flush may be lost, nothing is accepted."""
 
 
 class JournalWriter:
@@ -93,7 +95,36 @@ class JournalWriter:
         self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = False
+        self._behind: WriteBehind | None = None
+        self._put: Callable[[bytes], None] = self._write
         self._open_segment()
+
+    def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
+        """From now on nothing on the loop waits for a file system; call it before work is taken.
+
+        `way`: the kernel may write by itself (io_uring), a thread does, or the loop by its calls.
+        False: it is the loop, as asked, or because this file system maps no memory that a full disk
+        spares, or has no room for it.
+        """
+        pending = None if way == "calls" else PendingFrames.make(self._home)
+        if pending is None:
+            return False
+        uring = None
+        with suppress(OSError):
+            uring = UringWrites() if way == "kernel" else None
+        self._give_up_retired()
+        fcntl.fcntl(self._file, fcntl.F_SETFL, 0)  # no O_APPEND: it passes over a write's place
+        with suppress(OSError):
+            self._reserve.keep(self._unended + 1)
+        place = SegmentPlace(
+            self._home, self.name, self._file, self._number, self._offset, self._sequence,
+            self._head,
+        )  # fmt: skip
+        writer = GroupWriter(self._reserve, uring)
+        behind = WriteBehind(place, pending, writer, self._mark, self._reserve, loop)
+        behind.segment_bytes, behind.retire = self._segment_bytes, self._retire
+        self._behind, self._put = behind, behind.put
+        return True
 
     @property
     def size_bytes(self) -> int:
@@ -101,23 +132,25 @@ class JournalWriter:
 
         `append` looks again when full.
         """
-        return self._kept_bytes + self._offset
+        behind = self._behind
+        return self._kept_bytes + (self._offset if behind is None else behind.place.offset)
 
     def append(self, record: Record) -> None:
         """Write before a dispatch. `JournalFull` means: refuse the request."""
         payload = encode_payload(record)
         self._ensure_capacity(HEAD_BYTES + len(payload))
-        self._write(payload)
+        self._put(payload)
         self._full = False
         self._unended += isinstance(record, AttemptOpened)
 
     def refusal(self) -> str | None:
         """Why new work would be refused; after a full disk, whether it still is, is looked at."""
-        if self._broken is not None:
-            return f"{self._home}: {self._broken.strerror}"
+        broken = self._broken if self._behind is None else self._behind.broken
+        if broken is not None:
+            return f"{self._home}: {broken.strerror}"
         try:
             self._ensure_capacity(0)
-            if self._full:
+            if self._full and self._behind is None:
                 self._reserve.probe()
         except JournalFull as full:
             return str(full)
@@ -130,8 +163,10 @@ class JournalWriter:
         """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
         payload = encode_payload(record)
         try:
-            self._write(payload)
+            self._put(payload)
         except JournalFull:
+            if self._behind is not None:
+                raise
             self._reserve.release()
             self._write(payload)
         self._unended = max(0, self._unended - 1)
@@ -147,12 +182,18 @@ class JournalWriter:
         self.append_ending(record)
         if written is not None:
             written()
-        await self.flush()
+        if self._behind is None or self._closed:
+            await self.flush()
+        else:
+            await self._behind.start_flush()
 
     async def flush(self) -> None:
         """Return when everything written so far is on the disk."""
         if self._closed:
             raise JournalBroken("the journal was closed")
+        if self._behind is not None:
+            await self._behind.start_flush()
+            return
         # The running loop is asked for once: on Python 3.11 every question is a system call.
         loop = self._loop
         if loop is None:
@@ -173,13 +214,16 @@ class JournalWriter:
         self._closed = True
         if self._flusher is not None:
             self._flusher.close()
+        is_whole = self._behind is None or self._detach(self._behind)
         if self._broken is None:
             self._reserve.release()
             with suppress(JournalError):  # a full disk: the mark says as well that all is there
-                self._write(b"", FrameKind.END)
+                if is_whole:
+                    self._write(b"", FrameKind.END)
         if self._broken is None:
             sync([*self._retired, self._file])
-            self._mark.record_flushed(self._head, self._sequence)
+            if is_whole:
+                self._mark.record_flushed(self._head, self._sequence)
         self._reserve.close()
         self._mark.close()
         for file in (*self._retired, self._file, self._holder):
@@ -252,7 +296,7 @@ class JournalWriter:
                 written += os.write(self._file, frame[written:])
             self._mark.memory[WRITTEN[sequence & 1]] = head
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in NO_SPACE:
                 self._broken = error
                 raise JournalBroken(f"{self._home}: {error.strerror}") from error
             self._full = True
@@ -263,10 +307,17 @@ class JournalWriter:
 
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
-        if self._kept_bytes + self._offset + size > self._limit_bytes:
+        behind = self._behind
+        held = self._kept_bytes + (self._offset if behind is None else behind.place.offset)
+        if held + size > self._limit_bytes:
             self._forget_removed()
             if self.size_bytes + size > self._limit_bytes:
                 raise JournalFull(f"{self._home}: {self.size_bytes} bytes wait to be applied")
+        if behind is not None:
+            reason = behind.refusal(size, self._unended) if behind.broken is None else None
+            if reason is not None:
+                raise JournalFull(f"{self._home}: {reason}")
+            return
         if self._reserve.kept_bytes == MOST_BYTES:
             return
         try:
@@ -277,8 +328,7 @@ class JournalWriter:
     def _rotate(self) -> None:
         before, path, size = self._file, self._path, self._offset
         self._open_segment()
-        self._kept[path] = size
-        self._kept_bytes += size
+        self._retire(path, size)
         self._retired.append(before)
         if len(self._retired) > RETIRED_LIMIT:
             oldest = self._retired.pop(0)
@@ -300,6 +350,27 @@ class JournalWriter:
             raise
         self._file, self._path, self._offset = file, path, 0
         self._number, self._stamp = number, stamp_of(self.name, number)
+
+    def _retire(self, path: Path, size: int) -> None:
+        self._kept[path] = size
+        self._kept_bytes += size
+
+    def _give_up_retired(self) -> None:
+        sync(self._retired)
+        while self._retired:
+            os.close(self._retired.pop())
+
+    def _detach(self, behind: WriteBehind) -> bool:
+        """Write all that is pending, and go on by system calls; False: some of it has no room."""
+        behind.close()
+        self._behind, self._put = None, self._write
+        self._broken, place = behind.broken, behind.place
+        self._file, self._path, self._number = place.file, place.path, place.number
+        self._offset, self._sequence, self._head = place.offset, place.sequence, place.head
+        self._stamp = stamp_of(self.name, self._number)
+        if self._broken is None and behind.is_drained:
+            os.lseek(self._file, HEADER_BYTES + self._offset, os.SEEK_SET)
+        return self._broken is None and behind.is_drained
 
     def _forget_removed(self) -> None:
         for path in list(self._kept):

@@ -4,6 +4,8 @@ A frame that is missing at a journal's end was either never finished, because it
 killed, or was written and lost by the disk. The mark tells the two apart. It is stored after each
 frame, without a system call, and survives the process. The host's death may leave a mark that is
 ahead of the frames on the disk, so after another boot only the numbers that were flushed count.
+Where a disk failed and its file system was mounted anew, mark and frames are those of some moment
+before. So a mark has its mount's id, and after another mount of one boot nothing says what lacks.
 
 The file is the journal's lock, too. A mark is the head of the frame itself, which has a checksum.
 Two places take turns: where one is damaged, or half written, the number before stays readable.
@@ -14,18 +16,23 @@ change to a new block (Btrfs, ZFS, a copied file on XFS) gets a system call, whi
 """
 
 import ctypes
+import fcntl
 import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
+from uuid import UUID
 
 from ledger.journals.layout import HEAD_BYTES, HEADER_BYTES, FrameKind, encode_head, parse_head
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_DEVICES, _FILE_SYSTEMS = Path("/sys/dev/block"), Path("/sys/fs")
+_BTRFS_INFO, _BTRFS_INFO_BYTES = 0x8400_941F, 1024  # BTRFS_IOC_FS_INFO: its id is at 16
 _BOOT_AT, _BOOT_BYTES = 2048, 64
+_MOUNT_AT, _MOUNT_BYTES = 2112, 64  # zeros where an earlier version wrote it
 _PLACES = tuple(slice(place, place + HEAD_BYTES) for place in range(0, 4 * HEAD_BYTES, HEAD_BYTES))
-WRITTEN, _FLUSHED = _PLACES[:2], _PLACES[2:]  # of even numbers, and of odd ones
+WRITTEN, FLUSHED = _PLACES[:2], _PLACES[2:]  # of even numbers, and of odd ones
 NOTHING_YET = encode_head(b"", 0, 0, FrameKind.END)
 
 
@@ -52,7 +59,9 @@ class WriteMark:
         block = bytearray(HEADER_BYTES)
         boot = read_boot_id().encode()[:_BOOT_BYTES]
         block[_BOOT_AT : _BOOT_AT + len(boot)] = boot
-        for place in (WRITTEN[0], _FLUSHED[0]):
+        mount = read_mount_id(file).encode()[:_MOUNT_BYTES]
+        block[_MOUNT_AT : _MOUNT_AT + len(mount)] = mount
+        for place in (WRITTEN[0], FLUSHED[0]):
             block[place] = NOTHING_YET
         os.pwrite(file, block, 0)
         os.fsync(file)  # a store into memory without a block behind it would end the process
@@ -63,7 +72,7 @@ class WriteMark:
     def record_flushed(self, head: bytes, sequence: int) -> None:
         """Store it where there is room: an older number tells less, and nothing that is wrong."""
         with suppress(OSError):
-            self.memory[_FLUSHED[sequence & 1]] = head
+            self.memory[FLUSHED[sequence & 1]] = head
 
     def close(self) -> None:
         self.memory.close()
@@ -96,10 +105,16 @@ class MarkReading(NamedTuple):
     written: int | None
     flushed: int | None
     boot: str
+    mount: str = ""
 
     def sure(self, boot: str) -> int | None:
         """Return the last number that must be in the journal, read under this boot's id."""
         return self.written if boot and boot == self.boot else self.flushed
+
+    def is_remounted(self, boot: str, mount: str) -> bool:
+        """Return whether the file system was mounted anew since, under the same boot."""
+        is_same_boot = bool(boot) and boot == self.boot
+        return is_same_boot and bool(mount and self.mount) and mount != self.mount
 
 
 def read_boot_id() -> str:
@@ -110,6 +125,26 @@ def read_boot_id() -> str:
         return ""
 
 
+def read_mount_id(file: int) -> str:
+    """Return what tells one mount of a file system from the next, or "" where nothing does.
+
+    ext4, XFS and Btrfs make a folder in sysfs when they are mounted, whose number is used again
+    after 2 ** 32 others. Bind mounts, so containers that start again, share it.
+    """
+    device = os.fstat(file).st_dev
+    with suppress(OSError):  # no block device: tmpfs, overlay, Btrfs; or no sysfs
+        block = (_DEVICES / f"{os.major(device)}:{os.minor(device)}").resolve(strict=True)
+        for kind in ("ext4", "xfs"):
+            with suppress(OSError):
+                return f"{block.name}:{(_FILE_SYSTEMS / kind / block.name).stat().st_ino}"
+    told = bytearray(_BTRFS_INFO_BYTES)
+    with suppress(OSError):
+        fcntl.ioctl(file, _BTRFS_INFO, told)
+        name = str(UUID(bytes=bytes(told[16:32])))
+        return f"btrfs:{(_FILE_SYSTEMS / 'btrfs' / name).stat().st_ino}"
+    return ""
+
+
 def read_mark(path: Path) -> MarkReading:
     try:
         block = path.read_bytes()
@@ -117,8 +152,11 @@ def read_mark(path: Path) -> MarkReading:
         block = b""
     if len(block) < HEADER_BYTES:
         return MarkReading(None, None, "")
-    boot = block[_BOOT_AT : _BOOT_AT + _BOOT_BYTES].rstrip(b"\0").decode("ascii", "replace")
-    return MarkReading(_number(block, WRITTEN), _number(block, _FLUSHED), boot)
+    boot, mount = (
+        block[place : place + size].rstrip(b"\0").decode("ascii", "replace")
+        for place, size in ((_BOOT_AT, _BOOT_BYTES), (_MOUNT_AT, _MOUNT_BYTES))
+    )
+    return MarkReading(_number(block, WRITTEN), _number(block, FLUSHED), boot, mount)
 
 
 def _number(block: bytes, places: tuple[slice, ...]) -> int | None:

@@ -5,6 +5,7 @@ is applied and its open attempts are settled, the whole directory goes. Format 1
 versions wrote, is read by `_read_old`; format 2 by `ledger.journals.segment_reader`.
 """
 
+import os
 import shutil
 from dataclasses import dataclass
 from itertools import islice
@@ -17,13 +18,17 @@ from ledger.journals.homes import (
     keep_copy,
     list_journals,
     number_of,
+    segment_path,
     segments,
 )
-from ledger.journals.mark import read_boot_id, read_mark
+from ledger.journals.mark import read_boot_id, read_mark, read_mount_id
+from ledger.journals.pending import PENDING_FILE, PendingGroup, read_groups
 from ledger.journals.scan import Damage
 from ledger.journals.segment_reader import SegmentReading, read_segment
 
 READ_BYTES = 4 * 1024 * 1024  # at most this much of a journal is in memory at once
+_NO_MARK = "neither an end frame nor a readable mark"
+_REMOUNTED = "its file system was mounted anew, and no end frame tells that all is there"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,16 +83,21 @@ class JournalReader:
             return _read_old(journal, since, limit_bytes, most)
         owned = has_owner(journal)  # before the listing: what is unowned now will not grow
         # Before the frames, too: what it says was written is whole when they are read.
-        mark = read_mark(journal.lock)
-        written, sure = (mark.written, None) if owned else (None, mark.sure(read_boot_id()))
-        files = [path for path in segments(journal) if number_of(path) >= since.segment]
+        mark, boot = read_mark(journal.lock), read_boot_id()
+        written, sure = (mark.written, None) if owned else (None, mark.sure(boot))
+        # Before the segments: what is pending no more is in them by then.
+        same_boot = bool(boot) and mark.boot == boot
+        is_dead = same_boot and not owned
+        pending = read_groups(journal.home / PENDING_FILE, is_dead=is_dead, written=mark.written)
+        files = _with_pending(journal, pending if owned or same_boot else [])
+        files = [path for path in files if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)
             here = since if number == since.segment else JournalOffset(number, 0, since.sequence)
             reading = SegmentReading(
                 path, journal.name, number, here.offset, here.sequence, limit_bytes, most,
                 following=None if last else files[place + 1], is_live=owned and last,
-                written=written, sure=sure,
+                written=written, sure=sure, pending=pending, has_gaps=is_dead,
             )  # fmt: skip
             found = read_segment(reading)
             after = JournalOffset(number, found.end, found.sequence)
@@ -109,15 +119,18 @@ class JournalReader:
             return None
         files = segments(journal)
         after = max(0, since.sequence - 1)
-        sure = read_mark(journal.lock).sure(read_boot_id())
+        mark, boot = read_mark(journal.lock), read_boot_id()
+        sure = mark.sure(boot)
+        is_remounted = mark.is_remounted(boot, _mount_id(journal.home))
         place = since.offset
-        if sure is None:
+        if sure is None or is_remounted:
             if files and _is_closed(files[-1], journal, number_of(files[-1])):
                 return None
-            return Damage(place, place, after, None, "neither an end frame nor a readable mark")
+            return Damage(place, place, after, None, _REMOUNTED if is_remounted else _NO_MARK)
         if sure <= after:
             return None
-        rest = _read(files[-1], place, FRAME_LIMIT_BYTES).rstrip(b"\0") if files else b""
+        is_last = bool(files) and number_of(files[-1]) == since.segment
+        rest = _read(files[-1], place, FRAME_LIMIT_BYTES).rstrip(b"\0") if is_last else b""
         if files and rest:
             keep_copy(self._directory, journal, files[-1])
         reason = "it was written further than what is there"
@@ -165,6 +178,25 @@ def _read_old(
             return JournalChunk(frames, after, not last or full or len(frames) == most)
         # Nothing whole is left here and a later segment exists: the rest is a torn tail.
     return JournalChunk((), since)
+
+
+def _with_pending(journal: JournalSource, pending: list[PendingGroup]) -> list[Path]:
+    """Return a journal's segments, and behind them those that are in its worker's memory only.
+
+    After another boot there are none: nothing says that all before them is there.
+    """
+    files = segments(journal)
+    last = number_of(files[-1]) if files else 0
+    numbers = {group.segment for group in pending if group.segment > last}
+    return [*files, *(segment_path(journal.home, number) for number in sorted(numbers))]
+
+
+def _mount_id(home: Path) -> str:
+    file = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return read_mount_id(file)
+    finally:
+        os.close(file)
 
 
 def _is_closed(path: Path, journal: JournalSource, number: int) -> bool:

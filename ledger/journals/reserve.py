@@ -5,6 +5,7 @@ much is kept as is usual while the disk has it; where only less is free, work go
 the ends of everything in flight fit into that.
 """
 
+import errno
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ MOST_BYTES = 4 * 1024 * 1024
 LEAST_BYTES = 64 * 1024
 BYTES_PER_END = 1024  # an end with a handful of comparators is about half of it
 PROBE_BYTES = 64 * 1024
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class DiskReserve:

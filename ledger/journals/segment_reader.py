@@ -5,9 +5,11 @@ so whatever lies before an intact frame was whole when that frame was written. A
 read twice before damage in it is told, for a read that overlaps a write may see half of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ledger.journals.homes import number_of
 from ledger.journals.layout import (
     HEAD_BYTES,
     HEADER_BYTES,
@@ -15,7 +17,9 @@ from ledger.journals.layout import (
     stamp_of,
 )
 from ledger.journals.payloads import RECORD_LIMIT_BYTES
+from ledger.journals.pending import PendingGroup
 from ledger.journals.scan import SAMPLE_BYTES, Damage, SegmentScan, SegmentScanner
+from ledger.journals.segment_bytes import SegmentBytes
 
 BACK_BYTES = 1024 * 1024  # before a damaged place, that are looked through for shifted frames
 AHEAD_BYTES = 1024 * 1024  # the same behind what is read at once
@@ -29,7 +33,8 @@ class SegmentReading:
 
     `following` is the next segment's file. `is_live`: the worker may append. `written` is the last
     number that the worker had certainly written when this was asked. `sure`: of a worker that died,
-    the last number that must be in its journal.
+    the last number that must be in its journal. `pending` is what the journal has in memory only;
+    `has_gaps`: it counts behind a gap, too.
     """
 
     path: Path
@@ -43,6 +48,13 @@ class SegmentReading:
     is_live: bool = False
     written: int | None = None
     sure: int | None = None
+    pending: Sequence[PendingGroup] = ()
+    has_gaps: bool = False
+
+    def bytes_of(self, path: Path) -> SegmentBytes:
+        """Return the bytes of this segment, or of the following one; raises `OSError`."""
+        groups = [group for group in self.pending if group.segment == number_of(path)]
+        return SegmentBytes(path, self.journal, groups, has_gaps=self.has_gaps)
 
 
 @dataclass(slots=True)
@@ -61,53 +73,57 @@ def read_segment(asked: SegmentReading) -> SegmentResult:
 
 
 def _read_once(asked: SegmentReading) -> SegmentResult:
-    size = asked.path.stat().st_size
+    content = asked.bytes_of(asked.path)
+    size = content.size
     offset, sequence = asked.offset, asked.sequence
     damages: list[Damage] = []
-    if size < offset and _has_all_that_is_sure(asked):
+    if size < offset and _has_all_that_is_sure(asked, content):
         return SegmentResult(offset, sequence)
     if size < offset:
         reason = "the segment is shorter than what was read of it"
         damages.append(Damage(size, offset, sequence - 1, 0, reason))
         offset = 0
     if offset < HEADER_BYTES:
-        header = parse_header(_read(asked.path, 0, HEADER_BYTES))
+        header = parse_header(content.read(0, HEADER_BYTES))
         first = 1 if asked.segment == 1 else 0
         sequence = sequence or (first if header is None else header.first)
         offset = 0 if header is None else HEADER_BYTES  # a damaged one is bytes that are no frame
-    found = _scan_from(asked, offset, sequence, size)
+    found = _scan_from(asked, content, offset, sequence)
     found.damages[:0] = damages
     return found
 
 
-def _has_all_that_is_sure(asked: SegmentReading) -> bool:
+def _has_all_that_is_sure(asked: SegmentReading, content: SegmentBytes) -> bool:
     """Return whether only bytes lack that no flush had made durable: a power cut takes them.
 
     The books may have read them from the kernel's memory before.
     """
     if asked.sure is None or asked.is_live or asked.following is not None:
         return False
-    data = _read(asked.path, HEADER_BYTES, asked.path.stat().st_size)
+    data = content.read(HEADER_BYTES, content.size)
     scanner = SegmentScanner(data, HEADER_BYTES, stamp_of(asked.journal, asked.segment))
     return scanner.scan(0).sequence > asked.sure
 
 
-def _scan_from(asked: SegmentReading, offset: int, sequence: int, size: int) -> SegmentResult:
+def _scan_from(
+    asked: SegmentReading, content: SegmentBytes, offset: int, sequence: int
+) -> SegmentResult:
+    size = content.size
     stamp = stamp_of(asked.journal, asked.segment)
-    data = _read(asked.path, offset, asked.limit_bytes)
+    data = content.read(offset, asked.limit_bytes)
     scanner = SegmentScanner(data, offset, stamp)
     scan = scanner.scan(sequence, most=asked.most)
     for limit in (BEYOND_BYTES, RESYNC_BYTES, size):  # a long frame, or much damage
         if scan.frames or scan.end > offset or offset + len(data) >= size:
             break
-        data = _read(asked.path, offset, max(limit, asked.limit_bytes))
+        data = content.read(offset, max(limit, asked.limit_bytes))
         scanner = SegmentScanner(data, offset, stamp)
         scan = scanner.scan(sequence, most=asked.most)
     end = offset + len(data)
     is_read = end >= size
     if scan.damages:
         base = max(HEADER_BYTES, offset - BACK_BYTES) if offset > HEADER_BYTES else offset
-        data = _read(asked.path, base, end - base + (0 if is_read else AHEAD_BYTES))
+        data = content.read(base, end - base + (0 if is_read else AHEAD_BYTES))
         scanner = SegmentScanner(data, base, stamp, since=offset)
         scan = scanner.scan(sequence, most=asked.most, until=None if is_read else end)
     stopped = asked.most is not None and len(scan.frames) >= asked.most
@@ -124,7 +140,7 @@ def _judge_rest(asked: SegmentReading, result: SegmentResult, rest: bytes) -> No
     """Say what the bytes behind the last intact frame are, where that is certain."""
     after = result.sequence - 1
     if asked.following is not None:
-        header = parse_header(_read(asked.following, 0, HEADER_BYTES))
+        header = parse_header(asked.bytes_of(asked.following).read(0, HEADER_BYTES))
         missing = 0 if header is None else max(0, header.first - result.sequence)
         if rest or missing:
             _add_rest(result, rest, missing)
@@ -140,9 +156,3 @@ def _add_rest(result: SegmentResult, rest: bytes, missing: int) -> None:
     reason = "bytes that are no intact frame" if rest else "no frame has these numbers"
     noted = Damage(start, start + len(rest), after, missing, reason, rest[:SAMPLE_BYTES])
     result.damages.append(noted)
-
-
-def _read(path: Path, offset: int, limit_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(limit_bytes)

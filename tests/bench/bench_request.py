@@ -120,7 +120,7 @@ class Loop(uvloop.Loop):  # type: ignore[misc]  # untyped
 
     def call_later(self, delay: float, then: Any, *more: Any, **named: Any) -> Any:
         """Chores that sleep go as slowly as the clocks; deadlines are never met here."""
-        sleeps = then.__name__ == "_set_result_unless_cancelled"
+        sleeps = then.__name__ in ("_set_result_unless_cancelled", "_start_lazily")
         wait = SLOWER * RARER * delay if sleeps else delay
         return super().call_later(wait, then, *more, **named)
 

@@ -89,6 +89,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="processes, of scenes that can share")
     parser.add_argument("--broken", action="store_true", help="play the controls: all must be red")
     parser.add_argument("--seed", type=int, default=0, help="0: a new one, which is printed")
+    parser.add_argument("--way", default="", help="`ledger.journal_writes` of its hosts")
     parser.add_argument("--list", action="store_true", help="what there is, and its controls")
     given = parser.parse_args(arguments)
     given.seed = given.seed or time.time_ns() % 10**6
@@ -104,7 +105,7 @@ def _played(scene: Scene, database: str, given: argparse.Namespace) -> dict[str,
     def say(line: str) -> None:
         print(f"  {time.monotonic() - began:6.1f} s  {line}", flush=True)
 
-    asked = Given(database, given.scale, given.broken, given.seed, say, given.jobs)
+    asked = Given(database, given.scale, given.broken, given.seed, say, given.jobs, given.way)
     try:
         found = scene.play(asked)
     except Missing as missing:

@@ -43,7 +43,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """How a scene is to be played; `scale` is a part of its full size, `jobs` count processes."""
+    """How a scene is to be played; `scale` is a part of its full size, `jobs` count processes.
+
+    `way` is `ledger.journal_writes` of its hosts; empty: their default.
+    """
 
     database: str = "sqlite"
     scale: float = 1.0
@@ -51,6 +54,7 @@ class Given:
     seed: int = 1
     say: Callable[[str], None] = print
     jobs: int = 1
+    way: str = ""
 
     def of(self, full: int, *, least: int = 1) -> int:
         return max(least, round(full * self.scale))

@@ -133,6 +133,9 @@ class Stage:
     def host(self, *, workers: int = 2, state: Path | None = None, **changes: Any) -> Any:
         """Not yet started; all hosts of a stage have one ledger and one target."""
         base = f"http://127.0.0.1:{self.upstream.port}/v1"
+        if self.given.way:
+            books = changes.get("ledger", {"url": self._url})
+            changes["ledger"] = books | {"journal_writes": self.given.way}
         self._hosts += 1
         host = Host(
             state or self.folder / f"host-{self._hosts}",

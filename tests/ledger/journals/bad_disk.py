@@ -19,6 +19,7 @@ from fuse_disk import DiskFaults, DiskWrite, read_log
 
 MIB = 1024 * 1024
 BUSY_S = 20.0
+MENDED = 1  # e2fsck's status: errors were corrected
 MAKERS = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
@@ -80,8 +81,9 @@ class BadDisk:
         raise NoDisk(self._server.stderr.read().strip().splitlines()[-1])
 
     def remount(self) -> None:
-        """Mount what the disk has by now, as a person does after a failure: its log is replayed.
+        """Mount what the disk has by now, as a person does after a failure: checked, log replayed.
 
+        Unchecked, ext4 may soon be read-only: what its log had put in place was lost with errors.
         A process that was killed may have its files open for a while after it is listed no more.
         """
         until_s = time.monotonic() + BUSY_S
@@ -93,6 +95,12 @@ class BadDisk:
                 if "busy" not in str(refused) or time.monotonic() > until_s:
                     raise
                 time.sleep(0.1)
+        if self._kind == "ext4":
+            told = subprocess.run(
+                ["e2fsck", "-fy", str(self._point)], check=False, capture_output=True, text=True
+            )
+            if told.returncode > MENDED:
+                raise NoDisk(f"e2fsck: {told.stdout[-300:]}")
         mount_image(self._point, self.place, self._kind, self._options)
 
     def __exit__(self, *_: object) -> None:

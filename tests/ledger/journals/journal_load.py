@@ -1,10 +1,12 @@
 """A worker's journal under load, as a process of its own that a bad disk may end.
 
-    python journal_load.py FOLDER SAID SECONDS ATTEMPTS [SEGMENT-KIB]
+    python journal_load.py FOLDER SAID SECONDS ATTEMPTS [SEGMENT-KIB] [WAY]
 
 Eight callers at once open and settle attempts. Each line of `SAID` (on another disk) is what a
 caller was told and when, by the monotonic clock: `open`, `ack`, or `no` with the refusal's words.
-Ends with status 0 after so many attempts or seconds, or as soon as the journal is given up.
+`WAY`: `kernel` or `thread` write beside the loop where the file system lets them, `calls` are the
+loop's own. Ends with status 0 after so many attempts or seconds, or as soon as the journal is
+given up.
 """
 
 import asyncio
@@ -72,15 +74,21 @@ class Load:
                 await asyncio.sleep(REFUSED_S)
 
 
-async def run(folder: Path, said: Path, seconds: float, attempts: int, segment_kib: int) -> None:
+async def run(
+    folder: Path, said: Path, seconds: float, attempts: int, segment_kib: int, way: str
+) -> None:
     writer = JournalWriter(folder, "w0", segment_bytes=segment_kib * 1024)
+    writer.attach(asyncio.get_running_loop(), way)
     load = Load(writer, said, time.monotonic() + seconds, attempts)
     await asyncio.gather(*(load.call() for _ in range(AT_ONCE)))
     writer.close()
 
 
-def main(folder: str, said: str, seconds: str, attempts: str, segment_kib: str = "64") -> None:
-    asyncio.run(run(Path(folder), Path(said), float(seconds), int(attempts), int(segment_kib)))
+def main(
+    folder: str, said: str, seconds: str, attempts: str, segment_kib: str = "64",
+    way: str = "kernel",
+) -> None:  # fmt: skip
+    asyncio.run(run(Path(folder), Path(said), float(seconds), int(attempts), int(segment_kib), way))
 
 
 if __name__ == "__main__":

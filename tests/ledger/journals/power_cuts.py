@@ -41,12 +41,16 @@ class PowerCutResult:
 
 def play_power_cuts(
     folder: Path, *, attempts: int, kind: str = "ext4", options: str = "", share: float = 1.0,
-    seed: int = 1, jobs: int = 1,
+    seed: int = 1, jobs: int = 1, way: str = "kernel",
 ) -> PowerCutResult:  # fmt: skip
-    """Play cuts in `jobs` processes. Raise `NoDisk` where this machine has no such disk."""
+    """Play cuts in `jobs` processes; `way`: how the worker writes (`journal_load`).
+
+    Raise `NoDisk` where this machine has no such disk.
+    """
     said = folder / "said"
     with BadDisk(folder, kind=kind, options=options) as disk:
         words = [str(disk.place / "journal"), str(said), str(LOAD_S), str(attempts)]
+        words += ["64", way]
         subprocess.run([sys.executable, str(LOAD), *words], check=True)
     play = partial(_play_part, disk.image, kind, said, share, seed, jobs)
     if jobs == 1:

@@ -15,6 +15,7 @@ from ledger.journals.mark import (
     WriteMark,
     read_boot_id,
     read_mark,
+    read_mount_id,
     writes_in_place,
 )
 
@@ -48,7 +49,10 @@ def test_numbers_are_read_back_at_once(mark, path: Path, start) -> None:
     for number in range(start, start + 6):
         record(mark, number)
         mark.record_flushed(head_of(number), number)
-        assert read_mark(path) == MarkReading(number, number, read_boot_id())
+        file = os.open(path, os.O_RDONLY)
+        here = MarkReading(number, number, read_boot_id(), read_mount_id(file))
+        os.close(file)
+        assert read_mark(path) == here
 
 
 @pytest.mark.parametrize("bit", range(0, 8 * 4 * HEAD_BYTES, 3))
@@ -76,6 +80,26 @@ def test_after_another_boot_only_what_was_flushed_counts() -> None:
     assert read.sure("boot-a") == 9
     assert read.sure("boot-b") == 7
     assert read.sure("") == 7
+
+
+@pytest.mark.parametrize(
+    ("mark_mount", "boot", "mount", "is_remounted"),
+    [
+        ("vda:7", "boot-a", "vda:9", True),
+        ("vda:7", "boot-a", "vda:7", False),
+        ("vda:7", "boot-b", "vda:9", False),  # numbers that were flushed count then
+        ("", "boot-a", "vda:9", False),  # an earlier version's
+        ("vda:7", "boot-a", "", False),
+        ("vda:7", "", "vda:9", False),
+    ],
+)
+def test_another_mount_of_one_boot_is_known(mark_mount, boot, mount, is_remounted) -> None:
+    assert MarkReading(9, 7, "boot-a", mark_mount).is_remounted(boot, mount) is is_remounted
+
+
+def test_a_file_system_without_a_disk_has_no_mounts_id() -> None:
+    with Path("/proc/self/status").open() as file:
+        assert read_mount_id(file.fileno()) == ""
 
 
 @pytest.mark.parametrize("data", [None, b"", b"x" * 100, bytes(HEADER_BYTES)])

@@ -1,0 +1,184 @@
+"""Writing a group of frames to its segment, durably, while the loop goes on.
+
+The kernel does it where it may (`ledger.journals.uring`): 1 system call of the loop, which waits
+for no file system. What is rare or goes wrong, and all of it where io_uring is refused, is done by
+a thread: a new segment's file, what was written before without a flush, a full disk.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from ledger.journals.homes import segment_path, sync_directory
+from ledger.journals.layout import SegmentHeader, encode_header
+from ledger.journals.pending import FrameGroup
+from ledger.journals.reserve import NO_SPACE, DiskReserve
+from ledger.journals.uring import UringWrites
+
+Done = Callable[[OSError | None], None]
+Work = Callable[[], None]
+
+
+@dataclass(slots=True)
+class SegmentWrite:
+    """A group on its way. `file` is None until its segment is made, which `header` begins.
+
+    `is_plain`: nothing but the group is to be made durable. `is_refused`: the disk had no room for
+    it, and it may be tried again; any other failure is final.
+    """
+
+    home: Path
+    header: SegmentHeader
+    file: int | None
+    group: FrameGroup
+    is_plain: bool
+    is_refused: bool = False
+
+
+class GroupWriter:
+    """One group at a time. `uring` None: the kernel has none, or refuses it."""
+
+    def __init__(self, reserve: DiskReserve, uring: UringWrites | None) -> None:
+        self._reserve = reserve
+        self._uring = uring
+        self._thread = DiskThread()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._write: SegmentWrite | None = None  # that the kernel has
+        self._done: Done | None = None
+
+    def start_write(self, write: SegmentWrite, loop: asyncio.AbstractEventLoop, done: Done) -> None:
+        """`done` is called from the loop, with the failure or None."""
+        uring, file, group = self._uring, write.file, write.group
+        size = len(group.data)
+        if uring is None or file is None or not write.is_plain or not size:
+            self._start_in_thread(write, loop, done)
+            return
+        if self._loop is not loop:
+            self._loop = loop
+            loop.add_reader(uring.told, self._reap)
+        try:
+            uring.start_write(file, group.address, size, group.offset)
+        except OSError:
+            self._start_in_thread(write, loop, done)
+            return
+        self._write, self._done = write, done
+
+    def start_work(self, work: Work, loop: asyncio.AbstractEventLoop, done: Done) -> None:
+        """Do anything else that may wait for the disk."""
+        self._thread.start_work(work, loop, done)
+
+    def close(self) -> None:
+        """Returns when what is under way is over; its `done` still comes from the loop."""
+        uring, loop = self._uring, self._loop
+        if uring is not None:
+            if loop is not None:
+                with suppress(RuntimeError):  # the loop was closed
+                    loop.remove_reader(uring.told)
+                if self._write is not None:
+                    self._end(uring.ended(wait=True))
+            uring.close()
+        self._thread.close()
+
+    def _start_in_thread(
+        self, write: SegmentWrite, loop: asyncio.AbstractEventLoop, done: Done
+    ) -> None:
+        self._thread.start_work(lambda: write_group(write, self._reserve), loop, done)
+
+    def _reap(self) -> None:
+        assert self._uring is not None
+        if self._write is not None:
+            self._end(self._uring.ended(wait=False))
+
+    def _end(self, result: int | None) -> None:
+        write, done, loop = self._write, self._done, self._loop
+        if result is None or write is None or done is None or loop is None:
+            return
+        self._write = self._done = None
+        if result == len(write.group.data):
+            done(None)
+        elif result >= 0 or -result in NO_SPACE:  # written once more as a whole, which is flushed
+            self._start_in_thread(write, loop, done)
+        else:
+            done(OSError(-result, os.strerror(-result)))
+
+
+class DiskThread:
+    """What may wait for a disk, one thing after the other. It is started by the first."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[Work, asyncio.AbstractEventLoop, Done] | None]
+        self._queue = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def start_work(self, work: Work, loop: asyncio.AbstractEventLoop, done: Done) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="journal", daemon=True)
+            self._thread.start()
+        self._queue.put((work, loop, done))
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        """The thread's work, until it is handed None."""
+        while (given := self._queue.get()) is not None:
+            work, loop, done = given
+            failure: OSError | None = None
+            try:
+                work()
+            except OSError as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+                loop.call_soon_threadsafe(done, failure)
+
+
+def write_group(write: SegmentWrite, reserve: DiskReserve) -> None:
+    """Write and flush it, on a full disk into what was kept for ends. Raises `OSError`."""
+    write.is_refused = False
+    try:
+        _write_whole(write)
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        try:
+            reserve.release()
+            _write_whole(write)
+        except OSError as second:
+            write.is_refused = second.errno in NO_SPACE
+            raise
+    assert write.file is not None
+    os.fdatasync(write.file)
+
+
+def create_segment(home: Path, header: SegmentHeader) -> int:
+    """Make a segment's file with its header, durably; raises `OSError`, and then there is none."""
+    path = segment_path(home, header.segment)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        _pwrite_whole(file, memoryview(encode_header(header)), 0)
+        os.fdatasync(file)
+        sync_directory(home)
+    except OSError:
+        os.close(file)
+        path.unlink()
+        raise
+    return file
+
+
+def _write_whole(write: SegmentWrite) -> None:
+    if write.file is None:
+        write.file = create_segment(write.home, write.header)
+    _pwrite_whole(write.file, write.group.data, write.group.offset)
+
+
+def _pwrite_whole(file: int, data: memoryview, offset: int) -> None:
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file, data[written:], offset + written)

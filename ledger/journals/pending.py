@@ -1,0 +1,210 @@
+"""Frames that a worker has written and that its journal's segments do not have yet, in memory.
+
+The memory is a file's beside the segments, so what is stored there outlives the process at no
+system call. Two halves take turns: while the frames of one are written to their segment, new ones
+go into the other. A half begins with a head that says where its first frame belongs; the frames
+behind it are the segment's bytes as they will be. What is left of earlier turns behind them has
+lower numbers.
+
+The segments are never mapped, and this file is never written by other means: what mapped stores
+and direct writes to the same blocks make of each other is not defined on every file system. Memory
+is mapped only where `writes_in_place`: elsewhere a full disk would end the process (SIGBUS).
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from ledger.journals.layout import HEAD_BYTES, SYNC, parse_head, whole_payload
+from ledger.journals.mark import writes_in_place
+
+PENDING_FILE = "pending"
+HALF_BYTES = 4 * 1024 * 1024
+_MAGIC = b"BRKVPEND"
+_GROUP = struct.Struct("<8sQQQ")  # magic, segment, offset of the first frame, its number
+_CHECK = struct.Struct("<I")
+_CHECKED = struct.Struct(f"<{_GROUP.size}sI")  # a head with its CRC-32 in one step
+GROUP_BYTES = 64  # a group's head
+ROOM_BYTES = HALF_BYTES - GROUP_BYTES
+_HOT_BYTES = 64 * 1024  # of each half: most groups are shorter
+_READ_BYTES = 256 * 1024
+
+
+class FrameGroup(NamedTuple):
+    """Frames in memory that belong at `offset` of a segment; they stay until it is durable."""
+
+    segment: int
+    offset: int
+    data: memoryview
+    address: int
+
+
+class PendingFrames:
+    """The writing side, of one thread. `size` counts bytes of frames that no group has taken."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._memory = mmap.mmap(file, 2 * HALF_BYTES)
+        self._view = memoryview(self._memory)
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._half = self._segment = self._offset = 0
+        self._start = GROUP_BYTES  # of this half's frames
+        self.size = 0
+
+    @classmethod
+    def make(cls, home: Path) -> Self | None:
+        """Make the file; None where it cannot be mapped safely, or the disk has no room for it."""
+        path = home / PENDING_FILE
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            if writes_in_place(file):
+                os.posix_fallocate(file, 0, 2 * HALF_BYTES)
+                for start in (0, HALF_BYTES):
+                    os.pwrite(file, bytes(_HOT_BYTES), start)
+                os.fsync(file)
+                return cls(file)
+        except OSError:
+            pass
+        os.close(file)
+        path.unlink()
+        return None
+
+    @property
+    def room_bytes(self) -> int:
+        return ROOM_BYTES - self.size
+
+    def begin_group(self, segment: int, offset: int, first: int) -> None:
+        """The next frame, of number `first`, belongs there; nothing is in this half."""
+        self._segment, self._offset = segment, offset
+        head = _GROUP.pack(_MAGIC, segment, offset, first)
+        _CHECKED.pack_into(self._memory, self._half * HALF_BYTES, head, zlib.crc32(head))
+
+    def put(self, frame: bytes) -> None:
+        """Store a frame behind the others; whoever calls has looked at `room_bytes`."""
+        start, size = self._start + self.size, len(frame)
+        self._memory[start : start + size] = frame
+        self.size += size
+
+    def take_group(self) -> FrameGroup:
+        """Return what was put since the last one; the other half, which is free, is next."""
+        start = self._start
+        data = self._view[start : start + self.size]
+        group = FrameGroup(self._segment, self._offset, data, self._address + start)
+        self._half, self.size = 1 - self._half, 0
+        self._start = self._half * HALF_BYTES + GROUP_BYTES
+        return group
+
+    def close(self, *, is_drained: bool) -> None:
+        """Give the memory back: groups must be gone. What is in no segment stays in the file."""
+        self._view.release()
+        with suppress(BufferError):
+            self._memory.close()
+        if is_drained:
+            os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+class PendingGroup(NamedTuple):
+    """Bytes that belong at `offset` of a segment, from a frame of number `first` on."""
+
+    segment: int
+    offset: int
+    first: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+_GroupReading = tuple[PendingGroup, int, int]  # how many frames it has, where its half begins
+
+
+def read_groups(path: Path, *, is_dead: bool, written: int | None = None) -> list[PendingGroup]:
+    """Return what a worker has pending, in order; nothing where there is no such file.
+
+    Of a worker that lives, what is whole up to the first frame that is not. Of a dead one, which
+    had put frames up to number `written`, all up to its last whole frame: what is damaged between
+    is told as damage of its segment.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return []
+    try:
+        read = [_read_group(file, half * HALF_BYTES) for half in range(2)]
+        found = sorted(each for each in read if each is not None)
+        if is_dead and not _is_complete(found, written):
+            found = sorted(_read_deeper(file, *each) for each in found)
+    finally:
+        os.close(file)
+    return [group for group, _, _ in found if group.data]
+
+
+def _is_complete(found: list[_GroupReading], written: int | None) -> bool:
+    """Return whether the groups follow each other up to the last frame that was put."""
+    if not found or written is None:
+        return not found
+    ends = [group.first + count for group, count, _ in found]
+    return ends[-1] > written and all(
+        end == later[0].first for end, later in zip(ends, found[1:], strict=False)
+    )
+
+
+def _read_group(file: int, start: int) -> _GroupReading | None:
+    block = os.pread(file, _READ_BYTES, start)
+    group = _parse_group(block)
+    if group is None:
+        return None
+    segment, offset, first = group
+    length, count, is_cut = _whole_bytes(block, first)
+    if is_cut:
+        block = os.pread(file, HALF_BYTES, start)
+        if _parse_group(block) != group:  # a newer turn has begun: its segment has these frames
+            return None
+        length, count, _ = _whole_bytes(block, first)
+    return PendingGroup(segment, offset, first, block[GROUP_BYTES:length]), count, start
+
+
+def _read_deeper(file: int, group: PendingGroup, count: int, start: int) -> _GroupReading:
+    block = os.pread(file, HALF_BYTES, start)
+    end = _last_whole(block, GROUP_BYTES + len(group.data), group.first)
+    return group._replace(data=block[GROUP_BYTES:end]), count, start
+
+
+def _parse_group(block: bytes) -> tuple[int, int, int] | None:
+    if len(block) < GROUP_BYTES or _CHECK.unpack_from(block, _GROUP.size)[0] != zlib.crc32(
+        block[: _GROUP.size]
+    ):
+        return None
+    magic, segment, offset, first = _GROUP.unpack_from(block)
+    return (segment, offset, first) if magic == _MAGIC else None
+
+
+def _whole_bytes(block: bytes, first: int) -> tuple[int, int, bool]:
+    """Return where the frames end that follow each other from `first` on, how many, if cut off."""
+    place, count = GROUP_BYTES, 0
+    while (head := parse_head(block, place, None)) is not None and head.sequence == first + count:
+        end = place + HEAD_BYTES + head.length
+        if whole_payload(block, place, head) is None:
+            return place, count, end > len(block)
+        place, count = end, count + 1
+    return place, count, place + HEAD_BYTES > len(block)
+
+
+def _last_whole(block: bytes, place: int, first: int) -> int:
+    """Return where the last whole frame behind `place` ends whose number is not an older turn's."""
+    end = place
+    while (place := block.find(SYNC, place)) >= 0:
+        head = parse_head(block, place, None)
+        if head is None or head.sequence < first or whole_payload(block, place, head) is None:
+            place += 1
+            continue
+        place += HEAD_BYTES + head.length
+        end = place
+    return end
