@@ -71,7 +71,7 @@ class MessagesExchange:
 
 
 class _MessagesWire(OpenAIBackend):
-    """The same wire with Anthropic's heads."""
+    """Speaks over the same wire with Anthropic's heads."""
 
     forwarded: ClassVar[frozenset[str]] = FORWARDED | {VERSION_HEADER, BETA_HEADER}
 

@@ -17,7 +17,7 @@ _INSTRUCTIONS: Final = ("system", "developer")
 
 
 class NoMessagesForm(Exception):
-    """What Messages cannot say; `member` is its place in chat."""
+    """Raised for what Messages cannot say; `member` is its place in chat."""
 
     def __init__(self, member: str, why: str) -> None:
         super().__init__(f"`{member}`: {why}")

@@ -38,7 +38,7 @@ def short(decision: Decision) -> str:
 
 
 def _caches(decision: Decision, chosen: Verdict) -> list[str]:
-    """What of the prompt is in the chosen API's cache, or the dearest cache that is left for it."""
+    """Tell what of the prompt is in the chosen API's cache, or the dearest one that is left."""
     if chosen.candidate.cached_tokens:
         return [f"cached={chosen.candidate.cached_tokens}"]
     warmest = max(

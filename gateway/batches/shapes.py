@@ -77,7 +77,7 @@ def page(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
 
 
 class LineResponse(NamedTuple):
-    """What came back for a line.
+    """The answer to a line.
 
     `ignored`: names of what was asked and that no target got, as the header of an answer has them.
     """

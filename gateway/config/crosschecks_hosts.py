@@ -307,7 +307,7 @@ def _forbidden_reason(settings: Settings, place: Place, host: str) -> str | None
 
 
 def check_messages(settings: Settings) -> Iterator[ConfigFault]:
-    """What only targets that speak Anthropic's Messages can do anything with."""
+    """Yield settings that only targets that speak Anthropic's Messages can do anything with."""
     for name, provider in settings.providers.items():
         if PROVIDER_KINDS[provider.kind].speaks_messages:
             if provider.start:

@@ -93,7 +93,7 @@ class CandidateSnapshot(msgspec.Struct, frozen=True):
 
 
 class PromptCaches(NamedTuple):
-    """What engines were sent, and what providers are expected to read from their caches."""
+    """Knows what engines were sent, and what providers are expected to read from their caches."""
 
     engines: PrefixIndex | None = None
     providers: CacheForecast | None = None

@@ -1,4 +1,6 @@
-"""What providers' prompt caches may hold of a prompt, by what was sent there: one table per host.
+"""Tells what providers' prompt caches may hold of a prompt, by what was sent there.
+
+There is one table per host.
 
 Prompts are told by the marks of `prefix_index`: equal marks, equal beginnings. Beside the mark of a
 target stands until when its provider keeps it. A mark has one place in the table, and what comes
@@ -110,7 +112,7 @@ class ProviderCaches:
 
 
 class CacheForecast(NamedTuple):
-    """What is known of providers' caches: what was sent, and what share of it is read."""
+    """Knows what was sent to providers, and what share of it their caches have."""
 
     caches: ProviderCaches
     shares: CachedShare

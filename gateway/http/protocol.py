@@ -392,7 +392,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded_protocol(head_s: float, new_id: Callable[[], str], **more: Any) -> Any:
-    """What uvicorn takes for a protocol class; `more` as `BoundedProtocol` names it."""
+    """Return what uvicorn takes for a protocol class; `more` as `BoundedProtocol` names it."""
     return partial(BoundedProtocol, head_s=head_s, new_id=new_id, **more)
 
 

@@ -30,7 +30,7 @@ quiet.setLevel(logging.WARNING)
 
 
 class SocketLine(Protocol):
-    """What a WebSocket's connection offers beside ASGI's messages."""
+    """A WebSocket's connection with what it offers beside ASGI's messages."""
 
     def abort(self) -> None:
         """Drop the connection."""

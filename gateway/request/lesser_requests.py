@@ -1,4 +1,4 @@
-"""What is asked in place of a request that no target can serve, where its client lets less do.
+"""Makes what is asked in place of a request that no target can serve, where less will do.
 
 The whole is planned first, so whoever can serve all of it is preferred; residency, budgets and keys
 hold for the rest as for it.

@@ -108,7 +108,7 @@ class GroupWriter:
 
 
 class DiskThread:
-    """What may wait for a disk, one thing after the other. It is started by the first."""
+    """Does what may wait for a disk, one thing after the other. It is started by the first."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Work, asyncio.AbstractEventLoop, Done] | None]

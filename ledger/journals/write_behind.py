@@ -194,7 +194,7 @@ class WriteBehind:
         self._stamp = stamp_of(place.name, place.number)
 
     def _plan_round(self) -> None:
-        """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
+        """Let attempts that end in this turn share the round; in a rush, soon after it, too.
 
         A flush costs a tenth of what a request does: where many end, each pays a part of one.
         """

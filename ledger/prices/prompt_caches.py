@@ -1,4 +1,4 @@
-"""What a provider's prompt cache holds, by its published rule: from how many tokens on, how long.
+"""The published rules of providers' prompt caches: from how many tokens on, and how long.
 
 A rule says where it is worth looking. Whether the cache then has the prompt is learned from usage
 (`router.cached_share`), from nothing on, but where a provider promises it.

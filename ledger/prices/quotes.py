@@ -61,7 +61,7 @@ class PriceQuote:
         return cost_pusd(TokenCounts(input=tokens.input, output=tokens.output), self.price)
 
     def cached_cost_pusd(self, tokens: TokenCounts) -> int:
-        """What a prompt with cached and written tokens and its output cost."""
+        """Return the cost of a prompt with cached and written tokens, and of its output."""
         return cost_pusd(tokens, self.price)
 
     def bound_pusd(

@@ -186,7 +186,7 @@ def _lines(recorded: dict[str, Any]) -> list[str]:
 
 
 def _cached(candidate: dict[str, Any]) -> list[str]:
-    """What of the prompt the provider was expected to have, and what going elsewhere gives up."""
+    """Tell what of the prompt the provider was expected to have, and what that saves there."""
     tokens, saves = candidate.get("cached_tokens"), candidate.get("cache_saves_pusd")
     if not tokens:
         return []

@@ -1,4 +1,4 @@
-"""What a WebSocket remembers: its last answer that is stored nowhere, so that the next goes on.
+"""Remembers a WebSocket's last answer, which is stored nowhere, so that the next one goes on.
 
 A worker keeps one conversation for each socket, and all of them within one bound of bytes: where it
 is passed the one that was used longest ago is forgotten, and its client sends the whole again.

@@ -34,7 +34,7 @@ SendText = Callable[[str], Any]
 
 
 class TurnRequest(NamedTuple):
-    """What a client's message asks for. `body`: of the request that it comes to."""
+    """The request of a client's message. `body`: of the request that it comes to."""
 
     body: bytes
     previous: str | None
