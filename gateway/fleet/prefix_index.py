@@ -39,7 +39,7 @@ MISSES = 8  # one after the other: what follows was not sent
 PLACES = 1 << 14  # of a table, at most: a million tokens
 # Where a request marks what a provider shall keep, and its words for an hour.
 _MARK = "cache_control"
-_MARKED = frozenset((_MARK, "messages", "tools"))
+_MARKED = frozenset((_MARK, "messages", "system", "tools"))
 _FOR_AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 MINUTES_S, HOUR_S = 300, 3600
 _MASK = (1 << 32) - 1
@@ -91,12 +91,14 @@ def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
 
 def _kept_s(asked: InferenceRequest) -> int:
     """For how long the request asks a provider to keep what it marks; 0: it marks nothing."""
-    for members in (asked.translated or {}, asked.members):
+    native = None if asked.native is None else asked.native.members
+    kept_s = 0
+    for members in (native or asked.translated or {}, asked.members):
         for name in _MARKED & members.keys():
             text = bytes(members[name])
             if name == _MARK or _MARK.encode() in text:
-                return HOUR_S if _FOR_AN_HOUR.search(text) else MINUTES_S
-    return 0
+                kept_s = max(kept_s, HOUR_S if _FOR_AN_HOUR.search(text) else MINUTES_S)
+    return kept_s
 
 
 def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:

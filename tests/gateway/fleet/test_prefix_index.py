@@ -5,10 +5,14 @@ import random
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from gateway.fleet.prefix_index import (
     ENDS,
+    HOUR_S,
     LONGEST_BYTES,
+    MINUTES_S,
     NOTHING,
     PIECE_BYTES,
     PIECE_TOKENS,
@@ -19,6 +23,7 @@ from gateway.fleet.prefix_index import (
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
+from gateway.kinds.native_request import NativeRequest
 from gateway.table_layout import EngineCell, TableLayout
 
 ENGINES = ("pool:a/0", "pool:a/1")
@@ -83,15 +88,30 @@ def test_what_is_short_or_read_otherwise_has_no_beginning() -> None:
     assert len(beginning_of(asked("/v1/completions", prompt="a" * 999), None).marks) == 3
 
 
+def marked(**mark: str) -> list[dict]:
+    part = {"type": "text", "text": "a" * 2000, "cache_control": {"type": "ephemeral", **mark}}
+    return [{"role": "user", "content": [part]}]
+
+
+def test_marks_say_for_how_long_a_provider_shall_keep_it() -> None:
+    assert beginning_of(chat("a" * 2000), None).kept_s == 0
+    assert beginning_of(chat('say "cache_control"' * 200), None).kept_s in {0, MINUTES_S}
+    assert beginning_of(asked(messages=marked()), None).kept_s == MINUTES_S
+    assert beginning_of(asked(messages=marked(ttl="1h")), None).kept_s == HOUR_S
+    plain = chat("a" * 2000)
+    native = NativeRequest({"cache_control": Raw(b'{"type": "ephemeral", "ttl": "1h"}')})
+    assert beginning_of(replace(plain, native=native), None).kept_s == HOUR_S
+
+
 def test_a_long_prompt_has_few_marks_and_its_share_of_the_tokens() -> None:
     assert ENDS[:3] == (256, 512, 768)
     assert ENDS[-2] < LONGEST_BYTES <= ENDS[-1]
     assert len(ENDS) < 130
-    found = beginning_of(chat("a" * 10**7), None)
+    found = beginning_of(chat("a" * 3 * 10**6), None)
     assert len(found.marks) == len(ENDS)
-    assert tokens_of(found, 0, 2_500_000) == 0
-    assert tokens_of(found, len(ENDS), 2_500_000) == pytest.approx(
-        2_500_000 * ENDS[-1] / 1e7, rel=0.001
+    assert tokens_of(found, 0, 750_000) == 0
+    assert tokens_of(found, len(ENDS), 750_000) == pytest.approx(
+        750_000 * ENDS[-1] / 3e6, rel=0.001
     )
     tools = beginning_of(chat("a" * 2000, tools=[{"type": "x" * 2000}]), None)
     assert tokens_of(tools, 7, 1000) == pytest.approx(1000 * (2017 + 1792) / (2017 + 2032), abs=1)
