@@ -315,7 +315,8 @@ def check_messages(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault(("providers", name, "kind"), words)
             continue
         for member in ("betas", "tells_users"):
-            if member in provider.model_fields_set:
+            # A set of policies is checked within settings that state every member.
+            if getattr(provider, member) != type(provider).model_fields[member].get_default():
                 words = f"applies to `kind: {ANTHROPIC}` only"
                 yield ConfigFault(("providers", name, member), words)
         if "messages" in provider.features:

@@ -36,6 +36,7 @@ SECTIONS = {
     "ReplaySection": "Whether the same again gets the first one's answer.",
     "ServerSection": "Where the gateway listens, and what it takes in.",
     "TelemetrySection": "How often engines are asked how they are.",
+    "SocketsSection": "How long a WebSocket stays open, and what is kept of it.",
     "TimeoutsSection": "How long the gateway waits, for what.",
 }
 
