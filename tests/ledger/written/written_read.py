@@ -177,6 +177,8 @@ def difference(then: Any, now: Any, path: str = "") -> str | None:
             later = {name: pusd for name, pusd in later.items() if pusd not in then.values()}
         return f"{path}: {later} out of nothing" if later else None
     if isinstance(then, list) and isinstance(now, list):
+        if path.endswith("/beginning") and not any(now[len(then) :]):
+            now = now[: len(then)]  # of a prompt nothing is kept; what is known of one has grown
         if len(then) != len(now):
             return f"{path}: {len(then)} members, now {len(now)}"
         pairs = enumerate(zip(then, now, strict=True))
