@@ -4,6 +4,7 @@
 """
 
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 from router.packed import NUMBERS, pack, pack_bounded, unpack
@@ -41,13 +42,10 @@ def _caches(decision: Decision, chosen: Verdict) -> list[str]:
     """Tell what of the prompt is in the chosen API's cache, or the dearest one that is left."""
     if chosen.candidate.cached_tokens:
         return [f"cached={chosen.candidate.cached_tokens}"]
-    warmest = max(
-        (verdict.candidate for verdict in decision.verdicts if verdict.feasible),
-        key=lambda candidate: candidate.cache_saves_pusd,
-        default=chosen.candidate,
-    )
-    if not warmest.cache_saves_pusd:
+    warm = [row[0] for row in decision.verdicts if row[0].cache_saves_pusd and row.feasible]
+    if not warm:
         return []
+    warmest = max(warm, key=attrgetter("cache_saves_pusd"))
     dollars = f"{warmest.cache_saves_pusd / PUSD_PER_USD:.6f}".rstrip("0").rstrip(".")
     return [f"leaves={warmest.cached_tokens}@{warmest.name}(${dollars})"]
 

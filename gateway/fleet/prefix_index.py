@@ -39,7 +39,8 @@ MISSES = 8  # one after the other: what follows was not sent
 PLACES = 1 << 14  # of a table, at most: a million tokens
 # Where a request marks what a provider shall keep, and its words for an hour.
 _MARK = "cache_control"
-_MARKED = frozenset((_MARK, "messages", "system", "tools"))
+_MARK_BYTES = _MARK.encode()
+_MARKED = (_MARK, "messages", "system", "tools")
 _FOR_AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 MINUTES_S, HOUR_S = 300, 3600
 _MASK = (1 << 32) - 1
@@ -91,13 +92,17 @@ def beginning_of(asked: InferenceRequest, salt: str | None) -> PromptPrefix:
 
 def _kept_s(asked: InferenceRequest) -> int:
     """For how long the request asks a provider to keep what it marks; 0: it marks nothing."""
-    native = None if asked.native is None else asked.native.members
+    members = asked.members if asked.native is None else asked.native.members
+    if asked.translated:
+        members = {**members, **asked.translated}
     kept_s = 0
-    for members in (native or asked.translated or {}, asked.members):
-        for name in _MARKED & members.keys():
+    for name in _MARKED:
+        if name in members:
             text = bytes(members[name])
-            if name == _MARK or _MARK.encode() in text:
-                kept_s = max(kept_s, HOUR_S if _FOR_AN_HOUR.search(text) else MINUTES_S)
+            if name == _MARK or _MARK_BYTES in text:
+                if _FOR_AN_HOUR.search(text):
+                    return HOUR_S
+                kept_s = MINUTES_S
     return kept_s
 
 

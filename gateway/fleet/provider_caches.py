@@ -122,17 +122,17 @@ class CacheForecast(NamedTuple):
     ) -> CachedPrompt:
         """Return what of a request's prompt the target is expected to charge as cached."""
         prefix, rule = request.beginning, quote.cache_rule
-        if rule is None or (rule.marked and not prefix.kept_s):
+        tokens = request.prompt_tokens
+        if rule is None or tokens < rule.least_tokens or (rule.marked and not prefix.kept_s):
             return NOTHING_CACHED
         pieces = self.caches.count_known(target, prefix, now_s)
-        tokens = request.prompt_tokens
         readable = rule.readable(tokens_of(prefix, pieces, tokens)) if pieces else 0
         expected = 0
         if readable:
             share = self.shares.share(target, promised=rule.promised)
             expected = min(int(share * readable), tokens)
         written = 0
-        if rule.marked and quote.charges_writes and tokens >= rule.least_tokens:
+        if rule.marked and quote.charges_writes:
             written = tokens - expected
         return CachedPrompt(readable, expected, written)
 

@@ -97,7 +97,7 @@ class EstimateLearner:
             return
         rule, target = cache_rule(frozen.price), frozen.target.name
         prefix = attempt.plan.request.beginning
-        if rule is None or not prefix.marks:
+        if rule is None or record.tokens.prompt < rule.least_tokens or not prefix.marks:
             return
         if reported and frozen.prefix_tokens:
             at_s, cached = record.settled_us / 1e6, record.tokens.cached
