@@ -14,14 +14,12 @@ This says what an engine may have, never what it has: of the tokens expected in 
 telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
 """
 
-import mmap
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from gateway.fleet.mapped_file import allocate_blocks
+from gateway.fleet.mapped_file import map_file
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import InferenceRequest
@@ -120,14 +118,7 @@ class PrefixIndex:
     def __init__(self, path: Path, board: SharedLoadTable) -> None:
         self._board = board
         places = max(1, len(board.layout.engines)) * PLACES
-        size = 2 * places * _CELL_BYTES
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            allocate_blocks(descriptor, size)
-            os.ftruncate(descriptor, size)
-            self._map = mmap.mmap(descriptor, size)
-        finally:
-            os.close(descriptor)
+        self._map = map_file(path, 2 * places * _CELL_BYTES)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
         self._sent = places  # where the times begin: those of a mark as far behind it
         engines = range(len(board.layout.engines))

@@ -1,22 +1,19 @@
 """Tells what providers' prompt caches may hold of a prompt, by what was sent there.
 
-There is one table per host.
-
-Prompts are told by the marks of `prefix_index`: equal marks, equal beginnings. Beside the mark of a
-target stands until when its provider keeps it. A mark has one place in the table, and what comes
-later takes it; so the longest beginning counts whose own mark is left.
+There is one table per host. Prompts are told by the marks of `prefix_index`: equal marks, equal
+beginnings. Beside the mark of a target stands until when its provider keeps it. A mark has one
+place in the table, and what comes later takes it; so the longest beginning counts whose own mark is
+left.
 
 A mark says that a prompt was read there, never that it is still known: `CachedShare` has learned
 what share of it is charged as cached.
 """
 
-import mmap
-import os
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from gateway.fleet.mapped_file import allocate_blocks
+from gateway.fleet.mapped_file import map_file
 from gateway.fleet.prefix_index import HOUR_S, tokens_of
 from ledger.journals.records import TokenCounts
 from ledger.prices.prompt_caches import PromptCacheRule
@@ -58,14 +55,7 @@ class ProviderCaches:
     """The mapped table. Times are monotonic seconds of the machine."""
 
     def __init__(self, path: Path) -> None:
-        size = 2 * PLACES * _CELL_BYTES
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            allocate_blocks(descriptor, size)
-            os.ftruncate(descriptor, size)
-            self._map = mmap.mmap(descriptor, size)
-        finally:
-            os.close(descriptor)
+        self._map = map_file(path, 2 * PLACES * _CELL_BYTES)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
         self._turns: dict[str, int] = {}
 
@@ -76,11 +66,11 @@ class ProviderCaches:
     def record_read(
         self, target: str, prefix: PromptPrefix, rule: PromptCacheRule, now_s: float
     ) -> None:
-        """A prompt that begins so was read there, and is kept from now on for the rule's time."""
+        """A prompt that begins so was read there, and is kept for the rule's or its marks' time."""
         if rule.marked and not prefix.kept_s:
             return
         turn, cells = self._turn(target), self._cells
-        until = int(now_s + kept_s(rule, prefix)) & _MASK
+        until = int(now_s + (prefix.kept_s if rule.marked else rule.ttl_s)) & _MASK
         for mark in prefix.marks:
             cell = mark ^ turn
             place = cell % PLACES
@@ -135,11 +125,6 @@ class CacheForecast(NamedTuple):
         if rule.marked and quote.charges_writes:
             written = tokens - expected
         return CachedPrompt(readable, expected, written)
-
-
-def kept_s(rule: PromptCacheRule, prefix: PromptPrefix) -> float:
-    """Return for how long a provider keeps the prompt: the rule's time, or an hour if asked."""
-    return max(rule.ttl_s, prefix.kept_s)
 
 
 def is_for_an_hour(prefix: PromptPrefix) -> bool:

@@ -7,8 +7,9 @@ own: what two parsers could cut differently is refused.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from gateway.errors import RequestError
 from gateway.http.member_rules import DENIED
@@ -28,6 +29,7 @@ _PARAMETER = re.compile(
 )
 NAMES = r"[A-Za-z0-9_.-]{1,64}(?:\[\])?"
 _NAME = re.compile(NAMES)
+FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,22 @@ class FormRequest:
             return value.decode() or None
         except UnicodeDecodeError as error:
             raise RequestError("bad_request", f"`{name}` is not UTF-8.", param=name) from error
+
+    def flag(self, name: str) -> bool:
+        """A field that is true or false; absent is false. Raises what names it."""
+        value = self.field(name)
+        if value is not None and value.lower() not in FLAGS:
+            raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
+        return value is not None and FLAGS[value.lower()]
+
+    def bytes_beside(self, names: Collection[str]) -> int:
+        """Bytes of what stands under any name but these, of which a model may read all."""
+        return sum(
+            part.end - part.start
+            for name, group in self.parts.items()
+            if name not in names
+            for part in group
+        )
 
     def file(self) -> bytes | None:
         found = self.parts.get(FILE)

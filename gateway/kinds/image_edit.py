@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from gateway.errors import RequestError
-from gateway.http.forms import FormRequest, open_form
+from gateway.http.forms import FLAGS, FormRequest, open_form
 from gateway.kinds.image_generation import (
     UNITS,
     PictureRelay,
@@ -45,7 +45,6 @@ _NEVER_READ: Final = frozenset((
     *_SENT,
 ))  # fmt: skip
 _NUMBER: Final = re.compile("0|[1-9][0-9]?").fullmatch
-_FLAGS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def read_image_edit(body: IncomingBody) -> InferenceRequest:
@@ -56,7 +55,7 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
     if not form.field("prompt"):
         words = "`prompt` is required: the text that says what to change."
         raise RequestError("bad_request", words, param="prompt")
-    n, stream = check_pictures(_number(form, "n", 1)), _flag(form, "stream")
+    n, stream = check_pictures(_number(form, "n", 1)), form.flag("stream")
     shown = _number(form, "partial_images", 0)
     return InferenceRequest(
         kind=RequestKind.IMAGE_EDIT,
@@ -68,7 +67,7 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
         prompts=1,
         n=n,
         max_tokens=0,
-        prompt_bytes=_text_bytes(form) + sent * IMAGE_BYTES,
+        prompt_bytes=form.bytes_beside(_NEVER_READ) + sent * IMAGE_BYTES,
         features=_FEATURES,
         session=body.session,
         members={},
@@ -113,23 +112,6 @@ def _number(form: FormRequest, name: str, default: int) -> int:
     return default if value is None else int(value)
 
 
-def _flag(form: FormRequest, name: str) -> bool:
-    value = form.field(name)
-    if value is not None and value.lower() not in _FLAGS:
-        raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
-    return value is not None and _FLAGS[value.lower()]
-
-
-def _text_bytes(form: FormRequest) -> int:
-    """Bytes of the fields that a model may read, by whatever name."""
-    return sum(
-        part.end - part.start
-        for name, group in form.parts.items()
-        if name not in _NEVER_READ
-        for part in group
-    )
-
-
 def _body(_max_n: int) -> Schema:
     return edit_schema(
         {
@@ -138,7 +120,7 @@ def _body(_max_n: int) -> Schema:
             "n": {"type": "string", "pattern": "^(?:[1-9]|10)?$"},
             "quality": TEXT,
             "size": TEXT,
-            "stream": {"enum": ["", *_FLAGS]},
+            "stream": {"enum": ["", *FLAGS]},
             "partial_images": {"type": "string", "pattern": "^[0-3]?$"},
         }
     )

@@ -40,7 +40,6 @@ from router.types import RoutingRequest
 
 # Speech is some four tokens a second; Whisper writes at most 448 in half a minute.
 SPOKEN_TOKENS_PER_S = 20
-_FLAGS = {"true": True, "1": True, "false": False, "0": False}
 # Sound by another name than `file`, which a target may write down in its place: Groq's, Mistral's
 # and others'.
 _ELSEWHERE = frozenset((
@@ -67,8 +66,8 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
     model = plain_model(form.field("model"))
     sound = _sound(form)
     for name in _SWITCHED:
-        _flag(form, name)
-    if _flag(form, "use_beam_search"):
+        form.flag(name)
+    if form.flag("use_beam_search"):
         raise request_checks.refused_member("use_beam_search")
     _refuse_other_sounds(form)
     lasts = duration_of(len(sound), None)
@@ -76,13 +75,13 @@ def _read_sound(path: str, body: IncomingBody) -> InferenceRequest:
         kind=RequestKind.TRANSCRIPTION,
         path=path,
         model=model,
-        stream=_flag(form, "stream"),
+        stream=form.flag("stream"),
         wants_usage=True,
         wants_running_usage=True,
         prompts=1,
         n=1,
         max_tokens=_most_tokens(lasts),
-        prompt_bytes=_text_bytes(form),
+        prompt_bytes=form.bytes_beside(_NEVER_READ),
         features=NO_FEATURES,
         session=body.session,
         members={},
@@ -128,23 +127,6 @@ def _refuse_other_sounds(form: FormRequest) -> None:
         if is_other or plain in _ELSEWHERE:
             words = f"`{name}` is not taken: the sound is sent in `{FILE}`, once."
             raise RequestError("unsupported", words, param=name)
-
-
-def _text_bytes(form: FormRequest) -> int:
-    """Bytes of the fields that a model may read, by whatever name: a prompt, hot words, voices."""
-    return sum(
-        part.end - part.start
-        for name, group in form.parts.items()
-        if name not in _NEVER_READ
-        for part in group
-    )
-
-
-def _flag(form: FormRequest, name: str) -> bool:
-    value = form.field(name)
-    if value is not None and value.lower() not in _FLAGS:
-        raise RequestError("bad_request", f"`{name}` must be `true` or `false`.", param=name)
-    return value is not None and _FLAGS[value.lower()]
 
 
 def _estimate(request: RoutingRequest, output: int) -> TokenCounts:

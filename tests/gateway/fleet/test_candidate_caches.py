@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,8 +44,8 @@ class MockCache:
 
 
 def api_target(name: str, row: int) -> Target:
-    backend = None  # freezing never calls it
-    return Target(name, False, None, "openai", name, False, backend, row,  # type: ignore[arg-type]
+    backend: Any = None  # freezing never calls it
+    return Target(name, False, None, "openai", name, False, backend, row,
                   frozenset(), frozenset(RequestKind), None, True)  # fmt: skip
 
 

@@ -67,6 +67,14 @@ def test_what_a_provider_keeps_by_marks_alone_is_kept_for_the_time_that_they_ask
     assert caches.count_known(A, prefix(marks), HOUR_S) == 30
 
 
+def test_marks_say_nothing_to_a_provider_that_goes_by_none(caches) -> None:
+    """Red before: a mark for an hour made a provider of five minutes keep it for an hour, too."""
+    marks = range(500, 530)
+    caches.record_read(A, prefix(marks, kept_s=HOUR_S), RULE, 0)
+    assert caches.count_known(A, prefix(marks), RULE.ttl_s) == 30
+    assert caches.count_known(A, prefix(marks), RULE.ttl_s + 1) == 0
+
+
 def quote(name: str, **rates: int) -> PriceQuote:
     listed = rates_from({"input": 10, "output": 40, "cached": 1, **rates})
     return PriceQuote(Price(1, name, "book", 0, PriceTerms(listed)))

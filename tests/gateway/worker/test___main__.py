@@ -213,7 +213,7 @@ async def test_its_threads_run_before_it_serves() -> None:
 
     seen: list[int] = []
     application.origins = ()  # type: ignore[attr-defined]
-    application.message_bytes = 1024  # type: ignore[attr-defined]
+    application.message_bytes = 1024  # type: ignore[attr-defined]  # a function stands for it
     application.hot = SimpleNamespace(draining=False)  # type: ignore[attr-defined]
     served = server(application, TimeoutsSection())  # type: ignore[arg-type]
     served.should_exit = True
