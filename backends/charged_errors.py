@@ -1,13 +1,20 @@
-"""Errors in the body of a 200 whose provider may charge for what it had made before.
+"""Errors whose provider may charge for what it had made before, in the body of a 200 or beside it.
 
-What was said or counted before a failure is the provider's to charge for, whatever the error says.
+What was said or counted before a failure is the provider's to charge for, whatever the error says
+and whatever status it comes with. So is a prompt that a filter read and refused, and what was made
+until a deadline of the provider's own: Azure bills both ("even if the status code is not 200").
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from backends.errors import BackendError, UpstreamBroken
 from backends.usage_places import counts_output, usage_in
+
+FILTERED: Final = "content_filter"
+_FILTERS: Final = frozenset((FILTERED, "ResponsibleAIPolicyViolation"))
 
 
 def charged_error(reported: BackendError, value: Any) -> BackendError:
@@ -20,7 +27,7 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
     if not isinstance(value, Mapping):
         return reported
     usage = usage_in(value)
-    counted = usage is not None and (counts_output(usage) or _has_results(value))
+    counted = _is_counted(value, usage)
     if reported.billable:
         reported.usage = usage if counted else None
         return reported
@@ -29,6 +36,45 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
     broken = UpstreamBroken(str(reported))
     broken.usage = usage if counted else None
     return broken
+
+
+def charge_status(error: BackendError, body: bytes) -> BackendError:
+    """Return the error of an HTTP status, charged where its body counts output."""
+    usage = refusal_usage(body)
+    if usage is not None:
+        error.usage, error.charges = usage, True
+    return error
+
+
+def refusal_usage(body: bytes) -> Mapping[str, Any] | None:
+    """Return the usage of output that the body of an error tells, None without any."""
+    value = _object_of(body)
+    usage = None if value is None else usage_in(value)
+    return usage if value is not None and _is_counted(value, usage) else None
+
+
+def is_filtered(body: bytes) -> bool:
+    """Return whether a prompt was read by a filter, which refused it, by the error's own code."""
+    error = (_object_of(body) or {}).get("error")
+    if not isinstance(error, Mapping):
+        return False
+    inner = error.get("innererror")
+    codes = [error.get("code"), inner.get("code") if isinstance(inner, Mapping) else None]
+    return any(code in _FILTERS for code in codes if isinstance(code, str))
+
+
+def _object_of(body: bytes) -> Mapping[str, Any] | None:
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value if isinstance(value, Mapping) else None
+
+
+def _is_counted(value: Mapping[str, Any], usage: Mapping[str, Any] | None) -> bool:
+    return usage is not None and (counts_output(usage) or _has_results(value))
 
 
 def _has_results(value: Mapping[str, Any]) -> bool:

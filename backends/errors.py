@@ -19,7 +19,8 @@
     `-- InvalidResponse          the head was malformed or over a limit                billable
 
 While no byte has reached the client, another candidate may be tried after each of them.
-`charges` says whether the target may charge for the failed try once a byte of the request had left.
+`charges` says whether the target may charge for the failed try once a byte of the request had left;
+what says in its body how much it made is charged, whatever its kind (`charged_errors`).
 Whether one had is a fact that the backend states (`sent`): what failed before that is free, of
 whatever kind it is. Both together are `billable` (the try's hold then goes to suspense).
 Plain 4xx answers are not errors here: they are the target's answer to the client.
@@ -38,7 +39,7 @@ class BackendError(Exception):
     an answer was made, and nothing that can be read tells how much of it.
     """
 
-    charges: ClassVar[bool] = True
+    charges: bool = True
     kind: ClassVar[str] = "backend_error"
     sent: bool = True
     usage: Mapping[str, Any] | None = None
@@ -140,3 +141,10 @@ MAY_BE_THE_REQUEST = frozenset({
     ServerError.kind, StreamError.kind, UpstreamBroken.kind, InvalidResponse.kind,
     RequestUnsendable.kind,
 })  # fmt: skip
+
+
+def failure_of(status: int) -> type[BackendError]:
+    """Return what a failure of a target is, by its HTTP status."""
+    if status == 408:  # it worked until its own time was over
+        return HeadTimeout
+    return UpstreamOverloaded if status in (429, 503, 529) else ServerError

@@ -23,6 +23,7 @@ import msgspec
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call, Deadlines
 from backends.cost_headers import cost_headers
+from backends.charged_errors import charge_status
 from backends.errors import (
     BackendError,
     HeadTimeout,
@@ -295,8 +296,10 @@ class LiteLLMBackend:
                 translated = RequestUnsendable(str(translated))
         if isinstance(translated, BackendError):
             tap.transmission.judge(translated)
+            if tap.status is not None and tap.status >= 300:
+                charge_status(translated, tap.tail)
             raise translated from None  # the original's text may hold keys
-        body = refusal_body(translated, redact(str(error), self.secrets))
+        body = refusal_body(translated, redact(str(error), self.secrets), tap.tail)
         return LiteLLMExchange(translated, _JSON, _once(body), tap.abort)
 
     async def _events(

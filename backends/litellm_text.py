@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 import msgspec
 
+from backends.charged_errors import FILTERED, is_filtered, refusal_usage
 from backends.errors import (
     BackendError,
-    HeadTimeout,
     InvalidResponse,
     ServerError,
-    UpstreamOverloaded,
     UpstreamUnreachable,
     WrongAddress,
+    failure_of,
 )
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
@@ -175,11 +175,9 @@ def translate_error(
     if not isinstance(status, int) or status < 400:
         return _no_answer(status, name)
     message = f"the target answered {status} ({name})"
-    if status == 408:
-        return HeadTimeout(message, status=status)
-    if status < 500 and status != 429:
+    if status < 500 and status not in (408, 429):
         return status
-    kind = UpstreamOverloaded if status in (429, 503, 529) else ServerError
+    kind = failure_of(status)
     return kind(
         message,
         status=status,
@@ -230,8 +228,11 @@ def redact(text: str, secrets: Iterable[Secret]) -> str:
     return _SECRET.sub(HIDDEN, strike_out(text, secrets))[:_MESSAGE_LIMIT]
 
 
-def refusal_body(status: int, message: str) -> bytes:
-    """An OpenAI error body; what concerns our own credentials is not the client's to read."""
+def refusal_body(status: int, message: str, told: bytes = b"") -> bytes:
+    """An OpenAI error body; what concerns our own credentials is not the client's to read.
+
+    `told`: the target's own, of which stays what it may be charged by.
+    """
     if status in (401, 403):
         message = "the target refused the gateway's credentials"
     kind = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
@@ -239,6 +240,9 @@ def refusal_body(status: int, message: str) -> bytes:
         "message": message,
         "type": kind.get(status, "invalid_request_error"),
         "param": None,
-        "code": None,
+        "code": FILTERED if is_filtered(told) else None,
     }
-    return msgspec.json.encode({"error": error})
+    usage = refusal_usage(told)
+    return msgspec.json.encode(
+        {"error": error} if usage is None else {"error": error, "usage": usage}
+    )

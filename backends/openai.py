@@ -16,14 +16,14 @@ import msgspec
 
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call
+from backends.charged_errors import charge_status
 from backends.errors import (
     BackendError,
     InvalidResponse,
     RequestUnsendable,
-    ServerError,
-    UpstreamOverloaded,
     UpstreamRejected,
     WrongAddress,
+    failure_of,
 )
 from backends.exchange import read_all
 from backends.http import HttpClient
@@ -43,6 +43,7 @@ _ERROR_LIMIT_BYTES = 64 * 1024
 _ANSWER_LIMIT_BYTES = 4 * 1024 * 1024  # of an answer that cannot be relayed
 _ERROR_WAIT_S = 1.0
 _PATHS_KEPT = 32
+_FAILURES = (408, 429)  # below 500, and no fault of the request: its own deadline, its limits
 # Said with a 429, where no wait helps: our account with the target is spent, as a 402 says.
 _NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
@@ -91,7 +92,7 @@ class OpenAIBackend:
         length = b"content-length: %d\r\n\r\n" % len(call.body)
         payload = b"".join((head, _extra(call.headers, self.forwarded), length, call.body))
         exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)
-        if exchange.status >= 500 or exchange.status == 429:
+        if exchange.status >= 500 or exchange.status in _FAILURES:
             raise await self._refusal(exchange)
         fault = _fault(exchange, stream=call.stream)
         if fault is not None:
@@ -157,15 +158,16 @@ class OpenAIBackend:
         said = error_name(_error_member(body))
         message = f"the target answered {status} ({said})"
         if status == 429 and said in _NO_MONEY:
-            return UpstreamRejected(message, status=status)
-        kind = UpstreamOverloaded if status in (429, 503, 529) else ServerError
+            return charge_status(UpstreamRejected(message, status=status), body)
+        kind = failure_of(status)
         wall_s = self._wall_clock()
-        return kind(
+        error = kind(
             message,
             status=status,
             retry_after_s=parse_retry_after(headers, wall_s=wall_s),
             rate_limit=parse_rate_limit(headers, wall_s=wall_s),
         )
+        return charge_status(error, body)
 
 
 def _extra(headers: Mapping[str, str], forwarded: frozenset[str]) -> bytes:

@@ -21,9 +21,9 @@ from gateway.batches.line_outcome import MOST_FAILURES, PASSING
 from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
+from gateway.kinds.outcome import REFUSED
 from gateway.request.booked_usage import NO_TOKENS, BookedUsage
 from gateway.request.limit_overruns import LimitOverrun
-from gateway.request.outcome_evidence import REFUSED
 from gateway.request.usage_bill import BillTerms, bill_usage
 from ledger.batches.outgoing import AttemptOpening, LineEnd, OutLine
 from ledger.journals.records import AttemptSettled, ComparedCost, Status, TokenCounts

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from backends.errors import ServerError
 from gateway.http.body import Members
 from gateway.kinds.billable_units import (
     AUDIO_MS_PER_TOKEN_MOST,
@@ -74,7 +73,7 @@ def usage_of(
         return whole, "estimated" if guessed else "reported", False
     if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
-    failed = outcome.error == ServerError.kind  # it said so: the request is booked, not the most
+    failed = outcome.is_told_failure  # the request is booked, not the most
     if not own and not failed and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed

@@ -6,11 +6,12 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
-from backends.errors import BackendError, HeadTimeout, IdleTimeout
+from backends.errors import BackendError, HeadTimeout, IdleTimeout, ServerError
 from gateway.kinds.relay import ByteRelay
 from ledger.journals.records import Status
 
 CLIENT_LEFT = 499  # the status that proxies log for a client that closed its connection
+REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _SILENCES = frozenset({HeadTimeout.kind, IdleTimeout.kind})
 
 
@@ -54,6 +55,11 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
         """Whether our side ended the attempt before the answer's end; no failure of the target."""
         ours = self.status in ("client_gone", "timeout")
         return ours and self.error is None and not self.read_on
+
+    @property
+    def is_told_failure(self) -> bool:
+        """Whether the target said that it failed or refused: of the answer nothing was made."""
+        return self.error in (ServerError.kind, REFUSED)
 
     @property
     def is_silent(self) -> bool:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from backends.errors import ServerError
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
@@ -96,7 +95,7 @@ def api_usage(
     if not outcome.billable:
         return BookedUsage(NO_TOKENS, "estimated", disputed)
     if not outcome.is_whole and not attempt.plan.asked.stream:
-        if outcome.error == ServerError.kind:  # it said that it failed
+        if outcome.is_told_failure:
             prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
             return BookedUsage(prompt, "estimated", disputed)
         unseen = unseen or inf

@@ -12,7 +12,6 @@ thoughts, where its usage does not tell.
 import math
 from typing import NamedTuple
 
-from backends.errors import ServerError
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.thinking import asks_to_think
 from gateway.request.attempt import Attempt
@@ -80,7 +79,7 @@ def _untold_output(
     if outcome.is_whole:  # it is at its end: nothing goes on
         thinks = can_think(attempt, known)
         return _of_thinker(attempt, known, now_s, stops=True) if thinks else NOTHING
-    failed = not outcome.billable or outcome.error == ServerError.kind  # it said so
+    failed = not outcome.billable or outcome.is_told_failure
     if failed or not attempt.plan.asked.stream:
         return NOTHING
     if can_think(attempt, known):

@@ -9,7 +9,7 @@ from backends.errors import (
     UpstreamOverloaded,
 )
 from gateway.fleet.model_backoff import LIMITED
-from gateway.kinds.outcome import CLIENT_LEFT, AttemptOutcome
+from gateway.kinds.outcome import CLIENT_LEFT, REFUSED, AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import CLIENT_GONE
 from gateway.request.request_counters import HangupEnd
@@ -18,7 +18,6 @@ from ledger.journals.records import AttemptSettled, Status
 RESTARTING = 503
 # What a client is told whose request was ended, where it can be told anything.
 TOLD = {CLIENT_GONE: CLIENT_LEFT, "client_stall": CLIENT_LEFT, "total": 504, "drain": RESTARTING}
-REFUSED = "refused"  # the target's own 4xx: the client's fault, not the target's
 _OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from backends.answers import OCTETS, TEXTS, AnswerUsage, is_sound, media_type
 from backends.base import Exchange
+from backends.charged_errors import charge_status, is_filtered, refusal_usage
 from backends.errors import (
     BackendError,
     ContextTooLong,
@@ -27,13 +28,12 @@ from gateway.clock import Clock
 from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
 from gateway.kinds import KINDS
-from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.outcome import REFUSED, AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
 from gateway.request.background_reads import WHOLE_LIMIT_BYTES
 from gateway.request.client_response import JSON, NO_CACHE, STREAM, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
-from gateway.request.outcome_evidence import REFUSED
 from router.explain import short
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
@@ -180,25 +180,38 @@ class ResponseWriter:
     async def _relay_refusal(
         self, attempt: Attempt, status: int, body: bytes, reply: ClientResponse
     ) -> None:
-        """The target's own 4xx is the answer: nothing was worked on, nothing is charged.
+        """The target's own 4xx is the answer: nothing is charged, as nothing was worked on.
 
-        A prompt that is too long for this target is tried at the next one, and so is what our own
+        Unless its body counts output, or says that a filter read the prompt. A prompt that is too long for this target is tried at the next one, and so is what our own
         configuration is to blame for.
         """
-        if status in OUR_ACCOUNT:  # its body may quote them
-            raise UpstreamRejected("the target refused our credentials", status=status)
-        if status in NO_PATH and not is_about_model(body):
-            raise WrongAddress("the target has no such path", status=status)
-        if status == NOT_FOUND and attempt.own and not attempt.last:
-            raise ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
-        if status == 400 and TOO_LONG.encode() in body and not attempt.last:
-            raise ContextTooLong("the prompt exceeds the target's context", status=400)
-        outcome = AttemptOutcome("rejected", status, error=REFUSED, billable=False)
+        failure = _refusal_failure(attempt, status, body)
+        if failure is not None:
+            raise charge_status(failure, body)
+        usage = refusal_usage(body)
+        read = KINDS[attempt.plan.asked.kind].units is None and is_filtered(body)
+        outcome = AttemptOutcome(
+            "rejected", status, usage=usage, usage_final=usage is not None, error=REFUSED,
+            billable=usage is not None or read,
+        )  # fmt: skip
         await self._metering.settle(attempt, outcome)
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
         headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
         await reply.send_whole(status, headers, told)
+
+
+def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError | None:
+    """Return what a 4xx is that another target may answer, or our operator mend."""
+    if status in OUR_ACCOUNT:  # its body may quote them
+        return UpstreamRejected("the target refused our credentials", status=status)
+    if status in NO_PATH and not is_about_model(body):
+        return WrongAddress("the target has no such path", status=status)
+    if status == NOT_FOUND and attempt.own and not attempt.last:
+        return ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
+    if status == 400 and TOO_LONG.encode() in body and not attempt.last:
+        return ContextTooLong("the prompt exceeds the target's context", status=400)
+    return None
 
 
 class StreamSink:
