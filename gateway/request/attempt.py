@@ -12,7 +12,7 @@ from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import Hold, TokenCounts
-from router.types import Verdict
+from router.types import Feature, Verdict
 
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
 
@@ -84,6 +84,16 @@ class Attempt:
     @property
     def own(self) -> bool:
         return self.step.frozen.target.own
+
+    @property
+    def searches(self) -> bool:
+        """Whether its target may run tools of its own, whose fees and reading usage alone tells."""
+        return Feature.HOSTED_TOOLS in self.plan.request.features
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its answer is read on without its client: its target goes on, or may search."""
+        return self.step.frozen.target.goes_on or (self.searches and not self.own)
 
     @property
     def sent(self) -> bool:

@@ -288,7 +288,7 @@ class Dispatcher:
         """One try. Returns the failure when another candidate may be tried, else answers."""
         exchange: Exchange | None = None
         reply.keeps_alive = attempt.plan.asked.stream and attempt.plan.asked.form is None
-        goes_on = attempt.step.frozen.target.goes_on  # an API: no silence of it is watched for
+        goes_on = attempt.goes_on  # an API: no silence of it is watched for
         allow, watch = self.left.allow, self.silences.watch_attempt
         try:
             with allow(reply, attempt) if goes_on else watch(attempt, reply.task):
@@ -375,7 +375,7 @@ class Dispatcher:
                 self.experience.record_retry_after(target.row, error.retry_after_s)
         status, http_status = status_of(error)
         outcome = AttemptOutcome.failed(attempt.relay, error, status, http_status)
-        if target.goes_on and reply.ended_by is not None:  # nobody waits for another target
+        if attempt.goes_on and reply.ended_by is not None:  # nobody waits for another target
             if isinstance(error, HeadTimeout | IdleTimeout):  # we stop reading: it is no failure
                 outcome = cancelled(attempt, CLIENT_GONE)
             self.metering.settle_later(attempt, outcome)

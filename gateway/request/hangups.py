@@ -4,6 +4,8 @@ Of an attempt that we gave up it is decided by the provider's term `on_disconnec
 goes on, or may, can make all that the hold covers. One that stops can have thought unseen until
 then, if its model thinks, or kept back a call of a tool or JSON, which some send in one piece: at
 most as fast as it was ever seen to make tokens, with a margin, for the time that passed.
+What a target searches, and reads of what it finds, is told by its last usage alone: an answer that
+may search is read to its end wherever it is left, and without that usage all of the hold is made.
 A target that is silent until we give it up has failed, unless its model works in silence. So may
 have done a model whose stream broke off. Of an answer that is whole nothing is kept back but
 thoughts, where its usage does not tell.
@@ -62,8 +64,8 @@ def unseen_output(
         return NOTHING
     if not (outcome.is_given_up or outcome.is_silent):
         return _untold_output(attempt, outcome, known, now_s)
-    streamed, goes_on = attempt.plan.asked.stream, attempt.step.frozen.target.goes_on
-    if goes_on and not (outcome.is_silent and streamed):
+    streamed, goes_on = attempt.plan.asked.stream, attempt.goes_on
+    if attempt.searches or (goes_on and not (outcome.is_silent and streamed)):
         return math.inf
     if not streamed or can_think(attempt, known):
         return _of_thinker(attempt, known, now_s, stops=not goes_on)
@@ -76,6 +78,8 @@ def _untold_output(
     attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput, now_s: float
 ) -> float:
     """Of an answer that came to its end, or whose target broke it off."""
+    if attempt.searches and outcome.billable and not outcome.is_told_failure:
+        return math.inf  # what it searched, and read of that
     if outcome.is_whole:  # it is at its end: nothing goes on
         thinks = can_think(attempt, known)
         return _of_thinker(attempt, known, now_s, stops=True) if thinks else NOTHING
@@ -83,7 +87,7 @@ def _untold_output(
     if failed or not attempt.plan.asked.stream:
         return NOTHING
     if can_think(attempt, known):
-        return _of_thinker(attempt, known, now_s, stops=not attempt.step.frozen.target.goes_on)
+        return _of_thinker(attempt, known, now_s, stops=not attempt.goes_on)
     return _kept_back(attempt, known, now_s) if can_keep_back(attempt) else NOTHING
 
 

@@ -24,7 +24,7 @@ PRICES = {
         for name in ("claude", "claudestops")
     },
 }
-LIMIT_USD = 1.0
+LIMIT_USD = 20.0
 
 
 def settings(folder: Path, port: int) -> dict[str, Any]:

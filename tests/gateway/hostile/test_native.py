@@ -59,7 +59,10 @@ def leave(hostile, team, body, path="/v1/messages"):
     stack = hostile.stack
     before = len(hostile.provider.calls)
     connection = raw(stack, body, path, hostile.token(team))
-    call = hostile.patiently(lambda: hostile.provider.calls[before:] or None)[0]
+    try:
+        call = hostile.patiently(lambda: hostile.provider.calls[before:] or None, 3)[0]
+    except AssertionError:
+        print(connection.recv(9999)); connection.close(); raise
     assert call.wrote.wait(10)
     connection.close()
     return call
