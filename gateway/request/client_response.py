@@ -22,7 +22,9 @@ STREAM: Header = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 STREAM_HEAD = (STREAM, NO_CACHE)
 KEEP_ALIVE_S = 4.0  # of silence; with the sweeper's looks no client waits 5 s for a byte
-CLIENT_GONE = "client_gone"  # any other ending was our own doing
+CLIENT_GONE = "client_gone"
+CANCELLED = "cancelled"  # a background response, by its client
+BY_CLIENT = frozenset((CLIENT_GONE, CANCELLED))  # any other ending was our own doing
 
 
 class TargetChoice(Protocol):
@@ -98,7 +100,7 @@ class ClientResponse:
         self.use: RateLimitUse | None = None
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
-        self.ended_by: str | None = None  # "client_gone", "client_stall", "total", "drain"
+        self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
         self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
 
@@ -109,7 +111,7 @@ class ClientResponse:
         """
         if self.ended_by is None and not self.finished:
             self.ended_by = why
-            if why != CLIENT_GONE or self.on_leave is None or not self.on_leave():
+            if why not in BY_CLIENT or self.on_leave is None or not self.on_leave():
                 self.task.cancel()
 
     def is_stalled(self, now_s: float, limit_s: float) -> bool:

@@ -11,19 +11,21 @@ from backends.errors import (
 from gateway.fleet.model_backoff import LIMITED
 from gateway.kinds.outcome import CLIENT_LEFT, REFUSED, AttemptOutcome
 from gateway.request.attempt import Attempt
-from gateway.request.client_response import CLIENT_GONE
+from gateway.request.client_response import BY_CLIENT
 from gateway.request.request_counters import HangupEnd
 from ledger.journals.records import AttemptSettled, Status
 
 RESTARTING = 503
 # What a client is told whose request was ended, where it can be told anything.
-TOLD = {CLIENT_GONE: CLIENT_LEFT, "client_stall": CLIENT_LEFT, "total": 504, "drain": RESTARTING}
+TOLD = {
+    **dict.fromkeys((*BY_CLIENT, "client_stall"), CLIENT_LEFT), "total": 504, "drain": RESTARTING
+}  # fmt: skip
 _OF_THE_REQUEST = OF_THE_REQUEST | {REFUSED}
 
 
 def cancelled(attempt: Attempt, ended_by: str | None) -> AttemptOutcome:
     """Return how an attempt ended whose task was cancelled; `ended_by`: what ended its request."""
-    status: Status = "client_gone" if ended_by == CLIENT_GONE else "timeout"
+    status: Status = "client_gone" if ended_by in BY_CLIENT else "timeout"
     told = TOLD.get(ended_by or "", RESTARTING)
     return AttemptOutcome.cut(attempt.relay, status, told, billable=attempt.sent)
 

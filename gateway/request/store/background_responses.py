@@ -13,13 +13,12 @@ import msgspec
 
 from gateway.errors import RequestError
 from gateway.http.body import encode
-from gateway.request.client_response import JSON, ClientResponse
+from gateway.request.client_response import CANCELLED, JSON, ClientResponse
 from gateway.request.dialects.answer_keeper import BackgroundKeeper, KeptAnswer
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_keeper import LEASE_US
 
-CANCELLED: Final = "cancelled"
 LOOK_S: Final = 1.0  # from one look for responses that shall end to the next
 RETRY_S: Final = 1.0
 RETRIES: Final = 300  # of an answer that nobody waits for, while the database is away
@@ -131,6 +130,9 @@ class BackgroundResponses:
         try:
             await dispatch(reply)
             end = None
+            if reply.ended_by == CANCELLED:  # it was read to its end for its usage alone
+                end = voice.state_document(CANCELLED)
+                raise asyncio.CancelledError  # its client, where there is one, is told so
             if reply.refusal is not None:
                 end = voice.state_document("failed", _message_of(reply.refusal))
             elif voice.failed and not reply.kept:

@@ -18,9 +18,9 @@ from gateway.batches.authority import LineTicket
 from gateway.batches.line_endpoint import PREFIX
 from gateway.clock import Clock
 from gateway.http.connection import CONNECTION
-from gateway.request.client_response import CLIENT_GONE
+from gateway.request.client_response import CANCELLED, CLIENT_GONE
 from gateway.request.inference_api import InferenceApi
-from gateway.request.store.background_responses import CANCELLED, BackgroundResponses
+from gateway.request.store.background_responses import BackgroundResponses
 
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 MESSAGES = [{"role": "user", "content": "hello there"}]
