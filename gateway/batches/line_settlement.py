@@ -2,8 +2,8 @@
 
 The charge follows the rules of any API's (`line_usage`, `usage_bill`): usage as far as it can be,
 cut and marked where it cannot, the bound where there is none; at the rates of the tier `batch`, and
-never above the hold. A refusal costs nothing, and neither does what the provider did not get to:
-such a line waits again.
+never above the hold. A refusal costs nothing, unless it counts output or a filter read its prompt,
+and neither does what the provider did not get to: such a line waits again.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from backends.json_mending import mend_json
 from backends.refusal import openai_refusal
 from backends.secret import Secret
 from gateway.batches.line_outcome import MOST_FAILURES, PASSING
-from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage
+from gateway.batches.line_usage import LineHold, line_overrun, line_usage, most_usage, refused_usage
 from gateway.batches.provider_line_planner import BATCH_TIER
 from gateway.batches.shapes import NO_ANSWER, LineResponse, answered_line, unanswered_line
 from gateway.kinds.outcome import REFUSED
@@ -114,19 +114,28 @@ class LineSettlement:
         return self._refused(line, opening, status, body)
 
     def _refused(self, line: OutLine, opening: AttemptOpening, status: int, body: bytes) -> LineEnd:
+        used = refused_usage(line, body)
         if status in OUR_ACCOUNT:
-            return self.settle_returned(line, opening, kept=True)
+            return self.settle_returned(line, opening, kept=True, used=used)
         told = openai_refusal(body, status, self.secrets)
         if status in PASSING:
-            return self._settle_retry(line, opening, (status, told), failed=True)
-        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, REFUSED))
+            return self._settle_retry(line, opening, (status, told), failed=True, used=used)
+        ending = _AttemptEnd("rejected", status, REFUSED)
+        settled = self._settled_record(line, opening, ending, used)
         return LineEnd(line, settled, self._line(line, status, told))
 
     def settle_returned(
-        self, line: OutLine, opening: AttemptOpening, *, kept: bool = False, next_us: int = 0
+        self,
+        line: OutLine,
+        opening: AttemptOpening,
+        *,
+        kept: bool = False,
+        next_us: int = 0,
+        used: BookedUsage | None = None,
     ) -> LineEnd:
-        """It was not done, and waits again."""
-        settled = self._settled_record(line, opening, _AttemptEnd("rejected", 503, _NOT_DONE))
+        """It was not done, and waits again; `used`: what the provider counts of it all the same."""
+        ending = _AttemptEnd("rejected", 503, _NOT_DONE)
+        settled = self._settled_record(line, opening, ending, used)
         return LineEnd(line, settled, kept=kept, next_us=next_us)
 
     def settle_unseen(self, line: OutLine, opening: AttemptOpening) -> LineEnd:
@@ -180,10 +189,12 @@ class LineSettlement:
         told: tuple[int, bytes] | None,
         *,
         failed: bool,
+        used: BookedUsage | None = None,
     ) -> LineEnd:
         """Another try, as long as the line has any."""
         status = 503 if told is None else told[0]
-        settled = self._settled_record(line, opening, _AttemptEnd("rejected", status, _NOT_DONE))
+        ending = _AttemptEnd("rejected", status, _NOT_DONE)
+        settled = self._settled_record(line, opening, ending, used)
         if failed and line.failures + 1 >= MOST_FAILURES:
             answer = self._unanswered_line(line) if told is None else self._line(line, *told)
             return LineEnd(line, settled, answer)

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from backends.answer_media import has_pictures
+from backends.charged_errors import is_filtered, refusal_usage
 from backends.text_length import answer_said_bytes
 from gateway.http.body import decode_members
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
@@ -56,6 +57,17 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         second = _judged(line, usage, other, body)
         return used if second.disputed else second
     return used
+
+
+def refused_usage(line: OutLine, body: bytes) -> BookedUsage | None:
+    """Return what a refusal is booked with; None where nothing says that anything was read."""
+    usage = refusal_usage(body)
+    if usage is not None:
+        return line_usage(line, usage, body)
+    if not is_filtered(body):
+        return None
+    prompt = min(ceil(len(line.body) / PRIOR_BYTES_PER_TOKEN), line.terms.prompt_bound)
+    return BookedUsage(TokenCounts(input=prompt), "estimated", disputed=False)
 
 
 def _judged(

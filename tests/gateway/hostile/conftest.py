@@ -1,5 +1,6 @@
 """A host with scripted providers, and the two judges of what it booked."""
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import pytest
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from gateway.batches.runner import BatchRunner
 
 from billing_provider import BillingProvider, ProviderCall
 
@@ -25,6 +28,8 @@ PRICES = {
     },
 }
 LIMIT_USD = 20.0
+TIGHT = ("tight0", "tight1", "tight2", "tight3")
+TIGHT_USD = 0.005
 
 
 def settings(folder: Path, port: int) -> dict[str, Any]:
@@ -49,7 +54,11 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
     return {
         "adjust": adjust,
         "prices": [str(folder / "prices.yaml")],
-        "budgets": [{"scope": "team:*", "usd": LIMIT_USD, "period": "day", "hard": True}],
+        "budgets": [
+            {"scope": "team:*", "usd": LIMIT_USD, "period": "day", "hard": True},
+            *({"scope": f"team:{name}", "usd": TIGHT_USD, "period": "day", "hard": True}
+              for name in TIGHT),
+        ],
     }
 
 
@@ -100,6 +109,25 @@ class Hostile:
         """What the provider got of the team: each has its row."""
         rows = {row["attempt_id"] for row in self.quiet_rows(team)}
         return [call for call in self.provider.calls if call.id in rows]
+
+
+@pytest.fixture
+def runner(hostile: Hostile) -> Iterator[BatchRunner]:
+    """A runner of the host's batches, in its loop."""
+    stack = hostile.stack
+
+    async def start() -> tuple[BatchRunner, asyncio.Event, asyncio.Task[None]]:
+        address, stop = f"127.0.0.1:{stack.port}", asyncio.Event()
+        made = BatchRunner(stack.settings, stack.runtime, stack.database, address)
+        return made, stop, asyncio.create_task(made.run(stop))
+
+    async def end(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
+        stop.set()
+        await task
+
+    made, stop, task = stack.call(start())
+    yield made
+    stack.call(end(stop, task))
 
 
 @pytest.fixture(scope="session")
