@@ -25,12 +25,12 @@ class Bill:
     input: int = 0
     output: int = 0
     searches: int = 0
-    scale: float = 1.0  # of a batch's price
+    other_pusd: int = 0  # of kinds without tokens
 
     @property
     def pusd(self) -> int:
         tokens = self.input * INPUT_PUSD + self.output * OUTPUT_PUSD
-        return round(tokens * self.scale) + self.searches * SEARCH_PUSD
+        return tokens + self.searches * SEARCH_PUSD + self.other_pusd
 
 
 class ProviderCall:

@@ -27,6 +27,10 @@ PRICES = {
         for name in ("claude", "claudestops")
     },
 }
+for name in ("first", "second"):
+    PRICES[f"{name}/tts"] = {"usd_per_character": 0.000015}
+    PRICES[f"{name}/pic"] = {"usd_per_picture": 0.04}
+    PRICES[f"{name}/hear"] = {"usd_per_second": 0.0001}
 LIMIT_USD = 20.0
 TIGHT = ("tight0", "tight1", "tight2", "tight3")
 TIGHT_USD = 0.005
@@ -49,6 +53,8 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
         found["providers"]["claudestops"]["on_disconnect"] = "stops"
         names = ("first", "second", "third", "stopping", "claude", "claudestops")
         found["models"] |= {name: {"targets": [f"{name}/m"]} for name in names}
+        for kind in ("tts", "pic", "hear"):
+            found["models"][kind] = {"targets": [f"first/{kind}", f"second/{kind}"]}
         found["models"]["row"] = {"targets": ["first/m", "second/m", "third/m"]}
 
     return {
