@@ -39,10 +39,12 @@ def charged_error(reported: BackendError, value: Any) -> BackendError:
 
 
 def charge_status(error: BackendError, body: bytes) -> BackendError:
-    """Return the error of an HTTP status, charged where its body counts output."""
+    """Return the error of an HTTP status, charged where its body counts output, or has any."""
     usage = refusal_usage(body)
     if usage is not None:
         error.usage, error.charges = usage, True
+    elif _says((_object_of(body) or {}).get("choices")):
+        error.charges = True
     return error
 
 

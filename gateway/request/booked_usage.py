@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gateway.fleet.provider_caches import is_for_an_hour
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
@@ -96,8 +97,7 @@ def api_usage(
         return BookedUsage(NO_TOKENS, "estimated", disputed)
     if not outcome.is_whole and not attempt.plan.asked.stream:
         if outcome.is_told_failure:
-            prompt = TokenCounts(input=attempt.plan.request.prompt_tokens)
-            return BookedUsage(prompt, "estimated", disputed)
+            return BookedUsage(_untold_prompt(attempt), "estimated", disputed)
         unseen = unseen or inf
     if outcome.unreadable or has_media(attempt, outcome):
         unseen = inf
@@ -156,12 +156,10 @@ def _estimated(
     if is_bound and Feature.HOSTED_TOOLS in attempt.plan.request.features:
         told = None  # their results are prompts, too
     thought = thought_tokens(attempt, beyond)
-    if told is None:
-        asked = attempt.plan.request
-        prompt = bounds_of(attempt).prompt if is_bound else asked.prompt_tokens
-        tokens = TokenCounts(prompt, output=output + beyond, reasoning=thought)
-    else:
-        tokens = replace(told, output=output + beyond, reasoning=told.reasoning + thought)
+    prompt = told
+    if prompt is None:
+        prompt = TokenCounts(bounds_of(attempt).prompt) if is_bound else _untold_prompt(attempt)
+    tokens = replace(prompt, output=output + beyond, reasoning=prompt.reasoning + thought)
     return BookedUsage(
         tokens,
         "bound" if is_bound else "estimated",
@@ -169,6 +167,21 @@ def _estimated(
         unseen=is_bound,
         is_prompt_told=told is not None,
     )
+
+
+def _untold_prompt(attempt: Attempt) -> TokenCounts:
+    """The estimate of a prompt that its target told nothing of, in the kinds that it may cost as.
+
+    Sound has a price of its own, and what a request marks may have been written to a cache.
+    """
+    request = attempt.plan.request
+    heard = min(attempt.plan.asked.sound_tokens, request.prompt_tokens)
+    read, kept_s = request.prompt_tokens - heard, request.beginning.kept_s
+    if not kept_s:
+        return TokenCounts(read, audio_input=heard)
+    if is_for_an_hour(request.beginning):
+        return TokenCounts(cache_write_1h=read, audio_input=heard)
+    return TokenCounts(cache_write=read, audio_input=heard)
 
 
 def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:

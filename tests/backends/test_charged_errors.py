@@ -1,9 +1,21 @@
 """An error in a 200 is charged for where its body counts output, or has any."""
 
+import json
+
 import pytest
 
-from backends.charged_errors import charged_error
-from backends.errors import InvalidResponse, RequestDeclined, StreamError, UpstreamBroken
+from backends.charged_errors import charge_status, charged_error, is_filtered, refusal_usage
+from backends.errors import (
+    HeadTimeout,
+    InvalidResponse,
+    RequestDeclined,
+    ServerError,
+    StreamError,
+    UpstreamBroken,
+    UpstreamOverloaded,
+    UpstreamRejected,
+    failure_of,
+)
 
 OUTPUT = {"prompt_tokens": 8, "completion_tokens": 5}
 PROMPT = {"prompt_tokens": 8, "completion_tokens": 0, "total_tokens": 8}
@@ -58,3 +70,43 @@ def test_an_error_that_is_charged_anyway_keeps_its_kind() -> None:
     assert charged_error(reported, {"usage": OUTPUT}) is reported
     assert reported.usage == OUTPUT
     assert charged_error(InvalidResponse("no"), {"usage": PROMPT}).usage is None
+
+
+@pytest.mark.parametrize("kind", [UpstreamOverloaded, UpstreamRejected, ServerError])
+def test_a_status_is_charged_by_its_body(kind) -> None:
+    """Red before: what an error of a status counted was free, or booked as a prompt."""
+    free = charge_status(kind("no"), json.dumps({"error": "no", "usage": PROMPT}).encode())
+    assert (free.billable, free.usage) == (kind("no").billable, None)
+    counted = charge_status(kind("no"), json.dumps({"error": "no", "usage": OUTPUT}).encode())
+    assert (type(counted), counted.billable, counted.usage) == (kind, True, OUTPUT)
+    said = charge_status(kind("no"), b'{"choices": [{"message": {"content": "half"}}]}')
+    assert (said.billable, said.usage) == (True, None)
+    assert kind("no").billable == kind.charges  # of others of its kind nothing changed
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b"[" * 5000, b'"usage"', b"{}", b"[1]"])
+def test_a_body_that_says_nothing_charges_nothing(body: bytes) -> None:
+    assert refusal_usage(body) is None
+    assert not is_filtered(body)
+    assert not charge_status(UpstreamOverloaded("no"), body).billable
+
+
+@pytest.mark.parametrize(
+    ("error", "filtered"),
+    [
+        ({"code": "content_filter"}, True),
+        ({"code": "400", "innererror": {"code": "ResponsibleAIPolicyViolation"}}, True),
+        ({"code": "content_policy_violation"}, False),
+        ({"message": "content_filter"}, False),
+        ({"code": ["content_filter"]}, False),
+        ("content_filter", False),
+    ],
+)
+def test_a_filter_is_known_by_its_code(error: object, filtered: bool) -> None:
+    assert is_filtered(json.dumps({"error": error}).encode()) is filtered
+
+
+def test_a_deadline_of_the_targets_own_is_no_fault_of_the_request() -> None:
+    assert failure_of(408) is HeadTimeout
+    assert [failure_of(status) for status in (429, 503, 529)] == [UpstreamOverloaded] * 3
+    assert [failure_of(status) for status in (500, 502, 504)] == [ServerError] * 3

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from backends.base import Call, Deadlines
+from backends.charged_errors import refusal_usage
 from backends.errors import (
     BackendError,
     HeadTimeout,
@@ -347,6 +348,21 @@ async def test_other_refusals_are_the_answer_without_secrets(upstream, wire, tar
     assert KEY.encode() not in body
     assert set(json.loads(body)["error"]) == {"message", "type", "param", "code"}
     assert "too long" in json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+async def test_what_an_error_counts_is_charged(upstream, wire, target, status):
+    """Red before: LiteLLM's words were all that was left of it."""
+    counted = {"input_tokens": 8, "output_tokens": 5}
+    told = json.loads(failure("no")) | {"usage": counted}
+    upstream.script = lambda n: [wire.respond(json.dumps(told).encode(), f"{status} No")]
+    if status == 400:
+        body = await read_all(await target.open(call()), 10_000)
+        assert refusal_usage(body) == counted
+        return
+    with pytest.raises(BackendError) as caught:
+        await target.open(call())
+    assert (caught.value.billable, caught.value.usage) == (True, counted)
 
 
 async def test_refused_credentials_are_not_the_clients_to_read(upstream, wire, target):

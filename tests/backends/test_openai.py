@@ -5,6 +5,8 @@ from msgspec.structs import replace
 
 from backends.base import Call, Deadlines
 from backends.errors import (
+    BackendError,
+    HeadTimeout,
     InvalidResponse,
     RequestUnsendable,
     ServerError,
@@ -109,6 +111,7 @@ def test_keys_are_not_shown():
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
+        ("408 Late", HeadTimeout),
         ("429 Too Many Requests", UpstreamOverloaded),
         ("503 No", UpstreamOverloaded),
         ("529 Busy", UpstreamOverloaded),
@@ -127,6 +130,17 @@ async def test_refusals_and_faults_become_errors(upstream, wire, client, status,
     assert (caught.value.status, caught.value.retry_after_s) == (int(status[:3]), 7.0)
     assert "sk-" not in str(caught.value)
     assert upstream.connections == 1  # the error body was read, the connection kept
+
+
+@pytest.mark.parametrize("status", ["408 Late", "429 Too Many", "500 Oops", "503 No"])
+async def test_what_an_error_counts_is_charged(upstream, wire, client, status):
+    """Red before: the body of a failure was read for its code alone."""
+    usage = {"prompt_tokens": 8, "completion_tokens": 5}
+    body = json.dumps({"error": {"message": "no"}, "usage": usage}).encode()
+    upstream.script = lambda n: [wire.respond(body, status)]
+    with pytest.raises(BackendError) as caught:
+        await backend(upstream, client).open(call())
+    assert (caught.value.billable, caught.value.usage) == (True, usage)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'"x"', b'{"detail":"no"}', b"[" * 9000, b"x" * 99999])

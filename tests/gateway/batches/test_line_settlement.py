@@ -172,11 +172,32 @@ def test_a_price_that_does_not_say_all_is_told_on_the_line(unread, partly) -> No
 
 
 def test_a_refusal_in_the_body_of_a_200_is_the_lines_answer() -> None:
-    said = {"error": {"code": "content_filter", "message": "filtered"}}
+    said = {"error": {"code": "invalid_prompt", "message": "refused"}}
     ended = BOOKING.settle_result(LINE, OPENING, result(200, said))
     assert ended.settled.status == "rejected"
     assert (ended.settled.http_status, ended.settled.cost_pusd) == (400, 0)
-    assert b"filtered" in (ended.answer or b"")
+    assert b"refused" in (ended.answer or b"")
+
+
+COUNTED = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}
+
+
+@pytest.mark.parametrize("status", [400, 402, 429, 500])
+def test_what_a_refusal_counts_is_charged(status: int) -> None:
+    """Red before: a line that was refused was free, whatever its body counted."""
+    told = {"error": {"message": "no", "code": "oops"}, "usage": COUNTED}
+    ended = BOOKING.settle_result(LINE, OPENING, result(status, told))
+    assert (ended.settled.status, ended.settled.basis) == ("rejected", "reported")
+    assert ended.settled.cost_pusd == 20 * 500 + 4 * 2000
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_prompt_that_a_filter_read_is_charged(status: int) -> None:
+    """Azure bills it, and counts nothing: 26 bytes are booked as 7 tokens."""
+    told = {"error": {"code": "content_filter", "message": "filtered"}}
+    ended = BOOKING.settle_result(LINE, OPENING, result(status, told))
+    assert (ended.settled.status, ended.settled.http_status) == ("rejected", 400)
+    assert (ended.settled.basis, ended.settled.cost_pusd) == ("estimated", 7 * 500)
 
 
 SOUGHT = {"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}

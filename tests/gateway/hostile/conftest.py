@@ -23,7 +23,17 @@ PLAIN = {"usd_per_million": {"input": 1, "output": 10}}
 PRICES = {
     **{f"{name}/m": PLAIN for name in ("first", "second", "third", "stopping")},
     **{
-        f"{name}/m": {**PLAIN, "usd_per_search": 0.01, "max_searches": 5}
+        f"{name}/m": {
+            "usd_per_million": {
+                "input": 1,
+                "output": 10,
+                "cached": 0.1,
+                "cache_write": 1.25,
+                "cache_write_1h": 2,
+            },
+            "usd_per_search": 0.01,
+            "max_searches": 5,
+        }  # fmt: skip
         for name in ("claude", "claudestops")
     },
 }
@@ -31,6 +41,9 @@ for name in ("first", "second"):
     PRICES[f"{name}/tts"] = {"usd_per_character": 0.000015}
     PRICES[f"{name}/pic"] = {"usd_per_picture": 0.04}
     PRICES[f"{name}/hear"] = {"usd_per_second": 0.0001}
+PRICES["stopping/hears"] = PRICES["first/hears"] = {
+    "usd_per_million": {"input": 1, "output": 10, "audio_input": 40}
+}
 LIMIT_USD = 20.0
 TIGHT = ("tight0", "tight1", "tight2", "tight3")
 TIGHT_USD = 0.005
@@ -55,6 +68,8 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
         found["models"] |= {name: {"targets": [f"{name}/m"]} for name in names}
         for kind in ("tts", "pic", "hear"):
             found["models"][kind] = {"targets": [f"first/{kind}", f"second/{kind}"]}
+        found["models"]["hears"] = {"targets": ["first/hears"]}
+        found["models"]["stophears"] = {"targets": ["stopping/hears"]}
         found["models"]["row"] = {"targets": ["first/m", "second/m", "third/m"]}
 
     return {
@@ -62,8 +77,10 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
         "prices": [str(folder / "prices.yaml")],
         "budgets": [
             {"scope": "team:*", "usd": LIMIT_USD, "period": "day", "hard": True},
-            *({"scope": f"team:{name}", "usd": TIGHT_USD, "period": "day", "hard": True}
-              for name in TIGHT),
+            *(
+                {"scope": f"team:{name}", "usd": TIGHT_USD, "period": "day", "hard": True}
+                for name in TIGHT
+            ),
         ],
     }
 

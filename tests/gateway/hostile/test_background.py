@@ -31,15 +31,38 @@ def slow(count=30, pause_s=0.07, *, stops, before_s=0.0):
             call.bill.output += 1
         message = {"role": "assistant", "content": "word " * count}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        call.answer({"id": "c1", "object": "chat.completion", "created": 1, "model": "m",
-                     "choices": [choice], "usage": call.usage()})
+        call.answer(
+            {
+                "id": "c1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [choice],
+                "usage": call.usage(),
+            }
+        )
 
     return script
 
 
 def show(hostile, team):
     rows = hostile.quiet_rows(team)
-    print([(r["attempt_no"], r["status"], r["http_status"], r["basis"], r["flag"], r["cost_pusd"], r["claimed_pusd"], r["bound_pusd"]) for r in rows], [(c.bill.pusd, c.bill) for c in hostile.sent(team)])
+    print(
+        [
+            (
+                r["attempt_no"],
+                r["status"],
+                r["http_status"],
+                r["basis"],
+                r["flag"],
+                r["cost_pusd"],
+                r["claimed_pusd"],
+                r["bound_pusd"],
+            )
+            for r in rows
+        ],
+        [(c.bill.pusd, c.bill) for c in hostile.sent(team)],
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -52,6 +75,7 @@ def test_a_background_answer_that_is_ended(hostile, model, how, stream) -> None:
     before = len(hostile.provider.calls)
     if stream:
         from test_native_help import raw
+
         connection = raw(stack, {**ASK, "model": model, "stream": True}, RESPONSES, token)
         data = connection.recv(65536)
         while b"resp_" not in data:

@@ -13,10 +13,28 @@ ENDED = ("completed", "failed", "expired", "cancelled")
 
 def make(hostile, token, model, count, **members):
     stack = hostile.stack
-    body = {"model": model, "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}], **members}
-    lines = b"".join(json.dumps({"custom_id": f"c{n}", "method": "POST", "url": CHAT, "body": body}).encode() + b"\n" for n in range(count))
-    file = stack.client.post(stack.url + "/v1/files", files={"file": ("in.jsonl", lines)}, data={"purpose": "batch"}, headers=stack.headers(token)).json()
-    answer = stack.post("/v1/batches", {"input_file_id": file["id"], "endpoint": CHAT, "completion_window": "24h"}, token)
+    body = {
+        "model": model,
+        "max_tokens": 50,
+        "messages": [{"role": "user", "content": "hi"}],
+        **members,
+    }
+    lines = b"".join(
+        json.dumps({"custom_id": f"c{n}", "method": "POST", "url": CHAT, "body": body}).encode()
+        + b"\n"
+        for n in range(count)
+    )
+    file = stack.client.post(
+        stack.url + "/v1/files",
+        files={"file": ("in.jsonl", lines)},
+        data={"purpose": "batch"},
+        headers=stack.headers(token),
+    ).json()
+    answer = stack.post(
+        "/v1/batches",
+        {"input_file_id": file["id"], "endpoint": CHAT, "completion_window": "24h"},
+        token,
+    )
     assert answer.status_code == 200, answer.text
     return answer.json()["id"]
 
@@ -49,13 +67,21 @@ def test_a_batch_past_its_budget(hostile, runner, model) -> None:
 def test_a_batch_that_is_cancelled_half_way(hostile, runner, model) -> None:
     team = f"bcancel-{model}"
     token = hostile.token(team)
+
     async def very(call):
         await asyncio.sleep(0.3)
         await honest(call)
+
     hostile.play(model, *[very] * 300)
     name = make(hostile, token, model, 150)
     hostile.patiently(lambda: found(hostile, token, name)["request_counts"]["completed"] >= 5, 30)
     hostile.stack.post(f"/v1/batches/{name}/cancel", {}, token)
     got = hostile.patiently(lambda: (g := found(hostile, token, name))["status"] in ENDED and g, 30)
     rows = hostile.judge(team)
-    print(got["status"], got["request_counts"], len(rows), len(hostile.sent(team)), {(r["status"], r["flag"]) for r in rows})
+    print(
+        got["status"],
+        got["request_counts"],
+        len(rows),
+        len(hostile.sent(team)),
+        {(r["status"], r["flag"]) for r in rows},
+    )

@@ -17,7 +17,9 @@ CASES = {
 def sound(seconds=2):
     data = io.BytesIO()
     with wave.open(data, "wb") as file:
-        file.setnchannels(1); file.setsampwidth(2); file.setframerate(8000)
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
         file.writeframes(b"\0\0" * 8000 * seconds)
     return data.getvalue()
 
@@ -27,7 +29,12 @@ def ask(hostile, kind, team, **more):
     stack, token = hostile.stack, hostile.token(team)
     if body is not None:
         return stack.post(path, {"model": kind, **body, **more}, token)
-    return stack.client.post(stack.url + path, headers=stack.headers(token), data={"model": kind}, files={"file": ("a.wav", sound())})
+    return stack.client.post(
+        stack.url + path,
+        headers=stack.headers(token),
+        data={"model": kind},
+        files={"file": ("a.wav", sound())},
+    )
 
 
 def answers(kind, pusd):
@@ -40,6 +47,7 @@ def answers(kind, pusd):
             call.answer({"created": 1, "data": [{"url": "https://example.com/a.png"}] * 2})
         else:
             call.answer({"text": "hello there"})
+
     return script
 
 
@@ -56,9 +64,17 @@ def breaks(pusd, at):
             call.answer({"error": {"message": "broke", "type": "server_error"}}, 500)
             return
         if at == "later":
-            call.answer({"error": {"message": "broke", "type": "server_error"}, "data": [{"url": "x"}] * 2, "usage": {"input_tokens": 5, "output_tokens": 10}}, 500)
+            call.answer(
+                {
+                    "error": {"message": "broke", "type": "server_error"},
+                    "data": [{"url": "x"}] * 2,
+                    "usage": {"input_tokens": 5, "output_tokens": 10},
+                },
+                500,
+            )
             return
         await call.drop()
+
     return script
 
 

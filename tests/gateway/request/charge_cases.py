@@ -9,6 +9,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.charging import charge as charge_by
 from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
+from router.prompts import PromptPrefix
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
 from router.token_ratio import TokenRatio
@@ -78,11 +79,13 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
             text_prompt=True,
             without_pictures=False,
             service_tier=more.get("service_tier", ""),
+            beginning=more.get("beginning", PromptPrefix()),
         ),
         learning_key=("m", "t"),
         asked=SimpleNamespace(
             stream=stream,
             prompt_bytes=1000,
+            sound_tokens=more.get("sound_tokens", 0),
             features=frozenset(),
             members={"messages": b"x" * 2000, **more.get("members", {})},
         ),

@@ -5,9 +5,10 @@ import pytest
 from charge_cases import PRICE, api, attempt, charge
 from msgspec.structs import replace
 
-from gateway.kinds.outcome import AttemptOutcome
+from gateway.kinds.outcome import REFUSED, AttemptOutcome
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
+from router.prompts import PromptPrefix
 from router.target_output import EndedAnswer, TargetOutput
 from router.types import Feature
 
@@ -275,3 +276,36 @@ def test_a_prompt_that_no_target_can_have_read_is_disputed_though_the_output_can
     found = api(ended(told), max_tokens=2_000, bound_pusd=HELD)
     assert (found.disputed, found.basis, found.tokens.output) == (True, "bound", 4)
     assert found.claimed_pusd > HELD
+
+
+LISTED = rates_from(
+    {"input": 20, "output": 40, "cache_write": 25, "cache_write_1h": 50, "audio_input": 800}
+)
+KINDS_APART = Price(1, "openai/x", "test", 0, PriceTerms(LISTED))
+
+
+@pytest.mark.parametrize(
+    ("more", "prompt_pusd"),
+    [
+        ({}, 500 * 20),
+        ({"beginning": PromptPrefix(kept_s=300)}, 500 * 25),
+        ({"beginning": PromptPrefix(kept_s=3600)}, 500 * 50),
+        ({"sound_tokens": 100}, 400 * 20 + 100 * 800),
+        ({"sound_tokens": 900}, 500 * 800),
+        ({"sound_tokens": 100, "beginning": PromptPrefix(kept_s=300)}, 400 * 25 + 100 * 800),
+    ],
+)
+def test_a_prompt_that_nobody_told_of_costs_as_the_kinds_that_it_may_be(more, prompt_pusd) -> None:
+    """Red before: sound and what is written to a cache were booked as text was."""
+    left = AttemptOutcome("client_gone", 499)
+    assert api(left, KINDS_APART, stream=True, events=3, **more).cost_pusd == prompt_pusd + 3 * 40
+    failed = AttemptOutcome("upstream_error", 500, error="server_error")
+    assert api(failed, KINDS_APART, **more).cost_pusd == prompt_pusd
+
+
+def test_a_refusal_that_was_read_costs_its_prompt() -> None:
+    refused = AttemptOutcome("rejected", 400, error=REFUSED)
+    for stream in (False, True):
+        bill = api(refused, stream=stream)
+        assert (bill.basis, bill.tokens) == ("estimated", TokenCounts(input=500))
+        assert api(replace(refused, billable=False), stream=stream).cost_pusd == 0

@@ -407,7 +407,7 @@ async def test_what_is_read_on_and_falls_silent_owes_nothing_if_no_byte_had_left
     transmission.begun = begun
     target = SimpleNamespace(own=False, goes_on=True, name="alpha/m")
     attempt = SimpleNamespace(
-        step=SimpleNamespace(frozen=SimpleNamespace(target=target)), relay=None,
+        step=SimpleNamespace(frozen=SimpleNamespace(target=target)), relay=None, goes_on=True,
         transmission=transmission, sent=transmission.possible,
     )  # fmt: skip
     reply = SimpleNamespace(ended_by="client_gone", started=False)

@@ -19,7 +19,7 @@ rates = st.none() | st.floats(0.0, 1e6)
 
 def attempt(
     *, goes_on=False, stream=True, members=(), features=(Feature.REASONING,), rates=None,
-    last_token_s=None,
+    last_token_s=None, searches=False,
 ):  # fmt: skip
     listed = {"input": 10, "output": 40, **(rates or {})}
     price = Price(
@@ -31,7 +31,10 @@ def attempt(
     asked = SimpleNamespace(stream=stream, members=given)
     plan = SimpleNamespace(asked=asked)
     step = SimpleNamespace(frozen=frozen)
-    return SimpleNamespace(plan=plan, step=step, dispatched_s=10.0, last_token_s=last_token_s)
+    return SimpleNamespace(
+        plan=plan, step=step, dispatched_s=10.0, last_token_s=last_token_s,
+        goes_on=goes_on or searches, searches=searches,
+    )  # fmt: skip
 
 
 def learned(reasoning: int) -> TargetOutput:
@@ -192,3 +195,26 @@ def test_a_model_thinks_that_is_asked_to_priced_for_it_or_was_seen_to(
     changes, hidden, thinks
 ) -> None:
     assert can_think(attempt(**changes), hidden) is thinks
+
+
+ENDS = [
+    GONE,
+    AttemptOutcome("finished", 200),
+    AttemptOutcome("upstream_error", 502, error="upstream_broken"),
+    AttemptOutcome("timeout", 504, error="idle_timeout"),
+]
+
+
+@pytest.mark.parametrize("outcome", ENDS, ids=lambda outcome: outcome.error or outcome.status)
+def test_what_may_have_searched_is_unseen_until_usage_tells(outcome) -> None:
+    """Red before: searches, and what was read of them, were free where a client left."""
+    plain, searches = attempt(features=()), attempt(features=(), searches=True)
+    assert unseen_output(plain, outcome, TargetOutput(), 12.0) == 0.0
+    assert unseen_output(searches, outcome, TargetOutput(), 12.0) == math.inf
+    assert unseen_output(searches, outcome, TargetOutput(), 12.0, is_told=True) == 0.0
+
+
+@pytest.mark.parametrize("error", ["server_error", "refused"])
+def test_who_says_that_it_failed_has_searched_nothing(error) -> None:
+    outcome = AttemptOutcome("upstream_error", 500, error=error)
+    assert unseen_output(attempt(searches=True), outcome, TargetOutput(), 12.0) == 0.0

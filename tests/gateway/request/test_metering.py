@@ -16,6 +16,7 @@ from ledger.journals.journal import JournalFull
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
 from router.reasons import Reason
+from router.prompts import PromptPrefix
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
 from router.types import OutputMoments, Slo
@@ -104,10 +105,11 @@ def attempt(price: Price) -> Attempt:
             kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
             output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
             without_pictures=False, service_tier="", features=frozenset(),
+            beginning=PromptPrefix(),
         ),
         asked=SimpleNamespace(
             prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={},
-            form=None,
+            form=None, sound_tokens=0,
         ),
         policy=SimpleNamespace(name="p", slo=Slo(ttft_ms=1000, tpot_ms=100)),
         identity=SimpleNamespace(key_id="k", team_id="t", org_id="o"), decision_blob=b"",
