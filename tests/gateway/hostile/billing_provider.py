@@ -5,6 +5,7 @@ providers are the first part of the path, so that one server stands for several.
 """
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections import defaultdict
@@ -90,6 +91,15 @@ class ProviderCall:
             "total_tokens": bill.input + bill.output,
         }  # fmt: skip
 
+    def completion(self, words: int) -> dict[str, Any]:
+        """Return a whole answer of so many words."""
+        message = {"role": "assistant", "content": "word " * words}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return {
+            "id": "c1", "object": "chat.completion", "created": 1, "model": "m",
+            "choices": [choice], "usage": self.usage(),
+        }  # fmt: skip
+
     async def drop(self) -> None:
         """Break the connection off."""
         await self._writer.drain()
@@ -113,10 +123,7 @@ async def honest(call: ProviderCall) -> None:
         call.end()
         return
     call.bill.output = count
-    message = {"role": "assistant", "content": "word " * count}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    call.answer({"id": "c1", "object": "chat.completion", "created": 1, "model": "m",
-                 "choices": [choice], "usage": call.usage()})  # fmt: skip
+    call.answer(call.completion(count))
 
 
 @dataclass
@@ -170,7 +177,7 @@ class BillingProvider:
             await (waiting.pop(0) if waiting else honest)(call)
             await writer.drain()
         except OSError:
-            pass
+            return
         finally:
             watch.cancel()
             call.over.set()
@@ -178,8 +185,6 @@ class BillingProvider:
 
 
 async def _watch(reader: asyncio.StreamReader, call: ProviderCall) -> None:
-    try:
+    with contextlib.suppress(OSError):
         await reader.read(1)
-    except OSError:
-        pass
     call.gone.set()
