@@ -22,8 +22,8 @@ import msgspec
 
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call, Deadlines
-from backends.cost_headers import cost_headers
 from backends.charged_errors import charge_status
+from backends.cost_headers import cost_headers
 from backends.errors import (
     BackendError,
     HeadTimeout,

@@ -182,8 +182,9 @@ class ResponseWriter:
     ) -> None:
         """The target's own 4xx is the answer: nothing is charged, as nothing was worked on.
 
-        Unless its body counts output, or says that a filter read the prompt. A prompt that is too long for this target is tried at the next one, and so is what our own
-        configuration is to blame for.
+        Unless its body counts output, or says that a filter read the prompt. A prompt that is too
+        long for this target is tried at the next one, and so is what our own configuration is to
+        blame for.
         """
         failure = _refusal_failure(attempt, status, body)
         if failure is not None:

@@ -129,10 +129,8 @@ class BackgroundResponses:
         end: dict[str, Any] | None = voice.state_document("failed", "The gateway failed.")
         try:
             await dispatch(reply)
+            _stop_cancelled(reply)
             end = None
-            if reply.ended_by == CANCELLED:  # it was read to its end for its usage alone
-                end = voice.state_document(CANCELLED)
-                raise asyncio.CancelledError  # its client, where there is one, is told so
             if reply.refusal is not None:
                 end = voice.state_document("failed", _message_of(reply.refusal))
             elif voice.failed and not reply.kept:
@@ -170,6 +168,12 @@ class _PatientKeeper:
                 return kept
             await asyncio.sleep(RETRY_S)
         return kept
+
+
+def _stop_cancelled(reply: TranslatedResponse) -> None:
+    """End the task of an answer that was read to its end, after its cancelling, for its usage."""
+    if reply.ended_by == CANCELLED:
+        raise asyncio.CancelledError
 
 
 def _message_of(refusal: bytes) -> str:

@@ -11,7 +11,7 @@ WHOLE = "application/json"
 
 async def breaks_whole(call: ProviderCall) -> None:
     """Make all of an answer, and break off in the middle of it."""
-    call.bill.input, call.bill.output = PROMPT, 50
+    call.bill.input, call.bill.output = PROMPT, call.body["max_tokens"]
     call.head(200, WHOLE, content_length="5000")
     call.send('{"id": "c1", "choices": [{"index": 0, "message": {"content": "wo')
     await call.drop()

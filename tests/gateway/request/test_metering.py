@@ -15,8 +15,8 @@ from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
-from router.reasons import Reason
 from router.prompts import PromptPrefix
+from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
 from router.types import OutputMoments, Slo

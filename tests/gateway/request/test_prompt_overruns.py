@@ -35,7 +35,8 @@ def attempt(prompt, *, kind=RequestKind.CHAT, features=frozenset(), held_pusd=0)
     moments = OutputMoments(0, 1.0, 1.0, 1.0)
     request = RoutingRequest(kind, "m", 10, 10, 10, moments, 1, frozenset(features))
     asked = SimpleNamespace(
-        prompt_bytes=1_400, picture_bytes=1_000, sound_tokens=0, stream=True, features=request.features,
+        prompt_bytes=1_400, picture_bytes=1_000, sound_tokens=0, stream=True,
+        features=request.features,
         members={"messages": b"x" * 1_400},
     )  # fmt: skip
     frozen = SimpleNamespace(
