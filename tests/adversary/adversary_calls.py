@@ -29,6 +29,7 @@ class AdversaryCall:
     made: TokenCounts | None
     content_type: str = "application/json"
     media_type: str = "application/json"
+    status: int = 200
     leave_at: int | None = None
     cut_at: int | None = None
     silent_at: int | None = None

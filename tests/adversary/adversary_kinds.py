@@ -23,6 +23,7 @@ from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
 from adversary_prices import UNITS, limit_pusd, terms
+from adversary_refused import broken_search, counted_refusal
 from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -488,6 +489,7 @@ CALLS = {
     "failed-empty": failed(NO_CHOICES),
     "failed-counted": failed_counted(),
     "failed-counted-first": failed_counted(EVENTS),
+    "refused-counted": counted_refusal(texts()),
     "left-said": left(),
     "left-thinking": left(frozenset({"reasoning"})),
     "left-first": left(at="first"),
@@ -530,6 +532,7 @@ KINDS = {
     "hidden": schedules(hidden(texts()), ONE_PRICE),
     "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),
     "searched": schedules(searched(), terms().map(with_searches)),
+    "searched-broken": schedules(broken_search(texts(stream=True)), terms().map(with_searches)),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(

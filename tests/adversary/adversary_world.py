@@ -189,10 +189,8 @@ class ScriptedExchange:
     A provider that goes on is read on until the piece `cut_at`, as `BackgroundReads` has it.
     """
 
-    status = 200
-
     def __init__(self, call: AdversaryCall, reply: ClientResponse, *, goes_on: bool) -> None:
-        self.headers = {"content-type": call.media_type}
+        self.status, self.headers = call.status, {"content-type": call.media_type}
         self._reply, self._goes_on = reply, goes_on
         self._pieces, self._leave_at, self._number = call.pieces, call.leave_at, -1
         self._cut_at, self._silent_at = call.cut_at, call.silent_at
