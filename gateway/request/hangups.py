@@ -6,14 +6,15 @@ then, if its model thinks, or kept back a call of a tool or JSON, which some sen
 most as fast as it was ever seen to make tokens, with a margin, for the time that passed.
 What a target searches, and reads of what it finds, is told by its last usage alone: an answer that
 may search is read to its end wherever it is left, and without that usage all of the hold is made.
-A target that is silent until we give it up has failed, unless its model works in silence. So may
-have done a model whose stream broke off. Of an answer that is whole nothing is kept back but
-thoughts, where its usage does not tell.
+A target that is silent until we give it up has failed, unless its model works in silence, or its
+provider says that it goes on then. So may have done a model whose stream broke off. Of an answer
+that is whole nothing is kept back but thoughts, where its usage does not tell.
 """
 
 import math
 from typing import NamedTuple
 
+from backends.disconnects import CONTINUES
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.thinking import asks_to_think
 from gateway.request.attempt import Attempt
@@ -65,7 +66,8 @@ def unseen_output(
     if not (outcome.is_given_up or outcome.is_silent):
         return _untold_output(attempt, outcome, known, now_s)
     streamed, goes_on = attempt.plan.asked.stream, attempt.goes_on
-    if attempt.searches or (goes_on and not (outcome.is_silent and streamed)):
+    failed = outcome.is_silent and streamed and not _is_known_to_go_on(attempt)
+    if attempt.searches or (goes_on and not failed):
         return math.inf
     if not streamed or can_think(attempt, known):
         return _of_thinker(attempt, known, now_s, stops=not goes_on)
@@ -117,6 +119,11 @@ def _kept_back(attempt: Attempt, known: TargetOutput, now_s: float) -> float:
             elapsed_s=now_s - since_s,
         )
     )
+
+
+def _is_known_to_go_on(attempt: Attempt) -> bool:
+    """Whether its provider says so: what it begins after we gave it up is billed, too."""
+    return attempt.step.frozen.target.on_disconnect == CONTINUES
 
 
 def can_think(attempt: Attempt, known: TargetOutput) -> bool:

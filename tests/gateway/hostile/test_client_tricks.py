@@ -206,9 +206,7 @@ def test_what_a_key_has_open_when_it_changes_stays_its_teams(hostile, change) ->
         if change == "revoked":
             revoke_key(database, key.key_id, now_us=1)
         else:
-            database.execute(
-                update(KeyRow).where(KeyRow.id == key.key_id).values(team_id="search")
-            )
+            database.execute(update(KeyRow).where(KeyRow.id == key.key_id).values(team_id="search"))
             bump_generation(database)
     hostile.patiently(
         lambda: hostile.post(team, CHAT, ASK).status_code == (401 if change == "revoked" else 200)

@@ -51,6 +51,7 @@ def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None
         rate_pusd_per_hour=RATE if own else None,
         features=frozenset({Feature.REASONING}),
         goes_on=more.get("goes_on", False),
+        on_disconnect=more.get("on_disconnect", "unknown"),
     )
     frozen = SimpleNamespace(
         prompt_bound=lambda request: request.prompt_tokens_bound,

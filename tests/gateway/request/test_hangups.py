@@ -19,13 +19,15 @@ rates = st.none() | st.floats(0.0, 1e6)
 
 def attempt(
     *, goes_on=False, stream=True, members=(), features=(Feature.REASONING,), rates=None,
-    last_token_s=None, searches=False,
+    last_token_s=None, searches=False, on_disconnect="unknown",
 ):  # fmt: skip
     listed = {"input": 10, "output": 40, **(rates or {})}
     price = Price(
         version=1, name="p/m", book="t", effective_from_us=0, terms=PriceTerms(rates_from(listed))
     )
-    target = SimpleNamespace(name="p/m", goes_on=goes_on, features=frozenset(features))
+    target = SimpleNamespace(
+        name="p/m", goes_on=goes_on, features=frozenset(features), on_disconnect=on_disconnect
+    )
     frozen = SimpleNamespace(target=target, price=price)
     given = members if isinstance(members, dict) else dict.fromkeys(members, b"1")
     asked = SimpleNamespace(stream=stream, members=given)
@@ -218,3 +220,13 @@ def test_what_may_have_searched_is_unseen_until_usage_tells(outcome) -> None:
 def test_who_says_that_it_failed_has_searched_nothing(error) -> None:
     outcome = AttemptOutcome("upstream_error", 500, error=error)
     assert unseen_output(attempt(searches=True), outcome, TargetOutput(), 12.0) == 0.0
+
+
+@pytest.mark.parametrize("error", ["head_timeout", "idle_timeout"])
+def test_a_silent_provider_that_goes_on_makes_what_nobody_waits_for(error) -> None:
+    """Red before: its whole answer was billed, and its prompt booked."""
+    outcome = AttemptOutcome("timeout", 504, error=error)
+    unknown = attempt(goes_on=True, features=())
+    assert unseen_output(unknown, outcome, TargetOutput(), 12.0) == 0.0
+    going = attempt(goes_on=True, features=(), on_disconnect="continues")
+    assert unseen_output(going, outcome, TargetOutput(), 12.0) == math.inf

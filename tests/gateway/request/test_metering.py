@@ -91,7 +91,7 @@ def attempt(price: Price) -> Attempt:
     """An API's attempt, streamed, dispatched at 10 s; its first token came at 10.5 s."""
     target = SimpleNamespace(
         name="alpha/m", own=False, row=0, rate_pusd_per_hour=None, goes_on=False,
-        features=frozenset(),
+        features=frozenset(), on_disconnect="unknown",
     )  # fmt: skip
     frozen = SimpleNamespace(
         prompt=None,
