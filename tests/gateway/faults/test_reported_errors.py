@@ -15,7 +15,7 @@ PIECES = [
     ({"error": {"code": "rate_limit_exceeded", "message": "m"}}, 503, "overloaded"),
     ([{"error": {"code": 503, "status": "UNAVAILABLE"}}], 503, "overloaded"),
     ({"error": {"code": "insufficient_quota"}}, 502, "refused_credentials"),
-    ({"error": {"code": "content_filter", "message": "filtered"}}, 400, "refused"),
+    ({"error": {"code": "invalid_prompt", "message": "no"}}, 400, "refused"),
 ]
 EVENTS = [
     ({"error": {"code": 429, "message": "Rate limited upstream"}}, 503, "overloaded"),
@@ -54,6 +54,15 @@ def test_in_one_piece_where_a_stream_was_asked_for(
     answer = answers.whole(json.dumps(said).encode(), HEAD)
     told = faulty.ask("api", rule(answer=answer), max_tokens=20, stream=True)
     judged(faulty, told, status, error)
+
+
+def test_a_prompt_that_a_filter_read_is_booked(faulty, rule, answers) -> None:
+    """Azure bills it, and tells no usage."""
+    said = b'{"error":{"code":"content_filter","message":"filtered"}}'
+    told = faulty.ask("api", rule(answer=answers.whole(said, HEAD)), max_tokens=20)
+    (row,) = faulty.stack.settled(told)
+    assert (told.status_code, row["error"], row["output_tokens"]) == (400, "refused", 0)
+    assert row["input_tokens"] > 0 < row["cost_pusd"]
 
 
 def test_a_wait_inside_is_told(faulty, rule, answers) -> None:
