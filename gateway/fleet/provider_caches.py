@@ -108,14 +108,23 @@ class CacheForecast(NamedTuple):
     shares: CachedShare
 
     def prompt_at(
-        self, target: str, quote: PriceQuote, request: RoutingRequest, now_s: float
+        self,
+        target: str,
+        quote: PriceQuote,
+        request: RoutingRequest,
+        now_s: float,
+        *,
+        sent: str = "",
     ) -> CachedPrompt:
-        """Return what of a request's prompt the target is expected to charge as cached."""
+        """Return what of a request's prompt the target is expected to charge as cached.
+
+        `sent`: under which name what was sent is known, where it is not the target's own.
+        """
         prefix, rule = request.beginning, quote.cache_rule
         tokens = request.prompt_tokens
         if rule is None or tokens < rule.least_tokens or (rule.marked and not prefix.kept_s):
             return NOTHING_CACHED
-        pieces = self.caches.count_known(target, prefix, now_s)
+        pieces = self.caches.count_known(sent or target, prefix, now_s)
         readable = rule.readable(tokens_of(prefix, pieces, tokens)) if pieces else 0
         expected = 0
         if readable:
