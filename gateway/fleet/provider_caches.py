@@ -9,6 +9,7 @@ A mark says that a prompt was read there, never that it is still known: `CachedS
 what share of it is charged as cached.
 """
 
+from mmap import mmap
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -52,10 +53,11 @@ NOTHING_CACHED: Final = CachedPrompt()
 
 
 class ProviderCaches:
-    """The mapped table. Times are monotonic seconds of the machine."""
+    """The mapped table; without a path one of its own. Times are monotonic seconds."""
 
-    def __init__(self, path: Path) -> None:
-        self._map = map_file(path, 2 * PLACES * _CELL_BYTES)
+    def __init__(self, path: Path | None) -> None:
+        size = 2 * PLACES * _CELL_BYTES
+        self._map = mmap(-1, size) if path is None else map_file(path, size)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
         self._turns: dict[str, int] = {}
 
