@@ -40,7 +40,6 @@ Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
-_OF_FORECASTS = frozenset((Reason.KV_HEADROOM, Reason.TTFT, Reason.TPOT))
 _SECONDS = Forecast._fields.index("engine_seconds")
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 _first_two = itemgetter(0, 1)
@@ -264,7 +263,7 @@ def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdi
         if verdict.reason in PERMANENT:
             continue
         candidate, engine = verdict.candidate, verdict.candidate.engine
-        if engine is None or verdict.reason not in _OF_FORECASTS:
+        if engine is None or verdict.load is None:  # no forecast speaks against it
             return True
         work = work or work_of(request, policy)
         alone = replace(candidate, engine=emptied(engine))

@@ -29,7 +29,7 @@ from dashboard.figures import (
 )
 from dashboard.sections import movement, team
 from ledger.queries.claims import ClaimTotal
-from ledger.queries.reads import AttemptCell, AttemptComparison, AttemptDetail
+from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
 from ledger.writing.rows import DISPUTED
 
@@ -355,14 +355,6 @@ def _frame(found: list[AttemptDetail]) -> list[dict[str, Any]]:
     ]
 
 
-def _comparison(comparison: AttemptComparison) -> str:
-    """What it would have cost there, and what of the prompt was assumed to be cached."""
-    money = formatting.money(comparison.cost_pusd)
-    if not comparison.cached_tokens:
-        return money
-    return f"{money}, {formatting.count(comparison.cached_tokens)} tokens of the prompt cached"
-
-
 def _detail(view: DashboardView, row: AttemptDetail) -> None:
     compared, blob = reads.details(view, row.attempt_id)
     cost = "unpriced" if row.cost_pusd is None else formatting.money(row.cost_pusd)
@@ -390,7 +382,7 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                     *(
                         (
                             f"Would cost at {comparison.comparator}",
-                            _comparison(comparison),
+                            formatting.comparison(comparison),
                             None,
                         )
                         for comparison in compared
