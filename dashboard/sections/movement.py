@@ -13,7 +13,7 @@ from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
-from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
+from ledger.queries.reads import DAY_US, HOUR_US, Scope, SpendPoint
 from ledger.reports.movements import LEAST_BUCKETS, Anomaly, anomalies, movers
 from ledger.reports.survey import Survey
 
@@ -96,7 +96,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
         st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
         return
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
-    found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
+    found = anomalies(rows, _whole_buckets(view, scope, width))
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     else:
@@ -113,6 +113,16 @@ def show_anomalies(view: DashboardView, by: str) -> None:
     st.caption(
         f"Above the median {name} by five scaled median absolute deviations, and twice it at least."
     )
+
+
+def _whole_buckets(view: DashboardView, scope: Scope, width: int) -> list[int]:
+    """Return where the whole days of the reporting zone begin, or the whole hours."""
+    if width == DAY_US:
+        zone = reads.reporting_zone(view)
+        return [day.start_us for day in zone.days(scope) if zone.day(day.start_us) == (
+            day.start_us, day.end_us,
+        )]  # fmt: skip
+    return list(range(-(-scope.start_us // width) * width, scope.end_us - width + 1, width))
 
 
 def _anomaly_name(anomaly: Anomaly, width: int) -> str:

@@ -25,7 +25,7 @@ from ledger.exports.focus_columns import (
     sub_account,
 )
 from ledger.exports.focus_gpu import OWN, gpu_charges
-from ledger.exports.table import Reached, Row, Value, slices
+from ledger.exports.table import Reached, Row, Value
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.journals.token_kinds import TOKEN_KINDS
@@ -33,6 +33,7 @@ from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
 from ledger.queries.claims import ClaimGroup, claim_groups
+from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.reports.charges import (
     REQUESTS,
     UNEXPLAINED,
@@ -51,6 +52,7 @@ _METERS = {
     UNSETTLED: "Requests without a known outcome",
     UNEXPLAINED: "Requests at their booked cost",
 }
+_WHOLE_US = 1 << 61  # longer than the books: one bucket
 _BY = (
     AttemptRow.org_id,
     AttemptRow.team_id,
@@ -90,18 +92,24 @@ def focus_rows(
     period_us: int,
     layout: FocusLayout = FOCUS_1_4,
 ) -> Iterator[Row]:
-    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it."""
-    for values, span in _charges(connection, scope, reached, period_us):
-        yield focus_row(values, span, layout)
+    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it.
+
+    Days and billing months are those of the reporting time zone, their instants in UTC.
+    """
+    zone = reporting_zone(connection)
+    for values, span in _charges(connection, scope, reached, period_us, zone):
+        yield focus_row(values, span, layout, zone)
 
 
 def _charges(
-    connection: Connection, scope: Scope, reached: Reached, period_us: int
+    connection: Connection, scope: Scope, reached: Reached, period_us: int, zone: ReportingZone
 ) -> Iterator[tuple[dict[str, Value], tuple[int, int]]]:
+    if period_us == DAY_US:
+        period_us = _WHOLE_US  # a day is what it is cut to
     prices = _Prices.of(every_price(connection))
     cuts = cuts_of(prices.versions)
     contracts = hour_contracts(connection)
-    for part in slices(scope, DAY_US):
+    for part in zone.days(scope):
         for group in groups(connection, part, bucket_us=period_us, by=_BY, cuts=cuts):
             price = prices.versions.get(group.version or 0)
             span = _span(group.start_us, period_us, part)

@@ -7,10 +7,10 @@ Rows are made in the words of 1.4; a version that has others reads them by `sour
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ledger.exports.table import ColumnKind, ExportColumn, Row, Value
+from ledger.reporting_zone import UTC_DAYS, ReportingZone
 
 _TEXT, _USD, _PRICE, _QUANTITY, _SECOND = (
     ColumnKind.TEXT, ColumnKind.USD, ColumnKind.PRICE, ColumnKind.QUANTITY, ColumnKind.SECOND,
@@ -74,10 +74,13 @@ _SAME: dict[str, Value] = {
 
 
 def focus_row(
-    values: Mapping[str, Value], span: tuple[int, int], layout: FocusLayout = FOCUS_1_4
+    values: Mapping[str, Value],
+    span: tuple[int, int],
+    layout: FocusLayout = FOCUS_1_4,
+    zone: ReportingZone = UTC_DAYS,
 ) -> Row:
     """All columns in their order; `span` is the charge period, which lies within one month."""
-    month = _month(span[0])
+    month = zone.month(span[0])
     everything: dict[str, Any] = {
         **_SAME, **values,
         "ChargePeriodStart": span[0], "ChargePeriodEnd": span[1],
@@ -113,11 +116,3 @@ def sku_price(stable: str, versioned: str) -> dict[str, Value]:
 def sub_account(team: str) -> dict[str, Value]:
     """Who bears it."""
     return {"SubAccountId": team, "SubAccountName": team, "SubAccountType": "Team"}
-
-
-def _month(at_us: int) -> tuple[int, int]:
-    """The calendar month in UTC that holds the instant."""
-    day = datetime.fromtimestamp(at_us // 1_000_000, UTC)
-    first = datetime(day.year, day.month, 1, tzinfo=UTC)
-    following = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
-    return int(first.timestamp()) * 1_000_000, int(following.timestamp()) * 1_000_000
