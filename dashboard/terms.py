@@ -42,6 +42,13 @@ TERMS: dict[str, Term] = {
         "closed are final; the running hour is provisional until it closes.",
         "used + idle + unavailable + APIs",
     ),
+    "month": Term(
+        "End of the month",
+        "What the calendar month will have cost: what is over counts as it was, days to come by "
+        "their weekday and the trend of up to eight weeks. In nine of ten months the end lies "
+        "inside the interval; days that are unlike all before are in neither.",
+        "spent + sum over days to come of (level + trend) x weekday",
+    ),
     "used": Term(
         "Used, idle, unavailable",
         "Each paid hour of a GPU is split by measured engine time: what teams used, what nobody "

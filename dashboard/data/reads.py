@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -37,15 +37,12 @@ from ledger.prices.book import PriceBook
 from ledger.prices.stored import load_price_book, newest_version
 from ledger.queries import reads as queries
 from ledger.queries.reads import DAY_US, HOUR_US, MINUTE_US, Scope
-from ledger.reporting_zone import ReportingZone
-from ledger.reporting_zone import reporting_zone as read_zone
 from ledger.reports.facts import flagged as read_flagged
 from ledger.reports.survey import Survey
 from ledger.reports.survey import spending as read_spending
 from ledger.reports.survey import survey as read_survey
 from ledger.reports.survey import surveys as read_surveys
 from ledger.reports.waterfall import AttemptWaterfall, waterfall
-from ledger.reports.zone_days import day_spent
 from ledger.seals.audit_log import AuditEntry
 from ledger.seals.audit_log import changes as read_changes
 from ledger.verify.checks import VerifyResult
@@ -246,29 +243,6 @@ def recent(connection: Connection, view: DashboardView, minutes: int) -> list[qu
     end = view.now_us
     scope = Scope(end - minutes * MINUTE_US, end, view.team)
     return queries.cells(connection, scope, bucket_us=minutes * MINUTE_US)
-
-
-@query(ViewerScope.TEAM)
-def spent(
-    connection: Connection, view: DashboardView, by: str, width_us: int
-) -> list[queries.SpendPoint]:
-    """Over time, in buckets of `width_us`, by team, model or backend; by key: `tags`."""
-    if width_us != DAY_US:
-        return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
-    zone = read_zone(connection)
-    return day_spent(connection, view.scope, zone, partial(_spent_by, by))
-
-
-def _spent_by(
-    by: str, connection: Connection, scope: Scope, width_us: int
-) -> list[queries.SpendPoint]:
-    return queries.spent(connection, scope, by=by, bucket_us=width_us)
-
-
-@query(ViewerScope.TEAM, entries=4, teams=False)
-def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZone:
-    """Whose days and months pages have."""
-    return read_zone(connection)
 
 
 @query(ViewerScope.TEAM)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import display, formatting, theme
 from dashboard.charts import spend
-from dashboard.data import reads, tags
+from dashboard.data import days, reads, tags
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount
 from dashboard.unitcosts import unit_costs
@@ -46,7 +46,7 @@ def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
     """Over time, in buckets of `width_us`, by team, key, model or backend."""
     if by == "key":
         return tags.spent_by_key(view, width_us)
-    return reads.spent(view, by, width_us)
+    return days.spent(view, by, width_us)
 
 
 def show_movers(view: DashboardView, by: str) -> None:
@@ -118,7 +118,7 @@ def show_anomalies(view: DashboardView, by: str) -> None:
 def _whole_buckets(view: DashboardView, scope: Scope, width: int) -> list[int]:
     """Return where the whole days of the reporting zone begin, or the whole hours."""
     if width == DAY_US:
-        zone = reads.reporting_zone(view)
+        zone = days.reporting_zone(view)
         return [day.start_us for day in zone.days(scope) if zone.day(day.start_us) == (
             day.start_us, day.end_us,
         )]  # fmt: skip

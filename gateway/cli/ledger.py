@@ -28,6 +28,7 @@ from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, s
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
 from ledger.reporting_zone import ReportingZone, reporting_zone
+from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
 from ledger.seals.audit_log import register_head
@@ -75,7 +76,9 @@ def report(
         if month is not None:
             scope = _month_scope(reporting_zone(connection), month, now_us, team)
         found = report_of(connection, scope)
-    emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
+        outlook = month_outlook(connection, now_us, reporting_zone(connection), team)
+    document = {**asdict(found), "month": asdict(outlook)}
+    emit(document, as_json=as_json, show=lambda out: _show(out, found, outlook))
 
 
 def _month_scope(zone: ReportingZone, month: str, now_us: int, team: str | None) -> Scope:
@@ -282,10 +285,11 @@ def _short(value: object) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
-def _show(out: Console, found: Report) -> None:
+def _show(out: Console, found: Report, outlook: MonthOutlook) -> None:
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
+    out.print(f"{month_text(outlook, format_usd)}\n")
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),
