@@ -81,7 +81,7 @@ TERMS: dict[str, Term] = {
         "Your keys",
         "Keys that you made for yourself, within what the access file lets you make. A key that a "
         "key makes spends of its maker's budgets and ends with it. What they used is by the "
-        "attempts' own costs: own engines at provisional shares, days and months in UTC.",
+        "attempts' own costs: own engines at provisional shares.",
         rows="keys#yours",
     ),
     "budget": Term(

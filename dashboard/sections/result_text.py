@@ -113,7 +113,7 @@ def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
             days[moment.start_us] += moment.tokens
     assert even.volume is not None
     needed = float(Fraction(even.volume.tokens) * 24 / hours)
-    last_day = formatting.instant(today - HOUR_US).date()
+    last_day = survey.zone.date_of(today - HOUR_US)
     found = crossing(list(days.values()), last_day=last_day, needed_per_day=needed)
     if found.outlook is TrendResult.ABOVE:
         return ["The trend of the last days is above break-even."]
