@@ -111,7 +111,7 @@ def main() -> None:
                       f"  {found['inside']:6.1%}  {found['width']:8.1%}")  # fmt: skip
         off = ", ".join(f"{error:+.1%}" for error in as_recorded(days))
         print(f"{name} as recorded, after 10 to 13 of 14 days: {off}")
-    held = [found for key, found in told.items() if key.startswith(f"{HELD_OUT}, days")]
+    held = [figures for key, figures in told.items() if key.startswith(f"{HELD_OUT}, days")]
     print(f"held out, from day 10 (days): off {_mean(held, 'mean_error'):.1%}, within 10 % "
           f"{_mean(held, 'within_10'):.1%}, inside the interval {_mean(held, 'inside'):.1%}"
           )  # fmt: skip
