@@ -13,8 +13,8 @@ from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.reads import HourCell, TeamCell
 from ledger.queries.rollups import SumQuery, sums
-from ledger.reporting_zone import ReportingZone, fold_days
-from ledger.spans import HOUR_US, Scope
+from ledger.reporting_zone import UTC_DAYS, ReportingZone, fold_days
+from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.sums.rollup import ATTEMPTS, LIMB
 
 
@@ -38,16 +38,26 @@ class DaySpend:
 
 def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> list[DaySpend]:
     """Every day of the scope in order, also those on which nothing was spent."""
-    used, idle = _own(connection, scope, zone)
-    ask = SumQuery(("backend",), measures=("cost_high", "cost_low"))
+    api, (used, idle) = _apis(connection, scope, zone), _own(connection, scope, zone)
     days = []
     for part in zone.days(scope):
-        found = sums(connection, ATTEMPTS, part, ask)
-        api = sum(high * LIMB + low for (_, name), (high, low) in found.items() if name == "api")
         first = zone.day(part.start_us)[0]
-        spent = used.get(first, 0), idle.get(first, 0)
-        days.append(DaySpend(part.start_us, part.end_us, api, *spent))
+        spent = (api.get(first, 0), used.get(first, 0), idle.get(first, 0))
+        days.append(DaySpend(part.start_us, part.end_us, *spent))
     return days
+
+
+def _apis(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int, int]:
+    """pico-USD by the first instant of the day; UTC's days are buckets, and one query."""
+    in_buckets = zone == UTC_DAYS
+    ask = SumQuery(("backend",), DAY_US if in_buckets else None, measures=("cost_high", "cost_low"))
+    found: dict[int, int] = {}
+    for part in [scope] if in_buckets else zone.days(scope):
+        for (start_us, name), (high, low) in sums(connection, ATTEMPTS, part, ask).items():
+            if name == "api":
+                first = start_us if in_buckets else zone.day(part.start_us)[0]
+                found[first] = found.get(first, 0) + high * LIMB + low
+    return found
 
 
 def _own(

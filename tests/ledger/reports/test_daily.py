@@ -66,7 +66,7 @@ def spans(zone: str) -> st.SearchStrategy[Scope]:
     return pairs.map(lambda pair: Scope(min(pair), max(pair)))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), name=st.sampled_from(ZONES))
 def test_the_days_of_a_period_are_the_period(crowded, data, name: str) -> None:
     engine, costs, hours = crowded
@@ -85,7 +85,7 @@ def test_the_days_of_a_period_are_the_period(crowded, data, name: str) -> None:
         assert day.total_pusd == mine + (USED + IDLE + LOST) * len(begun)
 
 
-@pytest.mark.parametrize("name", ZONES)
+@pytest.mark.parametrize("name", ["Asia/Kolkata", "Europe/Berlin"])
 def test_focus_files_of_days_are_the_file_of_the_period(crowded, name: str) -> None:
     engine, costs, _ = crowded
     zone = ReportingZone(name)
