@@ -1,4 +1,4 @@
-"""The books as files: attempts as CSV and Parquet, costs as FOCUS 1.2; made when asked for.
+"""The books as files: attempts as CSV and Parquet, costs as FOCUS 1.4; made when asked for.
 
 A browser's download is made in memory, so it ends at a number of rows; beyond it the command line
 writes the same file in any size.
@@ -18,7 +18,7 @@ from dashboard.figures import own_hardware
 from ledger.exports.attempts import COLUMNS, attempt_rows
 from ledger.exports.delimited import csv_lines
 from ledger.exports.focus import focus_rows
-from ledger.exports.focus_columns import COLUMNS as FOCUS_COLUMNS
+from ledger.exports.focus_columns import FOCUS_1_4
 from ledger.exports.parquet import write_parquet
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.reports.survey import Survey
@@ -45,7 +45,7 @@ def offer(view: DashboardView, survey: Survey) -> None:
             attempts_parquet,
             "application/octet-stream",
         ),
-        ("Costs, FOCUS 1.2 (CSV)", f"focus{whose}.csv", focus_csv, "text/csv"),
+        ("Costs, FOCUS 1.4 (CSV)", f"focus{whose}.csv", focus_csv, "text/csv"),
     )
     for column, (label, name, make, mime) in zip(st.columns(3), files, strict=True):
         column.download_button(
@@ -88,7 +88,7 @@ def focus_csv(view: DashboardView) -> bytes:
     scope = _full_hours(view.scope)
     with reads.exported(view) as connection:
         rows = focus_rows(connection, scope, _unheard, period_us=DAY_US)
-        return "".join(csv_lines(FOCUS_COLUMNS, rows)).encode()
+        return "".join(csv_lines(FOCUS_1_4.columns, rows)).encode()
 
 
 def _full_hours(scope: Scope) -> Scope:

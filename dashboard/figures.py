@@ -73,7 +73,7 @@ def money_over_time(survey: Survey) -> list[dict[str, Any]]:
     return [
         {
             "at": formatting.instant(amount.start_us),
-            "until": formatting.instant(amount.start_us + survey.bucket_us),
+            "until": formatting.instant(survey.bucket_of(amount.start_us)[1]),
             "kind": amount.line.value.replace(formatting.GPU.many, own),
             "usd": dollars(amount.pusd),
         }
@@ -102,7 +102,7 @@ def _records(survey: Survey, sums: Mapping[tuple[int, str], float]) -> list[dict
     return [
         {
             "at": formatting.instant(start),
-            "until": formatting.instant(start + survey.bucket_us),
+            "until": formatting.instant(survey.bucket_of(start)[1]),
             "kind": name,
             "value": total,
         }

@@ -14,7 +14,7 @@ from zoneinfo import available_timezones
 import streamlit as st
 
 from dashboard import display, formatting
-from dashboard.data import entries
+from dashboard.data import days, entries
 from dashboard.data.reads import DashboardView
 from dashboard.display import USD, UTC_NAME, DisplaySettings
 from ledger.currencies import Currency, currencies
@@ -27,8 +27,8 @@ def display_settings(view: DashboardView) -> DisplaySettings:
     with left:
         zone = st.selectbox(
             "Times in", _zones(st.context.timezone), key="zone", bind="query-params",
-            help="The browser's zone, unless chosen. Days and months are cut in UTC, as the books'"
-            " are.",
+            help="The browser's zone, unless chosen. Days and months are the organisation's: "
+            f"{days.reporting_zone(view).name}.",
         )  # fmt: skip
     known = {currency.code: currency for currency in quoted_currencies(view)}
     with right:
@@ -49,8 +49,9 @@ def display_notes(view: DashboardView) -> list[str]:
     """What must be known to whoever reads a page otherwise than the books have it."""
     how = display.now()
     lines = []
-    if how.zone != UTC_NAME:
-        lines.append(f"Times are those of {how.zone}; days and months are cut in UTC.")
+    theirs = days.reporting_zone(view).name
+    if how.zone != theirs:
+        lines.append(f"Times are those of {how.zone}; days and months are those of {theirs}.")
     if how.money is not None:
         today = formatting.instant(view.now_us).date()
         rate = replace(how.money, source=formatting.quote(how.money.source))  # lines are markdown

@@ -42,6 +42,13 @@ TERMS: dict[str, Term] = {
         "closed are final; the running hour is provisional until it closes.",
         "used + idle + unavailable + APIs",
     ),
+    "month": Term(
+        "End of the month",
+        "What the calendar month will have cost: what is over counts as it was, days to come by "
+        "their weekday and the trend of up to eight weeks. In nine of ten months the end lies "
+        "inside the interval; days that are unlike all before are in neither.",
+        "spent + sum over days to come of (level + trend) x weekday",
+    ),
     "used": Term(
         "Used, idle, unavailable",
         "Each paid hour of a GPU is split by measured engine time: what teams used, what nobody "
@@ -74,7 +81,7 @@ TERMS: dict[str, Term] = {
         "Your keys",
         "Keys that you made for yourself, within what the access file lets you make. A key that a "
         "key makes spends of its maker's budgets and ends with it. What they used is by the "
-        "attempts' own costs: own engines at provisional shares, days and months in UTC.",
+        "attempts' own costs: own engines at provisional shares.",
         rows="keys#yours",
     ),
     "budget": Term(

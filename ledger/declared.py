@@ -26,6 +26,7 @@ from ledger.manual_entries import ManualEntry
 from ledger.orm.books import ConfigVersionRow
 from ledger.orm.budgets import BudgetRow
 from ledger.orm.fleet import GpuContractRow
+from ledger.reporting_zone import declare_zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def declare(
     budgets: Sequence[BudgetSpec],
     config: tuple[str, str],
     at_us: int,
+    timezone: str = "UTC",
 ) -> None:
     """Bring the books to what the file says, in one transaction; `config` is (hash, text)."""
     with engine.begin() as connection:
@@ -90,6 +92,7 @@ def declare(
             _contract(connection, contract, entered.get(contract.pool), at_us)
         _budgets(connection, budgets, at_us)
         record_versions(connection, at_us)
+        declare_zone(connection, timezone, at_us)
         digest, text = config
         known = select(ConfigVersionRow.hash).where(ConfigVersionRow.hash == digest)
         if connection.execute(known).first() is None:

@@ -4,6 +4,7 @@ Times are microseconds since the Unix epoch; buckets are aligned to the epoch, s
 is a UTC day. An attempt belongs to the instant at which it was opened.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,13 @@ class Scope:
 EVER = Scope(0, 2**62)
 
 
-def held_scope(connection: Connection, scope: Scope) -> Scope:
+def _utc_day(at_us: int) -> tuple[int, int]:
+    return at_us - at_us % DAY_US, at_us - at_us % DAY_US + DAY_US
+
+
+def held_scope(
+    connection: Connection, scope: Scope, day: Callable[[int], tuple[int, int]] = _utc_day
+) -> Scope:
     """The part of the scope of which the books hold anything, in whole days."""
     times = (AttemptRow.opened_us, GpuHourRow.hour_us, PostingRow.at_us)
     ends = [connection.execute(select(func.min(time), func.max(time))).one() for time in times]
@@ -71,8 +78,8 @@ def held_scope(connection: Connection, scope: Scope) -> Scope:
     if not known:
         return Scope(scope.start_us, min(scope.end_us, scope.start_us + DAY_US), scope.team)
     first, last = min(item for item, _ in known), max(item for _, item in known)
-    start_us = max(scope.start_us, first - first % DAY_US)
-    end_us = min(scope.end_us, last - last % DAY_US + DAY_US)
+    start_us = max(scope.start_us, day(first)[0])
+    end_us = min(scope.end_us, day(last)[1])
     return Scope(start_us, max(start_us, end_us), scope.team)
 
 

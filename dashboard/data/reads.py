@@ -246,14 +246,6 @@ def recent(connection: Connection, view: DashboardView, minutes: int) -> list[qu
 
 
 @query(ViewerScope.TEAM)
-def spent(
-    connection: Connection, view: DashboardView, by: str, width_us: int
-) -> list[queries.SpendPoint]:
-    """Over time, in buckets of `width_us`, by team, model or backend; by key: `tags`."""
-    return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
-
-
-@query(ViewerScope.TEAM)
 def flagged(connection: Connection, view: DashboardView) -> list[queries.FlaggedAttempts]:
     return read_flagged(connection, view.scope)
 

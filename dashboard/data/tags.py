@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from dashboard.data.reads import DashboardView, query
 from dashboard.viewer import ViewerScope
-from ledger.queries.reads import AttemptDetail, SpendPoint
+from ledger.queries.reads import DAY_US, AttemptDetail, Scope, SpendPoint
 from ledger.queries.tags import KeySpend, TagSpend, key_names
 from ledger.queries.tags import attempts_of_key as read_attempts_of_key
 from ledger.queries.tags import keyed as read_keyed
@@ -15,6 +15,8 @@ from ledger.queries.tags import spent_by_hour as read_spent_by_hour
 from ledger.queries.tags import spent_by_key as read_spent_by_key
 from ledger.queries.tags import tagged as read_tagged
 from ledger.queries.tags import whole_from_us as read_whole_from_us
+from ledger.reporting_zone import reporting_zone
+from ledger.reports.zone_days import day_spent
 
 
 @query(ViewerScope.TEAM)
@@ -64,8 +66,14 @@ def spent_by_key(connection: Connection, view: DashboardView, width_us: int) -> 
     names = key_names(connection, view.team)
     return [
         replace(point, name=_label(point.name, names))
-        for point in read_spent_by_key(connection, view.scope, width_us)
+        for point in _spent_by_key(connection, view.scope, width_us)
     ]
+
+
+def _spent_by_key(connection: Connection, scope: Scope, width_us: int) -> list[SpendPoint]:
+    if width_us != DAY_US:
+        return read_spent_by_key(connection, scope, width_us)
+    return day_spent(connection, scope, reporting_zone(connection), read_spent_by_key)
 
 
 def _label(key_id: str, names: Mapping[str, str]) -> str:

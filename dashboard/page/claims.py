@@ -14,6 +14,7 @@ import streamlit as st
 
 from dashboard import theme
 from dashboard.data.reads import DashboardView
+from dashboard.sections import own_claim
 from ledger.economics.claims import (
     PublishedClaim,
     claims,
@@ -25,6 +26,7 @@ from ledger.economics.claims import (
 from ledger.economics.cost import TokenBasis
 
 EVERY, WRONG, RIGHT = "all", "do not follow", "follow"
+ANY = "any"
 NO_TOKENS = "no tokens in it"
 
 
@@ -38,10 +40,21 @@ def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signatur
         f"{len(every) - len(stated)} more are derived from what is stated. Computed on each view.",
         theme.UNSURE,
     )
-    only = st.segmented_control(
+    st.subheader("A figure of your own", anchor="own")
+    own_claim.show()
+    st.subheader("What articles say", anchor="articles")
+    left, right = st.columns([1, 2])
+    only = left.segmented_control(
         "Claims that", [EVERY, WRONG, RIGHT], default=EVERY, required=True, key="claims-only"
     )
-    shown = [claim for claim in every if only == EVERY or claim.is_confirmed == (only == RIGHT)]
+    articles = list(dict.fromkeys(claim.article for claim in every))
+    article = right.selectbox("Article", [ANY, *articles], key="claims-article")
+    shown = [
+        claim
+        for claim in every
+        if (only == EVERY or claim.is_confirmed == (only == RIGHT))
+        and article in {ANY, claim.article}
+    ]
     event = theme.table(
         rows(shown),
         about="claim",
@@ -65,6 +78,7 @@ def rows(found: Sequence[PublishedClaim]) -> list[dict[str, Any]]:
             "follows from its inputs": figures(claim, compute(claim)),
             "unit, token basis": f"{claim.unit}, {claim.basis}" if claim.basis else claim.unit,
             "verdict": claim.verdict,
+            "article": claim.article,
         }
         for claim in found
     ]
@@ -86,7 +100,7 @@ def figures(published_claim: PublishedClaim, found: Sequence[Fraction]) -> str:
 
 def _detail(published_claim: PublishedClaim) -> None:
     with st.container(border=True):
-        st.markdown(f"**{published_claim.claim}**")
+        st.markdown(f"**{published_claim.claim}** ({published_claim.article})")
         st.code(
             f"{published_claim.formula}\n{published_claim.inputs.replace(';', '   ')}",
             language=None,

@@ -150,7 +150,7 @@ def spill_over_time(survey: Survey) -> list[dict[str, Any]]:
     return [
         {
             "at": formatting.instant(start),
-            "until": formatting.instant(start + survey.bucket_us),
+            "until": formatting.instant(survey.bucket_of(start)[1]),
             "kind": "spilled to APIs",
             "value": spilled[start] / count,
         }

@@ -27,7 +27,7 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import movement, team
+from dashboard.sections import month, movement, team
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
@@ -60,6 +60,7 @@ def show(view: DashboardView) -> None:
         )
         return
     _totals(survey)
+    month.show(view)
     st.subheader("Over time", anchor=False)
     by = st.segmented_control(
         "By", ["kind of cost", *BY], default="kind of cost", required=True, key="spend-by"

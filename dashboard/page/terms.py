@@ -9,7 +9,7 @@ from dashboard.terms import TERMS
 def show(view: DashboardView) -> None:  # noqa: ARG001 - pages have one signature; this one reads no books
     st.caption(
         "Figures on the other pages link here. The books are in dollars, their days and months "
-        "in UTC."
+        "those of the configuration's `timezone`."
     )
     for name, term in sorted(TERMS.items(), key=lambda pair: pair[1].title.lower()):
         st.subheader(term.title, anchor=name)

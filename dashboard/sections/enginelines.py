@@ -93,7 +93,7 @@ def tokens_per_dollar(survey: Survey) -> list[dict[str, Any]]:
             "value": tokens[start_us] * PUSD_PER_USD / bill,
         }
         for start_us, bill in sorted(bills.items())
-        if bill and start_us + survey.bucket_us <= until_us
+        if bill and survey.bucket_of(start_us)[1] <= until_us
     ]
 
 

@@ -8,12 +8,13 @@ import streamlit as st
 
 from dashboard import display, formatting, theme
 from dashboard.charts import spend
-from dashboard.data import reads, tags
+from dashboard.data import days, reads, tags
 from dashboard.data.reads import DashboardView
 from dashboard.figures import dollars, money_columns, shown_amount
 from dashboard.unitcosts import unit_costs
 from ledger.economics.cost import TokenBasis
-from ledger.queries.reads import DAY_US, HOUR_US, SpendPoint
+from ledger.queries.reads import DAY_US, HOUR_US, Scope, SpendPoint
+from ledger.reporting_zone import ReportingZone
 from ledger.reports.movements import LEAST_BUCKETS, Anomaly, anomalies, movers
 from ledger.reports.survey import Survey
 
@@ -46,7 +47,7 @@ def spent(view: DashboardView, by: str, width_us: int) -> list[SpendPoint]:
     """Over time, in buckets of `width_us`, by team, key, model or backend."""
     if by == "key":
         return tags.spent_by_key(view, width_us)
-    return reads.spent(view, by, width_us)
+    return days.spent(view, by, width_us)
 
 
 def show_movers(view: DashboardView, by: str) -> None:
@@ -96,7 +97,8 @@ def show_anomalies(view: DashboardView, by: str) -> None:
         st.caption(f"Fewer than {LEAST_BUCKETS} whole {name}s: too few to call any unusual.")
         return
     rows = [(point.start_us, point.name, point.cost_pusd) for point in spent(view, by, width)]
-    found = anomalies(rows, start_us=scope.start_us, end_us=scope.end_us, bucket_us=width)
+    zone = days.reporting_zone(view)
+    found = anomalies(rows, _whole_buckets(zone, scope, width))
     if not found:
         st.caption(f"No {name} of any {by} is far above its usual one.")
     else:
@@ -104,7 +106,11 @@ def show_anomalies(view: DashboardView, by: str) -> None:
             f"Far above their usual {name}",
             theme.rows(
                 *(
-                    (_anomaly_name(anomaly, width), _anomaly_text(anomaly), None)
+                    (
+                        _anomaly_name(anomaly, width, days.reporting_zone(view)),
+                        _anomaly_text(anomaly),
+                        None,
+                    )
                     for anomaly in found[:SHOWN]
                 )
             ),
@@ -115,8 +121,17 @@ def show_anomalies(view: DashboardView, by: str) -> None:
     )
 
 
-def _anomaly_name(anomaly: Anomaly, width: int) -> str:
-    return f"{anomaly.name}, {_when(anomaly.start_us, width)}"
+def _whole_buckets(zone: ReportingZone, scope: Scope, width: int) -> list[int]:
+    """Return where the whole days of the reporting zone begin, or the whole hours."""
+    if width == DAY_US:
+        return [day.start_us for day in zone.days(scope) if zone.day(day.start_us) == (
+            day.start_us, day.end_us,
+        )]  # fmt: skip
+    return list(range(-(-scope.start_us // width) * width, scope.end_us - width + 1, width))
+
+
+def _anomaly_name(anomaly: Anomaly, width: int, zone: ReportingZone) -> str:
+    return f"{anomaly.name}, {_when(anomaly.start_us, width, zone)}"
 
 
 def _anomaly_text(anomaly: Anomaly) -> str:
@@ -125,13 +140,11 @@ def _anomaly_text(anomaly: Anomaly) -> str:
     return f"{formatting.money(anomaly.pusd)} (usual {usual})"
 
 
-def _when(start_us: int, width_us: int) -> str:
-    """A day is one of the books, an hour is the reader's."""
-    return (
-        f"{formatting.instant(start_us):%d %b}"
-        if width_us == DAY_US
-        else formatting.moment(start_us)
-    )
+def _when(start_us: int, width_us: int, zone: ReportingZone) -> str:
+    """A day is one of the organisation, an hour is the reader's."""
+    if width_us == DAY_US:
+        return f"{zone.date_of(start_us):%d %b}"
+    return formatting.moment(start_us)
 
 
 def by_hour(view: DashboardView) -> None:

@@ -12,7 +12,7 @@ from dashboard.theme import GAIN, LOSS
 from ledger.economics.breakeven import CostDriver
 from ledger.economics.trend import TrendResult, crossing
 from ledger.fleet.capability import CapabilitySource
-from ledger.queries.reads import DAY_US, HOUR_US
+from ledger.queries.reads import DAY_US, HOUR_US, Scope
 from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
 
@@ -104,16 +104,16 @@ def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
     even, hours = verdict.even, survey.standing.hours
     if even is None or not even.feasible or not hours or survey.bucket_us != DAY_US:
         return []
-    today = survey.scope.end_us - survey.scope.end_us % DAY_US
+    today = survey.bucket_of(survey.scope.end_us)[0]
     first = max(survey.freshness.first_us or today, survey.scope.start_us)
-    start = first - first % DAY_US + DAY_US
-    days = dict.fromkeys(range(start, today, DAY_US), 0.0)
+    whole = survey.zone.days(Scope(survey.bucket_of(first)[1], today))
+    days = dict.fromkeys((day.start_us for day in whole), 0.0)
     for moment in survey.moments:
         if moment.avoids and moment.start_us in days:
             days[moment.start_us] += moment.tokens
     assert even.volume is not None
     needed = float(Fraction(even.volume.tokens) * 24 / hours)
-    last_day = formatting.instant(today - HOUR_US).date()
+    last_day = survey.zone.date_of(today - HOUR_US)
     found = crossing(list(days.values()), last_day=last_day, needed_per_day=needed)
     if found.outlook is TrendResult.ABOVE:
         return ["The trend of the last days is above break-even."]

@@ -4,24 +4,46 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway.cli.output import AsJson, emit, table
-from ledger.economics.claims import claims, compute, is_recomputed_equal
+from gateway.cli.output import AsJson, emit, fail, table
+from ledger.economics.claimed_figures import judge_claim
+from ledger.economics.claims import (
+    claims,
+    compute,
+    is_recomputed_equal,
+    is_within_reach,
+)
+from ledger.economics.cost import TokenBasis
+from ledger.economics.formula_text import evaluate, read_input
 
 
 def claims_(
     wrong: Annotated[
         bool, typer.Option("--wrong", help="Only those that do not follow from their inputs.")
     ] = False,
+    formula: Annotated[
+        str | None,
+        typer.Option(help="A figure of your own: '1 - to / from', with its --input values."),
+    ] = None,
+    given: Annotated[
+        list[str] | None, typer.Option("--input", help="NAME=NUMBER, once for each name.")
+    ] = None,
+    claimed: Annotated[
+        str, typer.Option(help="What is claimed: 0.35, 30 to 40, over 100e9, at most 1.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Published figures, recomputed from their own inputs.
+    """Published figures, recomputed from their own inputs; or a figure of your own.
 
     Status 1 if one comes out other than the table says: that would be our own fault.
     """
+    if formula is not None:
+        _check_own(formula, given or [], claimed, as_json=as_json)
+        return
     found = [claim for claim in claims() if not (wrong and claim.is_confirmed)]
     told: list[dict[str, Any]] = [
         {
             "id": entry.id,
+            "article": entry.article,
             "claim": entry.claim,
             "formula": entry.formula,
             "inputs": entry.inputs,
@@ -30,6 +52,7 @@ def claims_(
             "unit": entry.unit,
             "verdict": entry.verdict,
             "recomputed": [f"{float(value):.10g}" for value in compute(entry)],
+            "within_reach": {basis.value: is_within_reach(entry, basis) for basis in TokenBasis},
             "agrees": is_recomputed_equal(entry),
         }
         for entry in found
@@ -39,13 +62,40 @@ def claims_(
             finding.claim,
             finding.claimed,
             " to ".join(said["recomputed"]),
-            finding.unit,
+            f"{finding.unit}, {finding.basis}" if finding.basis else finding.unit,
+            _reach(said["within_reach"]),
             finding.verdict,
+            finding.article,
         ]
         for finding, said in zip(found, told, strict=True)
     ]
-    columns = ("claim", ">stated", ">follows", "unit", "verdict")
+    columns = ("claim", ">stated", ">follows", "unit, basis", "reach", "verdict", "article")
     emit(told, as_json=as_json,
          show=lambda out: out.print(table("Published figures", columns, cells)))  # fmt: skip
     if not all(line["agrees"] for line in told):
         raise typer.Exit(1)
+
+
+def _reach(within: dict[str, bool | None]) -> str:
+    """Return whether the article's own speed serves the volume, where its bases agree; or which."""
+    known = {basis: reach for basis, reach in within.items() if reach is not None}
+    if not known:
+        return ""
+    words = {True: "within", False: "beyond"}
+    if len(set(known.values())) == 1:
+        return words[next(iter(known.values()))]
+    return ", ".join(f"{words[reach]} ({basis})" for basis, reach in known.items())
+
+
+def _check_own(formula: str, given: list[str], claimed: str, *, as_json: bool) -> None:
+    pairs = [pair.partition("=") for pair in given]
+    try:
+        inputs = {name.strip(): read_input(name.strip(), text) for name, _, text in pairs}
+        found = evaluate(formula, inputs)
+        verdict = judge_claim(claimed, found)
+    except ValueError as error:
+        fail(f"--formula: {error}")
+    told = {"formula": formula, "recomputed": f"{float(found):.10g}", "claimed": claimed,
+            "verdict": verdict}  # fmt: skip
+    line = f"{told['recomputed']}: {verdict}"
+    emit(told, as_json=as_json, show=lambda out: out.print(line, markup=False))

@@ -26,13 +26,15 @@ from gateway.clock import Clock
 from gateway.newfile import new_file
 from ledger.database import snapshot
 from ledger.exports.table import ExportError, Reached, Row, moment
-from ledger.instants import InstantError, instant_us
+from ledger.instants import InstantError, day_of, instant_us
 from ledger.money import format_usd, usd_exact
+from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.reports.charges import unpriced
 from ledger.seals.retirements import retired_until_us
 from ledger.spans import DAY_US, HOUR_US, Scope, held_scope
 
 STDOUT = Path("-")
+_DAY = len("2026-11-01")
 
 
 class ExportPeriod(StrEnum):
@@ -58,7 +60,11 @@ class ExportCounts:
 
 def export(
     since: Annotated[
-        str, typer.Option("--from", help="First moment, in UTC: 2026-11-01 or 2026-11-01T06:00.")
+        str,
+        typer.Option(
+            "--from",
+            help="First moment: 2026-11-01, a day of `timezone`, or 2026-11-01T06:00 in UTC.",
+        ),
     ],
     format_: Annotated[
         ExportFormat,
@@ -76,23 +82,25 @@ def export(
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Attempts as CSV or Parquet, or all costs (API charges, GPU hours) as FOCUS 1.2.
+    """Attempts as CSV or Parquet, or all costs (API charges, GPU hours) as FOCUS 1.4 or 1.2.
 
     Money is decimal text in USD, exact; texts that a spreadsheet would run are defused.
     """
     traits = EXPORT_FORMATS[format_]
-    scope = _scope(since, until, team)
+    settings = load_or_fail(config)
+    with ledger_reader(settings) as ledger, ledger.connect() as connection:
+        zone = reporting_zone(connection)
+    scope = _scope(since, until, team, zone)
     if traits.needs_full_hours:
-        _check_full_hours(scope, format_)
+        _check_full_hours(scope, format_, zone)
     period_us = HOUR_US if per is ExportPeriod.HOUR else DAY_US
     if out == STDOUT and not traits.is_text and sys.stdout.isatty():
         fail(f"--out: {format_.value.capitalize()} is no text; name a file")
     if out == STDOUT and as_json:
         fail("--json: needs --out FILE, because the rows go to the standard output")
     tally = ExportCounts(traits.money_place)
-    settings = load_or_fail(config)
     with ledger_reader(settings) as ledger, snapshot(ledger) as connection:
-        scope = held_scope(connection, scope)
+        scope = held_scope(connection, scope, zone.day)
         if scope.start_us < (gone_us := retired_until_us(connection)):
             fail(f"--from: attempts before {moment(gone_us)} were retired; begin there")
         try:
@@ -155,25 +163,27 @@ def _progress(scope: Scope, tally: ExportCounts) -> Iterator[Reached]:
         yield reached
 
 
-def _scope(since: str, until: str | None, team: str | None) -> Scope:
+def _scope(since: str, until: str | None, team: str | None, zone: ReportingZone) -> Scope:
     now_us = Clock().wall_us()
-    start_us = _moment("--from", since)
-    end_us = now_us - now_us % HOUR_US if until is None else _moment("--to", until)
+    start_us = _moment("--from", since, zone)
+    end_us = now_us - now_us % HOUR_US if until is None else _moment("--to", until, zone)
     if end_us <= start_us:
         fail(f"--to: {moment(end_us, digits=False)} is not after --from")
     return Scope(start_us, end_us, team)
 
 
-def _check_full_hours(scope: Scope, format_: ExportFormat) -> None:
+def _check_full_hours(scope: Scope, format_: ExportFormat, zone: ReportingZone) -> None:
+    """A day of a zone beside full hours is whole as well: it has the hours that begin in it."""
     for name, at_us in (("--from", scope.start_us), ("--to", scope.end_us)):
-        if at_us % HOUR_US:
+        if at_us % HOUR_US and zone.day(at_us)[0] != at_us:
             file = f"{format_.value.upper()} file"
             fail(f"{name}: GPUs are billed by the hour, so a {file} needs a full one")
 
 
-def _moment(option: str, text: str) -> int:
+def _moment(option: str, text: str, zone: ReportingZone) -> int:
     try:
-        return instant_us(text)
+        at_us = instant_us(text)
+        return zone.midnight_us(day_of(at_us)) if len(text.strip()) == _DAY else at_us
     except InstantError as error:
         fail(f"{option}: {error}")
 

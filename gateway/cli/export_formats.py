@@ -26,6 +26,7 @@ class ExportFormat(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     FOCUS = "focus"
+    FOCUS_1_2 = "focus-1.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,11 @@ def _focus(connection: Connection, scope: Scope, us: int, reached: Reached) -> I
     return focus_rows(connection, scope, reached, period_us=us)
 
 
+def _focus_1_2(connection: Connection, scope: Scope, us: int, reached: Reached) -> Iterator[Row]:
+    layout = focus_columns.FOCUS_1_2
+    return focus_rows(connection, scope, reached, period_us=us, layout=layout)
+
+
 def _no_notes(_connection: Connection, _scope: Scope) -> Iterator[str]:
     return iter(())
 
@@ -85,19 +91,23 @@ _CSV = FormatTraits(
     unpriced="have an empty cost",
     notes=_no_notes,
 )
+_FOCUS = FormatTraits(
+    holds="FOCUS 1.4",
+    columns=focus_columns.FOCUS_1_4.columns,
+    money="BilledCost",
+    rows=_focus,
+    write=write_csv,
+    is_text=True,
+    needs_full_hours=True,
+    unpriced="are not in this file",
+    notes=_open_hours,
+)
 EXPORT_FORMATS: Mapping[ExportFormat, FormatTraits] = {
     ExportFormat.CSV: _CSV,
     ExportFormat.PARQUET: replace(_CSV, write=write_parquet, is_text=False),
-    ExportFormat.FOCUS: FormatTraits(
-        holds="FOCUS 1.2",
-        columns=focus_columns.COLUMNS,
-        money="BilledCost",
-        rows=_focus,
-        write=write_csv,
-        is_text=True,
-        needs_full_hours=True,
-        unpriced="are not in this file",
-        notes=_open_hours,
+    ExportFormat.FOCUS: _FOCUS,
+    ExportFormat.FOCUS_1_2: replace(
+        _FOCUS, holds="FOCUS 1.2", columns=focus_columns.FOCUS_1_2.columns, rows=_focus_1_2
     ),
 }
 

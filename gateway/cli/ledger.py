@@ -27,6 +27,8 @@ from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
+from ledger.reporting_zone import ReportingZone, reporting_zone
+from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
 from ledger.seals.audit_log import register_head
@@ -60,16 +62,34 @@ FLAGS = {
 
 def report(
     days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
+    month: Annotated[
+        str | None, typer.Option(help="A calendar month of `timezone`: 2026-11.")
+    ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
     now_us = Clock().wall_us()
-    scope = Scope.last(days * DAY_US, now_us, team)
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        scope = Scope.last(days * DAY_US, now_us, team)
+        if month is not None:
+            scope = _month_scope(reporting_zone(connection), month, now_us, team)
         found = report_of(connection, scope)
-    emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
+        outlook = month_outlook(connection, now_us, reporting_zone(connection), team)
+    document = {**asdict(found), "month": asdict(outlook)}
+    emit(document, as_json=as_json, show=lambda out: _show(out, found, outlook))
+
+
+def _month_scope(zone: ReportingZone, month: str, now_us: int, team: str | None) -> Scope:
+    """The month, or what of it was until now."""
+    try:
+        start_us, end_us = zone.month_named(month)
+    except ValueError as error:
+        fail(f"--month: {error}")
+    if start_us >= now_us:
+        fail(f"--month: {month} has not begun")
+    return Scope(start_us, min(end_us, now_us), team)
 
 
 def verify(
@@ -265,10 +285,11 @@ def _short(value: object) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
-def _show(out: Console, found: Report) -> None:
+def _show(out: Console, found: Report, outlook: MonthOutlook) -> None:
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
+    out.print(f"{month_text(outlook, format_usd)}\n")
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),

@@ -67,9 +67,14 @@ def _scope(
 
 def check_windows(settings: Settings) -> Iterator[ConfigFault]:
     seen: set[tuple[str, str]] = set()
+    try:
+        zone_named(settings.timezone)
+    except WindowError as error:
+        yield ConfigFault(("timezone",), str(error))
     for index, budget in enumerate(settings.budgets):
         try:
-            zone_named(budget.timezone)
+            if budget.timezone != settings.timezone:  # whose fault is told once
+                zone_named(budget.timezone)
         except WindowError as error:
             yield ConfigFault(("budgets", index, "timezone"), str(error))
         if (budget.scope, budget.period) in seen:

@@ -16,6 +16,7 @@ from backends.engines import VLLM
 from backends.providers import DEFAULT_KIND, USUAL_BETAS
 from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
+from gateway.config.reporting_days import with_zones
 from gateway.config.schema_dashboard import DashboardSection
 from gateway.config.schema_limits import BudgetSection, RateLimitSection
 from gateway.config.schema_oidc import OidcSection
@@ -44,6 +45,7 @@ from gateway.config.sections import (
     Usd,
     UtcOffset,
     Variable,
+    Zone,
 )
 from gateway.config.served_kinds import (
     ENGINE_DEFAULT,
@@ -341,6 +343,11 @@ class Settings(ConfigSection):
     state_dir: str = Field(
         ".breakeven", description="ledger, journals, logs, engine environment, generated models"
     )
+    timezone: Zone = Field(
+        "UTC",
+        description="IANA time zone of the organisation: its days and months on pages, in exports "
+        "and reports, and of budgets that name none",
+    )
     server: ServerSection = ServerSection()
     ledger: LedgerSection = LedgerSection()
     telemetry: TelemetrySection = TelemetrySection()
@@ -373,7 +380,7 @@ class Settings(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _adapters_are_models(cls, document: Any) -> Any:
-        return with_adapters(document)
+        return with_zones(with_adapters(document))
 
     @property
     def state(self) -> Path:

@@ -23,7 +23,7 @@ class BudgetSection(ConfigSection):
         description="whether requests are refused before the limit is passed; else alerts are "
         "sent only",
     )
-    timezone: Zone = Field("UTC", description="IANA time zone of the window")
+    timezone: Zone = Field("UTC", description="IANA time zone of the window; default: `timezone`")
     alert_at: tuple[Annotated[float, Field(gt=0.0, le=10.0)], ...] = Field(
         (0.8, 1.0), description="shares of the limit at which an alert is sent, once a window"
     )

@@ -20,7 +20,8 @@ from ledger.budgets.states import BudgetState, budget_states
 from ledger.identity.keys import Identity
 from ledger.money import usd_exact
 from ledger.queries.tags import KeySpend, keyed
-from ledger.spans import DAY_US, Scope
+from ledger.reporting_zone import ReportingZone, reporting_zone
+from ledger.spans import Scope
 
 OWN, SHARED = ("key", "user"), ("team", "tag")
 
@@ -104,14 +105,10 @@ def rate_lines(settings: Settings, identity: Identity) -> list[dict[str, Any]]:
     return found
 
 
-def spans(now_us: int) -> dict[str, Scope]:
-    """Return this day and this month, in UTC."""
-    day_us = now_us - now_us % DAY_US
-    first = datetime.fromtimestamp(now_us / 1e6, UTC).replace(
-        day=1, hour=0, minute=0, second=0, microsecond=0
-    )
-    month_us = int(first.timestamp()) * 10**6
-    return {"day": Scope(day_us, now_us + 1), "month": Scope(month_us, now_us + 1)}
+def spans(now_us: int, zone: ReportingZone) -> dict[str, Scope]:
+    """Return this day and this month, in the reporting time zone."""
+    starts = {"day": zone.day(now_us)[0], "month": zone.month(now_us)[0]}
+    return {name: Scope(start_us, now_us + 1) for name, start_us in starts.items()}
 
 
 def usage_by_key(
@@ -119,7 +116,7 @@ def usage_by_key(
 ) -> dict[str, dict[str, SpendSum]]:
     """By key, what it used this day and this month; every key that was asked for is there."""
     found: dict[str, dict[str, SpendSum]] = {key: {} for key in keys}
-    for name, span in spans(now_us).items():
+    for name, span in spans(now_us, reporting_zone(connection)).items():
         rows = keyed(connection, Scope(span.start_us, span.end_us, team)) if keys else []
         for key in keys:
             found[key][name] = add_spend(row for row in rows if row.key_id == key)

@@ -88,6 +88,7 @@ def _prepare(
         budgets=budgets(settings),
         config=(version(settings), text),
         at_us=at_us,
+        timezone=settings.timezone,
     )
     record_market(engine, hardware(), at_us=at_us)
     with engine.connect() as connection:

@@ -1,8 +1,9 @@
 """Figures published about self-hosting, recomputed from their own inputs by the product.
 
-`claims.csv` holds each claim, its formula and inputs, and what these really give. Each formula
-is one function of this package: a new kind of claim needs a new function there, not arithmetic
-here. `claims.csv` says what was claimed in the article's words; `compute` is what follows.
+`claims.csv` holds each claim, its article, formula and inputs, and what these really give. What
+the product computes for its own books is computed by that function here, too; other formulas are
+plain arithmetic on what the article states (`formula_text`). The table says what was claimed in
+the article's words; `compute` is what follows.
 """
 
 import csv
@@ -15,6 +16,7 @@ from pathlib import Path
 from ledger.economics import breakeven, inference
 from ledger.economics import cost as economics
 from ledger.economics.cost import Exact, TokenBasis, UnitPrice, Volume
+from ledger.economics.formula_text import evaluate
 from ledger.money import PUSD_PER_USD, usd_per_million_to_pusd, usd_to_pusd
 
 BOTH = TokenBasis.INPUT_OUTPUT
@@ -28,6 +30,7 @@ class PublishedClaim:
     """One published figure. `inputs` and `recomputed` may be ranges, `low..high`."""
 
     id: str
+    article: str
     claim: str
     formula: str
     basis: str  # of the tokens it is about; empty where it is about none
@@ -67,7 +70,8 @@ def compute(claim: PublishedClaim) -> tuple[Fraction, ...]:
 
 def compute_with(formula: str, inputs: Inputs) -> Fraction:
     """The same with anybody's inputs. Raises `ValueError` where they make no sense."""
-    return Fraction(FORMULAS[formula](inputs))
+    known = FORMULAS.get(formula)
+    return evaluate(formula, inputs) if known is None else Fraction(known(inputs))
 
 
 def is_recomputed_equal(claim: PublishedClaim) -> bool:

@@ -1,4 +1,4 @@
-"""The ledger as FOCUS 1.2 cost and usage: what APIs and own GPUs cost, by hour or day.
+"""The ledger as FOCUS cost and usage, 1.4 or 1.2: what APIs and own GPUs cost, by hour or day.
 
 APIs: a row for each account, team, model and kind of token. GPU hours by contract: what was
 bought, what each team used, what was idle and what was unavailable (`focus_gpu`).
@@ -15,9 +15,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from ledger.exports.focus_columns import account, focus_row, sub_account
+from ledger.exports.focus_columns import (
+    FOCUS_1_4,
+    FocusLayout,
+    account,
+    focus_row,
+    providers,
+    sku_price,
+    sub_account,
+)
 from ledger.exports.focus_gpu import OWN, gpu_charges
-from ledger.exports.table import Reached, Row, Value, slices
+from ledger.exports.table import Reached, Row, Value
 from ledger.fleet.hourshares import hour_contracts, hour_shares
 from ledger.invoices.adjusted import Adjustment, posted_adjustments
 from ledger.journals.token_kinds import TOKEN_KINDS
@@ -25,6 +33,7 @@ from ledger.orm.tables import AttemptRow
 from ledger.prices.book import Price, PriceBook
 from ledger.prices.stored import every_price
 from ledger.queries.claims import ClaimGroup, claim_groups
+from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.reports.charges import (
     REQUESTS,
     UNEXPLAINED,
@@ -43,6 +52,7 @@ _METERS = {
     UNSETTLED: "Requests without a known outcome",
     UNEXPLAINED: "Requests at their booked cost",
 }
+_WHOLE_US = 1 << 61  # longer than the books: one bucket
 _BY = (
     AttemptRow.org_id,
     AttemptRow.team_id,
@@ -75,25 +85,43 @@ class _Prices:
 
 
 def focus_rows(
-    connection: Connection, scope: Scope, reached: Reached, *, period_us: int
+    connection: Connection,
+    scope: Scope,
+    reached: Reached,
+    *,
+    period_us: int,
+    layout: FocusLayout = FOCUS_1_4,
 ) -> Iterator[Row]:
-    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it."""
+    """Rows of whole charge periods; a day at a time is added up. Only closed hours are in it.
+
+    Days and billing months are those of the reporting time zone, their instants in UTC.
+    """
+    zone = reporting_zone(connection)
+    for values, span in _charges(connection, scope, reached, period_us, zone):
+        yield focus_row(values, span, layout, zone)
+
+
+def _charges(
+    connection: Connection, scope: Scope, reached: Reached, period_us: int, zone: ReportingZone
+) -> Iterator[tuple[dict[str, Value], tuple[int, int]]]:
+    if period_us == DAY_US:
+        period_us = _WHOLE_US  # a day is what it is cut to
     prices = _Prices.of(every_price(connection))
     cuts = cuts_of(prices.versions)
     contracts = hour_contracts(connection)
-    for part in slices(scope, DAY_US):
+    for part in zone.days(scope):
         for group in groups(connection, part, bucket_us=period_us, by=_BY, cuts=cuts):
             price = prices.versions.get(group.version or 0)
             span = _span(group.start_us, period_us, part)
             for charge in charges(group, price, prices.list_price(price, group.first_us)):
-                yield focus_row(_api(group, charge, price), span)
+                yield _api(group, charge, price), span
         shares = hour_shares(connection, part, bucket_us=period_us)
         for start_us, values in gpu_charges(shares, contracts, purchases=part.team is None):
-            yield focus_row(values, _span(start_us, period_us, part))
+            yield values, _span(start_us, period_us, part)
         for claim in claim_groups(connection, part, bucket_us=period_us):
-            yield focus_row(_claim(claim), _span(claim.start_us, period_us, part))
+            yield _claim(claim), _span(claim.start_us, period_us, part)
         for adjustment in posted_adjustments(connection, part, bucket_us=period_us):
-            yield focus_row(_adjustment(adjustment), _span(adjustment.start_us, period_us, part))
+            yield _adjustment(adjustment), _span(adjustment.start_us, period_us, part)
         reached(part.end_us)
 
 
@@ -127,7 +155,10 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
         "SkuId": f"{name}/{charge.kind}",
         "SkuMeter": meter,
         "SkuPriceDetails": json.dumps({"x_ServiceTier": group.tier}),
-        "SkuPriceId": f"v{group.version}/{group.tier}/{charge.kind}@{charge.unit_pusd}",
+        **sku_price(
+            f"{name}/{charge.kind}/{group.tier}{_band(group, price)}",
+            f"v{group.version}/{group.tier}/{charge.kind}@{charge.unit_pusd}",
+        ),
         "x_Backend": "api",
         "x_Model": model,
         "x_OrganisationId": org,
@@ -136,6 +167,20 @@ def _api(group: PriceGroup, charge: ChargeLine, price: Price | None) -> dict[str
         "x_Simulated": simulated,
         "x_TokenKind": charge.kind,
     }
+
+
+def _band(group: PriceGroup, price: Price | None) -> str:
+    """Return which of a price's rates for long prompts these are; empty for the first."""
+    if price is None:
+        return ""
+    least = 0 if price.terms.inclusive else 1
+    reached = (
+        schedule.above_tokens
+        for schedule in price.terms.schedules
+        if schedule.above_tokens and group.prompt_tokens >= schedule.above_tokens + least
+    )
+    above = max(reached, default=0)
+    return f"/above-{above}" if above else ""
 
 
 def _claim(claim: ClaimGroup) -> dict[str, Value]:
@@ -166,11 +211,7 @@ def _adjustment(adjustment: Adjustment) -> dict[str, Value]:
     own = kind == "gpu"
     return {
         **account(adjustment.party, owner, "GPU contract" if own else "API account"),
-        **(
-            dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), OWN)
-            if own
-            else {}
-        ),
+        **(providers(OWN) if own else {}),
         **dict.fromkeys(
             ("BilledCost", "EffectiveCost", "ContractedCost", "ListCost"), adjustment.pusd
         ),

@@ -1,14 +1,16 @@
-"""The columns of a FOCUS 1.2 file of ours, and what all its rows share.
+"""The columns of a FOCUS file of ours in each version, and what all its rows share.
 
 Own columns begin with `x_`. Prices are in the billing currency, so the columns of the pricing
 currency repeat them. `InvoiceId` is empty: the ledger has seen no invoice of these charges.
+Rows are made in the words of 1.4; a version that has others reads them by `sources`.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 from ledger.exports.table import ColumnKind, ExportColumn, Row, Value
+from ledger.reporting_zone import UTC_DAYS, ReportingZone
 
 _TEXT, _USD, _PRICE, _QUANTITY, _SECOND = (
     ColumnKind.TEXT, ColumnKind.USD, ColumnKind.PRICE, ColumnKind.QUANTITY, ColumnKind.SECOND,
@@ -23,29 +25,62 @@ _KINDS: dict[str, ColumnKind] = {
     "CommitmentDiscountQuantity": _QUANTITY, "CommitmentDiscountStatus": _TEXT,
     "CommitmentDiscountType": _TEXT, "CommitmentDiscountUnit": _TEXT,
     "ConsumedQuantity": _QUANTITY, "ConsumedUnit": _TEXT, "ContractedCost": _USD,
-    "ContractedUnitPrice": _PRICE, "EffectiveCost": _USD, "InvoiceId": _TEXT,
-    "InvoiceIssuerName": _TEXT, "ListCost": _USD, "ListUnitPrice": _PRICE, "PricingCategory": _TEXT,
+    "ContractedUnitPrice": _PRICE, "EffectiveCost": _USD, "HostProviderName": _TEXT,
+    "InvoiceDetailId": _TEXT, "InvoiceId": _TEXT, "InvoiceIssuerName": _TEXT, "ListCost": _USD,
+    "ListUnitPrice": _PRICE, "PricingCategory": _TEXT,
     "PricingCurrency": _TEXT, "PricingCurrencyContractedUnitPrice": _PRICE,
     "PricingCurrencyEffectiveCost": _USD, "PricingCurrencyListUnitPrice": _PRICE,
     "PricingQuantity": _QUANTITY, "PricingUnit": _TEXT, "ProviderName": _TEXT,
     "PublisherName": _TEXT, "ResourceId": _TEXT, "ResourceName": _TEXT, "ResourceType": _TEXT,
-    "ServiceCategory": _TEXT, "ServiceName": _TEXT, "ServiceSubcategory": _TEXT, "SkuId": _TEXT,
+    "ServiceCategory": _TEXT, "ServiceName": _TEXT, "ServiceProviderName": _TEXT,
+    "ServiceSubcategory": _TEXT, "SkuId": _TEXT,
     "SkuMeter": _TEXT, "SkuPriceDetails": _TEXT, "SkuPriceId": _TEXT,
     "SubAccountId": _TEXT, "SubAccountName": _TEXT, "SubAccountType": _TEXT,
     "x_Backend": _TEXT, "x_Bearer": _TEXT, "x_Model": _TEXT,
     "x_OrganisationId": _TEXT, "x_Pool": _TEXT, "x_PriceVersion": ColumnKind.INTEGER,
     "x_ServiceTier": _TEXT, "x_Simulated": ColumnKind.FLAG, "x_TokenKind": _TEXT,
 }  # fmt: skip
-COLUMNS = tuple(ExportColumn(name, kind) for name, kind in _KINDS.items())
+_VERSION = "x_SkuPriceVersion"  # a price as 1.2 names it: with its version and amount
+_NEWER = frozenset({"HostProviderName", "InvoiceDetailId", "ServiceProviderName"})
+_REMOVED = {
+    "ProviderName": "ServiceProviderName",
+    "PublisherName": "HostProviderName",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FocusLayout:
+    """One version's columns. `sources`: which value a column shows, where it is another's."""
+
+    version: str
+    columns: tuple[ExportColumn, ...]
+    sources: Mapping[str, str]
+
+    def row(self, values: Mapping[str, Value]) -> Row:
+        return [values.get(self.sources.get(column.name, column.name)) for column in self.columns]
+
+
+def _columns(left_out: frozenset[str]) -> tuple[ExportColumn, ...]:
+    return tuple(ExportColumn(name, kind) for name, kind in _KINDS.items() if name not in left_out)
+
+
+# A price's name in 1.4 holds neither its amount nor its contract, and stays when they change.
+FOCUS_1_4 = FocusLayout("1.4", _columns(frozenset(_REMOVED)), {})
+FOCUS_1_2 = FocusLayout("1.2", _columns(_NEWER), {**_REMOVED, "SkuPriceId": _VERSION})
 _SAME: dict[str, Value] = {
     "BillingCurrency": "USD", "PricingCurrency": "USD",
     "ServiceCategory": "AI and Machine Learning", "ServiceSubcategory": "Generative AI",
 }  # fmt: skip
 
 
-def focus_row(values: Mapping[str, Value], span: tuple[int, int]) -> Row:
+def focus_row(
+    values: Mapping[str, Value],
+    span: tuple[int, int],
+    layout: FocusLayout = FOCUS_1_4,
+    zone: ReportingZone = UTC_DAYS,
+) -> Row:
     """All columns in their order; `span` is the charge period, which lies within one month."""
-    month = _month(span[0])
+    month = zone.month(span[0])
     everything: dict[str, Any] = {
         **_SAME, **values,
         "ChargePeriodStart": span[0], "ChargePeriodEnd": span[1],
@@ -54,8 +89,8 @@ def focus_row(values: Mapping[str, Value], span: tuple[int, int]) -> Row:
         "PricingCurrencyEffectiveCost": values["EffectiveCost"],
         "PricingCurrencyListUnitPrice": values.get("ListUnitPrice"),
     }  # fmt: skip
-    assert everything.keys() <= _KINDS.keys()
-    return [everything.get(name) for name in _KINDS]
+    assert everything.keys() <= {*_KINDS, _VERSION} - {*_REMOVED}
+    return layout.row(everything)
 
 
 def account(name: str, shown: str, kind: str) -> dict[str, Value]:
@@ -64,20 +99,20 @@ def account(name: str, shown: str, kind: str) -> dict[str, Value]:
         "BillingAccountId": name,
         "BillingAccountName": shown,
         "BillingAccountType": kind,
-        "InvoiceIssuerName": shown,
-        "ProviderName": shown,
-        "PublisherName": shown,
+        **providers(shown),
     }
+
+
+def providers(name: str) -> dict[str, Value]:
+    """Who bills, serves and hosts it: one name, because no provider shows where it hosts."""
+    return dict.fromkeys(("InvoiceIssuerName", "ServiceProviderName", "HostProviderName"), name)
+
+
+def sku_price(stable: str, versioned: str) -> dict[str, Value]:
+    """A price by the name that lasts, and by the one that 1.2 shows."""
+    return {"SkuPriceId": stable, _VERSION: versioned}
 
 
 def sub_account(team: str) -> dict[str, Value]:
     """Who bears it."""
     return {"SubAccountId": team, "SubAccountName": team, "SubAccountType": "Team"}
-
-
-def _month(at_us: int) -> tuple[int, int]:
-    """The calendar month in UTC that holds the instant."""
-    day = datetime.fromtimestamp(at_us // 1_000_000, UTC)
-    first = datetime(day.year, day.month, 1, tzinfo=UTC)
-    following = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC)
-    return int(first.timestamp()) * 1_000_000, int(following.timestamp()) * 1_000_000

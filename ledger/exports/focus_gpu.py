@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from ledger.accounts import US_PER_HOUR
-from ledger.exports.focus_columns import account, sub_account
+from ledger.exports.focus_columns import account, providers, sku_price, sub_account
 from ledger.exports.table import Value
 from ledger.fleet.hourshares import HourContract, HourShare
 
@@ -77,11 +77,10 @@ def _purchase(contract: HourContract, pusd: int) -> dict[str, Value]:
 def _pool(contract: HourContract, pusd: int, paid: Fraction) -> dict[str, Value]:
     """What all rows of a pool's hours share; the cost at the rate is the bill, by definition."""
     rate = Fraction(contract.pusd_per_hour)
+    sku = f"gpu/{contract.gpu_type}/{contract.billing}"
     return {
         **account(f"gpu:{contract.pool}", contract.source or contract.pool, "GPU contract"),
-        "InvoiceIssuerName": OWN,
-        "ProviderName": OWN,
-        "PublisherName": OWN,
+        **providers(OWN),
         "ContractedCost": pusd,
         "ContractedUnitPrice": rate,
         "ListCost": pusd,
@@ -92,10 +91,10 @@ def _pool(contract: HourContract, pusd: int, paid: Fraction) -> dict[str, Value]
         "ResourceName": contract.pool,
         "ResourceType": contract.gpu_type,
         "ServiceName": OWN,
-        "SkuId": f"gpu/{contract.gpu_type}/{contract.billing}",
+        "SkuId": sku,
         "SkuMeter": "GPU Hours",
         "SkuPriceDetails": json.dumps({"x_Billing": contract.billing}),
-        "SkuPriceId": f"contract/{contract.id}",
+        **sku_price(sku, f"contract/{contract.id}"),
         "x_Backend": "own",
         "x_Pool": contract.pool,
         "x_Simulated": contract.simulated,

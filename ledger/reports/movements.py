@@ -6,7 +6,7 @@ absolute deviation (scaled to a standard deviation), is at least twice the media
 hundredth of what all series spent in a bucket at the median: one outlier does not hide the next.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
@@ -47,15 +47,11 @@ def movers(before: Mapping[str, int], now: Mapping[str, int]) -> list[SpendChang
     return sorted(moved, key=lambda change: -abs(change.change_pusd))
 
 
-def anomalies(
-    spent: Iterable[tuple[int, str, int]], *, start_us: int, end_us: int, bucket_us: int
-) -> list[Anomaly]:
-    """`spent` are (start, name, pico-USD) by bucket; only whole buckets within the span count.
+def anomalies(spent: Iterable[tuple[int, str, int]], starts: Collection[int]) -> list[Anomaly]:
+    """`spent` are (start, name, pico-USD) by bucket; `starts`: of the buckets that count, whole.
 
     A bucket without spending counts as one of $0. The dearest above its usual comes first.
     """
-    first = -(-start_us // bucket_us) * bucket_us
-    starts = range(first, end_us - bucket_us + 1, bucket_us)
     if len(starts) < LEAST_BUCKETS:
         return []
     series: dict[str, dict[int, int]] = {}

@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 from ledger.fleet.running import OpenHours, running
 from ledger.queries import reads as queries
 from ledger.queries.reads import AttemptCell, ContractVersion, FlaggedAttempts, HourCell, Scope
+from ledger.reporting_zone import reporting_zone
+from ledger.reports.daily import DaySpend, spend_by_day
 from ledger.reports.facts import comparisons, flagged
 
 
@@ -75,6 +77,8 @@ class Report:
     refused: int
     flagged: tuple[FlaggedAttempts, ...]  # what a person should look at
     simulated: bool  # whether anything in it came from a simulated part
+    timezone: str  # whose days `days` are
+    days: tuple[DaySpend, ...]  # together the period's spend
 
 
 def report(connection: Connection, scope: Scope) -> Report:
@@ -109,6 +113,8 @@ def report(connection: Connection, scope: Scope) -> Report:
         refused=sum(refusal.requests for refusal in queries.refusals(connection, scope)),
         flagged=tuple(flagged(connection, scope)),
         simulated=any(cell.simulated for cell in cells),
+        timezone=(zone := reporting_zone(connection)).name,
+        days=tuple(spend_by_day(connection, scope, zone)),
     )
 
 

@@ -51,7 +51,7 @@ def _closed_hours(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
 def _open(survey: Survey) -> Iterator[tuple[int, SpendSeries, int]]:
     for rest in survey.running:
         for part in rest.parts:
-            start = part.start_us - part.start_us % survey.bucket_us
+            start = survey.bucket_of(part.start_us)[0]
             yield start, SpendSeries.USED, part.used_pusd
             yield start, SpendSeries.IDLE, part.idle_pusd
             yield start, SpendSeries.UNAVAILABLE, part.unavailable_pusd

@@ -28,9 +28,12 @@ from ledger.queries.reads import (
     TeamCell,
 )
 from ledger.queries.rollups import RollupProgress, read_consistently
+from ledger.reporting_zone import UTC_DAYS, ReportingZone, reporting_zone
 from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
 from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
 from ledger.reports.overflow_price import OverflowPrice, overflow_prices
+from ledger.reports.zone_days import day_hours, day_moments, day_team_hours
+from ledger.spans import DAY_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,14 @@ class Survey:
     standing: FleetEconomics
     freshness: Freshness
     running: tuple[OpenHours, ...]
+    zone: ReportingZone = UTC_DAYS
+
+    def bucket_of(self, at_us: int) -> tuple[int, int]:
+        """Return the bucket that holds the instant; days are the reporting zone's."""
+        if self.bucket_us == DAY_US:
+            return self.zone.day(at_us)
+        start_us = at_us - at_us % self.bucket_us
+        return start_us, start_us + self.bucket_us
 
     @property
     def api_pusd(self) -> int:
@@ -128,10 +139,16 @@ class _Books:
     ) -> None:
         self._connection, self._scope, self._bucket_us = connection, scope, bucket_us
         self._basis, self._alone = basis, alone
+        self._zone = reporting_zone(connection)
+        self._days_apart = bucket_us == DAY_US and self._zone != UTC_DAYS
         widest = replace(scope, team=None if None in teams else scope.team)
         self._read = read_consistently(connection, partial(self._read_settled, widest, teams))
-        self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
-        self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
+        if self._days_apart:
+            self._closed = day_hours(connection, scope, self._zone)
+            self._teams = day_team_hours(connection, widest, self._zone)
+        else:
+            self._closed = queries.hours(connection, scope, bucket_us=bucket_us)
+            self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
         self._able = queries.capacities(connection) if alone else []
@@ -147,12 +164,14 @@ class _Books:
         return _SurveyReads(
             facts(connection, widest, here, everyone=bool(self._alone)),
             home_pools(connection, here) if self._alone else {},
-            {
-                team: tuple(moments(connection, spans[team], here, bucket_us=self._bucket_us))
-                for team in teams
-            },
+            {team: tuple(self._moments(spans[team], here)) for team in teams},
             {name: loads(connection, spans[name], here, basis=self._basis) for name in by_minute},
         )
+
+    def _moments(self, scope: Scope, here: RollupProgress | None) -> list[BucketSums]:
+        if self._days_apart:
+            return day_moments(self._connection, scope, here, self._zone)
+        return moments(self._connection, scope, here, bucket_us=self._bucket_us)
 
     def survey(self, team: str | None) -> Survey:
         scope, basis = replace(self._scope, team=team), self._basis
@@ -198,6 +217,7 @@ class _Books:
             answer,
             self._fresh,
             tuple(rests),
+            self._zone,
         )
 
     def _open_hours_of(self, contract: ContractVersion) -> OpenHours:

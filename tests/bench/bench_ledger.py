@@ -47,13 +47,16 @@ from ledger.orm import tables as orm  # noqa: E402  (as above)
 from ledger.queries import reads as queries  # noqa: E402  (as above)
 from ledger.queries.load import loads  # noqa: E402  (as above)
 from ledger.queries.rollups import rollup_progress  # noqa: E402  (as above)
+from ledger.reporting_zone import ReportingZone  # noqa: E402  (as above)
 from ledger.reports.facts import (  # noqa: E402  (as above)
     facts,
     flagged,
     home_pools,
     moments,
 )
+from ledger.reports.month_outlook import month_outlook  # noqa: E402  (as above)
 from ledger.reports.survey import survey  # noqa: E402  (as above)
+from ledger.reports.zone_days import day_moments  # noqa: E402  (as above)
 from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope  # noqa: E402  (as above)
 from ledger.sums.rollups import Rollups  # noqa: E402  (as above)
 from ledger.sums.samplehours import pack_hours  # noqa: E402  (as above)
@@ -102,6 +105,12 @@ def questions(end_us: int, pool: str) -> Iterator[tuple[str, Asked]]:
         "running": lambda c: running(
             c, queries.contracts(c)[0], queries.hours(c, month, bucket_us=bucket), month
         ),
+    }
+    kolkata = ReportingZone("Asia/Kolkata")
+    parts |= {
+        "moments by Kolkata's days": lambda c: day_moments(c, month, rollup_progress(c), kolkata),
+        "end of the month, UTC": lambda c: month_outlook(c, end_us, ReportingZone()),
+        "end of the month, Kolkata": lambda c: month_outlook(c, end_us, kolkata),
     }
     for name, asked in parts.items():
         yield f"  {name} 30 d", asked

@@ -19,7 +19,7 @@ from ledger.verify.checks import verify
 ROWS = 1_000_000
 VERIFY_S = 60.0  # for a million rows
 COST = [column.name for column in COLUMNS].index("cost_usd")
-BILLED = [column.name for column in exports_focus_columns.COLUMNS].index("BilledCost")
+BILLED = [column.name for column in exports_focus_columns.FOCUS_1_4.columns].index("BilledCost")
 CENT = "UPDATE attempts SET cost_pusd = cost_pusd - 10000000000 WHERE attempt_id = 'r7.1'"
 
 

@@ -12,6 +12,7 @@ from dashboard.sidebar import of_rate
 from ledger.currencies import Currency
 from ledger.database import make_engine
 from ledger.manual_entries import CURRENCY, ManualEntry, enter
+from ledger.reporting_zone import declare_zone
 
 APP = str(Path(__file__).resolve().parents[2] / "dashboard" / "app.py")
 TODAY = datetime.now(UTC).date()
@@ -19,13 +20,14 @@ TODAY = datetime.now(UTC).date()
 
 @pytest.fixture
 def app(monkeypatch, books):
-    def run(**query: str) -> AppTest:
+    def run(organisation: str = "UTC", **query: str) -> AppTest:
         filled = books(days=1, peak=1.0)
         now_us = time.time_ns() // 1000
         says = {"per_usd": "0.5", "day": str(TODAY - timedelta(days=1)), "source": "ECB"}
         engine = make_engine(filled.url)
         with engine.begin() as connection:
             enter(connection, ManualEntry(0, CURRENCY + "EUR", says, now_us, now_us, "fay"))
+            declare_zone(connection, organisation, now_us)
         engine.dispose()
         monkeypatch.setenv("BREAKEVEN_LEDGER_URL", filled.url)
         test = AppTest.from_file(APP, default_timeout=120)
@@ -43,7 +45,7 @@ def test_a_shared_address_is_read_as_it_was_sent(app, text_of) -> None:
     assert test.selectbox(key="zone").value == "Asia/Tokyo"
     assert test.selectbox(key="money").value == "EUR"
     said = text_of(test)
-    assert "Times are those of Asia/Tokyo; days and months are cut in UTC." in said
+    assert "Times are those of Asia/Tokyo; days and months are those of UTC." in said
     assert "Amounts are in EUR: 0.5 a dollar on" in said
     assert " JST; " in said
     assert "EUR\u00a0" in said
@@ -60,6 +62,11 @@ def test_money_without_a_rate_and_a_place_that_is_none_stay_as_the_books(app, te
     assert test.selectbox(key="money").value == "USD"
     assert test.selectbox(key="money").options == ["USD", "EUR"]
     assert "As of" in text_of(test)
+
+
+def test_days_are_those_of_the_organisation(app, text_of) -> None:
+    test = app(zone="UTC", live="false", organisation="Asia/Kolkata")
+    assert "Times are those of UTC; days and months are those of Asia/Kolkata." in text_of(test)
 
 
 def test_an_old_rate_says_so() -> None:

@@ -28,3 +28,29 @@ def test_figures_have_the_places_of_the_table() -> None:
     assert told["2x A100 80GB, cost of a million tokens"] == "15.0659"
     ranged = next(item for item in EVERY if ".." in item.recomputed)
     assert figures(ranged, compute(ranged)) == "1,044.0 to 5,025.6"
+
+
+def test_articles_filter_and_stand_in_the_table(page, tmp_path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    test = page("claims", url)
+    article = EVERY[-1].article
+    test.selectbox(key="claims-article").set_value(article).run()
+    table = test.dataframe[0].value.to_dict("records")
+    assert {row["article"] for row in table} == {article}
+    assert len(table) == sum(claim.article == article for claim in EVERY)
+
+
+def test_anyones_figure_is_computed_and_judged(page, tmp_path, text_of) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    migrate(url)
+    test = page("claims", url)
+    test.text_input(key="own-formula").set_value("1 - to / from").run()
+    test.text_input(key="own-claimed").set_value("0.5").run()
+    test.text_input(key="own-to").set_value("139").run()
+    assert "Fill in every input" in text_of(test)
+    test.text_input(key="own-from").set_value("214").run()
+    assert "0.3505" in text_of(test)
+    assert "Does not follow: 30 % below the claim." in text_of(test)
+    test.text_input(key="own-from").set_value("0").run()
+    assert "Nothing follows: it divides by zero." in text_of(test)

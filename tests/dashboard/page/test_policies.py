@@ -150,5 +150,8 @@ def test_the_share_that_spills_is_of_those_that_own_engines_serve(gateway) -> No
             Moment(0, "api", 90, spilled=False), Moment(60 * 10**6, "api", 5, spilled=False),
         )  # fmt: skip
 
+        def bucket_of(self, at_us: int) -> tuple[int, int]:
+            return at_us, at_us + self.bucket_us
+
     (record,) = policies.spill_over_time(Seen())
     assert record["value"] == 0.25

@@ -23,6 +23,7 @@ from ledger.orm import tables as orm
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
+from ledger.reporting_zone import declare_zone
 from ledger.writing.repository import LedgerRepository
 
 DAY_US = 1_780_272_000_000_000  # 2026-06-01
@@ -105,6 +106,21 @@ def test_focus_adds_up_to_bills_and_charges(export, tmp_path: Path) -> None:
     assert (told["rows"], Decimal(told["usd"]).scaleb(12)) == (len(rows), API_PUSD + 2 * RATE)
     assert "pool chat: hours from 2026-06-01T02:00:00Z on are not closed" in told["notes"]
     assert "1 attempts have no price and are not in this file" in told["notes"]
+
+
+def test_a_date_is_a_day_of_the_reporting_zone(export, tmp_path: Path) -> None:
+    """In Kolkata it begins at 18:30 of UTC's day before, and its hours with it."""
+    engine = make_engine(sqlite_url(tmp_path / "ledger.db"))
+    with engine.begin() as connection:
+        declare_zone(connection, "Asia/Kolkata", DAY_US)
+    engine.dispose()
+    day = ("--from", "2026-06-01", "--to", "2026-06-02")
+    rows = table(export(*day, "--format", "focus").stdout_bytes.decode())
+    assert {row["ChargePeriodStart"] for row in rows} == {"2026-05-31T18:30:00Z"}
+    assert {row["BillingPeriodStart"] for row in rows} == {"2026-05-31T18:30:00Z"}
+    assert sum(Decimal(row["BilledCost"]) for row in rows).scaleb(12) == API_PUSD + 2 * RATE
+    before = ("--from", "2026-05-31", "--to", "2026-06-01")
+    assert table(export(*before, "--format", "focus").stdout_bytes.decode()) == []
 
 
 def test_parquet_and_one_team(export, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ledger.orm.budgets import BudgetWindowRow
 from ledger.prices.drafts import PriceDraft
 from ledger.prices.rates import PriceTerms, rates_from
 from ledger.prices.stored import import_drafts
+from ledger.reporting_zone import ReportingZone, declare_zone
 from ledger.seals.audit_log import AuditLog
 from ledger.seals.sealer import Sealer
 from ledger.sums.rollups import Rollups
@@ -85,6 +86,32 @@ def test_the_report_adds_up(ledger):
     for lines in ("teams", "models", "backends", "targets"):
         assert sum(item["cost_pusd"] for item in document[lines]) == total
         assert sum(item["input_tokens"] for item in document[lines]) == 3_600_003
+
+
+def test_a_month_is_one_of_the_calendar_and_its_days_are_its_spend(ledger, url):
+    engine = make_engine(url)
+    zone = ReportingZone("Asia/Kolkata")
+    with engine.begin() as connection:
+        declare_zone(connection, zone.name, 1)
+    engine.dispose()
+    now_us = time.time_ns() // 1000
+    document = json.loads(
+        ledger("report", "--json", "--month", f"{zone.date_of(now_us):%Y-%m}").stdout
+    )
+    assert document["start_us"] == zone.month(now_us)[0]
+    assert document["timezone"] == zone.name
+    days = document["days"]
+    assert sum(day["api_pusd"] for day in days) == document["total"]["cost_pusd"]
+    assert [day["start_us"] for day in days] == [zone.day(day["start_us"])[0] for day in days]
+
+
+@pytest.mark.parametrize(
+    ("month", "says"), [("2026-13", "is no month"), ("2126-01", "has not begun")]
+)
+def test_a_month_that_is_none_is_refused(ledger, month, says):
+    answer = ledger("report", "--month", month)
+    assert answer.exit_code == 1
+    assert says in answer.stderr
 
 
 def test_people_see_the_same_sums(ledger):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.config.crosschecks_budgets import BUDGET_CHECKS
+from gateway.config.crosschecks_budgets import BUDGET_CHECKS, check_windows
 from gateway.config.schema import Settings
 from ledger.budgets.scopes import prefixes
 
@@ -75,6 +75,13 @@ def test_an_alias_that_leads_nowhere_has_its_own_fault():
 def test_an_unknown_time_zone_is_said():
     (fault,) = found([{"scope": "global", "timezone": "Mars/Olympus"}])
     assert fault.startswith("f: budgets[0].timezone: `Mars/Olympus` is no IANA time zone")
+
+
+def test_an_unknown_zone_of_the_organisation_is_said_once():
+    document = {"timezone": "Mars/Olympus", "budgets": [{"scope": "global", "usd": 1}]}
+    settings = Settings.model_validate(document)
+    (fault,) = check_windows(settings)
+    assert fault.place == ("timezone",)
 
 
 def test_two_budgets_of_one_scope_and_period_are_one_too_many():

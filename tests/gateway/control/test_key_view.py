@@ -1,20 +1,24 @@
-"""What a key is told: sums of its own attempts, and spans of a day and a month in UTC."""
+"""What a key is told: sums of its own attempts, and spans of a day and a month."""
 
 from datetime import UTC, datetime
 
 from gateway.control.key_view import NOTHING, SpendSum, add_spend, spans
 from ledger.queries.tags import KeySpend
+from ledger.reporting_zone import ReportingZone
 
 AT_US = int(datetime(2026, 11, 27, 18, 30, tzinfo=UTC).timestamp()) * 10**6
 
 
-def start(name: str) -> datetime:
-    return datetime.fromtimestamp(spans(AT_US)[name].start_us / 1e6, UTC)
+def start(name: str, zone: str = "UTC") -> datetime:
+    found = spans(AT_US, ReportingZone(zone))[name]
+    return datetime.fromtimestamp(found.start_us / 1e6, UTC)
 
 
 def test_a_day_and_a_month_begin_at_midnight() -> None:
     assert start("day") == datetime(2026, 11, 27, tzinfo=UTC)
     assert start("month") == datetime(2026, 11, 1, tzinfo=UTC)
+    assert start("day", "Asia/Kolkata") == datetime(2026, 11, 27, 18, 30, tzinfo=UTC)
+    assert start("month", "Asia/Kolkata") == datetime(2026, 10, 31, 18, 30, tzinfo=UTC)
 
 
 def test_own_engines_and_apis_are_added_and_what_has_no_price_is_counted() -> None:

@@ -21,7 +21,7 @@ from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import LedgerRepository
 
 NAMES = [column.name for column in COLUMNS]
-BILLED = [column.name for column in exports_focus_columns.COLUMNS].index("BilledCost")
+BILLED = [column.name for column in exports_focus_columns.FOCUS_1_4.columns].index("BilledCost")
 HELD_LIMIT_BYTES = 4_000_000
 GROWN_LIMIT_BYTES = 100_000_000  # a million rows are well above one and a half gigabytes
 

@@ -26,8 +26,8 @@ def flat(days: int, **changes: int) -> list[tuple[int, str, int]]:
 
 
 def found(spent, days: int) -> list[tuple[int, int]]:
-    span = {"start_us": 0, "end_us": days * DAY, "bucket_us": DAY}
-    return [(anomaly.start_us, anomaly.pusd) for anomaly in anomalies(spent, **span)]
+    starts = range(0, days * DAY, DAY)
+    return [(anomaly.start_us, anomaly.pusd) for anomaly in anomalies(spent, starts)]
 
 
 def test_a_day_far_above_the_others_is_one_and_a_fall_is_none() -> None:
@@ -44,7 +44,7 @@ def test_twice_the_usual_at_least_and_enough_days() -> None:
 
 def test_a_part_of_a_day_is_no_day() -> None:
     spent = [*flat(20), (200, "a", 5_000)]
-    assert anomalies(spent, start_us=0, end_us=205, bucket_us=DAY) == []
+    assert anomalies(spent, range(0, 200, DAY)) == []
 
 
 def test_pennies_beside_dollars_are_left_out() -> None:
@@ -55,8 +55,8 @@ def test_pennies_beside_dollars_are_left_out() -> None:
 @pytest.mark.parametrize("factor", [1, 10**9])
 @given(amounts=st.lists(st.integers(0, 1_000), min_size=8, max_size=20))
 def test_the_unit_changes_nothing(factor: int, amounts) -> None:
-    span = {"start_us": 0, "end_us": len(amounts) * DAY, "bucket_us": DAY}
+    starts = range(0, len(amounts) * DAY, DAY)
     plain = [(n * DAY, "a", amount) for n, amount in enumerate(amounts)]
     large = [(at, name, item * factor) for at, name, item in plain]
-    told = [anomaly.start_us for anomaly in anomalies(plain, **span)]
-    assert [anomaly.start_us for anomaly in anomalies(large, **span)] == told
+    told = [anomaly.start_us for anomaly in anomalies(plain, starts)]
+    assert [anomaly.start_us for anomaly in anomalies(large, starts)] == told

@@ -140,8 +140,9 @@ def export_lines(connection: Connection, name: str) -> list[str]:
     if name == "attempts":
         found = attempt_rows(connection, SPAN, _nobody)
         return list(csv_lines(attempt_export.COLUMNS, found))
-    found = focus_rows(connection, SPAN, _nobody, period_us=DAY_US)
-    return list(csv_lines(focus_columns.COLUMNS, found))
+    layout = focus_columns.FOCUS_1_2  # which the earlier releases wrote
+    found = focus_rows(connection, SPAN, _nobody, period_us=DAY_US, layout=layout)
+    return list(csv_lines(layout.columns, found))
 
 
 def _nobody(_at_us: int) -> None:

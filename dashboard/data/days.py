@@ -1,0 +1,44 @@
+"""Reads by day and month, which are those of the organisation's time zone."""
+
+from functools import partial
+
+from sqlalchemy import Connection
+
+from dashboard.data.reads import DashboardView, query
+from dashboard.viewer import ViewerScope
+from ledger.queries import reads as queries
+from ledger.reporting_zone import ReportingZone
+from ledger.reporting_zone import reporting_zone as read_zone
+from ledger.reports.month_outlook import MonthOutlook
+from ledger.reports.month_outlook import month_outlook as read_outlook
+from ledger.reports.zone_days import day_spent
+from ledger.spans import DAY_US, Scope
+
+
+@query(ViewerScope.TEAM)
+def spent(
+    connection: Connection, view: DashboardView, by: str, width_us: int
+) -> list[queries.SpendPoint]:
+    """Over time, in buckets of `width_us`, by team, model or backend; by key: `tags`."""
+    if width_us != DAY_US:
+        return queries.spent(connection, view.scope, by=by, bucket_us=width_us)
+    zone = read_zone(connection)
+    return day_spent(connection, view.scope, zone, partial(_spent_by, by))
+
+
+def _spent_by(
+    by: str, connection: Connection, scope: Scope, width_us: int
+) -> list[queries.SpendPoint]:
+    return queries.spent(connection, scope, by=by, bucket_us=width_us)
+
+
+@query(ViewerScope.TEAM, entries=4, teams=False)
+def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZone:
+    """Whose days and months pages have."""
+    return read_zone(connection)
+
+
+@query(ViewerScope.TEAM, entries=8)
+def month_outlook(connection: Connection, view: DashboardView) -> MonthOutlook:
+    """What the month has cost and what it will, of the view's team."""
+    return read_outlook(connection, view.now_us, read_zone(connection), view.team)

@@ -1,0 +1,107 @@
+"""Spending by day of the organisation's calendar: the days add up to the period, exactly.
+
+API costs belong to the day in which their attempt was opened, GPU hours (closed, and the open rest)
+to the day in which the hour begins.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from ledger.fleet.running import OpenHours, running
+from ledger.queries import reads as queries
+from ledger.queries.reads import HourCell, TeamCell
+from ledger.queries.rollups import SumQuery, sums
+from ledger.reporting_zone import UTC_DAYS, ReportingZone, fold_days
+from ledger.spans import DAY_US, HOUR_US, Scope
+from ledger.sums.rollup import ATTEMPTS, LIMB
+
+
+@dataclass(frozen=True, slots=True)
+class DaySpend:
+    """`start_us <= t < end_us` is a day, or what of it the period has.
+
+    `own_pusd` is what own GPUs were used for, `idle_pusd` what nobody used or could use.
+    """
+
+    start_us: int
+    end_us: int
+    api_pusd: int
+    own_pusd: int
+    idle_pusd: int
+
+    @property
+    def total_pusd(self) -> int:
+        return self.api_pusd + self.own_pusd + self.idle_pusd
+
+
+def spend_by_day(connection: Connection, scope: Scope, zone: ReportingZone) -> list[DaySpend]:
+    """Every day of the scope in order, also those on which nothing was spent."""
+    api, (used, idle) = _apis(connection, scope, zone), _own(connection, scope, zone)
+    days = []
+    for part in zone.days(scope):
+        first = zone.day(part.start_us)[0]
+        spent = (api.get(first, 0), used.get(first, 0), idle.get(first, 0))
+        days.append(DaySpend(part.start_us, part.end_us, *spent))
+    return days
+
+
+def _apis(connection: Connection, scope: Scope, zone: ReportingZone) -> dict[int, int]:
+    """pico-USD by the first instant of the day; UTC's days are buckets, and one query."""
+    in_buckets = zone == UTC_DAYS
+    ask = SumQuery(("backend",), DAY_US if in_buckets else None, measures=("cost_high", "cost_low"))
+    found: dict[int, int] = {}
+    for part in [scope] if in_buckets else zone.days(scope):
+        for (start_us, name), (high, low) in sums(connection, ATTEMPTS, part, ask).items():
+            if name == "api":
+                first = start_us if in_buckets else zone.day(part.start_us)[0]
+                found[first] = found.get(first, 0) + high * LIMB + low
+    return found
+
+
+def _own(
+    connection: Connection, scope: Scope, zone: ReportingZone
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Used and unused pico-USD of own GPUs by the first instant of the day; a team has no idle."""
+    closed = queries.hours(connection, scope, bucket_us=HOUR_US)
+    whole = replace(scope, team=None)
+    rests = [
+        running(connection, contract, closed, whole) for contract in queries.contracts(connection)
+    ]
+    if scope.team is not None:
+        mine = queries.hours_by_team(connection, scope, bucket_us=HOUR_US)
+        return _of_team(mine, rests, scope.team, zone), {}
+    used, idle = _closed(closed, zone)
+    for rest in rests:
+        for first, parts in fold_days(rest.parts, zone, lambda part: part.start_us).items():
+            used[first] = used.get(first, 0) + sum(part.used_pusd for part in parts)
+            lost = sum(part.idle_pusd + part.unavailable_pusd for part in parts)
+            idle[first] = idle.get(first, 0) + lost
+    return used, idle
+
+
+def _closed(
+    closed: Sequence[HourCell], zone: ReportingZone
+) -> tuple[dict[int, int], dict[int, int]]:
+    days = fold_days(closed, zone, lambda cell: cell.start_us)
+    return (
+        {first: sum(cell.used_pusd for cell in cells) for first, cells in days.items()},
+        {
+            first: sum(cell.idle_pusd + cell.unavailable_pusd for cell in cells)
+            for first, cells in days.items()
+        },
+    )
+
+
+def _of_team(
+    mine: Sequence[TeamCell], rests: Sequence[OpenHours], team: str, zone: ReportingZone
+) -> dict[int, int]:
+    """The open rest is told by team as a whole: it counts on the day in which it begins."""
+    days = fold_days(mine, zone, lambda cell: cell.start_us)
+    used = {first: sum(cell.used_pusd for cell in cells) for first, cells in days.items()}
+    for rest in rests:
+        if pusd := rest.used_pusd.get(team, 0):
+            first = zone.day(rest.from_us)[0]
+            used[first] = used.get(first, 0) + pusd
+    return used

@@ -1,0 +1,69 @@
+"""The calendar month that is under way: what it has cost, and what it will have cost at its end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ledger.economics.month_forecast import LEAST_DAYS, MOST_DAYS, MonthForecast, forecast_month
+from ledger.queries import reads as queries
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.daily import spend_by_day
+from ledger.spans import DAY_US, Scope
+
+
+@dataclass(frozen=True, slots=True)
+class MonthOutlook:
+    """The month of the reporting zone; `forecast` is None while fewer than seven days are over."""
+
+    start_us: int
+    end_us: int
+    timezone: str
+    spent_pusd: int
+    forecast: MonthForecast | None
+
+
+def month_outlook(
+    connection: Connection, now_us: int, zone: ReportingZone, team: str | None = None
+) -> MonthOutlook:
+    """Read the whole days before today, as many as the books have; today is among those to come."""
+    start_us, end_us = zone.month(now_us)
+    today_us = zone.day(now_us)[0]
+    first_us = queries.first_us(connection)
+    from_us = today_us if first_us is None else max(first_us, today_us - MOST_DAYS * DAY_US)
+    if zone.day(from_us)[0] != from_us:
+        from_us = min(zone.day(from_us)[1], today_us)  # a part of a day says nothing of days
+    days = spend_by_day(connection, Scope(min(start_us, from_us), now_us, team), zone)
+    whole = [day for day in days if from_us <= day.start_us and day.end_us <= today_us]
+    spent = sum(day.total_pusd for day in days if day.start_us >= start_us)
+    before = sum(day.total_pusd for day in days if start_us <= day.start_us < from_us)
+    found = forecast_month(
+        [day.total_pusd for day in whole],
+        last_weekday=zone.date_of(today_us - DAY_US // 2).weekday(),
+        days_over=sum(day.start_us >= start_us for day in whole),
+        days_left=len(list(zone.days(Scope(today_us, end_us)))),
+    )
+    return MonthOutlook(start_us, end_us, zone.name, spent, _at_least(found, before, spent))
+
+
+def _at_least(
+    found: MonthForecast | None, before_pusd: int, spent_pusd: int
+) -> MonthForecast | None:
+    """Add what the month spent before the whole days began; no end is below what is spent."""
+    if found is None:
+        return None
+    ends = (found.expected_pusd, found.low_pusd, found.high_pusd)
+    expected, low, high = (max(spent_pusd, pusd + before_pusd) for pusd in ends)
+    return MonthForecast(expected, low, high, spent_pusd, found.days_left)
+
+
+def month_text(outlook: MonthOutlook, money: Callable[[int], str]) -> str:
+    """Return it as a sentence; `money` writes an amount."""
+    name = f"{ReportingZone(outlook.timezone).date_of(outlook.start_us):%B %Y}"
+    spent = f"{name} has cost {money(outlook.spent_pusd)} so far"
+    found = outlook.forecast
+    if found is None:
+        return f"{spent}; its end is told once {LEAST_DAYS} whole days are in the books."
+    ends = f"{money(found.low_pusd)} to {money(found.high_pusd)}"
+    days = "1 day is" if found.days_left == 1 else f"{found.days_left} days are"
+    return f"{spent}; about {money(found.expected_pusd)} at its end ({ends}), {days} to come."

@@ -1,0 +1,83 @@
+"""The month's spend is its days'; the forecast rests on whole days of the zone alone."""
+
+from datetime import date
+
+import pytest
+
+from ledger.economics.month_forecast import MonthForecast
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
+from ledger.spans import DAY_US, HOUR_US
+from ledger.writing.repository import LedgerRepository
+
+COST = 10**9
+
+
+@pytest.fixture
+def steady(engine, opened, settled):
+    """$0.001 an hour from 20 October on, in Kolkata's days and up to noon of 12 November."""
+    zone = ReportingZone("Asia/Kolkata")
+    start_us = zone.midnight_us(date(2026, 10, 20)) - 3 * HOUR_US  # a part of a day before
+    now_us = zone.midnight_us(date(2026, 11, 12)) + 12 * HOUR_US
+    records = []
+    for number, at_us in enumerate(range(start_us, now_us, HOUR_US)):
+        records.append(opened(number, holds=(), bound_pusd=10**13, opened_us=at_us))
+        records.append(settled(number, cost_pusd=COST, settled_us=at_us + 10))
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
+    return engine, zone, now_us
+
+
+def test_a_steady_month_ends_where_its_pace_leads(steady) -> None:
+    engine, zone, now_us = steady
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert (found.start_us, found.end_us) == zone.month(now_us)
+    assert found.spent_pusd == COST * (11 * 24 + 12)
+    assert found.forecast is not None
+    assert found.forecast.days_left == 19  # today is one of them
+    total = COST * 24 * 30
+    assert abs(found.forecast.expected_pusd - total) < total // 10**6
+    assert found.forecast.high_pusd - found.forecast.low_pusd < total // 10**6
+
+
+def test_another_team_has_another_month(steady) -> None:
+    engine, zone, now_us = steady
+    with engine.connect() as connection:
+        assert month_outlook(connection, now_us, zone, "nobody").spent_pusd == 0
+        early = zone.midnight_us(date(2026, 10, 24)) + HOUR_US
+        assert month_outlook(connection, early, zone).forecast is None
+
+
+def test_what_the_month_spent_before_the_books_had_whole_days_counts(engine, opened, settled):
+    """Books that begin at noon of the 3rd: half a day is spent, and no day to reckon with."""
+    zone = ReportingZone()
+    start_us = zone.midnight_us(date(2026, 11, 3)) + 12 * HOUR_US
+    now_us = zone.midnight_us(date(2026, 11, 14))
+    records = []
+    for number, at_us in enumerate(range(start_us, now_us, HOUR_US)):
+        records.append(opened(number, holds=(), bound_pusd=10**13, opened_us=at_us))
+        records.append(settled(number, cost_pusd=COST, settled_us=at_us + 10))
+    LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=1)
+    with engine.connect() as connection:
+        found = month_outlook(connection, now_us, zone)
+    assert found.spent_pusd == COST * (now_us - start_us) // HOUR_US
+    assert found.forecast is not None
+    total = found.spent_pusd + 17 * 24 * COST
+    assert abs(found.forecast.expected_pusd - total) < total // 10**6
+
+
+def test_an_empty_ledger_has_no_forecast(engine) -> None:
+    with engine.connect() as connection:
+        found = month_outlook(connection, 100 * DAY_US, ReportingZone())
+    assert (found.spent_pusd, found.forecast) == (0, None)
+
+
+def test_the_sentence_names_month_interval_and_days() -> None:
+    zone = ReportingZone("Europe/Berlin")
+    start_us, end_us = zone.month_named("2026-11")
+    outlook = MonthOutlook(start_us, end_us, zone.name, 5, MonthForecast(9, 8, 11, 5, 1))
+    assert month_text(outlook, "${:d}".format) == (
+        "November 2026 has cost $5 so far; about $9 at its end ($8 to $11), 1 day is to come."
+    )
+    early = MonthOutlook(start_us, end_us, zone.name, 5, None)
+    assert "once 7 whole days are in the books" in month_text(early, str)
