@@ -59,7 +59,9 @@ def wake_ups(pid: int) -> int:
 
 def idle(target: Ours, seconds: float) -> dict[str, dict[str, float]]:
     """By process: the share of a core, and wake-ups a second."""
-    pids = {(label, pid) for label, found in by_label(target.process.pid).items() for pid in found}
+    pids = {
+        (label, pid) for label, listed in by_label(target.process.pid).items() for pid in listed
+    }
     before = {pid: (cpu_s([pid]), wake_ups(pid)) for _, pid in pids}
     since = time.monotonic()
     time.sleep(seconds)
