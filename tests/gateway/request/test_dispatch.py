@@ -235,9 +235,9 @@ def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
         asked.set()
         await asyncio.Event().wait()
 
-    count = stack.booked()
+    count, behind = stack.booked(), journal._behind
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "flush", never)
+        patch.setattr(behind or journal, "start_flush" if behind else "flush", never)
         connection = stack.raw({"model": "own", "messages": MESSAGES, "stream": True,
                                 "max_tokens": 12})  # fmt: skip
         patiently(asked.is_set)
