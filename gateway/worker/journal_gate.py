@@ -29,13 +29,13 @@ class JournalGate:
         self._journal, self._run_dir = journal, run_dir
         self._refused = False
 
-    def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay, workers: Gauge) -> None:
-        """Have records brought to the disk in this way, or the next that the host allows.
+    def attach(self, way: JournalWay, workers: Gauge) -> None:
+        """Have records brought to the disk beside the running loop, or in a way that is allowed.
 
         `workers` counts workers by the way that is theirs; one that was not asked for is logged.
         """
         journal = self._journal
-        journal.attach(loop, way)
+        journal.attach(asyncio.get_running_loop(), way)
         workers.labels(journal.way).set(1)
         if journal.way_refused is not None:
             log.info(_FALL_BACKS[journal.way], way, journal.way_refused)

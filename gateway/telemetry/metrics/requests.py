@@ -89,13 +89,7 @@ class RequestMetrics:
             multiprocess_mode="livesum",
         )
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
-        self.journal_writes = Gauge(
-            "breakeven_journal_writes",
-            "Workers by who brings their records to the disk: kernel, thread, or calls of the loop",
-            ("way",),
-            registry=registry,
-            multiprocess_mode="livesum",
-        )
+        self.journal_writes = _journal_writes(registry)
         self.working = 0
         self._told_working = -1  # what the registry has; a worker before may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
@@ -203,6 +197,16 @@ def _usage_findings(registry: CollectorRegistry | None) -> Counter:
         "(over_bound), or has counts that nobody here knows (partly_read)",
         ("target", "finding"),
         registry=registry,
+    )
+
+
+def _journal_writes(registry: CollectorRegistry | None) -> Gauge:
+    return Gauge(
+        "breakeven_journal_writes",
+        "Workers by who brings their records to the disk: kernel, thread, or calls of the loop",
+        ("way",),
+        registry=registry,
+        multiprocess_mode="livesum",
     )
 
 

@@ -1,5 +1,6 @@
 """A journal that takes no new work: unready, said once per change, and over by itself."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -34,7 +35,7 @@ WAYS = {  # of workers: asked for, theirs, why
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_a_way_that_was_not_asked_for_is_logged_once_and_shown(caplog, name) -> None:
+async def test_a_way_that_was_not_asked_for_is_logged_once_and_shown(caplog, name) -> None:
     asked, way, why = WAYS[name]
     attached, metrics = [], RequestMetrics(CollectorRegistry(), models=(), targets=())
     journal = SimpleNamespace(
@@ -42,9 +43,9 @@ def test_a_way_that_was_not_asked_for_is_logged_once_and_shown(caplog, name) -> 
     )
     gate = JournalGate(journal, Path("nowhere"))
     with caplog.at_level(logging.INFO):
-        gate.attach("loop", asked, metrics.journal_writes)
+        gate.attach(asked, metrics.journal_writes)
         gate.is_open()
-    assert attached == [("loop", asked)]
+    assert attached == [(asyncio.get_running_loop(), asked)]
     shown = metrics.journal_writes.collect()[0].samples
     assert {sample.labels["way"]: sample.value for sample in shown} == {
         each: float(each == way) for each in ("kernel", "thread", "calls")
