@@ -84,9 +84,10 @@ class LedgerSection(ConfigSection):
         description="size of the unapplied journal at which requests get 503",
     )
     journal_writes: Literal["kernel", "thread", "calls"] = Field(
-        "calls",
-        description="who brings records to the disk: `calls` of a worker's own loop, which may "
-        "wait for the file system, `kernel` (io_uring; where it is refused, a thread), or `thread`",
+        "kernel",
+        description="who brings records to the disk: the `kernel` (io_uring), a `thread` (also "
+        "where io_uring is refused), or `calls` of a worker's own loop, which may wait for the "
+        "file system (also on file systems other than ext4 and tmpfs)",
     )
     retain_days: int | None = Field(
         None,

@@ -21,11 +21,12 @@ from sqlalchemy.exc import DBAPIError
 
 from backends.address_policy import INSIDE
 from backends.pinned import PinnedTransport
-from gateway.clock import Clock
+from gateway.clock import Clock, next_tick
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
 from ledger.budgets.alerts import Alert, claim_due, mark_delivered, record_alerts
 from ledger.budgets.escrow import budget_key
+from ledger.commit_watch import CommitWatch, work_after_commit
 from ledger.money import PPM, pusd_to_usd, usd_text
 
 LOOK_S = 2.0
@@ -44,7 +45,7 @@ class BudgetAlerter:
         clock: Clock,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self._ledger = ledger
+        self._ledger, self._books = ledger, CommitWatch(ledger)
         self._clock = clock
         self._thresholds = {
             budget_key(budget.scope, budget.period): [
@@ -62,7 +63,8 @@ class BudgetAlerter:
             timeout=TIMEOUT_S, transport=PinnedTransport(INSIDE)
         ) as client:
             await asyncio.gather(
-                self._repeat(self.record_alerts), self._repeat(partial(self.deliver_alerts, client))
+                self._repeat(partial(work_after_commit, self._books, self.record_alerts)),
+                self._repeat(partial(self.deliver_alerts, client)),
             )
 
     async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -72,7 +74,7 @@ class BudgetAlerter:
                 await work()
             except DBAPIError as error:
                 log.warning("budgets cannot be looked at: %s", error.orig)
-            await asyncio.sleep(LOOK_S)
+            await next_tick(LOOK_S)
 
     async def record_alerts(self) -> None:
         """Note what was reached."""

@@ -18,6 +18,7 @@ from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 from ledger.fleet.samples import PPM, FleetSample
 from router.feedback import FeedbackLoops, FeedbackSums, PrefixHitTrust
 
+AT_ONCE = 4  # engines that share a wake-up of telemetry: each alone costs more than its page
 EXCESS_KEPT = 3
 TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
 SAME_RTT_US, SAME_RTT = 500, 0.25  # changes of a round trip that are none
@@ -238,6 +239,12 @@ def _fell(before: EngineSample, after: EngineSample) -> bool:
         (before.generation_tokens_total, after.generation_tokens_total),
     )
     return any(old is not None and new is not None and new < old for old, new in pairs)
+
+
+def turn_s(row: int, engines: int, period_s: float) -> float:
+    """Return when within the period an engine is read: a few at once, many spread over it."""
+    turns = -(-engines // AT_ONCE)
+    return period_s * (row % turns) / turns
 
 
 def sums_of(loads: Sequence[float]) -> FeedbackSums:

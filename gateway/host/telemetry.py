@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import httpx
+import uvloop
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -46,7 +47,7 @@ from gateway.host.operated_samples import apply_overrides
 from gateway.host.page_reader import PageReader, read_metrics
 from gateway.host.rate_limit_service import RateLimitService
 from gateway.host.sample_backlog import SampleBacklog, unobserved_sample
-from gateway.host.scrape import EngineScraper, EngineStartLimits
+from gateway.host.scrape import EngineScraper, EngineStartLimits, turn_s
 from gateway.host.stepfits import EngineFit, StepFitStore
 from gateway.policies.overrides import standing_overrides
 from gateway.process import start_process
@@ -174,8 +175,8 @@ class TelemetryProcess:
                 watch.health = (HealthState.LOADING if unmet else state.state).value
                 self._words.publish(seat.name, reason_of(seat, state, life, unmet=unmet))
                 watch.publish(self._board)
-                period_s = self._settings.telemetry.scrape_s  # many engines are spread over it
-                await next_tick(period_s, period_s * watch.row / len(self._seats))
+                period_s = self._settings.telemetry.scrape_s
+                await next_tick(period_s, turn_s(watch.row, len(self._seats), period_s))
 
     def _is_due(self, watch: EngineScraper) -> bool:
         return watch.step is None and self._clock.now_s() >= watch.meet_again_s
@@ -389,7 +390,8 @@ async def _main(settings: Settings, runtime: Runtime) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     begun = start_process("gateway.host.telemetry", "telemetry", __doc__, arguments)
-    asyncio.run(_main(begun.settings, begun.runtime))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_main(begun.settings, begun.runtime))
 
 
 if __name__ == "__main__":

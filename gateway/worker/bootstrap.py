@@ -138,7 +138,7 @@ def build(
     @asynccontextmanager
     async def lifespan(app: Gateway) -> AsyncIterator[None]:
         board.enter_worker(worker, os.getpid(), clock.now_s())
-        journal.attach(asyncio.get_running_loop(), settings.ledger.journal_writes)
+        recording.attach(settings.ledger.journal_writes, metrics.journal_writes)
         await desk.connect()
         moving = LiveParts(candidates, fleet, in_force, estimates.reset)
         new = (*followers_of(settings, ledger, runtime, moving, clock), estimates.keep())

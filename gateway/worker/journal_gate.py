@@ -4,13 +4,20 @@ Every request is refused then. A worker says so in its log, and `journalwatch` i
 prints: once per change, for requests come by the thousand.
 """
 
+import asyncio
 import logging
 from pathlib import Path
 
-from ledger.journals.journal import JournalWriter
+from prometheus_client import Gauge
+
+from ledger.journals.journal import JournalWay, JournalWriter
 from ledger.writing.lag import read_lag
 
 JOURNAL = "journal"
+_FALL_BACKS: dict[JournalWay, str] = {  # what is logged where another one was asked for
+    "thread": "ledger.journal_writes: %s is refused, so a thread writes: %s",
+    "calls": "ledger.journal_writes: %s is refused, so the loop itself writes: %s",
+}
 
 log = logging.getLogger("breakeven.recording")
 
@@ -21,6 +28,17 @@ class JournalGate:
     def __init__(self, journal: JournalWriter, run_dir: Path) -> None:
         self._journal, self._run_dir = journal, run_dir
         self._refused = False
+
+    def attach(self, way: JournalWay, workers: Gauge) -> None:
+        """Have records brought to the disk beside the running loop, or in a way that is allowed.
+
+        `workers` counts workers by the way that is theirs; one that was not asked for is logged.
+        """
+        journal = self._journal
+        journal.attach(asyncio.get_running_loop(), way)
+        workers.labels(journal.way).set(1)
+        if journal.way_refused is not None:
+            log.info(_FALL_BACKS[journal.way], way, journal.way_refused)
 
     def is_open(self) -> bool:
         """Whether new work is taken; a change is logged."""

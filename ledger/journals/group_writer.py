@@ -54,15 +54,14 @@ class GroupWriter:
     def start_write(self, write: SegmentWrite, loop: asyncio.AbstractEventLoop, done: Done) -> None:
         """`done` is called from the loop, with the failure or None."""
         uring, file, group = self._uring, write.file, write.group
-        size = len(group.data)
-        if uring is None or file is None or not write.is_plain or not size:
+        if uring is None or file is None or not write.is_plain or not group.size:
             self._start_in_thread(write, loop, done)
             return
         if self._loop is not loop:
             self._loop = loop
             loop.add_reader(uring.told, self._reap)
         try:
-            uring.start_write(file, group.address, size, group.offset)
+            uring.start_write(file, group.address, group.size, group.offset)
         except OSError:
             self._start_in_thread(write, loop, done)
             return
@@ -90,16 +89,22 @@ class GroupWriter:
         self._thread.start_work(lambda: write_group(write, self._reserve), loop, done)
 
     def _reap(self) -> None:
-        assert self._uring is not None
-        if self._write is not None:
-            self._end(self._uring.ended(wait=False))
+        write, done, uring = self._write, self._done, self._uring
+        if write is None or done is None or uring is None:
+            return
+        result = uring.ended(wait=False)
+        if result == write.group.size:
+            self._write = None
+            done(None)
+        else:
+            self._end(result)
 
     def _end(self, result: int | None) -> None:
         write, done, loop = self._write, self._done, self._loop
         if result is None or write is None or done is None or loop is None:
             return
-        self._write = self._done = None
-        if result == len(write.group.data):
+        self._write = None
+        if result == write.group.size:
             done(None)
         elif result >= 0 or -result in NO_SPACE:  # written once more as a whole, which is flushed
             self._start_in_thread(write, loop, done)
@@ -175,7 +180,8 @@ def create_segment(home: Path, header: SegmentHeader) -> int:
 def _write_whole(write: SegmentWrite) -> None:
     if write.file is None:
         write.file = create_segment(write.home, write.header)
-    _pwrite_whole(write.file, write.group.data, write.group.offset)
+    with write.group.data as data:
+        _pwrite_whole(write.file, data, write.group.offset)
 
 
 def _pwrite_whole(file: int, data: memoryview, offset: int) -> None:

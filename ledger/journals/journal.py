@@ -97,6 +97,8 @@ class JournalWriter:
         self._full = False
         self._behind: WriteBehind | None = None
         self._put: Callable[[bytes], None] = self._write
+        self.way: JournalWay = "calls"  # that records go now
+        self.way_refused: str | None = None  # why it is not the one that was asked for
         self._open_segment()
 
     def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
@@ -108,10 +110,15 @@ class JournalWriter:
         """
         pending = None if way == "calls" else PendingFrames.make(self._home)
         if pending is None:
+            if way != "calls":
+                self.way_refused = f"no memory can be mapped safely in {self._home}"
             return False
         uring = None
-        with suppress(OSError):
+        try:
             uring = UringWrites() if way == "kernel" else None
+        except OSError as error:
+            self.way_refused = f"io_uring: {error.strerror}"
+        self.way = "thread" if uring is None else "kernel"
         self._give_up_retired()
         fcntl.fcntl(self._file, fcntl.F_SETFL, 0)  # no O_APPEND: it passes over a write's place
         with suppress(OSError):

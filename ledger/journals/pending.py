@@ -35,25 +35,42 @@ _HOT_BYTES = 64 * 1024  # of each half: most groups are shorter
 _READ_BYTES = 256 * 1024
 
 
-class FrameGroup(NamedTuple):
-    """Frames in memory that belong at `offset` of a segment; they stay until it is durable."""
+class FrameGroup:
+    """The frames of one half that belong at `offset` of a segment, until they are durable there.
 
-    segment: int
-    offset: int
-    data: memoryview
-    address: int
+    There is one for each half, used again: a new one for each group would cost what two frames do.
+    """
+
+    __slots__ = ("_start", "_view", "address", "offset", "segment", "size")
+
+    def __init__(self, view: memoryview, start: int, address: int) -> None:
+        """`view`: the memory of both halves, in which the first frame is at `start`."""
+        self._view, self._start = view, start
+        self.address = address
+        self.segment = self.offset = self.size = 0
+
+    @property
+    def data(self) -> memoryview:
+        return self._view[self._start : self._start + self.size]
 
 
 class PendingFrames:
-    """The writing side, of one thread. `size` counts bytes of frames that no group has taken."""
+    """The writing side, of one thread. `size` counts bytes of frames that no group has taken.
+
+    Who has looked at `room_bytes` stores a frame in `memory` at `end` and moves `end` and `size`:
+    a call for it would cost as much as the store.
+    """
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self._memory = mmap.mmap(file, 2 * HALF_BYTES)
-        self._view = memoryview(self._memory)
-        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._half = self._segment = self._offset = 0
-        self._start = GROUP_BYTES  # of this half's frames
+        self.memory = mmap.mmap(file, 2 * HALF_BYTES)
+        self._view = memoryview(self.memory)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        starts = (GROUP_BYTES, HALF_BYTES + GROUP_BYTES)
+        self.group, self._other = (
+            FrameGroup(self._view, start, address + start) for start in starts
+        )
+        self.end, self._other_start = starts  # of what this half has; of the other's frames
         self.size = 0
 
     @classmethod
@@ -80,30 +97,25 @@ class PendingFrames:
 
     def begin_group(self, segment: int, offset: int, first: int) -> None:
         """The next frame, of number `first`, belongs there; nothing is in this half."""
-        self._segment, self._offset = segment, offset
+        group = self.group
+        group.segment, group.offset = segment, offset
         head = _GROUP.pack(_MAGIC, segment, offset, first)
-        _CHECKED.pack_into(self._memory, self._half * HALF_BYTES, head, zlib.crc32(head))
-
-    def put(self, frame: bytes) -> None:
-        """Store a frame behind the others; whoever calls has looked at `room_bytes`."""
-        start, size = self._start + self.size, len(frame)
-        self._memory[start : start + size] = frame
-        self.size += size
+        _CHECKED.pack_into(self.memory, self.end - GROUP_BYTES, head, zlib.crc32(head))
 
     def take_group(self) -> FrameGroup:
         """Return what was put since the last one; the other half, which is free, is next."""
-        start = self._start
-        data = self._view[start : start + self.size]
-        group = FrameGroup(self._segment, self._offset, data, self._address + start)
-        self._half, self.size = 1 - self._half, 0
-        self._start = self._half * HALF_BYTES + GROUP_BYTES
+        group = self.group
+        group.size = size = self.size
+        self.group, self._other = self._other, group
+        self.end, self._other_start = self._other_start, self.end - size
+        self.size = 0
         return group
 
     def close(self, *, is_drained: bool) -> None:
         """Give the memory back: groups must be gone. What is in no segment stays in the file."""
         self._view.release()
         with suppress(BufferError):
-            self._memory.close()
+            self.memory.close()
         if is_drained:
             os.ftruncate(self._file, 0)
         os.close(self._file)

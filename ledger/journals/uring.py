@@ -4,7 +4,8 @@ The kernel takes a write to a worker of its own (IOSQE_ASYNC), so asking for it 
 system; RWF_DSYNC makes what was written durable before it ends. 5.6 and later have it; containers'
 seccomp profiles mostly refuse it. The C library has no functions for these system calls. The memory
 that is written must stay until the end is told. Of the two queues' places those that this side
-moves are known here, so a write costs two stores and a call, its end a load and two.
+moves are known here, and what no write changes stands in the queue, so a write costs two stores and
+a call, its end two loads and a store.
 """
 
 import ctypes
@@ -14,7 +15,8 @@ import os
 import struct
 
 _SETUP, _ENTER = 425, 426  # the same on every machine
-_ENTRIES = 2
+_ENTRIES = 1  # so each write is at the queue's first place
+_ENDS = 2  # the kernel has twice as many
 _SINGLE_MMAP = 1
 _OFF_SQES = 0x10000000
 _GET_EVENTS = 1
@@ -26,8 +28,9 @@ _FEATURES = struct.Struct("<I")  # at 20
 _SQ_OFFSETS = struct.Struct("<IIIIIII")  # head, tail, mask, entries, flags, dropped, array
 _CQ_OFFSETS = struct.Struct("<IIIIII")  # head, tail, mask, entries, overflow, entries' place
 _SQE = struct.Struct("<BBHiQQIIQ24x")  # operation, flags, -, file, offset, address, size, rw flags
+_SPAN, _SPAN_AT = struct.Struct("<QQI"), 8  # what differs between two writes to a file
 _CQE = struct.Struct("<QiI")
-_WORD = struct.Struct("<I")
+_WORD_BYTES = 4
 
 
 class UringWrites:
@@ -36,16 +39,13 @@ class UringWrites:
     Raises `OSError` where the kernel refuses.
     """
 
-    _tail: int  # of the queue of writes, and
-    _head: int  # of the queue of ends: what this side moves
-    _sq_mask: int
-    _cq_mask: int
-
     def __init__(self) -> None:
         if ctypes.sizeof(ctypes.c_void_p) != 8 or struct.pack("=I", 1) != struct.pack("<I", 1):
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
         self._call = ctypes.CDLL(None, use_errno=True).syscall
-        self._call.restype = ctypes.c_long
+        # What never waits keeps the interpreter's lock: giving it up costs more than the call.
+        self._call_at_once = ctypes.PyDLL(None, use_errno=True).syscall
+        self._call.restype = self._call_at_once.restype = ctypes.c_long
         params = ctypes.create_string_buffer(_PARAMS_BYTES)
         self.told = self._call(ctypes.c_long(_SETUP), ctypes.c_long(_ENTRIES), params)
         if self.told < 0:
@@ -56,43 +56,43 @@ class UringWrites:
         except BaseException:
             os.close(self.told)
             raise
+        self._file = -1  # that the queue's place has
+        self._tail = self._head = 0  # of writes and of their ends: what this side moves
         none, one, ring = ctypes.c_long(0), ctypes.c_long(1), ctypes.c_long(self.told)
         number, wait = ctypes.c_long(_ENTER), ctypes.c_long(_GET_EVENTS)
-        self._submit_one = (number, ring, one, none, none, None, none)
+        self._submit_one = (number, ring, one, none, none)  # without flags no more is looked at
         self._wait_for_one = (number, ring, none, one, wait, None, none)
 
     def start_write(self, file: int, address: int, size: int, offset: int) -> None:
         """Begin it, nothing else being under way; raises `OSError` if the kernel refuses."""
+        if file != self._file:
+            _SQE.pack_into(self._entries, 0, _WRITE, _ASYNC, 0, file, 0, 0, 0, _DSYNC, 0)
+            self._file = file
+        _SPAN.pack_into(self._entries, _SPAN_AT, offset, address, size)
         tail = self._tail
-        _SQE.pack_into(
-            self._entries, (tail & self._sq_mask) * _SQE.size, _WRITE, _ASYNC, 0, file, offset,
-            address, size, _DSYNC, 0,
-        )  # fmt: skip
-        self._tail = (tail + 1) & 0xFFFFFFFF
-        _WORD.pack_into(self._queue, self._sq_tail, self._tail)
-        if self._call(*self._submit_one) < 0:
+        self._tail = self._words[self._sq_tail] = (tail + 1) & 0xFFFFFFFF
+        if self._call_at_once(*self._submit_one) < 0:
             error = _last_error()
-            self._tail = tail
-            _WORD.pack_into(self._queue, self._sq_tail, tail)
+            self._tail = self._words[self._sq_tail] = tail
             raise error
 
     def ended(self, *, wait: bool) -> int | None:
         """Return how much was written, or an error's number below 0; None: not ended yet."""
-        head = self._head
-        while head == _WORD.unpack_from(self._queue, self._cq_tail)[0]:
+        head, words = self._head, self._words
+        while head == words[self._cq_tail]:
             if not wait:
                 return None
             if self._call(*self._wait_for_one) < 0:
                 error = _last_error()
                 if error.errno != errno.EINTR:
                     raise error
-        entry = self._cq_entries + (head & self._cq_mask) * _CQE.size
-        result: int = _CQE.unpack_from(self._queue, entry)[1]
-        self._head = (head + 1) & 0xFFFFFFFF
-        _WORD.pack_into(self._queue, self._cq_head, self._head)
+        result: int = self._results[self._first_result + ((head & self._cq_mask) << 2)]
+        self._head = words[self._cq_head] = (head + 1) & 0xFFFFFFFF
         return result
 
     def close(self) -> None:
+        self._words.release()
+        self._results.release()
         self._queue.close()
         self._entries.close()
         os.close(self.told)
@@ -101,21 +101,23 @@ class UringWrites:
         (features,) = _FEATURES.unpack_from(params, 20)
         if not features & _SINGLE_MMAP:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-        _, self._sq_tail, mask, _, _, _, places = _SQ_OFFSETS.unpack_from(params, 40)
-        self._cq_head, self._cq_tail, cq_mask, _, _, self._cq_entries = _CQ_OFFSETS.unpack_from(
-            params, 80
-        )
-        sizes = (places + 4 * _ENTRIES, self._cq_entries + 2 * _ENTRIES * _CQE.size)
+        _, sq_tail, _, _, _, _, places = _SQ_OFFSETS.unpack_from(params, 40)
+        cq_head, cq_tail, cq_mask, _, _, cq_entries = _CQ_OFFSETS.unpack_from(params, 80)
+        sizes = (places + _WORD_BYTES * _ENTRIES, cq_entries + _ENDS * _CQE.size)
         self._queue = mmap.mmap(self.told, max(sizes), flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._entries = mmap.mmap(
             self.told, _ENTRIES * _SQE.size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE,
             offset=_OFF_SQES,
         )  # fmt: skip
-        for place in range(_ENTRIES):
-            _WORD.pack_into(self._queue, places + 4 * place, place)
-        self._tail = self._head = 0  # of a new ring
-        (self._sq_mask,) = _WORD.unpack_from(self._queue, mask)
-        (self._cq_mask,) = _WORD.unpack_from(self._queue, cq_mask)
+        # Words: each is stored at once, as the kernel reads them.
+        self._words = memoryview(self._queue).cast("I")
+        self._results = memoryview(self._queue).cast("i")
+        self._words[places // _WORD_BYTES] = 0
+        self._sq_tail, self._cq_head, self._cq_tail = (
+            place // _WORD_BYTES for place in (sq_tail, cq_head, cq_tail)
+        )
+        self._cq_mask = self._words[cq_mask // _WORD_BYTES]
+        self._first_result = cq_entries // _WORD_BYTES + 2  # behind its 8 bytes of the asker's
 
 
 def _last_error() -> OSError:

@@ -92,6 +92,9 @@ class WriteBehind:
         self._file_number = place.number  # of the segment that is open
         self._is_synced = False  # what was written before it, without a flush
         self._write: SegmentWrite | None = None  # under way, or refused by a full disk
+        self._any_write = SegmentWrite(
+            place.home, self._header, place.file, pending.group, is_plain=False
+        )
         self._told = (place.head, place.sequence)  # the last frame of it
         self._taken: list[asyncio.Future[None]] = []  # who waits for it
         self._waiting: list[asyncio.Future[None]] = []  # who waits for the next
@@ -101,6 +104,7 @@ class WriteBehind:
         self._looking, self._looked_s = False, -math.inf
         self._reason: str | None = None  # why the disk has no room, as last known
         self._closed = False
+        self._ended = self._end_round  # bound once
 
     def put(self, payload: bytes) -> None:
         """Store a record. Raises `JournalFull` where memory has no room for it."""
@@ -116,7 +120,9 @@ class WriteBehind:
                 self._begin_segment(sequence)
             pending.begin_group(place.number, HEADER_BYTES + place.offset, sequence)
         head = encode_head(payload, sequence, self._stamp, FrameKind.RECORD)
-        pending.put(head + payload)
+        end = pending.end + size
+        pending.memory[pending.end : end] = head + payload
+        pending.end, pending.size = end, held + size
         self._memory[WRITTEN[sequence & 1]] = head
         place.offset += size
         place.sequence, place.head = sequence, head
@@ -130,7 +136,7 @@ class WriteBehind:
         kept, pending = self._reserve.kept_bytes, self._pending.size
         if kept == MOST_BYTES and self._reason is None and pending + size <= EASE_BYTES:
             return None
-        waiting = pending + (0 if self._write is None else len(self._write.group.data))
+        waiting = pending + (0 if self._write is None else self._write.group.size)
         ends = (unended + 1) * BYTES_PER_END
         if self._pending.room_bytes < size + min(ends, ENDS_BYTES):
             return f"{waiting} bytes wait for the disk"
@@ -165,8 +171,6 @@ class WriteBehind:
             with suppress(OSError):  # what a full disk refuses stays in the file, and is read there
                 self._drain()
                 self.is_drained = True
-        if self._write is not None:
-            self._write.group.data.release()
         self._pending.close(is_drained=self.is_drained)
 
     def _drain(self) -> None:
@@ -178,7 +182,6 @@ class WriteBehind:
                     write_group(self._write, self._reserve)
                 finally:
                     self._adopt_file(self._write)
-                self._write.group.data.release()
                 self._write = None
         self._mark.record_flushed(self.place.head, self.place.sequence)
 
@@ -217,13 +220,16 @@ class WriteBehind:
         self._taken, self._waiting = self._waiting, []
         self._told = (place.head, place.sequence)
         self._write = self._next_write()
-        self._writer.start_write(self._write, self._loop, self._end_round)
+        self._writer.start_write(self._write, self._loop, self._ended)
 
     def _next_write(self) -> SegmentWrite:
         place, group = self.place, self._pending.take_group()
-        is_open = not group.data or group.segment == self._file_number
-        file = place.file if is_open else None
-        return SegmentWrite(place.home, self._header, file, group, self._is_synced)
+        is_open = not group.size or group.segment == self._file_number
+        write = self._any_write  # used again: the one before has ended
+        write.header, write.group = self._header, group
+        write.file = place.file if is_open else None
+        write.is_plain, write.is_refused = self._is_synced, False
+        return write
 
     def _end_round(self, error: OSError | None) -> None:
         write, taken = self._write, self._taken
@@ -241,7 +247,6 @@ class WriteBehind:
         head, sequence = self._told
         self._memory[FLUSHED[sequence & 1]] = head
         self._is_synced = True
-        write.group.data.release()
         self._write = None
         for waiter in taken:
             if not waiter.done():
@@ -265,7 +270,7 @@ class WriteBehind:
 
     def _retry(self) -> None:
         if not self._closed and self._write is not None:
-            self._writer.start_write(self._write, self._loop, self._end_round)
+            self._writer.start_write(self._write, self._loop, self._ended)
 
     def _adopt_file(self, write: SegmentWrite) -> None:
         """Go on in the segment that a write has made."""

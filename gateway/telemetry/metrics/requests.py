@@ -22,6 +22,7 @@ from router.estimator_rules import Objection
 
 LATENCY_BUCKETS_S = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60)
 OTHER = "other"
+JOURNAL_WAYS = ("kernel", "thread", "calls")
 
 
 class RequestMetrics:
@@ -88,6 +89,7 @@ class RequestMetrics:
             multiprocess_mode="livesum",
         )
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
+        self.journal_writes = _journal_writes(registry)
         self.working = 0
         self._told_working = -1  # what the registry has; a worker before may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
@@ -97,6 +99,8 @@ class RequestMetrics:
     def _create_series(self) -> None:
         """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
         self.refusals.labels("budget")
+        for way in JOURNAL_WAYS:
+            self.journal_writes.labels(way).set(0)  # a predecessor may have had another one
         for target in (*self._targets, OTHER):
             for finding in ("disputed", "over_bound"):
                 self.usage_findings.labels(target, finding)
@@ -193,6 +197,16 @@ def _usage_findings(registry: CollectorRegistry | None) -> Counter:
         "(over_bound), or has counts that nobody here knows (partly_read)",
         ("target", "finding"),
         registry=registry,
+    )
+
+
+def _journal_writes(registry: CollectorRegistry | None) -> Gauge:
+    return Gauge(
+        "breakeven_journal_writes",
+        "Workers by who brings their records to the disk: kernel, thread, or calls of the loop",
+        ("way",),
+        registry=registry,
+        multiprocess_mode="livesum",
     )
 
 

@@ -7,9 +7,10 @@ import logging
 
 import httpx
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from gateway.config.settings import parse
+from gateway.control import budget_alerts as module
 from gateway.control.budget_alerts import BudgetAlerter, alert_text, message_of
 from gateway.errors import ConfigError
 from ledger.budgets.alerts import LEASE_US, Alert
@@ -177,3 +178,31 @@ def test_an_answer_that_never_ends_is_heard_by_its_head(ledger):
     look(alerts, answer)
     look(alerts, answer)
     assert len(heard) == 1
+
+
+async def test_budgets_are_looked_at_again_after_a_commit_and_not_before(ledger, monkeypatch):
+    looks, turns, turned = [], [], asyncio.Event()
+    monkeypatch.setattr(module, "record_alerts", lambda *_, **__: looks.append(len(turns)) or [])
+
+    async def tick(_seconds):
+        turns.append(None)
+        turned.set()
+        await asyncio.sleep(0.005)
+
+    monkeypatch.setattr(module, "next_tick", tick)
+    running = asyncio.create_task(of(ledger, Noon()).run())
+
+    async def until(check) -> None:
+        async with asyncio.timeout(20):
+            while not check():
+                turned.clear()
+                await turned.wait()
+
+    # Of commits so close that the files' times cannot tell, more than one look is made.
+    await until(lambda: looks and len(turns) >= looks[-1] + 60)
+    before = len(looks)
+    with ledger.begin() as connection:
+        connection.execute(update(orm.BudgetWindowRow).values(spent_pusd=90 * USD))
+    await until(lambda: len(looks) > before and len(turns) >= looks[-1] + 60)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -1,5 +1,6 @@
 """One engine through telemetry's eyes: foreign load, busy time, step feedback, prefill rate."""
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from gateway.fleet.peers.peer_load import PeerEngineLoad
 from gateway.fleet.peers.row import PeerLoadRow
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import scrape
-from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of
+from gateway.host.scrape import TAKE_OVER_S, EngineScraper, EngineStartLimits, sums_of, turn_s
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell, TableLayout
 from router.feedback import FEEDBACK_RANGE, SAFETY_TPOT, SAFETY_TTFT, FeedbackSums
 
@@ -428,3 +429,11 @@ def test_the_page_of_before_is_not_read_again(watch, monkeypatch) -> None:
     watch.reset(1.0)
     assert watch.parse("b", "vllm").running == 6
     assert read == ["a", "b", "bad", "bad", "b", "b"]
+
+
+@pytest.mark.parametrize(("engines", "turns"), [(1, 1), (4, 1), (5, 2), (64, 16)])
+def test_few_engines_are_read_at_once_and_many_are_spread(engines: int, turns: int) -> None:
+    times = Counter(turn_s(row, engines, 0.5) for row in range(engines))
+    assert sorted(times) == [0.5 * turn / turns for turn in range(turns)]
+    assert max(times.values()) - min(times.values()) <= 1
+    assert max(times.values()) <= 4

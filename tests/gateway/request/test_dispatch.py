@@ -235,9 +235,9 @@ def test_a_hang_up_between_finish_and_its_usage_keeps_the_row(
         asked.set()
         await asyncio.Event().wait()
 
-    count = stack.booked()
+    count, behind = stack.booked(), journal._behind
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "flush", never)
+        patch.setattr(behind or journal, "start_flush" if behind else "flush", never)
         connection = stack.raw({"model": "own", "messages": MESSAGES, "stream": True,
                                 "max_tokens": 12})  # fmt: skip
         patiently(asked.is_set)
@@ -457,10 +457,12 @@ async def _start(stack) -> None:
     stack.start_writer()
 
 
-def test_a_broken_disk_answers_503_and_never_a_finished_answer(run_stack, monkeypatch) -> None:
-    with run_stack() as stack:
+@pytest.mark.parametrize("way", ["kernel", "thread", "calls"])
+def test_a_broken_disk_answers_503_and_never_a_finished_answer(run_stack, monkeypatch, way) -> None:
+    with run_stack(ledger={"journal_writes": way}) as stack:
         journal = stack.app.hot._dispatcher.metering._journal
-        monkeypatch.setattr(journal, "_file", 2**30)  # every write fails
+        place, name = (journal, "_file") if way == "calls" else (journal._behind.place, "file")
+        monkeypatch.setattr(place, name, 2**30)  # every write fails
         answer = stack.chat("api", max_tokens=2)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
         monkeypatch.undo()

@@ -140,14 +140,16 @@ def test_the_end_waits_until_the_row_is_durable(stack, patiently, monkeypatch) -
     """With the disk held, content flows, finish and `[DONE]` do not; they come with the flush."""
     journal = stack.app.hot._dispatcher.metering._journal
     asked, released = asyncio.Event(), asyncio.Event()
-    flush = journal.flush
+    behind = journal._behind
+    place, name = (behind, "start_flush") if behind else (journal, "flush")
+    flush = getattr(place, name)
 
     async def slow_flush() -> None:
         asked.set()
         await released.wait()
         await flush()
 
-    monkeypatch.setattr(journal, "flush", slow_flush)
+    monkeypatch.setattr(place, name, slow_flush)
     connection = stack.raw({**BODY, "model": "own", "stream": True})
     patiently(asked.is_set)
     early = connection.recv(1 << 20)

@@ -29,7 +29,9 @@ class Desk:
 
     def write_of(self, *, file: int | None, is_plain: bool = True) -> SegmentWrite:
         self._pending.begin_group(1, HEADER_BYTES, 1)
-        self._pending.put(self.data)
+        end = self._pending.end + len(self.data)
+        self._pending.memory[self._pending.end : end] = self.data
+        self._pending.end, self._pending.size = end, len(self.data)
         header = SegmentHeader("w0-a", 1, 1, 1)
         return SegmentWrite(self.home, header, file, self._pending.take_group(), is_plain)
 

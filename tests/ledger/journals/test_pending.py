@@ -25,6 +25,13 @@ def frame(number: int, size: int = 100) -> bytes:
     return encode_head(payload, number, 7) + payload
 
 
+def put(pending: PendingFrames, data: bytes) -> None:
+    """As the writing side does."""
+    end = pending.end + len(data)
+    pending.memory[pending.end : end] = data
+    pending.end, pending.size = end, pending.size + len(data)
+
+
 @pytest.fixture
 def pending(tmp_path: Path):
     made = PendingFrames.make(tmp_path)
@@ -45,12 +52,12 @@ def test_what_is_put_is_read_at_once(pending, path, is_dead) -> None:
     frames = b""
     for number in range(11, 31):
         frames += frame(number, size=number * 40)
-        pending.put(frame(number, size=number * 40))
+        put(pending, frame(number, size=number * 40))
         assert read_groups(path, is_dead=is_dead) == [PendingGroup(3, 4096, 11, frames)]
     group = pending.take_group()
     assert (group.segment, group.offset, bytes(group.data)) == (3, 4096, frames)
     pending.begin_group(3, 4096 + len(frames), 31)
-    pending.put(frame(31))
+    put(pending, frame(31))
     both = [
         PendingGroup(3, 4096, 11, frames),
         PendingGroup(3, 4096 + len(frames), 31, frame(31)),
@@ -67,7 +74,7 @@ def test_what_older_turns_left_is_none_of_a_group(pending, path, is_dead) -> Non
         pending.begin_group(1, offset, first)
         for _ in range(dice.randrange(1, 30)):
             data = frame(number, size=dice.randrange(400))
-            pending.put(data)
+            put(pending, data)
             frames, number = frames + data, number + 1
         assert PendingGroup(1, offset, first, frames) in read_groups(path, is_dead=is_dead)
         pending.take_group().data.release()
@@ -79,7 +86,7 @@ def test_much_that_is_pending_is_read_whole(pending, path, is_dead) -> None:
     pending.begin_group(1, 4096, 1)
     number, frames = 1, b""
     while (data := frame(number, size=9_000)) and len(data) <= pending.room_bytes:
-        pending.put(data)
+        put(pending, data)
         frames, number = frames + data, number + 1
     assert len(frames) > ROOM_BYTES - 10_000
     assert read_groups(path, is_dead=is_dead) == [PendingGroup(1, 4096, 1, frames)]
@@ -89,7 +96,7 @@ def test_damage_ends_what_is_read_of_the_living_and_shows_of_the_dead(pending, p
     pending.begin_group(1, 4096, 1)
     frames = b"".join(frame(number) for number in range(1, 6))
     for number in range(1, 6):
-        pending.put(frame(number))
+        put(pending, frame(number))
     size = len(frame(1))
     with path.open("r+b") as file:
         file.seek(GROUP_BYTES + 2 * size + HEAD_BYTES + 5)
@@ -104,7 +111,7 @@ def test_damage_ends_what_is_read_of_the_living_and_shows_of_the_dead(pending, p
 def test_a_damaged_head_hides_its_group_alone(pending, path) -> None:
     for number in (1, 2):
         pending.begin_group(1, 4096 * number, number)
-        pending.put(frame(number))
+        put(pending, frame(number))
         pending.take_group().data.release()
     for bit in range(0, 8 * 36, 7):
         data = bytearray(path.read_bytes()[:GROUP_BYTES])

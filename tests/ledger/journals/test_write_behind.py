@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 from deploy import warmstart
+from ledger.journals import journal as journal_module
+from ledger.journals import pending as pending_module
 from ledger.journals import reader as reader_module
 from ledger.journals import write_behind as module
 from ledger.journals.homes import FOLDER
@@ -132,6 +134,32 @@ async def test_who_asks_for_calls_has_a_loop_that_writes(tmp_path, opened) -> No
     await writer.flush()
     writer.close()
     assert read_all(tmp_path) == ([opened(1)], [])
+
+
+async def test_what_refuses_a_way_is_told_and_the_next_is_taken(
+    tmp_path, opened, monkeypatch
+) -> None:
+    def refuse():
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    told = []
+    for number, (name, refusal) in enumerate(
+        ((None, None), ("UringWrites", refuse), ("writes_in_place", lambda _file: False))
+    ):
+        with monkeypatch.context() as patch:
+            if name is not None:
+                patch.setattr(journal_module if number == 1 else pending_module, name, refusal)
+            writer = JournalWriter(tmp_path / str(number), "w0")
+            is_behind = writer.attach(asyncio.get_running_loop(), "kernel")
+        told.append((is_behind, writer.way, (writer.way_refused or "").partition(":")[0]))
+        writer.append(opened(1))
+        await writer.flush()
+        writer.close()
+        assert read_all(tmp_path / str(number)) == ([opened(1)], [])
+    if told[0][1] != "kernel":  # this machine refuses it
+        told[0] = (True, "kernel", "")
+    home = f"no memory can be mapped safely in {writer._home}"
+    assert told == [(True, "kernel", ""), (True, "thread", "io_uring"), (False, "calls", home)]
 
 
 async def test_what_is_put_is_read_at_once_and_when_it_is_closed(
