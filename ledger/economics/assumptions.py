@@ -127,7 +127,7 @@ class PoolAssumptions:
                     unknown if model.residency is stays else AssumptionSource.CONTRACT,
                 )
             )  # fmt: skip
-            if model.residency is not ModelResidency.MAY_NOT_LEAVE:
+            if model.fallback is not None:
                 found.append(
                     Assumption(
                         f"price of {model.model} elsewhere", self.pool,

@@ -4,8 +4,8 @@ A period is cut into windows. In each, traffic is counted by class (`TrafficClas
 share a price elsewhere and a demand of engine time), apart for what own engines kept and what was
 bought for lack of room. Fewer engines than ran send work away as the router does: least avoided
 dollars per unit of engine time first (`DepartureOrder.ROUTER`). The other end of the interval
-takes every movable class in proportion (`PRO_RATA`). What may not leave is served first, and a
-number of engines that cannot hold it is not allowed. More engines take back what was bought, most
+takes every movable class in proportion (`PRO_RATA`). What may not leave is served first. It may
+wait within a stretch of windows; a number of engines that cannot hold a stretch is not allowed. More engines take back what was bought, most
 avoided dollars per unit of engine time first. Money is pico-USD; `ROUTER` is exact, `PRO_RATA` is
 rounded to 10^-6 pico-USD a window, because exact shares of 43,200 windows have no common divisor.
 """
@@ -72,7 +72,9 @@ class ValueCurve:
 
     `capacity` is the work of one engine in one window, `None` while it is not known: then only
     zero and the number that ran have a cost. `bought_pusd` is what was paid for `bought`, by class.
-    A window in which `engines` kept more than their capacity shows that they could.
+    A window in which `engines` kept more than their capacity shows that they could. `stretches` are
+    kept tokens by class of `stretch_windows` windows each: what may not leave is judged by them,
+    or by each window alone where there are none.
     """
 
     classes: tuple[TrafficClass, ...]
@@ -80,6 +82,8 @@ class ValueCurve:
     engines: int
     capacity: Exact | None
     bought_pusd: tuple[int, ...]
+    stretches: tuple[tuple[int, ...], ...] = ()
+    stretch_windows: int = 1
     _memory: dict[tuple[int, DepartureOrder], Fraction] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -166,13 +170,16 @@ class ValueCurve:
         )
 
     def _forced(self, engines: int) -> Iterator[int]:
-        """By window, work that may not leave beyond what these engines hold."""
+        """By stretch, work that may not leave beyond what these engines hold."""
         fixed = [place for place, traffic in enumerate(self.classes) if not traffic.leaves]
         if not fixed:
             return
-        for window in self.windows:
-            work = sum(window.kept[place] * self.classes[place].work for place in fixed)
-            yield work * self._unit - self._room(engines, self._work(window.kept))
+        alone = [window.kept for window in self.windows]
+        stated = self._room(engines, 0) * self.stretch_windows
+        for kept in self.stretches or alone:
+            shown = self._room(engines, self._work(kept)) if engines < self.engines else 0
+            work = sum(kept[place] * self.classes[place].work for place in fixed)
+            yield work * self._unit - max(stated, shown)
 
     def _excess(self, engines: int) -> Iterator[tuple[TrafficWindow, int]]:
         """Windows that keep more work than these engines hold, and how much more."""
@@ -223,8 +230,10 @@ class ValueCurve:
                 for count, place in zip(tokens, priced, strict=True)
             )
             value = sum(count * price for count, price in zip(tokens, whole, strict=True))
-            cost = divide_half_even(excess * value * _FINE, work * unit * scale)
-            found += cost * window.times
+            if work:
+                leaving = min(excess, work * unit)
+                cost = divide_half_even(leaving * value * _FINE, work * unit * scale)
+                found += cost * window.times
         return Fraction(found, _FINE)
 
     def _taken_back(self, engines: int) -> Fraction:

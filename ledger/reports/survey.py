@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.bills import PoolBill, pool_bill
 from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
 from ledger.fleet.running import OpenHours, running
@@ -30,7 +31,9 @@ from ledger.queries.reads import (
 from ledger.queries.rollups import RollupProgress, read_consistently
 from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
 from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
+from ledger.reports.fleet_sheet import PoolReads, SheetReads, fleet_verdict
 from ledger.reports.overflow_price import OverflowPrice, overflow_prices
+from ledger.reports.pool_demand import KeptMix, read_mix
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Survey:
 
     `pools` are those that the standing counts, each alone; there are none in a survey of spending.
 
-    `running` is the part of the bills that is not closed, by pool, cut at the buckets.
+    `running` is the part of the bills that is not closed, by pool, cut at the buckets. `verdict` is
+    the fleet's: a survey of one team, of spending, or on output tokens alone has none.
     """
 
     scope: Scope
@@ -63,6 +67,7 @@ class Survey:
     standing: FleetEconomics
     freshness: Freshness
     running: tuple[OpenHours, ...]
+    verdict: FleetVerdict | None = None
 
     @property
     def api_pusd(self) -> int:
@@ -107,6 +112,7 @@ class _SurveyReads:
     homes: dict[str, str]
     moments: dict[str | None, tuple[BucketSums, ...]]
     loads: dict[str | None, PoolLoads]
+    mix: KeptMix | None
 
 
 class _Books:
@@ -152,7 +158,13 @@ class _Books:
                 for team in teams
             },
             {name: loads(connection, spans[name], here, basis=self._basis) for name in by_minute},
+            read_mix(connection, scope, here) if self._has_verdict else None,
         )
+
+    @property
+    def _has_verdict(self) -> bool:
+        """A verdict is everyone's, and its dollars depend on no basis that a page shows."""
+        return None in self._alone and self._basis is TokenBasis.INPUT_OUTPUT
 
     def survey(self, team: str | None) -> Survey:
         scope, basis = replace(self._scope, team=team), self._basis
@@ -198,7 +210,30 @@ class _Books:
             answer,
             self._fresh,
             tuple(rests),
+            self._verdict(bills, contracts, looks, main) if team is None else None,
         )
+
+    def _verdict(
+        self,
+        bills: Sequence[PoolBill],
+        contracts: Sequence[ContractVersion],
+        looks: dict[str, PoolSurvey],
+        kinds: dict[str, frozenset[str] | None],
+    ) -> FleetVerdict | None:
+        mix = self._read.mix
+        if mix is None:
+            return None
+        reads = SheetReads(self._read.facts, self._read.loads[None], self._read.homes, mix)
+        pools = [
+            PoolReads(
+                bill,
+                contract,
+                looks[bill.pool].capability if bill.pool in looks else None,
+                kinds.get(bill.pool),
+            )
+            for bill, contract in zip(bills, contracts, strict=True)
+        ]
+        return fleet_verdict(reads, pools)
 
     def _open_hours_of(self, contract: ContractVersion) -> OpenHours:
         """Of the hour that is open; a team's is everyone's."""

@@ -65,7 +65,7 @@ def played(curve: ValueCurve, engines: int) -> Fraction | None:
         goes = [row for row in kept if row not in stays]
         for tokens, _, traffic in sorted(goes, key=lambda row: -row[2].density):
             price = Fraction(traffic.pusd_per_token)
-            seated = min(room, tokens * traffic.work)
+            seated = max(0, min(room, tokens * traffic.work))
             if engines < curve.engines:
                 cost += window.times * (tokens - Fraction(seated) / traffic.work) * price
                 room -= seated
@@ -148,3 +148,16 @@ def test_a_window_that_held_more_than_the_capacity_shows_that_it_could() -> None
     curve = ValueCurve((TrafficClass("chat", 1, True),), (TrafficWindow((40,), (0,)),), 2, 10, (0,))
     assert curve.api_pusd(1) == 20
     assert curve.api_pusd(1, PRO_RATA) == 20
+
+
+def test_what_may_not_leave_may_wait_within_a_stretch_but_not_longer() -> None:
+    """A burst of one minute is no reason to keep an engine; an hour that is full of it is."""
+    classes = (TrafficClass("chat", 1, True), TrafficClass("inside", None, False))
+    burst = TrafficWindow((10, 30), (0, 0))
+    alone = ValueCurve(classes, (burst,), 2, 20, (0, 0))
+    assert alone.objection(1) == "inside may not leave and would not fit"
+    stretched = ValueCurve(classes, (burst,), 2, 20, (0, 0), ((10, 30),), 60)
+    assert stretched.objection(1) is None
+    assert stretched.api_pusd(1) == stretched.api_pusd(1, PRO_RATA) == 10
+    full = ValueCurve(classes, (burst,), 2, 20, (0, 0), ((10, 1_300),), 60)
+    assert full.objection(1) == "inside may not leave and would not fit"
