@@ -1,7 +1,8 @@
-"""Are the GPUs worth it? The verdict first, then what it is made of.
+"""Verdict: what to do with own GPUs from now on, then what the period was.
 
-Top to bottom: a label when nothing here is real traffic, the answer in one sentence, each
-comparator with its gauge, what was spent, how well it was served, what spills at this moment.
+Top to bottom: a label when nothing here is real traffic, the verdict in one sentence with its
+assumptions and options, each comparator as history, what was spent, how well it was served, what
+spills at this moment.
 The verdict is the fleet's, whichever team is chosen; of a team there are its own figures.
 """
 
@@ -23,8 +24,8 @@ from dashboard.figures import (
     slo_share,
 )
 from dashboard.page import budgets
-from dashboard.sections import currency, slo_blocks, team
-from dashboard.sections.result_text import break_even_hints, capacity, headline, trend
+from dashboard.sections import currency, slo_blocks, team, verdict
+from dashboard.sections.result_text import break_even_hints, capacity, trend
 from ledger.economics.cost import UnitPrice
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
@@ -47,13 +48,14 @@ def show(view: DashboardView) -> None:
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
         _show_spilling(view)
-    _headline(view, survey)
+    _show_verdict(view)
     _rates(survey.standing)
     if survey.standing.verdicts:
+        st.subheader(f"The last {reads.PERIOD_WORDS[view.period]}", anchor=False)
         columns = st.columns(len(survey.standing.verdicts))
-        for column, verdict in zip(columns, survey.standing.verdicts, strict=True):
+        for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
             with column:
-                _verdict(survey, verdict)
+                _comparator(survey, comparator)
     first, second, third = st.columns([1.15, 1, 1])
     with first:
         _spend(view, survey)
@@ -87,7 +89,7 @@ def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
 def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
     if house is not None:
-        _headline(view, house)
+        _show_verdict(view)
         st.caption(team.scope_note(survey))
     first, second = st.columns(2)
     with first:
@@ -100,34 +102,38 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     team.over_the_period(survey)
 
 
-def _headline(view: DashboardView, survey: Survey) -> None:
-    head = headline(survey.standing, reads.PERIOD_WORDS[view.period])
-    of = "" if view.team is None else "All teams. "
-    theme.answer(f"{of}{head.question}", head.text, head.more, head.colour)
+def _show_verdict(view: DashboardView) -> None:
+    """The fleet's, and nothing to people of single teams."""
+    if not view.viewer.sees_house:
+        return
+    found = reads.verdict(view)
+    verdict.show_answer(found, question="" if view.team is None else "All teams, own GPUs")
+    if view.team is None:
+        verdict.show_options(found)
+        verdict.show_sheet(found)
 
 
-def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
+def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
     standing = survey.standing
-    names = ", ".join(verdict.comparators)
-    title = f"Against the {verdict.against}: {names}"
-    if verdict.stands is None:
+    names = ", ".join(comparator.comparators)
+    title = f"Against the {comparator.against}: {names}"
+    if comparator.stands is None:
         theme.card(
             title, theme.small("Enter the GPU rate, and this card answers."), about="comparator"
         )
         return
-    result = Fraction(verdict.stands.result_pusd)
-    word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
-    month = standing.per_month(result)
+    result = Fraction(comparator.stands.result_pusd)
+    gained = result >= 0
+    word, tone = ("saved", "be-gain") if gained else ("overspent", "be-loss")
     parts = [
         theme.big(formatting.money(abs(result)) + f" {word}", tone=tone),
         theme.small(
-            f"**{formatting.money(verdict.avoided_pusd)}** avoided at API prices, less "
-            f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
-            "their ops",
-            f"At this pace **{formatting.money(month or Fraction(0), sign=True)}** a month (720 h)",
+            f"**{formatting.money(comparator.avoided_pusd)}** avoided at API prices, less "
+            f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)}"
+            + (" and their ops" if standing.fixed.ops_pusd else " (ops not entered)"),
         ),
-        _gauge(standing, verdict),
-        theme.small(*_notes(survey, verdict)),
+        _gauge(standing, comparator),
+        theme.small(*_notes(survey, comparator)),
     ]
     theme.card(title, *parts, about="comparator")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,10 +25,12 @@ from gateway.control.admin import books
 from gateway.control.os_user import os_user
 from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
+from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
+from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
 from ledger.seals.audit_log import register_head
 from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
@@ -60,16 +62,28 @@ FLAGS = {
 
 def report(
     days: Annotated[int, typer.Option(min=1, help="The last so many days.")] = 30,
+    month: Annotated[
+        str | None, typer.Option(help="A calendar month (UTC) instead, YYYY-MM.")
+    ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
+    """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
-    scope = Scope.last(days * DAY_US, now_us, team)
+    scope, hours = Scope.last(days * DAY_US, now_us, team), HOURS_OF_A_MONTH
+    if month is not None:
+        try:
+            whole, hours = month_scope(month, now_us)
+        except MonthError as error:
+            fail(str(error))
+        scope = replace(whole, team=team)
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         found = report_of(connection, scope)
-    emit(asdict(found), as_json=as_json, show=lambda out: _show(out, found))
+        judged = read_verdict(connection, scope, month_hours=hours)
+    told = judged.described()
+    said = {**asdict(found), "books": told["books"], "verdict": told["verdict"]}
+    emit(said, as_json=as_json, show=lambda out: _show(out, found, told["verdict"]))
 
 
 def verify(
@@ -265,10 +279,13 @@ def _short(value: object) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
-def _show(out: Console, found: Report) -> None:
+def _show(out: Console, found: Report, verdict: dict[str, Any]) -> None:
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
+    out.print(verdict["sentence"], markup=False, highlight=False)
+    out.print(_options_table(verdict["pools"]))
+    out.print()
     for title, lines in (
         ("By team", found.teams),
         ("By model", found.models),
@@ -303,6 +320,21 @@ def _show(out: Console, found: Report) -> None:
         out.print()
         out.print(_flag_table(found.flagged))
     out.print(f"\n{found.refused} requests were refused.")
+
+
+def _options_table(pools: Sequence[dict[str, Any]]) -> object:
+    """Every number of GPUs of every pool, as the verdict has it."""
+    cells = [
+        [
+            pool["pool"], str(option["gpus"]), option["gpu_usd"],
+            option["ops_usd"] or "not entered", option["api_usd"] or "-",
+            option["total_usd"] or "-", option["why_not"] or "",
+        ]
+        for pool in pools
+        for option in pool["options"]
+    ]  # fmt: skip
+    columns = ("pool", ">GPUs", ">GPU cost", ">ops", ">APIs", ">total", "not allowed")
+    return table("Options, USD a month from now on", columns, cells)
 
 
 def _spend(title: str, lines: Sequence[ReportLine]) -> object:

@@ -168,8 +168,8 @@ class AssumptionSheet:
 
     @property
     def version(self) -> str:
-        """Return a hash of every value and source."""
-        text = repr([(pool, self.month_hours) for pool in self.pools])
+        """Return a hash of every line: sheets that read alike are one version."""
+        text = repr(self.lines)
         return sha256(text.encode()).hexdigest()[:VERSION_DIGITS]
 
     def described(self) -> list[dict[str, Any]]:

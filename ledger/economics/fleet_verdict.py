@@ -6,7 +6,7 @@ plan read its result and compute no total of their own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
@@ -100,10 +100,14 @@ class PoolVerdict:
 
 @dataclass(frozen=True, slots=True)
 class FleetVerdict:
-    """All pools of one sheet. Sums are over the pools that have a verdict."""
+    """All pools of one sheet. Sums are over the pools that have a verdict.
+
+    `curves` are what it was judged by, for scenarios that start from it.
+    """
 
     sheet: AssumptionSheet
     pools: tuple[PoolVerdict, ...]
+    curves: Mapping[str, ValueCurve] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def judged(self) -> tuple[PoolVerdict, ...]:
@@ -173,9 +177,8 @@ def judge(sheet: AssumptionSheet, curves: Mapping[str, ValueCurve]) -> FleetVerd
     for pool in sheet.pools:
         if curves[pool.pool].engines != pool.engines:
             raise ValueError(f"pool {pool.pool}: the sheet and the curve count different engines")
-    return FleetVerdict(
-        sheet, tuple(_pool_verdict(sheet, pool, curves[pool.pool]) for pool in sheet.pools)
-    )
+    pools = tuple(_pool_verdict(sheet, pool, curves[pool.pool]) for pool in sheet.pools)
+    return FleetVerdict(sheet, pools, curves)
 
 
 def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve) -> PoolVerdict:
@@ -213,9 +216,16 @@ def _options(
     pace = Fraction(sheet.month_hours) / pool.hours
     each = Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
     bought = curve.api_pusd(pool.engines) * pace
-    more = min(MOST_OPTIONS, int(bought / each) + 1 if each else MOST_OPTIONS)
-    most = max(LEAST_OPTIONS, pool.engines + more + MORE_OPTIONS)
-    return [_option(sheet, pool, curve, engines, each, pace) for engines in range(most + 1)]
+    more = min(MOST_OPTIONS, int(bought / each) if each else MOST_OPTIONS)
+    found = [
+        _option(sheet, pool, curve, engines, each, pace)
+        for engines in range(max(LEAST_OPTIONS, pool.engines + more) + 1)
+    ]
+    best = _cheapest(found, found[pool.engines], pro_rata=False)
+    shown = best.engines + MORE_OPTIONS + 1
+    return found + [
+        _option(sheet, pool, curve, engines, each, pace) for engines in range(len(found), shown)
+    ]
 
 
 def _option(

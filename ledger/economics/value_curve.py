@@ -5,9 +5,10 @@ share a price elsewhere and a demand of engine time), apart for what own engines
 bought for lack of room. Fewer engines than ran send work away as the router does: least avoided
 dollars per unit of engine time first (`DepartureOrder.ROUTER`). The other end of the interval
 takes every movable class in proportion (`PRO_RATA`). What may not leave is served first. It may
-wait within a stretch of windows; a number of engines that cannot hold a stretch is not allowed. More engines take back what was bought, most
-avoided dollars per unit of engine time first. Money is pico-USD; `ROUTER` is exact, `PRO_RATA` is
-rounded to 10^-6 pico-USD a window, because exact shares of 43,200 windows have no common divisor.
+wait within a stretch of windows; engines that cannot hold a stretch are not allowed. More engines
+take back what was bought, most avoided dollars per unit of engine time first. Money is pico-USD;
+`ROUTER` is exact, `PRO_RATA` is rounded to 10^-6 pico-USD a window, because exact shares of 43,200
+windows have no common divisor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -85,8 +86,9 @@ class ValueCurve:
     stretches: tuple[tuple[int, ...], ...] = ()
     stretch_windows: int = 1
     _memory: dict[tuple[int, DepartureOrder], Fraction] = field(
-        default_factory=dict, compare=False, repr=False
+        default_factory=dict, init=False, compare=False, repr=False
     )
+    _works: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def stays(self) -> tuple[str, ...]:
@@ -157,12 +159,20 @@ class ValueCurve:
         """Work is counted in parts of this, so that shares of a capacity are whole."""
         return Fraction(self.capacity or 0).denominator * max(1, self.engines)
 
-    def _room(self, engines: int, kept_work: int) -> int:
-        """Work of one window that these engines hold, in parts of `_unit`."""
-        one = Fraction(self.capacity or 0)
-        stated = engines * one.numerator * max(1, self.engines)
-        shown = engines * kept_work * one.denominator if engines <= self.engines else 0
-        return max(stated, shown)
+    def _stated(self, engines: int) -> int:
+        """Work of one window that these engines are known to hold, in parts of `_unit`."""
+        return engines * Fraction(self.capacity or 0).numerator * max(1, self.engines)
+
+    def _shown(self, engines: int) -> int:
+        """Parts of `_unit` per kept work that fewer engines hold, as those that ran held all."""
+        return engines * Fraction(self.capacity or 0).denominator
+
+    @property
+    def _kept_works(self) -> list[int]:
+        """Work of every window that was kept, computed once."""
+        if not self._works:
+            self._works.extend(self._work(window.kept) for window in self.windows)
+        return self._works
 
     def _work(self, tokens: Sequence[int]) -> int:
         return sum(
@@ -175,18 +185,16 @@ class ValueCurve:
         if not fixed:
             return
         alone = [window.kept for window in self.windows]
-        stated = self._room(engines, 0) * self.stretch_windows
+        stated, shown = self._stated(engines) * self.stretch_windows, self._shown(engines)
         for kept in self.stretches or alone:
-            shown = self._room(engines, self._work(kept)) if engines < self.engines else 0
             work = sum(kept[place] * self.classes[place].work for place in fixed)
-            yield work * self._unit - max(stated, shown)
+            yield work * self._unit - max(stated, shown * self._work(kept))
 
     def _excess(self, engines: int) -> Iterator[tuple[TrafficWindow, int]]:
         """Windows that keep more work than these engines hold, and how much more."""
-        unit = self._unit
-        for window in self.windows:
-            kept = self._work(window.kept)
-            excess = kept * unit - self._room(engines, kept)
+        unit, stated, shown = self._unit, self._stated(engines), self._shown(engines)
+        for window, kept in zip(self.windows, self._kept_works, strict=True):
+            excess = kept * unit - max(stated, shown * kept)
             if excess > 0:
                 yield window, excess
 
@@ -238,16 +246,18 @@ class ValueCurve:
 
     def _taken_back(self, engines: int) -> Fraction:
         """What is no longer bought: it fits beside what was kept."""
-        unit = self._unit
+        unit, stated = self._unit, self._stated(engines)
+        works = [traffic.work * unit for traffic in self.classes]
         back = [0] * len(self.classes)
         order = self._by_density(dearest_first=True)
-        for window in self.windows:
-            kept = self._work(window.kept)
-            rest = self._room(engines, kept) - kept * unit
+        for window, kept in zip(self.windows, self._kept_works, strict=True):
+            rest = stated - kept * unit
+            if rest <= 0 or not any(window.bought):
+                continue
             for place in order:
                 if rest <= 0:
                     break
-                part = min(rest, window.bought[place] * self.classes[place].work * unit)
+                part = min(rest, window.bought[place] * works[place])
                 back[place] += part * window.times
                 rest -= part
         found = Fraction(0)

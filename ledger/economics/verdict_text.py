@@ -66,6 +66,11 @@ def count_text(gpus: int, assumptions: PoolAssumptions) -> str:
     return f"no own {single}" if not gpus else f"{gpus} {single if gpus == 1 else many}"
 
 
+def usd_cents(pusd: Exact) -> str:
+    """`249.30`: decimal text in USD, rounded half-even to cents."""
+    return _usd(pusd) or ""
+
+
 def describe(verdict: FleetVerdict) -> dict[str, Any]:
     """Return the verdict as JSON: the fleet at the top, every pool below."""
     pools = [_described_pool(pool) for pool in verdict.pools]

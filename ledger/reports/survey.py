@@ -32,18 +32,16 @@ from ledger.queries.rollups import RollupProgress, read_consistently
 from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
 from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
 from ledger.reports.fleet_sheet import PoolReads, SheetReads, fleet_verdict
-from ledger.reports.overflow_price import OverflowPrice, overflow_prices
 from ledger.reports.pool_demand import KeptMix, read_mix
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSurvey:
-    """One pool alone: its bill, comparators, capacity, load by minute, and prices of overflow."""
+    """One pool alone: its bill, comparators, capacity and load by minute."""
 
     standing: FleetEconomics
     capability: PoolCapability | None
     load: tuple[int, ...]  # tokens asked in every minute of the billed hours
-    overflow: tuple[OverflowPrice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +138,7 @@ class _Books:
         self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
+        self._versions = queries.contract_versions(connection)
         self._able = queries.capacities(connection) if alone else []
         self._running: dict[ContractVersion, OpenHours] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
@@ -173,7 +172,7 @@ class _Books:
         contracts = _contracts(self._contracts, cells, scope)
         rests = [self._open_hours_of(contract) for contract in contracts]
         bills = [
-            pool_bill(contract, self._closed, scope, rest)
+            pool_bill(contract, self._closed, scope, rest, self._versions_of(contract.pool))
             for contract, rest in zip(contracts, rests, strict=True)
         ]
         rated = rated_pools(bills)
@@ -212,6 +211,9 @@ class _Books:
             tuple(rests),
             self._verdict(bills, contracts, looks, main) if team is None else None,
         )
+
+    def _versions_of(self, pool: str) -> list[ContractVersion]:
+        return [version for version in self._versions if version.pool == pool]
 
     def _verdict(
         self,
@@ -263,8 +265,7 @@ class _Books:
         alone = fleet_economics(
             [bill], compared, served=served, capability=None if can is None else can.capability
         )
-        prices = overflow_prices(mine.overflowed(**which), compared, alone.verdicts, self._basis)
-        return PoolSurvey(alone, can, tuple(load_of(load, bill, self._scope.end_us)), prices)
+        return PoolSurvey(alone, can, tuple(load_of(load, bill, self._scope.end_us)))
 
     def _ability(self, mine: SpanFacts, bill: PoolBill, which: Any) -> PoolCapability | None:
         key = bill.pool, which["kinds"]

@@ -386,7 +386,7 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
     browser_page.goto(served(month.url, script, warm=False))
     expect(browser_page.get_by_text("Opening the books ...")).to_be_visible()
     (tmp_path / "imports").touch()
-    expect(browser_page.get_by_text("Are the GPUs worth it?")).to_be_visible()
+    expect(browser_page.get_by_text("Verdict on own GPUs")).to_be_visible()
     expect(browser_page.get_by_text("Reading the ledger ...")).to_be_visible()
     expect(browser_page.get_by_text("Opening the books ...")).to_have_count(0)
     (tmp_path / "reads").touch()

@@ -29,7 +29,7 @@ def app(monkeypatch):
 
 def test_choices_and_as_of(app, month) -> None:
     test = app(month.url)
-    assert test.title[0].value == "Are the GPUs worth it?"
+    assert test.title[0].value == "Verdict on own GPUs"
     assert test.selectbox(key="team").options == ["All teams", *sorted(
         {first.team_id for first in month.opened}
     )]  # fmt: skip

@@ -5,10 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from dashboard.volume_steps import LineCrossing, ladder
 
 from dashboard.data import reads
 from dashboard.page.breakeven import capacity_text, crossing_lines
-from dashboard.volume_steps import LineCrossing, ladder
 from ledger.database import migrate
 from ledger.economics.cost import TokenBasis, Volume
 from ledger.fleet.capability import CapabilitySource, FleetCapability
@@ -51,40 +51,6 @@ def test_break_even_volume_equals_fixed_cost_over_the_average_avoided_price(
     volume = fixed_month / (avoided / 1e12 / tokens)
     shown = re.search(r"substitute model:\s+([0-9.]+)M", text_of(page("breakeven", month.url)))
     assert float(shown.group(1)) == pytest.approx(volume / 1e6, rel=0.005)
-
-
-def test_a_spare_gpu_costs_and_the_best_number_follows(page, books, text_of) -> None:
-    filled = books(peak=60.0, days=8)
-    test = page("breakeven", filled.url, period="7 d")
-    assert not test.exception
-    before = text_of(test)
-    test.number_input(key="spares").set_value(1).run()
-    assert not test.exception
-    after = text_of(test)
-    assert "what runs + 1 spare (1 GPU + 1 spare) costs" in after
-    assert "spare" not in before.replace("Spares (N+1)", "")
-    even = [
-        float(re.search(r"substitute model:\s+([0-9.]+)M\s+tokens a month", shown).group(1))
-        for shown in (before, after)
-    ]
-    ops = 720 / 168 * 10
-    assert even[1] / even[0] == pytest.approx((2 * 288 + ops) / (288 + ops), rel=0.01)
-
-
-def test_what_overflows_is_priced_as_bought_unless_asked_otherwise(page, books, text_of) -> None:
-    test = page("breakeven", books(peak=60.0, days=8).url, period="7 d")
-    box = test.selectbox(key="against")
-    assert box.value == "as bought"
-    assert [option.partition(":")[0] for option in box.options] == [
-        "as bought",
-        "anthropic/claude-haiku-4-5 (substitute model)",
-        "deepinfra/llama-3.3-70b (same weights elsewhere)",
-    ]
-    assert "1M tokens, input + output" in box.options[0]
-    before = text_of(test)
-    box.set_value("same weights elsewhere").run()
-    assert not test.exception
-    assert text_of(test) != before
 
 
 def test_what_is_missing_is_asked_for(page, books, text_of) -> None:

@@ -41,7 +41,6 @@ def movable() -> ValueCurve:
     return replace(
         CURVE,
         classes=(*CURVE.classes[:2], TrafficClass("contracts", 2_000_000, True)),
-        _memory={},
     )
 
 
@@ -75,7 +74,7 @@ def test_the_worked_example_to_the_cent() -> None:
         ({"ops_pusd_per_week": OPS}, ("reduce", 1, "249.30", ["205.94", "249.30"])),
         ({"curve": movable()}, ("leave", 0, "295.29", ["295.29", "295.29"])),
         (
-            {"curve": replace(CURVE, windows=(), bought_pusd=(0, 0, 0), _memory={})},
+            {"curve": replace(CURVE, windows=(), bought_pusd=(0, 0, 0))},
             ("leave", 0, "720.00", ["720.00", "720.00"]),
         ),
     ],
@@ -183,7 +182,6 @@ def test_dearer_apis_never_ask_for_fewer_engines(case, factor) -> None:
             for traffic in curve.classes
         ),
         bought_pusd=tuple(pusd * factor for pusd in curve.bought_pusd),
-        _memory={},
     )
     assert best(pool, dearer) >= best(pool, curve)
 
@@ -194,7 +192,7 @@ def test_what_may_not_leave_never_makes_a_month_cheaper(case, place) -> None:
     pool, curve = case
     classes = [*curve.classes]
     classes[place] = replace(classes[place], movable=False)
-    tighter = replace(curve, classes=tuple(classes), _memory={})
+    tighter = replace(curve, classes=tuple(classes))
     free, bound = (judge(AssumptionSheet((pool,)), {"p": each}) for each in (curve, tighter))
     assert bound.total_pusd(best=True) >= free.total_pusd(best=True)
 

@@ -112,7 +112,7 @@ def test_more_engines_never_buy_more_and_never_less_than_nothing(curve) -> None:
 def test_what_must_stay_makes_nothing_cheaper_and_allows_nothing_more(curve, place) -> None:
     bound = [*curve.classes]
     bound[place] = replace(bound[place], movable=False)
-    tighter = replace(curve, classes=tuple(bound), _memory={})
+    tighter = replace(curve, classes=tuple(bound))
     for engines in range(1, curve.engines + 1):
         if tighter.objection(engines) is None:
             assert curve.objection(engines) is None
