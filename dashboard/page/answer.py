@@ -24,9 +24,11 @@ from dashboard.figures import (
     slo_share,
 )
 from dashboard.page import budgets
+from dashboard.scenario import ScenarioChange, changed
 from dashboard.sections import currency, slo_blocks, team, verdict
 from dashboard.sections.result_text import break_even_hints, capacity, trend
 from ledger.economics.cost import UnitPrice
+from ledger.economics.verdict_text import sentence
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
@@ -48,8 +50,8 @@ def show(view: DashboardView) -> None:
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
         _show_spilling(view)
-    _show_verdict(view)
-    _rates(survey.standing)
+    _show_verdict(view, survey)
+    _rates(view, survey.standing)
     if survey.standing.verdicts:
         st.subheader(f"The last {reads.PERIOD_WORDS[view.period]}", anchor=False)
         columns = st.columns(len(survey.standing.verdicts))
@@ -89,7 +91,7 @@ def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
 def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
     if house is not None:
-        _show_verdict(view)
+        _show_verdict(view, survey)
         st.caption(team.scope_note(survey))
     first, second = st.columns(2)
     with first:
@@ -102,15 +104,16 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     team.over_the_period(survey)
 
 
-def _show_verdict(view: DashboardView) -> None:
+def _show_verdict(view: DashboardView, survey: Survey) -> None:
     """The fleet's, and nothing to people of single teams."""
     if not view.viewer.sees_house:
         return
     found = reads.verdict(view)
-    verdict.show_answer(found, question="" if view.team is None else "All teams, own GPUs")
+    whole = f"All teams, own {verdict.noun(found)}"
+    verdict.show_answer(found, question="" if view.team is None else whole)
     if view.team is None:
         verdict.show_options(found)
-        verdict.show_sheet(found)
+        verdict.show_sheet(found, simulated=bool(labels(survey)))
 
 
 def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
@@ -183,7 +186,7 @@ def _per_million(price: UnitPrice) -> str:
     return formatting.money(Fraction(price.pusd_per_token) * 10**6)
 
 
-def _rates(standing: FleetEconomics) -> None:
+def _rates(view: DashboardView, standing: FleetEconomics) -> None:
     """A pool without a rate: never $0; ask for it, and let a person try one."""
     for pool in standing.unrated:
         with st.container(border=True):
@@ -195,13 +198,11 @@ def _rates(standing: FleetEconomics) -> None:
             )
             label = "Try a rate, USD per GPU-hour"
             rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
-            bill = next(each_bill for each_bill in standing.bills if each_bill.pool == pool)
-            if rate:
-                cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
-                for verdict in standing.verdicts:
-                    gain = verdict.avoided_pusd - cost - bill.ops_pusd
-                    text = f"At ${rate:.2f} an hour: **{formatting.money(gain, sign=True)}**"
-                    left.html(theme.small(f"{text} against the {verdict.against}"))
+            if rate and view.viewer.sees_house:
+                change = ScenarioChange(pusd_per_hour=Fraction(str(rate)) * 10**12)
+                tried = changed(reads.verdict(view), pool, change)
+                said = sentence(tried, verdict.read_money)
+                left.html(theme.small(f"At ${rate:.2f} an hour: **{said}**"))
 
 
 def _spend(view: DashboardView, survey: Survey) -> None:

@@ -55,7 +55,7 @@ def show(view: DashboardView) -> None:
     with right:
         _prices(pool, survey.pools[pool], basis)
     if found is not None:
-        verdict.show_sheet(found)
+        verdict.show_sheet(found, simulated=bool(labels(survey)))
         show_scenario(view, found, pool)
 
 

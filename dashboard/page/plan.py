@@ -63,7 +63,7 @@ def show(view: DashboardView) -> None:
     if judged is not None:
         theme.label(*labels(survey))
         judgement.show_answer(judged)
-        _show_pool_ways(judged)
+        _show_pool_ways(judged, survey)
         st.subheader("GPUs for what goes to APIs", anchor=False)
     traffic = _traffic(view, survey, labelled=judged is not None)
     if traffic is None:
@@ -108,7 +108,7 @@ def show(view: DashboardView) -> None:
     _offer(printed, "breakeven-plan.html")
 
 
-def _show_pool_ways(judged: FleetVerdict) -> None:
+def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
     """What each pool's verdict would be at the rates of commitments; judged, not added up here."""
     terms = (Commitment(YEAR, OFF_YEAR), Commitment(THREE_YEARS, OFF_THREE_YEARS))
     for pool in judged.judged:
@@ -133,7 +133,7 @@ def _show_pool_ways(judged: FleetVerdict) -> None:
             ),
             about="options",
         )
-    judgement.show_sheet(judged)
+    judgement.show_sheet(judged, simulated=bool(labels(survey)))
 
 
 def _offer_verdict(view: DashboardView, survey: Survey, judged: FleetVerdict | None) -> None:

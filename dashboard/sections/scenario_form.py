@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import fields
+from dashboard import fields, formatting
 from dashboard.data.reads import DashboardView
 from dashboard.scenario import ScenarioChange, changed
 from dashboard.sections import verdict
@@ -45,7 +45,7 @@ def show_scenario(view: DashboardView, found: FleetVerdict, pool: str) -> None:
     title = name or f"With your changes: {', '.join(names)}"
     verdict.show_answer(after, question=f"{title} (pool {pool})")
     text = f"Without them: {sentence(now, verdict.read_money)}"
-    st.caption(text.replace("$", "\\$"))
+    st.caption(formatting.quote(text))
     verdict.show_options(after)
     st.caption(
         "The address of this page is the scenario: bookmark it, send it to share it, or save it by "

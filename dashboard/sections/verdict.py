@@ -16,6 +16,7 @@ from ledger.economics.assumptions import ModelAssumption, PoolAssumptions
 from ledger.economics.cost import Exact
 from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAction, VerdictOption
 from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
+from ledger.exports.verdict import verdict_csv
 
 BECAUSE = ", because "
 UNSURE_COLOUR = "#9A5B13"
@@ -25,7 +26,7 @@ _COLOURS = {
     VerdictAction.REDUCE: theme.API_DEEP,
     VerdictAction.LEAVE: theme.API_DEEP,
 }
-PARTS = {"GPUs": theme.OWN, "ops": theme.DOWN, "APIs": theme.API}
+OPS, APIS = "ops", "APIs"
 
 
 def read_money(pusd: Exact) -> str:
@@ -41,12 +42,19 @@ def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
     head, _, rest = sentence(verdict, read_money).partition(BECAUSE)
     month = f"{float(verdict.sheet.month_hours):g} h"
     theme.answer(
-        question or f"Own GPUs from now on, at the rates in force, for a month of {month}",
+        question
+        or f"Own {noun(verdict)} from now on, at the rates in force, for a month of {month}",
         head,
         f"because {rest}" if rest else "",
         _colour(verdict),
     )
-    st.caption(sheet_line(verdict).replace("$", "\\$"))
+    st.caption(formatting.quote(sheet_line(verdict)))
+
+
+def noun(verdict: FleetVerdict) -> str:
+    """Return what is counted: GPUs, machines where there is no GPU, or engines on shared ones."""
+    names = {pool.noun[1] for pool in verdict.sheet.pools}
+    return names.pop() if len(names) == 1 else "GPUs"
 
 
 def sheet_line(verdict: FleetVerdict) -> str:
@@ -101,7 +109,9 @@ def show_options(verdict: FleetVerdict) -> None:
 
 def show_chart(verdict: PoolVerdict) -> None:
     """Draw the options as bars of GPUs, ops and API cost; what runs and the best are marked."""
-    chart = purchase.options(option_records(verdict), colours=PARTS)
+    own = verdict.assumptions.noun[1]
+    colours = {own: theme.OWN, OPS: theme.DOWN, APIS: theme.API}
+    chart = purchase.options(option_records(verdict), colours=colours)
     theme.chart(chart, about="options")
 
 
@@ -111,15 +121,17 @@ def option_records(verdict: PoolVerdict) -> list[dict[str, Any]]:
         {"name": _marked(verdict, option), "kind": kind, "usd": dollars(float(pusd))}
         for option in verdict.options
         if option.allowed
-        for kind, pusd in zip(
-            PARTS, (option.gpu_pusd, option.ops_pusd, option.api_pusd), strict=True
+        for kind, pusd in (
+            (verdict.assumptions.noun[1], option.gpu_pusd),
+            (OPS, option.ops_pusd),
+            (APIS, option.api_pusd),
         )
         if pusd is not None
     ]
 
 
-def show_sheet(verdict: FleetVerdict) -> None:
-    """Draw the assumption sheet as a table."""
+def show_sheet(verdict: FleetVerdict, *, simulated: bool) -> None:
+    """Draw the assumption sheet as a table, and offer the verdict as CSV with its label."""
     with st.expander(f"Assumptions (sheet {verdict.sheet.version})"):
         table = [
             {
@@ -134,6 +146,15 @@ def show_sheet(verdict: FleetVerdict) -> None:
             for line in verdict.sheet.lines
         ]
         theme.table(table, about="options", column_config=money_columns(table, {}))
+        st.download_button(
+            "Options and verdict (CSV)",
+            verdict_csv(verdict, simulated=simulated),
+            file_name="breakeven-verdict.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="verdict-csv",
+        )
 
 
 def _colour(verdict: FleetVerdict) -> str:
@@ -161,7 +182,8 @@ def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, 
     if not option.allowed or option.total_pusd is None:
         return name, option.why_not or "", None
     ops = "ops not entered" if option.ops_pusd is None else f"ops {read_money(option.ops_pusd)}"
-    parts = f"GPUs {read_money(option.gpu_pusd)}, {ops}, APIs {read_money(option.api_pusd or 0)}"
+    own = verdict.assumptions.noun[1]
+    parts = f"{own} {read_money(option.gpu_pusd)}, {ops}, APIs {read_money(option.api_pusd or 0)}"
     ends = ""
     if option.pro_rata_pusd is not None and option.pro_rata_pusd != option.total_pusd:
         ends = f" (pro rata {read_money(option.pro_rata_pusd)})"
@@ -174,9 +196,10 @@ def _below(verdict: PoolVerdict) -> list[str]:
     lines = [shift_text(shift, verdict.assumptions, read_money) for shift in verdict.shifts]
     notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
     if verdict.stays:
-        notes.append(f"May not leave and needs own GPUs: {', '.join(verdict.stays)}.")
+        own = verdict.assumptions.noun[1]
+        notes.append(f"May not leave and needs own {own}: {', '.join(verdict.stays)}.")
     notes.append(
-        "Fewer GPUs send away first what avoids the fewest dollars per second of engine time, as "
-        "the router does; pro rata: the same share of everything that may leave."
+        "Fewer of them send away first what avoids the fewest dollars per second of engine time, "
+        "as the router does; pro rata: the same share of everything that may leave."
     )
     return notes

@@ -18,6 +18,7 @@ from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
+from gateway.cli.verdict_table import options_table
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings
@@ -26,6 +27,7 @@ from gateway.control.os_user import os_user
 from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
 from ledger.economics.cost import HOURS_OF_A_MONTH
+from ledger.exports.verdict import verdict_csv
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
 from ledger.reports.report import PoolLine, Report, ReportLine
@@ -66,6 +68,9 @@ def report(
         str | None, typer.Option(help="A calendar month (UTC) instead, YYYY-MM.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the verdict's options there as CSV, too.")
+    ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -81,6 +86,10 @@ def report(
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
         found = report_of(connection, scope)
         judged = read_verdict(connection, scope, month_hours=hours)
+    if csv is not None:
+        csv.write_text(
+            verdict_csv(judged.verdict, simulated=judged.simulated), encoding="utf-8", newline=""
+        )
     told = judged.described()
     said = {**asdict(found), "books": told["books"], "verdict": told["verdict"]}
     emit(said, as_json=as_json, show=lambda out: _show(out, found, told["verdict"]))
@@ -284,7 +293,7 @@ def _show(out: Console, found: Report, verdict: dict[str, Any]) -> None:
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
     out.print(verdict["sentence"], markup=False, highlight=False)
-    out.print(_options_table(verdict["pools"]))
+    out.print(options_table(verdict["pools"]))
     out.print()
     for title, lines in (
         ("By team", found.teams),
@@ -320,21 +329,6 @@ def _show(out: Console, found: Report, verdict: dict[str, Any]) -> None:
         out.print()
         out.print(_flag_table(found.flagged))
     out.print(f"\n{found.refused} requests were refused.")
-
-
-def _options_table(pools: Sequence[dict[str, Any]]) -> object:
-    """Every number of GPUs of every pool, as the verdict has it."""
-    cells = [
-        [
-            pool["pool"], str(option["gpus"]), option["gpu_usd"],
-            option["ops_usd"] or "not entered", option["api_usd"] or "-",
-            option["total_usd"] or "-", option["why_not"] or "",
-        ]
-        for pool in pools
-        for option in pool["options"]
-    ]  # fmt: skip
-    columns = ("pool", ">GPUs", ">GPU cost", ">ops", ">APIs", ">total", "not allowed")
-    return table("Options, USD a month from now on", columns, cells)
 
 
 def _spend(title: str, lines: Sequence[ReportLine]) -> object:
