@@ -95,7 +95,7 @@ def test_the_same_sentence_everywhere(page, books, text_of, month, how) -> None:
     filled = month if how["peak"] == 6.0 else books(**how)
     engine = open_readonly(filled.url)
     with engine.connect() as connection:
-        found = read_verdict(connection, Scope(filled.now_us - 30 * DAY_US, filled.now_us))
+        found = read_verdict(connection, Scope.last(30 * DAY_US, filled.now_us))
     expected = _plain(sentence(found.verdict))
     place = SimpleNamespace(ledger=engine, now_us=filled.now_us)
     told = verdict_read.work(place, ReadVerdictInput())

@@ -6,7 +6,6 @@ import msgspec
 
 from gateway.auth import CONTRACTS
 from gateway.control.admin.verb import OperationContext, OperationRefused, verb
-from ledger.database import snapshot
 from ledger.economics.cost import HOURS_OF_A_MONTH
 from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
 from ledger.spans import DAY_US, Scope
@@ -39,7 +38,7 @@ def verdict_read(place: OperationContext, given: ReadVerdictInput) -> dict[str, 
             scope, hours = month_scope(given.month, place.now_us)
         except MonthError as error:
             raise OperationRefused(str(error), param="month") from None
-    with snapshot(place.ledger) as connection:
+    with place.ledger.connect() as connection:
         return read_verdict(connection, scope, month_hours=hours).described()
 
 
