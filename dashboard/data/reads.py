@@ -25,7 +25,6 @@ from dashboard.data.buckets import bucket_us
 from dashboard.viewer import NotAllowed, Viewer, ViewerScope, Who, refuse_unnamed
 from ledger.database import DatabaseError, open_readonly, snapshot
 from ledger.economics.cost import TokenBasis
-from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.market import GpuOffer
 from ledger.fleet.market import market as read_market
 from ledger.invoices import books as invoices
@@ -216,15 +215,6 @@ def exported(view: DashboardView) -> Iterator[Connection]:
 def survey(connection: Connection, view: DashboardView) -> Survey:
     width = _bars(connection, view)
     return read_survey(connection, view.scope, bucket_us=width, basis=view.basis)
-
-
-@read(ViewerScope.HOUSE, teams=False, ttl=None)
-def verdict(view: DashboardView) -> FleetVerdict:
-    """Return the fleet's verdict over the period, whichever team and token basis are chosen."""
-    found = survey(replace(view, team=None, basis=TokenBasis.INPUT_OUTPUT)).verdict
-    if found is None:
-        raise LookupError("a survey of everyone has a verdict")
-    return found
 
 
 @query(ViewerScope.TEAM)

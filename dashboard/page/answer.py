@@ -13,7 +13,7 @@ import streamlit as st
 
 from dashboard import admin_client, display, fields, formatting, theme
 from dashboard.charts import plots
-from dashboard.data import reads
+from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
     labels,
@@ -108,7 +108,7 @@ def _show_verdict(view: DashboardView, survey: Survey) -> None:
     """The fleet's, and nothing to people of single teams."""
     if not view.viewer.sees_house:
         return
-    found = reads.verdict(view)
+    found = verdicts.fleet(view)
     whole = f"All teams, own {verdict.noun(found)}"
     verdict.show_answer(found, question="" if view.team is None else whole)
     if view.team is None:
@@ -200,7 +200,7 @@ def _rates(view: DashboardView, standing: FleetEconomics) -> None:
             rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
             if rate and view.viewer.sees_house:
                 change = ScenarioChange(pusd_per_hour=Fraction(str(rate)) * 10**12)
-                tried = changed(reads.verdict(view), pool, change)
+                tried = changed(verdicts.fleet(view), pool, change)
                 said = sentence(tried, verdict.read_money)
                 left.html(theme.small(f"At ${rate:.2f} an hour: **{said}**"))
 

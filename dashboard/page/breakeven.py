@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import formatting, theme
-from dashboard.data import reads
+from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import labels
 from dashboard.sections import verdict
@@ -32,7 +32,7 @@ COLOURS = {
 
 def show(view: DashboardView) -> None:
     theme.label(*labels(reads.survey(view)))
-    found = reads.verdict(view) if view.viewer.sees_house else None
+    found = verdicts.fleet(view) if view.viewer.sees_house else None
     if found is not None:
         verdict.show_answer(found)
     basis = st.segmented_control(

@@ -13,7 +13,7 @@ import streamlit as st
 
 from dashboard import display, formatting, theme
 from dashboard.charts import purchase
-from dashboard.data import reads
+from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import labels, money_columns
 from dashboard.planning import (
@@ -59,7 +59,7 @@ OFF_YEAR, OFF_THREE_YEARS = Fraction(1, 5), Fraction(2, 5)
 
 def show(view: DashboardView) -> None:
     survey = reads.survey(view)
-    judged = reads.verdict(view) if view.viewer.sees_house and survey.contracts else None
+    judged = verdicts.fleet(view) if view.viewer.sees_house and survey.contracts else None
     if judged is not None:
         theme.label(*labels(survey))
         judgement.show_answer(judged)

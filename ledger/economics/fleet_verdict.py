@@ -65,7 +65,7 @@ class PoolVerdict:
     """One pool. `action` is `None` where no verdict is possible; `why_none` says what is missing.
 
     `worth_pusd` is a month's saving against what runs; for `KEEP` the distance to the next best
-    allowed number, `None` where there is none. `other_action` and `other_gpus` are what the other
+    allowed number, `None` where there is none. `other` and `other_action` are what the other
     end of the interval (pro rata) says.
     """
 

@@ -182,26 +182,26 @@ def _reachable(route: ModelRoute) -> tuple[RouteApi, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bought:
+class _ApiUse:
     tokens: int
     pusd: int
 
 
-def _seen_at(facts: SpanFacts, model: str, kinds: frozenset[str] | None) -> Mapping[str, _Bought]:
+def _seen_at(facts: SpanFacts, model: str, kinds: frozenset[str] | None) -> Mapping[str, _ApiUse]:
     """What APIs answered of a model in the period: tokens, and what was paid, by target."""
-    found: dict[str, _Bought] = {}
+    found: dict[str, _ApiUse] = {}
     for group in facts.attempts:
         if group.model != model or group.backend != "api" or group.status not in ANSWERED:
             continue
         if group.flag == "unpriced" or (kinds is not None and group.kind not in kinds):
             continue
-        before = found.get(group.target, _Bought(0, 0))
+        before = found.get(group.target, _ApiUse(0, 0))
         tokens = group.input_tokens + group.output_tokens
-        found[group.target] = _Bought(before.tokens + tokens, before.pusd + group.cost_pusd)
+        found[group.target] = _ApiUse(before.tokens + tokens, before.pusd + group.cost_pusd)
     return found
 
 
-def _known_apis(seen: Mapping[str, _Bought]) -> tuple[RouteApi, ...]:
+def _known_apis(seen: Mapping[str, _ApiUse]) -> tuple[RouteApi, ...]:
     """Without a declared route: the APIs that served the model."""
     return tuple(RouteApi(target, target) for target in sorted(seen))
 
@@ -211,7 +211,7 @@ def _price(
     pool: PoolReads,
     model: str,
     api: RouteApi,
-    seen: Mapping[str, _Bought],
+    seen: Mapping[str, _ApiUse],
 ) -> Fraction | None:
     """Per token of the model's kept requests: compared, else as bought there."""
     tokens = pusd = 0
