@@ -257,6 +257,7 @@ class Dispatcher:
             held = await self.admission.hold(attempt_id, step.scopes, bound)
             if isinstance(held, BudgetRefusal):
                 return held
+            opened_us = self.clock.wall_us()
             attempt = Attempt(
                 plan=plan,
                 step=step,
@@ -268,7 +269,7 @@ class Dispatcher:
                 flight=flight,
                 passage=passage,
             )
-            self._open_record(attempt)
+            self._open_record(attempt, opened_us)
             flight = passage = None  # they land with the attempt
         finally:
             for promise in (flight, passage):
@@ -276,10 +277,10 @@ class Dispatcher:
                     promise.release()
         return attempt
 
-    def _open_record(self, attempt: Attempt) -> None:
+    def _open_record(self, attempt: Attempt, opened_us: int) -> None:
         """Write the attempt ahead of its dispatch; without a record nothing is sent."""
         try:
-            self.metering.open(attempt)
+            self.metering.open(attempt, opened_us)
         except JournalError as error:
             self.admission.release(attempt.id, 0)
             raise RequestError("unavailable", UNRECORDED, retry_after_s=RETRY_S) from error

@@ -55,9 +55,14 @@ class UsageMeter:
         self._learner = EstimateLearner(learned, metrics)
         self._clock = clock
 
-    def open(self, attempt: Attempt) -> None:
-        attempt.opened_us = self._clock.wall_us()
-        record = opened_record(attempt, attempt.opened_us)
+    def open(self, attempt: Attempt, opened_us: int) -> None:
+        """Write the open record. `opened_us`: the wall clock, read before `dispatched_s`.
+
+        In that order the settle's time, which is made of both, is never after the settle: whoever
+        replays holds by their times sees no budget above its limit that was not.
+        """
+        attempt.opened_us = opened_us
+        record = opened_record(attempt, opened_us)
         attempt.spill_reason = record.spill_reason
         self._journal.append(record)
 

@@ -322,7 +322,7 @@ class AdversaryWorld:
         meter = UsageMeter(journal, self._budget, self._metrics, quiet, learned, self._clock)
         writer = ResponseWriter(meter, self._clock)
         reply = ClientResponse(_swallow, request_id="r", clock=self._clock.now_s, task=quiet)
-        meter.open(attempt)
+        meter.open(attempt, self._clock.wall_us())
         try:
             target = attempt.step.frozen.target
             exchange = ScriptedExchange(result.call, reply, goes_on=target.goes_on)

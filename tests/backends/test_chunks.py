@@ -6,6 +6,7 @@ from backends.chunks import (
     parse_answer,
     printable_text,
     read_chunk,
+    tells_error,
 )
 from backends.errors import (
     InvalidResponse,
@@ -142,6 +143,20 @@ def test_half_a_character_does_not_break_an_answer(text, read):
         assert read_chunk(broken) is None
         with pytest.raises(InvalidResponse):
             parse_answer(broken)
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "is_error"),
+    [
+        (b"event: error\n", b'{"message":"full"}', True),
+        (b"", b'{"object":"error","message":"full"}', True),
+        (b"", b'{"type":"error"}', True),
+        (b"", b'{"message":"full"}', False),
+        (b"event: ping\n", b"{}", False),
+    ],
+)
+def test_an_event_tells_an_error_by_its_name_or_its_kind(event, payload, is_error):
+    assert tells_error(event + b"data: " + payload, payload) is is_error
 
 
 FAILED = {"index": 0, "error": {"code": 502, "message": "idle timeout"}, "finish_reason": "error"}

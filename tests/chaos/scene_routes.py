@@ -20,6 +20,7 @@ FREE = {"/v1/messages/count_tokens", "/v1/responses/input_tokens", "/tokenize", 
 # Ask through the others, or read and change what these left.
 LATER = {
     "/v1/files", "/v1/batches", "/v1/batches/{batch_id}/cancel",
+    "/v1/messages/batches", "/v1/messages/batches/{batch_id}/cancel",
     "/v1/responses/{response_id}/cancel",
     "/v1/chat/completions/{completion_id}", "/v1/conversations",
     "/v1/conversations/{conversation_id}", "/v1/conversations/{conversation_id}/items",

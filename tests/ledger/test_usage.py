@@ -337,6 +337,14 @@ def test_rankings(usage, tokens):
         ),
         ({"input_tokens": 14, "output_tokens": 2}, TokenCounts(audio_input=14, output=2)),
         (
+            {"input_tokens": 14, "output_tokens": 0, "input_token_details": {"text_tokens": 1}},
+            TokenCounts(input=1, audio_input=13),
+        ),
+        (
+            {"input_tokens": 14, "output_tokens": 3, "input_token_details": {"text_tokens": 14}},
+            TokenCounts(input=14, output=3),
+        ),
+        (
             {"prompt_audio_seconds": 7, "prompt_tokens": 3, "completion_tokens": 5},
             TokenCounts(audio_input=3, output=5, audio_ms=7000),
         ),

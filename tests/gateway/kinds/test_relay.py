@@ -373,6 +373,16 @@ def test_an_ending_that_never_ends_is_bounded():
         relay.feed(event(said("x" * 60_000)) * 100)
 
 
+def test_exactly_as_much_as_may_be_withheld_is_withheld(monkeypatch):
+    more = event(said("x"))
+    monkeypatch.setattr(relay_module, "WITHHELD_LIMIT_BYTES", 2 * len(more))
+    relay = ByteRelay(True)
+    relay.feed(event(said("a"), finish="stop"))
+    relay.feed(more * 2)
+    with pytest.raises(UpstreamBroken):
+        relay.feed(b": one byte more\n\n" + more)
+
+
 def test_the_last_tier_that_a_stream_names_is_kept():
     relay = ByteRelay(hide_usage=False)
     relay.feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.request.hangups import UnseenTerms, can_think, unseen_output, unseen_tokens
-from ledger.prices.book import Price, PriceTerms, rates_from
+from gateway.request.hangups import (
+    UnseenTerms,
+    can_think,
+    thought_tokens,
+    unseen_output,
+    unseen_tokens,
+)
+from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
 from router.target_output import EndedAnswer, TargetOutput
 from router.types import Feature
 
@@ -167,6 +173,28 @@ def test_a_silent_target_may_be_thinking(changes, unseen, kind) -> None:
     """A stream that halts is no thought; an answer in one piece is silent until its end."""
     outcome = AttemptOutcome("timeout", 504, error=kind)
     assert unseen_output(attempt(**changes), outcome, learned(0), 12.0) == unseen
+
+
+@pytest.mark.parametrize(
+    ("rates", "above", "thought"),
+    [
+        (None, {}, 0),
+        ({"output": 4, "reasoning": 4}, {}, 0),
+        ({"output": 4, "reasoning": 3}, {}, 0),
+        ({"output": 4, "reasoning": 5}, {}, 50),
+        ({"output": 4, "reasoning": 4}, {"output": 4, "reasoning": 5}, 50),
+        ({"output": 4, "reasoning": 5}, {"output": 9, "reasoning": 9}, 50),
+    ],
+)
+def test_what_is_unseen_is_booked_as_thoughts_where_these_cost_more(rates, above, thought) -> None:
+    """In whichever schedule: a prompt's length decides which one is charged."""
+    price = None
+    if rates is not None:
+        schedules = (TierRates("standard", 9, rates_from({"input": 1, **above})),) if above else ()
+        terms = PriceTerms(rates_from({"input": 1, **rates}), schedules)
+        price = Price(1, "up/m", "book", 0, terms)
+    frozen = SimpleNamespace(price=price)
+    assert thought_tokens(SimpleNamespace(step=SimpleNamespace(frozen=frozen)), 50) == thought
 
 
 def test_the_time_is_that_since_the_dispatch() -> None:

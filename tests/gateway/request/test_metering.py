@@ -18,8 +18,9 @@ from ledger.prices.book import Price, PriceTerms, TokenRates
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
-from router.types import OutputMoments, Slo
+from router.types import OutputMoments, Slo, StepModel
 
+STEP = StepModel(a_s=0.004, b_s=0.001, c_s=1e-8, d_s=1e-4, t0_s=0.05)
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
 
 
@@ -171,7 +172,7 @@ def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own)
     plan.identity.counts_on = ("maker",)
     plan.best_own = SimpleNamespace(kv_ratio=0.25, reason=Reason.KV_HEADROOM)
     plan.policy_version, plan.inputs, plan.shadow, plan.line_s = "3", b"i", None, 0.5
-    metering.open(attempt)
+    metering.open(attempt, 1_780_000_000_000_000)
     (record,) = parts.journal.records
     spill = None if own else "kv_headroom"
     assert (record.backend, record.spill_reason) == ("own" if own else "api", spill)
@@ -183,8 +184,26 @@ def test_what_is_promised_says_whose_target_it_is(metering, parts, attempt, own)
     assert record.counts_on == ("maker",), "a budget on its maker's key that is declared later"
     parts.journal.records.clear()
     attempt.number = 2
-    metering.open(attempt)
+    metering.open(attempt, 1_780_000_000_000_000)
     assert parts.journal.records[0].line_us == 0  # it stood in line once
+
+
+@pytest.mark.parametrize(("n", "steps"), [(1, 11), (2, 5)])
+def test_an_engines_pace_is_told_by_the_steps_of_each_choice(
+    metering, parts, attempt, n, steps
+) -> None:
+    """Choices are decoded side by side, a token of each in a step; the first token is no step."""
+    told: list[tuple] = []
+    attempt.plan.request.n, attempt.step.frozen.target.own = n, True
+    attempt.step.frozen.candidate.engine = SimpleNamespace(
+        step=STEP, step_feedback=1.0, kv_capacity_tokens=10_000
+    )
+    attempt.flight = SimpleNamespace(
+        record_pace=lambda model, **seen: told.append((model, seen)), release=lambda *_: None
+    )
+    usage = {"prompt_tokens": 100, "completion_tokens": 12}
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage, usage_final=True))
+    assert told == [(STEP, {"observed_s": 1.0, "steps": steps})]
 
 
 @pytest.mark.parametrize("step_us", [-3_600_000_000, 0, 3_600_000_000])
@@ -197,7 +216,7 @@ def test_an_attempt_ends_as_long_after_its_beginning_as_it_took_whatever_the_wal
         "gateway.request.metering.opened_record",
         lambda _attempt, opened_us: SimpleNamespace(opened_us=opened_us, spill_reason=None),
     )
-    metering.open(attempt)  # at 10 s of the monotonic clock, and settled at 12
+    metering.open(attempt, began_us)  # at 10 s of the monotonic clock, and settled at 12
     parts.clock.wall_us = lambda: began_us + 2_000_000 + step_us
     metering.settle_later(attempt, AttemptOutcome("finished", 200, USAGE, usage_final=True))
     opened, settled = parts.journal.records

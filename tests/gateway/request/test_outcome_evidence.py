@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.request.outcome_evidence import did_well, hangup_of
+from gateway.request.client_response import CLIENT_GONE
+from gateway.request.outcome_evidence import cancelled, did_well, hangup_of
 
 GONE = AttemptOutcome("client_gone", 499)
 
@@ -23,6 +24,24 @@ GONE = AttemptOutcome("client_gone", 499)
 )
 def test_a_hangup_is_counted_by_what_became_of_its_answer(outcome, unseen, ended) -> None:
     assert hangup_of(outcome, unseen=unseen) == ended
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "status", "told"),
+    [
+        (CLIENT_GONE, "client_gone", 499),
+        ("client_stall", "timeout", 499),
+        ("total", "timeout", 504),
+        ("drain", "timeout", 503),
+        (None, "timeout", 503),
+    ],
+)
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_cancelled_attempt_ends_as_what_ended_its_request_says(
+    ended_by, status, told, sent
+) -> None:
+    outcome = cancelled(SimpleNamespace(relay=None, sent=sent), ended_by)
+    assert (outcome.status, outcome.http_status, outcome.billable) == (status, told, sent)
 
 
 def test_an_answer_without_its_client_says_no_ill_of_its_target() -> None:

@@ -61,6 +61,7 @@ def attempt(prompt, *, kind=RequestKind.CHAT, features=frozenset(), held_pusd=0)
         # An icon, in tokens of a small picture.
         (TEXT._replace(pictures=1, parts=1), {"input": 600}, PromptOverrun(pictures=0.5)),
         (HEARD, {"input": 2_500}, PromptOverrun(sounds=4.0)),
+        (TEXT._replace(sounds=1), {"input": 1_000}, PromptOverrun(sounds=900.0)),
         (HEARD, {"input": 100, "audio_input": 1_200}, PromptOverrun(sounds=2.0)),
         (PICTURED._replace(sounds=600), {"input": 100, "audio_input": 9_000},
          PromptOverrun(sounds=15.0)),
