@@ -15,6 +15,7 @@ from ledger import reasons
 from ledger.economics.cost import Exact
 from ledger.money import format_usd
 from ledger.overrides import API, DISABLED, EVERY, OWN, Override
+from ledger.queries.reads import AttemptComparison
 
 REASONS = {word: text.sentence for word, text in reasons.REASONS.items()} | {
     # words of the books alone, not of a decision
@@ -176,3 +177,10 @@ def length(span_us: int) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def comparison(found: AttemptComparison) -> str:
+    """What it would have cost elsewhere, and what of the prompt was assumed to be cached there."""
+    if not found.cached_tokens:
+        return money(found.cost_pusd)
+    return f"{money(found.cost_pusd)}, {count(found.cached_tokens)} tokens of the prompt cached"

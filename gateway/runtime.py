@@ -4,6 +4,7 @@ The parent writes it once to `run/runtime.json` before it starts its children; a
 derives an address or a board row on its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +14,17 @@ from backends.engine.tuned import number, read, remove_flags
 from backends.engines import ENGINE_KINDS
 from gateway.config.kv_event_address import kv_events_address
 from gateway.config.settings import EngineSection, Settings
+from gateway.config.step_promises import (
+    VLLM_LIMITS,
+    PoolSteps,
+    is_started,
+    profile_steps,
+    started_steps,
+)
 from gateway.table_layout import TableLayout
 
 SEQUENCES, BUDGET = "--max-num-seqs", "--max-num-batched-tokens"
 METRICS_DIR = "metrics"  # in the run directory: what workers count, for any of them to tell
-VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
 
 
 class EngineReplica(msgspec.Struct, frozen=True):
@@ -100,12 +107,25 @@ def resolve_runtime(
     ledger_url: str,
     policy_version: str,
     host: str = "host",
+    measured: Mapping[str, PoolSteps] | None = None,
 ) -> Runtime:
-    """Join settings with the ports found for what `serve` starts itself."""
+    """Join settings with the ports found for what `serve` starts itself.
+
+    `measured`: how long the steps of pools take, where the books know it: what their policies
+    promise for a token limits the steps of engines that are started here.
+    """
     seats: list[EngineReplica] = []
     for pool_name, pool in settings.pools.items():
         engine, tuned = pool.engine, tuned_flags(pool.engine)
         limits = batch_limits(engine, tuned)
+        steps = (measured or {}).get(pool_name) or profile_steps(settings, pool_name)
+        if steps is not None and is_started(settings, pool_name):
+            steps = started_steps(
+                settings,
+                pool_name,
+                steps._replace(max_num_seqs=limits[0], budget_tokens=limits[1]),
+            )
+            limits = steps.max_num_seqs, steps.budget_tokens
         urls = [(url.rstrip("/"), False) for url in engine.endpoints]
         urls += [
             (f"http://127.0.0.1:{ports.engines[f'pool:{pool_name}/{index}']}/v1", True)

@@ -14,11 +14,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from operator import itemgetter
 
 from router.filters import FILTERS, first_rejection, forecast_rejection
-from router.forecast import TOLD, UNKNOWN, Forecast, forecast_engine, work_of
+from router.forecast import TOLD, UNKNOWN, Forecast, emptied, forecast_engine, work_of
 from router.objective import api_objective, density, forecast_api, prefill_saved
 from router.price_curve import bend_price
 from router.reasons import PERMANENT, REASONS, Reason, Rejection
@@ -249,7 +250,27 @@ def _infeasible(request: RoutingRequest, policy: Policy, rejected: list[Verdict]
     else:
         rest = rejected
         reason = main_reason(rejected)
-    return Decision(policy.name, tuple(order), (*order, *rest), reason, policy.otherwise)
+    otherwise = policy.otherwise
+    if otherwise is InfeasibleAction.QUEUE and not _may_be_served(request, policy, rejected):
+        otherwise = InfeasibleAction.REJECT
+    return Decision(policy.name, tuple(order), (*order, *rest), reason, otherwise)
+
+
+def _may_be_served(request: RoutingRequest, policy: Policy, rejected: list[Verdict]) -> bool:
+    """Whether waiting can help: what an empty engine cannot keep, none will."""
+    work = None
+    for verdict in rejected:
+        if verdict.reason in PERMANENT:
+            continue
+        candidate, engine = verdict.candidate, verdict.candidate.engine
+        if engine is None or verdict.load is None:  # no forecast speaks against it
+            return True
+        work = work or work_of(request, policy)
+        alone = replace(candidate, engine=emptied(engine))
+        assert alone.engine is not None, "it was just given one"
+        if forecast_rejection(policy, alone, forecast_engine(work, alone, alone.engine)) is None:
+            return True
+    return work is None  # nothing passes here: whoever asks knows by the reason
 
 
 def main_reason(rejected: list[Verdict]) -> Reason:

@@ -8,6 +8,7 @@ pessimistic: an optimistic model collapses, a pessimistic one loses a little.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -230,6 +231,17 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def emptied(engine: EngineState) -> EngineState:
+    """Return the engine as it would be with nothing to do, at its best and without a margin."""
+    return replace(
+        engine, running=0, waiting=0, context_tokens=0.0, queued_prefill_tokens=0.0,
+        kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(), head_tokens=0.0,
+        head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
+        tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback),
+        safety_ttft=1.0, safety_tpot=1.0,
+    )  # fmt: skip
 
 
 def engine_seconds(

@@ -248,6 +248,16 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
     }
 
 
+def unpack_request(packed: Sequence[Any]) -> dict[str, Any]:
+    """What `pack` kept of the request alone, with its names; features as their bits.
+
+    Raises `ValueError`.
+    """
+    if not packed or packed[0] != PACK_VERSION:
+        raise ValueError("a decision packed as another version cannot be read")
+    return dict(zip(_REQUEST, packed[1], strict=False))
+
+
 def _unpack_shares(shares: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
     """`preferred` as [names, reason] and `barred` as name to reason, each where there is any."""
     word, whom, barred = shares

@@ -382,7 +382,7 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                     *(
                         (
                             f"Would cost at {comparison.comparator}",
-                            formatting.money(comparison.cost_pusd),
+                            formatting.comparison(comparison),
                             None,
                         )
                         for comparison in compared

@@ -116,7 +116,7 @@ class ProviderLinePlanner(Dispatcher):
                 most=(_output(request, frozen) + frozen.allowance_tokens) * request.n,
                 told=told,
                 prompt_bound=frozen.prompt_bound(request),
-                compared=tuple(price.version for price in plan.comparators),
+                compared=tuple(item.price.version for item in plan.comparators),
                 allowance=frozen.allowance_tokens,
                 media=reachable_media(request),
                 thinks=can_think(attempt, self.metering.target_output),

@@ -16,7 +16,7 @@ from backends.simulator.shapefile import ShapeFileError, load
 from gateway.cli.admin_backend import AdminBackend, open_backend
 from gateway.cli.config import Config, load_or_fail
 from gateway.cli.ledger_access import ledger_if_any, prices_of
-from gateway.cli.output import AsJson, emit, fail, read_or_fail, table
+from gateway.cli.output import AsJson, Strict, emit, fail, read_or_fail, table
 from gateway.cli.progress_bars import bars
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -27,7 +27,7 @@ from gateway.policies.sets import examine_set, rules_of
 from gateway.whatif.ledger_traffic import SPAN_FORMS, SpanError
 from gateway.whatif.page import PlotsMissingError, page
 from gateway.whatif.replay_fleet import EngineModelSource, HouseError
-from gateway.whatif.tables import notes, tables
+from gateway.whatif.tables import breaks_promises, notes, tables
 from gateway.whatif.tracefiles import TraceError, read_trace
 from gateway.whatif.traffic_selection import (
     TrafficSelection,
@@ -123,6 +123,7 @@ def simulate(
     html: Annotated[
         Path | None, typer.Option(help="Write a report with plots, in one file.")
     ] = None,
+    strict: Strict = False,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +131,7 @@ def simulate(
 
     Nothing is sent. Decisions are those of the gateway, engines are a measured model, APIs answer
     as they were seen to, or as hosted APIs usually do. Budgets, rate limits and failures are not
-    played; output lengths are learned from nothing, as after a first start.
+    played. With --strict the status is 1 where own answers keep less than a policy promises.
     """
     if html is not None and not html.parent.is_dir():
         fail(f"--html {html}: there is no directory {html.parent}")
@@ -149,6 +150,8 @@ def simulate(
             fail(f"--html {html}: {error}")
         typer.echo(f"wrote {html}", err=True)
     emit(document, as_json=as_json, show=lambda out: _show(out, document))
+    if strict and breaks_promises(document):
+        raise typer.Exit(1)
 
 
 def _here(

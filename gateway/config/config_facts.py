@@ -19,6 +19,7 @@ from gateway.config.checks.private_hosts import check_private_hosts
 from gateway.config.checks.unset_variables import check_unset_variables
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import Settings
+from gateway.config.step_promises import PoolSteps, promise_faults
 from ledger.prices.bands import PriceBands
 from ledger.prices.book import PriceBook
 from ledger.prices.drafts import BUNDLED_RANK
@@ -35,7 +36,8 @@ class ConfigFacts:
     `prices` is None when a price file cannot be read: what it would price is not known then.
     `environ` is None where the file is not checked for this process's environment. `names` are
     those of the ledger's keys by kind, `addresses` where hosts lead, each as far as it is known.
-    `notes`: what could not be looked at, a line each.
+    `steps`: how long steps of pools' engines take, where the ledger knows it. `notes`: what could
+    not be looked at, a line each.
     """
 
     today: date
@@ -46,6 +48,7 @@ class ConfigFacts:
     names: Known = field(default_factory=dict)
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    steps: Mapping[str, PoolSteps] = field(default_factory=dict)
 
 
 Check = Callable[[Settings, ConfigFacts], Iterator[ConfigFault]]
@@ -201,6 +204,10 @@ def check_hosts(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]
     return check_private_hosts(settings, facts.addresses)
 
 
+def check_step_promises(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    return promise_faults(settings, facts.steps)
+
+
 PLAUSIBLE: tuple[Check, ...] = (
     check_something_served,
     check_used_pools,
@@ -215,4 +222,5 @@ PLAUSIBLE: tuple[Check, ...] = (
     check_variables,
     check_names,
     check_hosts,
+    check_step_promises,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from gateway.config.config_facts import PLAUSIBLE
 from gateway.config.draft import draft_settings
 from gateway.config.settings import ConfigReport, find_contradictions, make_report, read_file
+from gateway.config.step_promises import chosen_limits
 from gateway.config.surroundings import gather_facts
 
 
@@ -32,5 +33,5 @@ def examine(
     if draft.settings is not None:
         facts = gather_facts(draft.settings, at_us, environ, asks_engines=asks_engines)
         found += chain.from_iterable(check(draft.settings, facts) for check in PLAUSIBLE)
-        notes = facts.notes
+        notes = (*facts.notes, *chosen_limits(draft.settings, facts.steps))
     return replace(make_report(str(path), document, draft, found), notes=notes)

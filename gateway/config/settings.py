@@ -6,7 +6,7 @@ round. Without databases or clients, for commands that ask neither.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,7 @@ from gateway.config.schema import (
 )
 from gateway.config.schema_limits import BudgetSection
 from gateway.config.schema_server import ServerSection, TimeoutsSection
+from gateway.config.step_promises import PoolSteps, promise_faults
 from gateway.errors import ConfigError
 
 __all__ = [
@@ -103,16 +104,24 @@ def read_file(path: Path) -> ConfigDocument:
         return ConfigDocument(None, (ConfigFault((), "not UTF-8 text"),))
 
 
-def judge_document(document: ConfigDocument, name: str, known: Known | None = None) -> ConfigReport:
+def judge_document(
+    document: ConfigDocument,
+    name: str,
+    known: Known | None = None,
+    steps: Mapping[str, PoolSteps] | None = None,
+) -> ConfigReport:
     """What a document says, and every contradiction in it; the world around is not asked.
 
-    `known`: names of the ledger's keys by kind; policies that name others are warned of.
+    `known`: names of the ledger's keys by kind; policies that name others are warned of. `steps`:
+    how long steps of pools take; policies that promise a token earlier are warned of.
     """
     draft = draft_settings(document)
     found = find_contradictions(draft)
     if known is not None and draft.settings is not None:
         strange = check_unknown_names(draft.settings, known)
         found += [fault for fault in strange if fault.place[0] == "policies"]
+    if steps is not None and draft.settings is not None:
+        found += promise_faults(draft.settings, steps, at_policies=True)
     return make_report(name, document, draft, found)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
@@ -23,6 +24,7 @@ from gateway.config.faults import Place
 from gateway.config.lookups import resolve_hosts
 from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
+from gateway.config.step_promises import PoolSteps, measured_steps
 from ledger.database import URL_VARIABLE, DatabaseError, open_readonly, sqlite_url
 from ledger.identity.known_names import known_names
 from ledger.prices.book import Price, PriceBook, PriceError
@@ -31,8 +33,10 @@ from ledger.prices.drafts import APPROVED_RANK, BUNDLED_RANK, PriceDraft, diff
 from ledger.prices.files import parse_price_file, read_price_file
 from ledger.prices.start_prices import PriceSources, settled_prices
 from ledger.prices.stored import stored_prices
+from ledger.queries.fleet import capacities
 
 US_PER_S = 1_000_000
+Answer = TypeVar("Answer")
 
 
 def gather_facts(
@@ -54,7 +58,8 @@ def gather_facts(
         {} if environ is None else resolve_hosts(named.host for named in named_hosts(settings))
     )
     names = names_of_keys(settings, environ or {})
-    return ConfigFacts(today, at_us, prices, wrong, environ, names, addresses, flags.notes)
+    steps = steps_of_pools(settings, environ or {}) if settings.pools else {}
+    return ConfigFacts(today, at_us, prices, wrong, environ, names, addresses, flags.notes, steps)
 
 
 def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
@@ -132,19 +137,35 @@ def _wrong_profile(profile: str, model: str | None) -> str:
 
 def names_of_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return whom the ledger's keys belong to; nothing where it cannot be read, or not yet."""
+    return _ask_ledger(settings, environ, known_names) or {}
+
+
+def steps_of_pools(settings: Settings, environ: Mapping[str, str]) -> dict[str, PoolSteps]:
+    """Return how long steps of own engines take; nothing where the ledger cannot be read."""
+    return _ask_ledger(settings, environ, _measured) or {}
+
+
+def _measured(engine: Engine) -> dict[str, PoolSteps]:
+    with engine.connect() as connection:
+        return measured_steps(capacities(connection))
+
+
+def _ask_ledger(
+    settings: Settings, environ: Mapping[str, str], ask: Callable[[Engine], Answer]
+) -> Answer | None:
     named = environ.get(settings.ledger.url_env or "", "") or environ.get(URL_VARIABLE, "")
     url = settings.ledger.url or named.strip()
     path = settings.state / LEDGER
     if not url and (settings.ledger.url_env or not path.is_file()):
-        return {}
+        return None
     try:
         engine = open_readonly(url or sqlite_url(path))
     except (ArgumentError, DatabaseError, ValueError, ImportError):
-        return {}
+        return None
     try:
-        return known_names(engine)
+        return ask(engine)
     except SQLAlchemyError:
-        return {}
+        return None
     finally:
         engine.dispose()
 

@@ -11,7 +11,8 @@ from backends.simulator.model import SimulatedEngine
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import SequenceEventKind
 from gateway.config.machines import MachineShare, machine_shares
-from gateway.config.settings import ModelSection, PoolSection, Settings
+from gateway.config.settings import ModelSection, Settings
+from gateway.config.step_promises import PoolSteps, started_steps
 from gateway.demo.demand import DemoArrival
 from gateway.fleet.attempt_bounds import api_bound_pusd, expected_tokens, output_bound
 from gateway.fleet.candidates import API_CONTEXT_TOKENS
@@ -55,7 +56,8 @@ class DemoFlight:
 class DemoReplica:
     """One simulated engine with the requests that the gateway sent there."""
 
-    def __init__(self, name: str, pool_name: str, pool: PoolSection, part: MachineShare) -> None:
+    def __init__(self, name: str, settings: Settings, pool_name: str, part: MachineShare) -> None:
+        pool = settings.pools[pool_name]
         profile = PROFILES[pool.engine.model or ""]
         self.name = name
         self.pool = pool_name
@@ -63,12 +65,17 @@ class DemoReplica:
         self.rate_pusd_per_hour = None if rate is None else rate * pool.gpu.count
         self.bid_price_pusd_per_s = float(usd_to_pusd(pool.bid_price_usd_per_s))
         self.features = frozenset(Feature(feature) for feature in pool.engine.features)
-        self.shape = profile.shape
+        steps = started_steps(settings, pool_name, PoolSteps.of(profile.shape))
+        self.shape = replace(
+            profile.shape,
+            max_num_seqs=steps.max_num_seqs,
+            prefill_budget_tokens=steps.budget_tokens,
+        )
         self.context_tokens = pool.engine.context_tokens or profile.shape.context_tokens
         self.health = TargetHealth.HEALTHY
         step = profile.shape.step
         self.step = StepModel(step.a_s, step.b_s, step.c_s, step.d_s, step.t0_s)
-        self._engine = SimulatedEngine(profile.shape)
+        self._engine = SimulatedEngine(self.shape)
         self._flights: dict[str, DemoFlight] = {}
         self._promised = 0
         self._prefill_rate = 0.0  # tokens/s over the last seconds, decaying
@@ -203,7 +210,7 @@ class DemoFleet:
         self._settings = settings
         paid = machine_shares(settings)
         self.replicas = [
-            DemoReplica(f"pool:{name}/{index}", name, pool, paid[name])
+            DemoReplica(f"pool:{name}/{index}", settings, name, paid[name])
             for name, pool in settings.pools.items()
             for index in range(pool.engine.replicas)
         ]

@@ -19,6 +19,12 @@ from gateway.fleet.attempt_bounds import (
     output_bound,
     own_bound_pusd,
 )
+from gateway.fleet.comparators import (
+    Comparator,
+    avoided_pusd,
+    avoided_units_pusd,
+    comparators_of,
+)
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import with_held_off
 from gateway.fleet.output_cap import OutputCap, OutputCapRule
@@ -170,12 +176,13 @@ class CandidateBuilder:
 
         Both shorten the answer to a request that sets no limit itself.
         """
-        at_us, tokens = clock.wall_us(), expected_tokens(request)
-        compared, units = self._quotes.quotes_at(compare_with, at_us), KINDS[request.kind].units
+        now_s, tokens = clock.now_s(), expected_tokens(request)
+        compared = self._quotes.quotes_at(compare_with, clock.wall_us())
+        units = KINDS[request.kind].units
         if units is None:
-            costs = [quote.cost_pusd(tokens) for quote in compared]
+            avoided = avoided_pusd(compared, request, tokens, self._cached, now_s)
         else:
-            costs = [units.cost_pusd(tokens, quote.price, request) for quote in compared]
+            avoided = avoided_units_pusd(compared, request, tokens, units)
         asked = _RequestTerms(
             request,
             reachable_media(request),
@@ -183,8 +190,8 @@ class CandidateBuilder:
             output_bound(request),
             counted_tokens(request),
             units,
-            min(costs, default=0),
-            clock.now_s(),
+            avoided,
+            now_s,
             self._media,
             0 if self._media is None else self._media.predicted,
             self._overruns.output if self._overruns.output.has_overruns() else None,
@@ -212,9 +219,12 @@ class CandidateBuilder:
         """The context of an own engine: configured, else as it states it; None before it does."""
         return target.context_tokens or self._sight(target.row).snapshot(now_s)[1] or None
 
-    def comparators(self, compare_with: Sequence[str], at_us: int) -> tuple[Price, ...]:
+    def comparators(
+        self, compare_with: Sequence[str], request: RoutingRequest, clock: Clock
+    ) -> tuple[Comparator, ...]:
         """The comparators that have a price; the others are flagged by `breakeven check`."""
-        return tuple([quote.price for quote in self._quotes.quotes_at(compare_with, at_us)])
+        quotes = self._quotes.quotes_at(compare_with, clock.wall_us())
+        return comparators_of(quotes, request, self._cached, clock.now_s())
 
     def _sight(self, row: int) -> EngineView:
         return self._engines.get(row) or self._engines.setdefault(row, self._sights.engine(row))

@@ -9,6 +9,7 @@ A mark says that a prompt was read there, never that it is still known: `CachedS
 what share of it is charged as cached.
 """
 
+from mmap import mmap
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -52,10 +53,11 @@ NOTHING_CACHED: Final = CachedPrompt()
 
 
 class ProviderCaches:
-    """The mapped table. Times are monotonic seconds of the machine."""
+    """The mapped table; without a path one of its own. Times are monotonic seconds."""
 
-    def __init__(self, path: Path) -> None:
-        self._map = map_file(path, 2 * PLACES * _CELL_BYTES)
+    def __init__(self, path: Path | None) -> None:
+        size = 2 * PLACES * _CELL_BYTES
+        self._map = mmap(-1, size) if path is None else map_file(path, size)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
         self._turns: dict[str, int] = {}
 
@@ -108,14 +110,23 @@ class CacheForecast(NamedTuple):
     shares: CachedShare
 
     def prompt_at(
-        self, target: str, quote: PriceQuote, request: RoutingRequest, now_s: float
+        self,
+        target: str,
+        quote: PriceQuote,
+        request: RoutingRequest,
+        now_s: float,
+        *,
+        sent: str = "",
     ) -> CachedPrompt:
-        """Return what of a request's prompt the target is expected to charge as cached."""
+        """Return what of a request's prompt the target is expected to charge as cached.
+
+        `sent`: under which name what was sent is known, where it is not the target's own.
+        """
         prefix, rule = request.beginning, quote.cache_rule
         tokens = request.prompt_tokens
         if rule is None or tokens < rule.least_tokens or (rule.marked and not prefix.kept_s):
             return NOTHING_CACHED
-        pieces = self.caches.count_known(target, prefix, now_s)
+        pieces = self.caches.count_known(sent or target, prefix, now_s)
         readable = rule.readable(tokens_of(prefix, pieces, tokens)) if pieces else 0
         expected = 0
         if readable:

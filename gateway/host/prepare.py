@@ -24,6 +24,7 @@ from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings, version
 from gateway.config.state_errors import translate_state_errors
 from gateway.config.statedir import DIRECTORIES
+from gateway.config.step_promises import measured_steps
 from gateway.control.pricing.configured import store_prices
 from gateway.control.whatif_jobs import WHAT_IFS
 from gateway.errors import ConfigError
@@ -40,6 +41,7 @@ from ledger.hosts import HostConflict, claim_name, claim_of
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
 from ledger.identity.secretfile import read_or_create_secret
 from ledger.identity.vouchers import KEY_FILE
+from ledger.queries.fleet import capacities
 
 CONFIG_FILE = "config.yaml"  # in the run directory
 
@@ -92,6 +94,7 @@ def _prepare(
     record_routes(engine, routes(settings), at_us=at_us)
     with engine.connect() as connection:
         besides = other_billed_pools(connection, settings.pools, at_us)
+        measured = measured_steps(capacities(connection))
     host = _agree_identity(engine, state)
     engine.dispose()
     read_or_create_secret(state / KEY_FILE)
@@ -102,6 +105,7 @@ def _prepare(
         ledger_url=url,
         policy_version=version(settings),
         host=host,
+        measured=measured,
     )
     kept = _write_private(runtime.run_dir / CONFIG_FILE, text)
     return HostSetup(runtime, ports, runtime.save(), kept, prices.waiting, besides)

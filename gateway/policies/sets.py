@@ -5,6 +5,7 @@ configuration file is a set, too. It is judged with all the rest of the configur
 policy for a model that is not there is a fault here as it is in the file.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import yaml
@@ -18,6 +19,7 @@ from gateway.config.settings import (
     judge_document,
     version,
 )
+from gateway.config.step_promises import PoolSteps
 from ledger.policies import PolicySet
 
 LONGEST = 1_000_000  # characters; a thousand policies have half as many
@@ -32,11 +34,16 @@ class EffectivePolicies(NamedTuple):
 
 
 def examine_set(
-    text: str, settings: Settings, name: str, known: Known | None = None
+    text: str,
+    settings: Settings,
+    name: str,
+    known: Known | None = None,
+    steps: Mapping[str, PoolSteps] | None = None,
 ) -> ConfigReport:
     """Every fault of the set by line; its `settings` are the given ones under the set.
 
-    `known`: names of the ledger's keys by kind; policies that name others are warned of.
+    `known`: names of the ledger's keys by kind; policies that name others are warned of. `steps`:
+    how long steps of pools take; policies that promise a token earlier are warned of.
     """
     if len(text) > LONGEST:
         large = f"has {len(text):,} characters, more than {LONGEST:,}: it is no set of policies"
@@ -49,7 +56,7 @@ def examine_set(
         return ConfigReport(name, None, (*given.faults, missing))
     rest = settings.model_dump(mode="json")
     value = {**rest, "policies": given.value["policies"]}
-    return judge_document(ConfigDocument(value, given.faults, given.root), name, known)
+    return judge_document(ConfigDocument(value, given.faults, given.root), name, known, steps)
 
 
 def rules_of(settings: Settings, stored: PolicySet | None) -> EffectivePolicies:

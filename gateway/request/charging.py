@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from backends.answer_media import has_picture_part, has_sound
 from backends.chunks import printable_text
+from gateway.fleet.comparators import Comparator, compared_cost_pusd
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
@@ -29,7 +30,7 @@ from gateway.request.reported_usage import bounded_request, bounds_of, context_o
 from gateway.request.usage_bill import BillTerms, bill_usage
 from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
-from ledger.journals.records import Basis, TokenCounts
+from ledger.journals.records import Basis, ComparedCost, TokenCounts
 from ledger.journals.token_kinds import PER_UNIT
 from ledger.prices.book import STANDARD, Price, cost_pusd, tier_of
 from ledger.prices.rates import ReachableMedia, is_unlisted
@@ -38,7 +39,6 @@ from ledger.usage import has_unread
 from router.target_output import TargetOutput
 from router.target_prompts import PromptOverrun
 from router.token_ratio import TokenRatio
-from router.types import RoutingRequest
 
 
 class AttemptCharge(msgspec.Struct, frozen=True):
@@ -100,15 +100,23 @@ def charge(
     return bill
 
 
-def compared_pusd(request: RoutingRequest, tokens: TokenCounts, price: Price) -> int:
-    """What a comparator would have charged, by what its price lists; of nothing, nothing."""
+def compare_cost(attempt: Attempt, tokens: TokenCounts, comparator: Comparator) -> ComparedCost:
+    """What a comparator would have charged, by what its price lists; of nothing, nothing.
+
+    The cache of an own engine is not the comparator's; of an API's it is taken to be.
+    """
+    price, request = comparator.price, attempt.plan.request
     if tokens == NO_TOKENS:
-        return 0
+        return ComparedCost(price.name, price.version, 0)
     units = KINDS[request.kind].units
     if units is not None:
         tokens = complete_counts(tokens, price, units.estimate(request, tokens.output))
-        return units.cost_pusd(tokens, price, request)
-    return cost_pusd(tokens, price)
+        return ComparedCost(price.name, price.version, units.cost_pusd(tokens, price, request))
+    if attempt.own:
+        pusd, cached = compared_cost_pusd(tokens, comparator)
+    else:
+        pusd, cached = cost_pusd(tokens, price), tokens.cached
+    return ComparedCost(price.name, price.version, pusd, cached_tokens=cached)
 
 
 def _of_own(

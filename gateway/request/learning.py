@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Raw
 
+from gateway.fleet.comparators import record_elsewhere
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_bytes import TEXT_MEMBERS
@@ -108,6 +109,15 @@ class EstimateLearner:
                 attempt.dispatched_s if attempt.first_token_s is None else attempt.first_token_s
             )
             forecast.caches.record_read(target, prefix, rule, read_s)
+
+    def learn_elsewhere(self, attempt: Attempt, *, reported: bool) -> None:
+        """Take note that comparators, too, would have read a prompt that own engines may serve."""
+        forecast, plan, first_s = self._learned.cached, attempt.plan, attempt.first_token_s
+        if forecast is None or plan.best_own is None:
+            return
+        if reported or first_s is not None:
+            read_s = attempt.dispatched_s if first_s is None else first_s
+            record_elsewhere(plan.comparators, plan.request, forecast, read_s)
 
     def learn_unseen(
         self, attempt: Attempt, outcome: AttemptOutcome, record: AttemptSettled

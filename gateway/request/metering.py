@@ -17,7 +17,7 @@ from gateway.kinds import KINDS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt
-from gateway.request.charging import charge, compared_pusd
+from gateway.request.charging import charge, compare_cost
 from gateway.request.learning import LATENCY, EstimateLearner
 from gateway.request.outcome_evidence import did_well, hangup_of, usage_findings
 from gateway.request.plan import LearnedEstimates, RoutingPlan
@@ -27,7 +27,6 @@ from ledger.journals.journal import JournalError, JournalWriter
 from ledger.journals.records import (
     AttemptOpened,
     AttemptSettled,
-    ComparedCost,
     RequestRefused,
     TokenCounts,
 )
@@ -153,12 +152,7 @@ class UsageMeter:
             error=outcome.error,
             slo_met=self._slo_met(attempt, outcome, tokens),
             compared=tuple(
-                ComparedCost(
-                    price.name,
-                    price.version,
-                    compared_pusd(attempt.plan.request, tokens, price),
-                )
-                for price in attempt.plan.comparators
+                compare_cost(attempt, tokens, comparator) for comparator in attempt.plan.comparators
             ),
             tier=bill.tier,
             unknown_tier=bill.unknown_tier,
@@ -232,6 +226,8 @@ class UsageMeter:
                 self._learner.learn_unseen(attempt, outcome, record)
         if not target.own:
             self._learner.learn_cached(attempt, record, reported=found is not None)
+        if plan.comparators and plan.request.beginning.marks:
+            self._learner.learn_elsewhere(attempt, reported=found is not None)
         if attempt.story is not None:
             attempt.story.on_settled(record)
         well = did_well(attempt, outcome)

@@ -16,6 +16,7 @@ from gateway.fleet.candidates import (
     CandidateBuilder,
     CandidateSnapshot,
 )
+from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
 from gateway.fleet.length_exchange import LengthExchange
 from gateway.fleet.partly_priced import bar_partly_priced
@@ -30,7 +31,6 @@ from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from gateway.request.routes import RouteCache, RouteContext
 from ledger.identity.keys import Identity
-from ledger.prices.book import Price
 from router.estimates import OutputLengths
 from router.explain import pack_bounded
 from router.policy import tighten
@@ -70,7 +70,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
     policy_version: str
     decision: Decision
     frozen: tuple[CandidateSnapshot, ...]
-    comparators: tuple[Price, ...]
+    comparators: tuple[Comparator, ...]
     sticky_key: str | None
     decision_blob: bytes
     terms: PolicyTerms
@@ -285,7 +285,7 @@ class RoutePlanner:
             self._version,
             decision,
             frozen,
-            candidates.comparators(route.compare_with, clock.wall_us()),
+            candidates.comparators(route.compare_with, request, clock),
             sticky_key,
             _pack_decision(request, policy, decision),
             terms,

@@ -2,19 +2,28 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 from sqlalchemy import Connection
 
 from backends.simulator.latency import Latency
 from gateway.whatif.replay_fleet import ApiLatencySource
 from gateway.whatif.traffic import Arrival
-from ledger.queries.traffic import recorded_requests, refused_requests
+from ledger.queries.traffic import (
+    RecordedLength,
+    answers_before,
+    recorded_requests,
+    refused_requests,
+)
 from ledger.spans import DAY_US, HOUR_US, Scope
+from router.packed import unpack_request
 
 SPAN_FORMS = "last-7-days, last-24-hours, or 2026-11-01..2026-11-08 (UTC days, the last excluded)"
+LENGTHS_MOST = 4_000  # answers before: what is older has faded
 LEAST_SEEN = 30  # answers from which an API's own latencies count
 _LAST = re.compile(r"last-(\d{1,4})-(hour|day)s?")
 _DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
@@ -36,6 +45,7 @@ class LedgerTraffic:
     seen: Mapping[str, ApiLatencySource]
     refused: int
     cut: bool = False
+    lengths: Sequence[RecordedLength] = ()  # of answers before them
 
 
 def span_of(text: str, now_us: int) -> Scope:
@@ -71,6 +81,7 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
             break
         first = rows.get(asked.request_id)
         at_s = (asked.opened_us - start_us) / 1e6 if first is None else first.at_s
+        known = _asked(asked.decision)
         rows[asked.request_id] = Arrival(
             at_s,
             asked.input_tokens,
@@ -78,6 +89,12 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
             asked.model,
             asked.team,
             inside=asked.inside,
+            cached=asked.cached,
+            api=asked.api or "",
+            recorded=True,
+            max_tokens=known.get("max_tokens"),
+            estimate=known.get("prompt_tokens", 0),
+            bound=known.get("prompt_tokens_bound", 0),
         )
         if asked.api is not None and asked.ttft_us and asked.duration_us:
             further_us = asked.duration_us - asked.ttft_us
@@ -87,7 +104,19 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
             )
     seen = {name: log.latency_source for name, log in logs.items() if len(log.ttft) >= LEAST_SEEN}
     refused = refused_requests(connection, scope)
-    return LedgerTraffic(start_us or scope.start_us, tuple(rows.values()), seen, refused, cut)
+    begins_us = start_us or scope.start_us
+    lengths = answers_before(connection, begins_us, most=LENGTHS_MOST)
+    return LedgerTraffic(begins_us, tuple(rows.values()), seen, refused, cut, lengths)
+
+
+def _asked(decision: bytes | None) -> dict[str, Any]:
+    """What the decision was told of the request; nothing where it is not kept any more."""
+    if not decision:
+        return {}
+    try:
+        return unpack_request(msgspec.msgpack.decode(decision))
+    except (ValueError, TypeError):  # another release wrote it
+        return {}
 
 
 class _Logs:

@@ -1,8 +1,9 @@
 """A set of policies in a what-if: planned as a worker plans, on engines in virtual time.
 
 `RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
-targets (`TargetViews`), the clock, and that nothing is sent. Output lengths, API latencies and each
-pool's market are learned on the way, from nothing, as after a first start. Teams' hard budgets hold
+targets (`TargetViews`), the clock, and that nothing is sent. Output lengths are learned from what
+the ledger has of the time before, API latencies, providers' caches and each pool's market on the
+way, as after a first start. Teams' hard budgets hold
 (`purses`); other budgets, rate limits and failures are not played.
 """
 
@@ -15,15 +16,18 @@ from typing import NamedTuple
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
 from gateway.config.settings import ModelSection, Settings
-from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
+from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
 from gateway.fleet.partly_priced import bar_partly_priced
+from gateway.fleet.provider_caches import NOTHING_CACHED, CachedPrompt
 from gateway.fleet.target_views import ApiView, EngineView
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
 from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
+from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.stickiness_cost import StickinessCost
@@ -62,6 +66,9 @@ class ReplayDecision(NamedTuple):
     price: Price | None = None
     held: ReplayHold | None = None
     own_pusd: int = 0  # charged for it, where an own engine serves it
+    request: RoutingRequest | None = None
+    hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
+    comparators: tuple[Comparator, ...] = ()
 
 
 class PoolSample(NamedTuple):
@@ -91,8 +98,10 @@ class PolicyReplay:
         self._house = house
         self._rules = RuleSet(rules)
         self.slos: dict[str, Slo] = {}  # by rule, those that were met
+        shapes = {pool: house.shape_under(rules, pool) for pool in house.engines}
+        self.broken = house.broken_under(rules)
         self.seats = [
-            ReplayEngine(engine.name, house.engines[engine.pool].shape, EngineKnowledge())
+            ReplayEngine(engine.name, shapes[engine.pool], EngineKnowledge())
             for engine in house.runtime.engines
             if engine.pool in house.engines
         ]
@@ -104,12 +113,18 @@ class PolicyReplay:
         self._purses = ReplayBudgets(house.settings.budgets)
         self.holding = StickinessCost()
         self._lengths = OutputLengths()
+        for known in house.lengths:
+            if (found := house.model(known.model)) is not None:
+                key = (found[0], known.team)
+                self._lengths.observe(key, known.input_tokens, known.output_tokens, cut=known.cut)
         self._tracker = LatencyTracker()
         self._apis = [_Api(name) for name in house.runtime.apis]
         self._now_s = 0.0
+        self._caches = ReplayCaches()
         self._candidates = CandidateBuilder(
-            _Sights(self), house.prices, stale_s=1.0, limits=model_limits()
-        )
+            _Sights(self), house.prices, stale_s=1.0, limits=model_limits(),
+            caches=PromptCaches(None, self._caches.forecast),
+        )  # fmt: skip
         self._clock = Clock(lambda: self._now_s, self._wall_us)
         self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}
         self._chains: dict[tuple[str, str], PolicyChain] = {}
@@ -126,6 +141,9 @@ class PolicyReplay:
         terms = self._terms(arrival, name, model, targets)
         rule = terms.rule
         request = self._request(arrival, name, model, terms)
+        if arrival.api:
+            recorded = self._house.api_price(arrival.api)
+            self._caches.prepare(arrival, request.beginning, recorded)
         frozen = self._candidates.build(
             targets,
             request,
@@ -142,6 +160,7 @@ class PolicyReplay:
         for place, verdict in enumerate(decision.order):
             choice = self._own_choice(arrival, request, verdict, frozen, rule)
             if choice is not None:
+                choice = self._with_comparators(choice, model, request)
                 self.holding.record_choice(name, arrival, decision.order, place)
                 self._note(decision, request, policy)
                 return choice
@@ -159,6 +178,8 @@ class PolicyReplay:
         told = None if choice is None else choice.told
         if isinstance(told, ReplayDecision) and told.held is not None:
             told.held.settle(charged_pusd(outcome, told) or 0)
+        if isinstance(told, ReplayDecision) and told.request is not None:
+            self._learn_caches(outcome, told, told.request)
         name = self._route(arrival.model)[0]
         cut = choice is not None and choice.most_tokens == arrival.output_tokens
         key = (name, arrival.tenant)
@@ -205,18 +226,19 @@ class PolicyReplay:
     def _request(
         self, arrival: Arrival, name: str, model: ModelSection, terms: PolicyTerms
     ) -> RoutingRequest:
-        prompt = arrival.prompt_tokens
+        prompt = arrival.estimate or arrival.prompt_tokens
         return RoutingRequest(
             RequestKind.CHAT,
             name,
             prompt,
-            ceil(CONTEXT_MARGIN * prompt),
+            arrival.bound or ceil(CONTEXT_MARGIN * prompt),
             arrival.max_tokens,
             self._lengths.moments((name, arrival.tenant), prompt),
             residency=Residency.INTERNAL_ONLY if arrival.inside else Residency(model.residency),
             sticky_target=self.holding.target(name, arrival) if model.sticky == "session" else None,
             preferred=terms.preferred,
             barred=terms.barred,
+            beginning=beginning_of_arrival(arrival),
         )
 
     def _own_choice(
@@ -234,7 +256,10 @@ class PolicyReplay:
         held = self._purses.hold(arrival.tenant, self._wall_us(), candidate.bound_pusd or 0)
         rate, seconds = entry.target.rate_pusd_per_hour, verdict.engine_seconds
         own = round((rate or 0) * (seconds or 0.0) / 3600)
-        told = ReplayDecision(policy.name, candidate.name, verdict.reason, entry.price, held, own)
+        hit = self._caches.charged_hit(arrival, entry, request)
+        told = ReplayDecision(
+            policy.name, candidate.name, verdict.reason, entry.price, held, own, request, hit
+        )
         limits = [
             number for number in (request.max_tokens, candidate.output_cap) if number is not None
         ]
@@ -254,6 +279,25 @@ class PolicyReplay:
         return ReplayChoice(
             seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
         )
+
+    def _with_comparators(
+        self, choice: ReplayChoice, model: ModelSection, request: RoutingRequest
+    ) -> ReplayChoice:
+        """With what comparators would have of it, where its beginning is known."""
+        told = choice.told
+        if not request.beginning.marks or not isinstance(told, ReplayDecision):
+            return choice
+        found = self._candidates.comparators(model.compare_with, request, self._clock)
+        return replace(choice, told=told._replace(comparators=found))
+
+    def _learn_caches(
+        self, outcome: ReplayOutcome, told: ReplayDecision, request: RoutingRequest
+    ) -> None:
+        """Whoever read the prompt has it from its first token on."""
+        read_s = outcome.arrival.at_s + outcome.ttft_s
+        if outcome.engine is None and request.beginning.marks:
+            self._caches.record_answer(told.target, told.price, request, told.hit, read_s)
+        self._caches.record_elsewhere(told.comparators, request, read_s)
 
     def _note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
         for demand in demand_of(decision, request, policy):
@@ -300,9 +344,8 @@ def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
     if told.price is None:
         return None
     arrival = outcome.arrival
-    return cost_pusd(
-        TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens), told.price
-    )
+    tokens = TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
+    return cost_pusd(told.hit.split(tokens, for_an_hour=False), told.price)
 
 
 class _Sights:

@@ -16,11 +16,20 @@ from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import resolve_model
 from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, Settings
+from gateway.config.step_promises import (
+    VLLM_LIMITS,
+    PoolSteps,
+    broken_promises,
+    is_started,
+    promises_on,
+    started_steps,
+)
 from gateway.control.decisions.hypothetical import make_null_backend, unstarted_runtime
 from gateway.fleet.fleet import Fleet
-from gateway.runtime import VLLM_LIMITS, Runtime
+from gateway.runtime import Runtime
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
+from ledger.queries.traffic import RecordedLength
 from router.request_kinds import DECODED_KINDS
 
 PRIOR_SOURCE = "assumed: a hosted API's usual latencies"
@@ -78,6 +87,7 @@ class ReplayFleet:
         self.engines = engines
         self.start_us = start_us
         self.calendar = ReplayClock(start_us)
+        self.lengths: Sequence[RecordedLength] = ()  # of answers before the first request
         self._entered = entered or {}
         self.runtime: Runtime = unstarted_runtime(settings)
         self.fleet = Fleet(settings, self.runtime, make_null_backend)
@@ -100,6 +110,33 @@ class ReplayFleet:
         names = [target.price_name or target.name for target in targets if not target.own]
         known = [self.prices.find(named, self.start_us) for named in names or model.compare_with]
         return [price for price in known if price is not None]
+
+    def shape_under(self, rules: Settings, pool: str) -> EngineShape:
+        """Return a pool's engines as `serve` starts them under a set of policies."""
+        shape = self.engines[pool].shape
+        steps = started_steps(rules, pool, PoolSteps.of(shape))
+        return replace(
+            shape,
+            max_num_seqs=steps.max_num_seqs,
+            prefill_budget_tokens=steps.budget_tokens,
+        )
+
+    def broken_under(self, rules: Settings) -> dict[str, list[str]]:
+        """Tell by policy what no decision can keep, as engines read prompts, and what would."""
+        found: dict[str, list[str]] = {}
+        for pool in self.engines:
+            steps = PoolSteps.of(self.shape_under(rules, pool))
+            managed = is_started(rules, pool)
+            for broken in broken_promises(pool, steps, promises_on(rules, pool)):
+                words = f"{broken.words}; {broken.cure(managed=managed)}"
+                found.setdefault(broken.policy, []).append(words)
+        return found
+
+    def api_price(self, target: str) -> Price | None:
+        """Return what an API's model costs, by the name that its price has in the book."""
+        provider = self.settings.providers.get(target.partition("/")[0])
+        borrowed = None if provider is None else provider.prices_as
+        return self.prices.find(borrowed or target, self.start_us)
 
     def fixed_pusd_per_hour(self) -> tuple[int, list[str]]:
         """All replicas of the pools in use, and the pools whose rate nobody entered.
@@ -184,7 +221,7 @@ def _measured_source(row: CapacityRow) -> EngineModelSource | None:
         FittedStepModel(a, b, c, d, t0),
         blocks=tokens // 16 + 1,
         max_num_seqs=row.max_num_seqs or seqs,
-        prefill_budget_tokens=budget,
-        context_tokens=tokens,
+        prefill_budget_tokens=row.prefill_budget_tokens or budget,
+        context_tokens=row.context_tokens or tokens,
     )
     return EngineModelSource(shape, f"{row.engine}: {row.source}")

@@ -2,16 +2,19 @@
 
 Dollars are pico-USD in, USD out. Fixed dollars are what the engines cost over the time of the
 traffic, whatever they do. A request that was refused keeps no promise. `value` is what a request
-would cost at the cheapest API of its model, else at the cheapest comparator, at its true lengths.
+would cost at the cheapest API of its model, else at the cheapest comparator, at its true lengths
+and with what the prompt caches there would have of it, were everything asked there: `all_api` adds
+that up over what was served, and `saved` is what of it is left after rent and API.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any
 
 from gateway.whatif.policy_replay import PolicyReplay, ReplayDecision, charged_pusd
 from gateway.whatif.replay import ReplayOutcome
+from gateway.whatif.replay_caches import CachedBills
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
@@ -20,21 +23,38 @@ from ledger.prices.book import Price, cost_pusd
 
 EXAMPLES = 5
 MOST_FLOWS = 20
-Value = Callable[[Arrival], int | None]
 
 
-def value_function(house: ReplayFleet) -> Value:
-    """What a request is worth elsewhere; `None` where nothing has a price."""
-    known: dict[str, Sequence[Price]] = {}
+class AllApiBill:
+    """What each request would cost, were all asked at the cheapest API of its model, in order."""
 
-    def value(arrival: Arrival) -> int | None:
-        prices = known.get(arrival.model)
-        if prices is None:
-            prices = known[arrival.model] = house.value_prices(arrival.model)
-        tokens = TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
-        return min([cost_pusd(tokens, price) for price in prices], default=None)
+    def __init__(self, house: ReplayFleet, arrivals: Sequence[Arrival]) -> None:
+        known: dict[str, Sequence[Price]] = {}
+        bills = CachedBills()
+        self._hits = []
+        for arrival in arrivals:
+            prices = known.get(arrival.model)
+            if prices is None:
+                prices = known[arrival.model] = house.value_prices(arrival.model)
+            self._hits.append(bills.hits(arrival, prices))
 
-    return value
+    def of(self, outcomes: Sequence[ReplayOutcome]) -> list[int | None]:
+        """Return it of each outcome, at its true lengths; `None` where nothing has a price."""
+        return [
+            min(
+                [
+                    cost_pusd(hit.split(_tokens_of(outcome), for_an_hour=False), price)
+                    for price, hit in hits
+                ],
+                default=None,
+            )
+            for outcome, hits in zip(outcomes, self._hits, strict=True)
+        ]
+
+
+def _tokens_of(outcome: ReplayOutcome) -> TokenCounts:
+    arrival = outcome.arrival
+    return TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
 
 
 def decision_of(outcome: ReplayOutcome) -> ReplayDecision:
@@ -54,7 +74,7 @@ def result(
     house: ReplayFleet,
     planned: PolicyReplay,
     outcomes: Sequence[ReplayOutcome],
-    value: Value,
+    bill: AllApiBill,
 ) -> dict[str, Any]:
     """One set of policies; every figure in the unit of its name."""
     seconds = outcomes[-1].arrival.at_s
@@ -62,6 +82,10 @@ def result(
     fixed = per_hour * seconds / 3600.0 / PUSD_PER_USD
     charged = [api_pusd(outcome) for outcome in outcomes]
     api = sum(number for number in charged if number is not None) / PUSD_PER_USD
+    worth = bill.of(outcomes)
+    served = [bool(decision_of(outcome).target) for outcome in outcomes]
+    asked = [pusd for pusd, is_served in zip(worth, served, strict=True) if is_served]
+    all_api = sum(pusd or 0 for pusd in asked) / PUSD_PER_USD
     return {
         "policy": name,
         "dollars": {
@@ -70,6 +94,9 @@ def result(
             "api_usd": api,
             "total_usd": fixed + api,
             "api_unpriced_requests": sum(number is None for number in charged),
+            "all_api_usd": all_api,
+            "all_api_unpriced_requests": sum(pusd is None for pusd in asked),
+            "saved_usd": all_api - fixed - api,
         },
         "classes": [
             _class(
@@ -79,7 +106,7 @@ def result(
             )
             for rule in planned.slos
         ],
-        "spill": _spill(house, outcomes, value),
+        "spill": _spill(house, outcomes, worth),
         "sessions": planned.holding.document(),
         "targets": _targets(outcomes),
         "reasons": dict(
@@ -96,13 +123,16 @@ def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) 
     api = [outcome for outcome in served if outcome.engine is None]
     decoded = [1000.0 * outcome.tpot_s for outcome in served if outcome.arrival.output_tokens > 1]
     firsts = [1000.0 * outcome.ttft_s for outcome in served]
+    kept = _share(sum(outcome.has_met_slo(slo) for outcome in own), len(own))
     return {
         "class": rule,
         "slo": {"ttft_ms": slo.ttft_ms, "tpot_ms": slo.tpot_ms, "attainment": slo.attainment},
         "requests": len(outcomes),
         "refused": len(outcomes) - len(served),
         "attainment": _share(sum(outcome.has_met_slo(slo) for outcome in served), len(outcomes)),
-        "attainment_own": _share(sum(outcome.has_met_slo(slo) for outcome in own), len(own)),
+        "attainment_own": kept,
+        "breaks_promise": kept is not None and kept < slo.attainment,
+        "engines_break": planned.broken.get(rule, []),
         "attainment_api": _share(sum(outcome.has_met_slo(slo) for outcome in api), len(api)),
         "ttft_ms_p50": _quantile(firsts, 0.5),
         "ttft_ms_p95": _quantile(firsts, 0.95),
@@ -115,7 +145,9 @@ def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) 
     }
 
 
-def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) -> dict[str, Any]:
+def _spill(
+    house: ReplayFleet, outcomes: Sequence[ReplayOutcome], worth: Sequence[int | None]
+) -> dict[str, Any]:
     """Of requests that an own engine may serve, what an API did."""
     own = {
         name: any(target.own for target in house.fleet.targets(*found))
@@ -123,22 +155,21 @@ def _spill(house: ReplayFleet, outcomes: Sequence[ReplayOutcome], value: Value) 
         if (found := house.model(name)) is not None
     }
     some = [
-        outcome
-        for outcome in outcomes
+        (outcome.engine is None, pusd or 0)
+        for outcome, pusd in zip(outcomes, worth, strict=True)
         if own[outcome.arrival.model] and decision_of(outcome).target
     ]
-    spilled = [outcome for outcome in some if outcome.engine is None]
-    worth, spilled_worth = (
-        sum(value(outcome.arrival) or 0 for outcome in group) / PUSD_PER_USD
-        for group in (some, spilled)
+    spilled = [pusd for is_spilled, pusd in some if is_spilled]
+    value, spilled_value = (
+        sum(amounts) / PUSD_PER_USD for amounts in ([pusd for _, pusd in some], spilled)
     )
     return {
         "requests": len(some),
         "spilled": len(spilled),
         "share_by_count": _share(len(spilled), len(some)),
-        "value_usd": worth,
-        "spilled_value_usd": spilled_worth,
-        "share_by_value": _share(spilled_worth, worth),
+        "value_usd": value,
+        "spilled_value_usd": spilled_value,
+        "share_by_value": _share(spilled_value, value),
     }
 
 

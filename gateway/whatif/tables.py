@@ -10,7 +10,8 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
     found: list[tuple[str, Sequence[str], list[list[str]]]] = [
         (
             "Dollars over the time of the traffic",
-            ("policies", ">fixed", ">API", ">total", ">spill", ">spill by value"),
+            ("policies", ">fixed", ">API", ">total", ">all at APIs", ">saved", ">spill",
+             ">spill by value"),
             [_dollars(result) for result in results],
         ),
         (
@@ -94,9 +95,31 @@ def notes(document: dict[str, Any]) -> list[str]:
     unpriced = max(result["dollars"]["api_unpriced_requests"] for result in document["results"])
     if unpriced:
         lines.append(f"API dollars lack up to {unpriced:,} requests to models without a price.")
+    lines += broken_promises(document)
+    lines.append(_caches(traffic))
     without = "" if _with_sessions(document["results"]) else ", sessions"
-    lines.append(f"Not played: budgets but teams' hard ones, rate limits, failures{without}.")
+    lines.append(
+        f"Not played: budgets but teams' hard ones, rate limits, failures{without}, hang-ups,"
+        " routing to the engine that has a prompt's beginning, requests that nobody served. Engines"
+        " begin empty and with nothing learned of their pace."
+    )
     return lines
+
+
+def _caches(traffic: dict[str, Any]) -> str:
+    """What is known of prompts' beginnings, and so of providers' prompt caches."""
+    told = traffic.get("beginnings")
+    if told == "recorded":
+        return (
+            "Prompt caches of APIs: what was charged as cached, at the API that did; elsewhere a"
+            " prompt is new."
+        )
+    if told == "told":
+        return (
+            "Prompt caches of APIs: by their published rules, as beginnings and sessions are told;"
+            " later prompts of a session are taken to go on from its earlier ones."
+        )
+    return "Prompt caches of APIs: not played, as the traffic tells of no beginnings or sessions."
 
 
 def share(value: float | None) -> str:
@@ -117,9 +140,48 @@ def _dollars(entry: dict[str, Any]) -> list[str]:
     lacks = "+?" if dollars["fixed_unknown_pools"] else ""
     return [
         entry["policy"], _usd(dollars["fixed_usd"]) + lacks, _usd(dollars["api_usd"]),
-        _usd(dollars["total_usd"]) + lacks, share(spill["share_by_count"]),
-        share(spill["share_by_value"]),
+        _usd(dollars["total_usd"]) + lacks, *_bill(dollars, lacks),
+        share(spill["share_by_count"]), share(spill["share_by_value"]),
     ]  # fmt: skip
+
+
+def _bill(dollars: dict[str, Any], lacks: str) -> tuple[str, str]:
+    """What all would have cost at APIs, and what is left of it; an older gateway says neither."""
+    if "all_api_usd" not in dollars:
+        return "-", "-"
+    unpriced = "+?" if dollars["all_api_unpriced_requests"] else ""
+    saved = dollars["saved_usd"]
+    words = f"-{_usd(-saved)}" if saved < 0 else _usd(saved)
+    return _usd(dollars["all_api_usd"]) + unpriced, words + ("?" if lacks or unpriced else "")
+
+
+def breaks_promises(document: dict[str, Any]) -> bool:
+    """Whether own answers of any class keep less than is promised, or nobody of it is served."""
+    return any(
+        each.get("breaks_promise") or each["refused"] == each["requests"] > 0
+        for result in document["results"]
+        for each in result["classes"]
+    )
+
+
+def broken_promises(document: dict[str, Any]) -> list[str]:
+    """Where own answers keep less than was promised, a line each, with what is known of why."""
+    lines = []
+    for result in document["results"]:
+        for each in result["classes"]:
+            if each.get("breaks_promise"):
+                promised = share(each["slo"]["attainment"])
+                why = "; ".join(each["engines_break"]) or "nothing in the configuration says why"
+                lines.append(
+                    f"{result['policy']}, {each['class']}: own answers keep"
+                    f" {share(each['attainment_own'])} of {promised} promised: {why}."
+                )
+            elif each.get("engines_break"):
+                lines += [
+                    f"{result['policy']}, {each['class']}: {words}."
+                    for words in each["engines_break"]
+                ]
+    return lines
 
 
 def _class(entry: dict[str, Any]) -> list[str]:
@@ -132,14 +194,19 @@ def _class(entry: dict[str, Any]) -> list[str]:
         f"{entry['requests']:,}",
         f"{' / '.join(words)}, {share(slo['attainment'])}",
         share(entry["attainment"]),
-        share(entry["attainment_own"]),
+        share(entry["attainment_own"]) + (" SHORT" if entry.get("breaks_promise") else ""),
         share(entry["attainment_api"]),
-        f"{entry['refused']:,}",
+        _refused(entry),
         *(
             _number(entry[name])
             for name in ("ttft_ms_p50", "ttft_ms_p95", "tpot_ms_p50", "tpot_ms_p95")
         ),
     ]
+
+
+def _refused(entry: dict[str, Any]) -> str:
+    every = entry["refused"] == entry["requests"] > 0
+    return f"{entry['refused']:,}" + (" ALL" if every else "")
 
 
 def _load(samples: Sequence[dict[str, Any]]) -> list[list[str]]:

@@ -22,7 +22,9 @@ class Arrival(NamedTuple):
     `prefix` are ids of the prompt's leading parts of `PREFIX_TOKENS` tokens each; equal leading ids
     are an equal beginning, which an engine's prefix cache may hold. `inside`: whoever asked may not
     leave the network, whatever the policies say. `session`: whose requests stay together, where the
-    model is sticky; empty: none.
+    model is sticky; empty: none. Of a `recorded` one, `cached` tokens of the prompt were charged as
+    cached by `api`, or were taken to be cached elsewhere where an own engine answered;
+    `estimate` and `bound` are what its prompt was taken for when it was decided (0: not known).
     """
 
     at_s: float
@@ -34,6 +36,11 @@ class Arrival(NamedTuple):
     prefix: tuple[int, ...] = ()
     inside: bool = False
     session: str = ""
+    cached: int = 0
+    api: str = ""
+    recorded: bool = False
+    estimate: int = 0
+    bound: int = 0
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""

@@ -25,6 +25,7 @@ from gateway.whatif.traffic import Arrival
 from ledger.fleet.paidrates import read_rates
 from ledger.prices.book import PriceBook
 from ledger.queries.fleet import capacities
+from ledger.queries.traffic import RecordedLength
 
 
 class WhatIfInputError(Exception):
@@ -45,6 +46,7 @@ class TrafficSelection:
     about: Mapping[str, Any]
     came_us: int | None = None
     times: float = 1.0
+    lengths: Sequence[RecordedLength] = ()  # of answers before them
 
 
 def read_recorded_traffic(
@@ -60,7 +62,9 @@ def read_recorded_traffic(
         "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
         "cut": found.cut,
     }  # fmt: skip
-    return TrafficSelection(found.arrivals, found.start_us, found.seen, about)
+    return TrafficSelection(
+        found.arrivals, found.start_us, found.seen, about, lengths=found.lengths
+    )
 
 
 def arrange_traffic(
@@ -125,4 +129,5 @@ def house_of(
     house = ReplayFleet(settings, prices, models, traffic.seen, traffic.start_us, entered)
     came_us = traffic.start_us if traffic.came_us is None else traffic.came_us
     house.calendar = ReplayClock(came_us, traffic.times)
+    house.lengths = traffic.lengths
     return house

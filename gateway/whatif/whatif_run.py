@@ -9,7 +9,7 @@ from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.replay_fleet import ReplayFleet
-from gateway.whatif.report import disagreement, result, value_function
+from gateway.whatif.report import AllApiBill, disagreement, result
 from gateway.whatif.traffic import Arrival
 
 Progress = Callable[[str, int], None]
@@ -27,7 +27,7 @@ def run_whatif(
 
     APIs draw their latencies once a request from `seed`, the same for each set.
     """
-    value = value_function(house)
+    bill = AllApiBill(house, arrivals)
     found: list[list[ReplayOutcome]] = []
     results = []
     for name, rules in sets:
@@ -42,7 +42,7 @@ def run_whatif(
         )  # fmt: skip
         outcomes = replay.run(planned)
         found.append(outcomes)
-        results.append(result(name, house, planned, outcomes, value))
+        results.append(result(name, house, planned, outcomes, bill))
     document = {"traffic": _traffic(house, arrivals), **_assumptions_of(house), "results": results}
     if len(found) > 1:
         document["disagreement"] = disagreement(found[1], found[0])
@@ -55,10 +55,18 @@ def _traffic(house: ReplayFleet, arrivals: Sequence[Arrival]) -> dict[str, Any]:
         "begins": f"{begins:%Y-%m-%d %H:%M UTC}",
         "requests": len(arrivals),
         "seconds": arrivals[-1].at_s,
+        "beginnings": _beginnings(arrivals),
         "models": sorted({arrival.model for arrival in arrivals}),
         "prompt_tokens": sum(arrival.prompt_tokens for arrival in arrivals),
         "output_tokens": sum(arrival.output_tokens for arrival in arrivals),
     }
+
+
+def _beginnings(arrivals: Sequence[Arrival]) -> str:
+    """Whether prompts' beginnings are told, or what of them was charged as cached; else ""."""
+    if any(arrival.prefix or arrival.session for arrival in arrivals):
+        return "told"
+    return "recorded" if any(arrival.recorded for arrival in arrivals) else ""
 
 
 def _assumptions_of(house: ReplayFleet) -> dict[str, Any]:

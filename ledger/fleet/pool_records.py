@@ -54,7 +54,10 @@ class HourCell:
 
 @dataclass(frozen=True, slots=True)
 class CapacityRow:
-    """Measured figures of one engine; `source` says how. Rates follow from them and the traffic."""
+    """Measured figures of one engine; `source` says how. Rates follow from them and the traffic.
+
+    The last three are limits that it was started with, or stated.
+    """
 
     pool: str
     engine: str
@@ -68,6 +71,8 @@ class CapacityRow:
     step_t0_s: float | None
     source: str
     max_num_seqs: int | None = None
+    context_tokens: int | None = None
+    prefill_budget_tokens: int | None = None
 
     @property
     def measured(self) -> EngineLimits | None:

@@ -57,12 +57,14 @@ class ComparedCost(msgspec.Struct, frozen=True, array_like=True):
     """What a comparator would have charged: its price version and the token ratio applied.
 
     `ratio_ppm` scales tokens between tokenizers, in parts per million (1_000_000: unscaled).
+    `cached_tokens` of the prompt were taken to be in its provider's cache; None: nobody said.
     """
 
     comparator: str
     price_version: int
     cost_pusd: int
     ratio_ppm: int = 1_000_000
+    cached_tokens: int | None = None
 
 
 class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True):

@@ -153,6 +153,8 @@ class ComparedCostRow(LedgerBase):
     price_version: Stored[int] = define_column(BigInteger)
     ratio_ppm: Stored[int]
     cost_pusd: Stored[int] = define_column(BigInteger)
+    # of the prompt, assumed in its provider's cache; null: of before, or of other units
+    cached_tokens: Stored[int | None]
 
 
 class ClaimRow(LedgerBase):

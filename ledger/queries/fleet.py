@@ -146,15 +146,19 @@ def hours_by_team(connection: Connection, scope: Scope, *, bucket_us: int) -> li
 
 
 def capacities(connection: Connection) -> list[CapacityRow]:
-    """The latest row of every engine, with the batch limit that the engine was started with."""
+    """The latest row of every engine, with the limits that the engine was started with."""
     latest = select(func.max(EngineCapacityRow.id)).group_by(EngineCapacityRow.engine)
     limits = select(func.max(CatalogEntryRow.id)).group_by(CatalogEntryRow.engine)
-    names = [name for name in CapacityRow.__dataclass_fields__ if name != "max_num_seqs"]
+    stated = ("max_num_seqs", "context_tokens", "prefill_budget_tokens")
+    names = [name for name in CapacityRow.__dataclass_fields__ if name not in stated]
     started = and_(
         CatalogEntryRow.engine == EngineCapacityRow.engine, CatalogEntryRow.id.in_(limits)
     )
     statement = (
-        select(*(getattr(EngineCapacityRow, name) for name in names), CatalogEntryRow.max_num_seqs)
+        select(
+            *(getattr(EngineCapacityRow, name) for name in names),
+            *(getattr(CatalogEntryRow, name) for name in stated),
+        )
         .outerjoin(CatalogEntryRow, started)
         .where(EngineCapacityRow.id.in_(latest))
         .order_by(EngineCapacityRow.engine)

@@ -54,6 +54,7 @@ class AttemptComparison:
     position: int
     ratio_ppm: int
     cost_pusd: int
+    cached_tokens: int | None = None  # of the prompt, assumed to be in its provider's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ def compared_costs(connection: Connection, attempt_id: str) -> list[AttemptCompa
             ComparedCostRow.position,
             ComparedCostRow.ratio_ppm,
             ComparedCostRow.cost_pusd,
+            ComparedCostRow.cached_tokens,
         )
         .where(ComparedCostRow.attempt_id == attempt_id)
         .order_by(ComparedCostRow.position)

@@ -7,9 +7,17 @@ every target, has no lengths and is only counted.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, and_, func, select
 
-from ledger.orm.tables import AttemptRow, KeyRow, RefusalRow, TeamRow
+from ledger.orm.tables import (
+    AttemptDecisionRow,
+    AttemptRow,
+    ComparedCostRow,
+    KeyRow,
+    RefusalRow,
+    TeamRow,
+    token_column,
+)
 from ledger.request_kinds import CONVERSATION
 from ledger.seals.compactions import compacted_refusals
 from ledger.spans import INPUT_TOKENS, OUTPUT_TOKENS, Scope
@@ -21,7 +29,8 @@ ROWS_AT_ONCE = 5_000
 class RecordedRequest:
     """One request as it was served; `ttft_us` and `duration_us` where it was an API.
 
-    `inside`: by its key or team it may not leave.
+    `inside`: by its key or team it may not leave. `cached` tokens of its prompt an API charged as
+    cached, or would have, where an own engine answered. `decision`: what was kept of it, if it was.
     """
 
     request_id: str
@@ -34,6 +43,19 @@ class RecordedRequest:
     ttft_us: int | None
     duration_us: int | None
     inside: bool = False
+    cached: int = 0
+    decision: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLength:
+    """How long an answer was; `cut`: a limit ended it."""
+
+    model: str
+    team: str
+    input_tokens: int
+    output_tokens: int
+    cut: bool
 
 
 def recorded_requests(connection: Connection, scope: Scope) -> Iterator[RecordedRequest]:
@@ -49,18 +71,29 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
         AttemptRow.target,
         AttemptRow.ttft_us,
         AttemptRow.duration_us,
+        token_column("cached"),
+        ComparedCostRow.cached_tokens,
+        AttemptDecisionRow.decision,
         KeyRow.residency,
         TeamRow.residency,
     )
     query = (
         scope.narrow(select(*columns))
+        .outerjoin(
+            ComparedCostRow,
+            and_(
+                ComparedCostRow.attempt_id == AttemptRow.attempt_id, ComparedCostRow.position == 0
+            ),
+        )
+        .outerjoin(AttemptDecisionRow, AttemptDecisionRow.attempt_id == AttemptRow.attempt_id)
         .outerjoin(KeyRow, KeyRow.id == AttemptRow.key_id)
         .outerjoin(TeamRow, TeamRow.id == AttemptRow.team_id)
         .where(AttemptRow.kind.in_(sorted(CONVERSATION)), OUTPUT_TOKENS > 0, INPUT_TOKENS > 0)
         .order_by(AttemptRow.opened_us, AttemptRow.seq)
     )
     for row in connection.execute(query, execution_options={"yield_per": ROWS_AT_ONCE}):
-        request, at_us, model, team, prompt, output, backend, target, ttft, duration, *said = row
+        request, at_us, model, team, prompt, output, backend, target, *rest = row
+        ttft, duration, cached, elsewhere, decision, *said = rest
         yield RecordedRequest(
             request,
             at_us,
@@ -72,7 +105,35 @@ def recorded_requests(connection: Connection, scope: Scope) -> Iterator[Recorded
             ttft,
             duration,
             "internal_only" in said,
+            (cached if backend == "api" else elsewhere) or 0,
+            decision,
         )
+
+
+def answers_before(connection: Connection, at_us: int, *, most: int) -> list[RecordedLength]:
+    """The last answers before an instant, in the order of time: what was known of lengths then."""
+    query = (
+        select(
+            AttemptRow.model,
+            AttemptRow.team_id,
+            INPUT_TOKENS,
+            OUTPUT_TOKENS,
+            AttemptRow.finish_reason,
+        )
+        .where(
+            AttemptRow.opened_us < at_us,
+            AttemptRow.kind.in_(sorted(CONVERSATION)),
+            AttemptRow.status == "finished",
+            OUTPUT_TOKENS > 0,
+        )
+        .order_by(AttemptRow.opened_us.desc())
+        .limit(most)
+    )
+    found = [
+        RecordedLength(model, team, prompt, output, reason == "length")
+        for model, team, prompt, output, reason in connection.execute(query)
+    ]
+    return found[::-1]
 
 
 def refused_requests(connection: Connection, scope: Scope) -> int:

@@ -146,7 +146,7 @@ def _order_members(value: Any) -> Any:
 _ATTEMPT = _columns(AttemptRow)
 _ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
 _SEQ, _STATUS, _SETTLED, _TAGS = map(_ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags"))
-_COMPARED = _columns(ComparedCostRow)
+_COMPARED = _columns(ComparedCostRow, "cached_tokens")  # as with `_ROOM`
 _COMPARED_NAMES = [column.key for column in _COMPARED]
 _POSTING = _columns(PostingRow)
 _POSTING_NAMES = [column.key for column in _POSTING]

@@ -172,6 +172,7 @@ def add_settled(
             cost.price_version,
             cost.ratio_ppm,
             cost.cost_pusd,
+            cost.cached_tokens,
         )
         for place, cost in enumerate(settled.compared)
     ]

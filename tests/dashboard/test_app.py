@@ -287,12 +287,12 @@ def chosen_as_before(page: Page) -> None:
 def test_a_shared_address_opens_as_it_was_sent(served, browser_page: Page, month) -> None:
     address = served(month.url)
     words = open_page(browser_page, address, "?period=7+d&team=finance")
-    assert "All teams. Last 7 days" in words
+    assert "All teams, own GPUs" in words
     expect(browser_page.get_by_role("radio", name="7 d")).to_be_checked()
     words = open_page(
         browser_page, address, "breakeven?scenario=Dearer+GPUs&x-rate=0.8&x-volume=50"
     )
-    assert "Break-even in Dearer GPUs" in words
+    assert "Dearer GPUs (pool llama-70b)" in words
     expect(browser_page.get_by_label("GPU rate, USD an hour")).to_have_value("0.800")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from dashboard import formatting
 from ledger.overrides import API, DISABLED, OWN, Override
+from ledger.queries.reads import AttemptComparison
 from router.reasons import Reason
 
 USD = 10**12
@@ -106,3 +107,10 @@ def test_a_name_in_markdown_is_a_name() -> None:
     told = formatting.quote("![x](http://evil.example/a.png) `b` **c** :red[d]\n# $e$")
     assert told == (r"\!\[x\]\(http\://evil\.example/a\.png\) \`b\` \*\*c\*\* \:red\[d\] \# \$e\$")
     assert formatting.quote("finance 2") == "finance 2"
+
+
+def test_what_it_would_have_cost_elsewhere_says_what_was_assumed() -> None:
+    found = AttemptComparison("a/b", 0, 1_000_000, 12_350_000_000_000)
+    assert formatting.comparison(found) == "$12.35"
+    warm = AttemptComparison("a/b", 0, 1_000_000, 12_350_000_000_000, 4_096)
+    assert formatting.comparison(warm) == "$12.35, 4,096 tokens of the prompt cached"

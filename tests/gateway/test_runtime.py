@@ -6,6 +6,7 @@ import pytest
 
 from backends.simulator.profiles import PROFILES
 from gateway.config.settings import EngineSection, parse
+from gateway.config.step_promises import PoolSteps
 from gateway.runtime import Runtime, RuntimePorts, batch_limits, resolve_runtime, tuned_flags
 
 TEXT = """
@@ -115,3 +116,30 @@ def test_a_row_for_other_hosts_is_there_where_some_are_named(tmp_path: Path) -> 
     ports = RuntimePorts({"pool:a/0": 8100, "pool:a/1": 8101}, {"standin": 9000})
     settings = parse(named, name="t")
     assert resolve_runtime(settings, ports, ledger_url="sqlite://", policy_version="v").layout.peers
+
+
+@pytest.mark.parametrize(
+    ("engine", "budget"),
+    [
+        ("kind: simulated, model: h100-llama-3.1-8b-fp8, replicas: 1", 960),
+        (
+            "kind: simulated, model: h100-llama-3.1-8b-fp8, replicas: 1, prefill_budget_tokens: 4",
+            4,
+        ),
+        ("model: /m, replicas: 1", 960),
+        ("model: /m, endpoints: ['http://10.0.0.5:8000/v1']", 2048),
+    ],
+)
+def test_engines_are_started_with_a_step_that_keeps_what_is_promised(tmp_path, engine, budget):
+    text = f"""
+models: {{m: {{targets: ["pool:a"], compare_with: ["openai/x"]}}}}
+pools: {{a: {{engine: {{{engine}}}, gpu: {{type: H100}}}}}}
+policies: [{{name: p, slo: {{tpot_ms: 50}}}}]
+"""
+    settings = parse(text, name="t").model_copy(update={"state_dir": str(tmp_path)})
+    shape = PROFILES["h100-llama-3.1-8b-fp8"].shape
+    (seat,) = resolve_runtime(
+        settings, RuntimePorts({"pool:a/0": 8100}, {}), ledger_url="sqlite://", policy_version="v",
+        measured={"a": PoolSteps.of(shape)},
+    ).engines  # fmt: skip
+    assert seat.prefill_budget_tokens == budget

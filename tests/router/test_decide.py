@@ -11,6 +11,7 @@ from router.request_kinds import RequestKind
 from router.types import InfeasibleAction, Policy, Preference, Residency, Slo, TargetHealth
 
 FULL = {"kv_used_tokens": 98_000.0}
+LONG = {"prompt_tokens": 7_000, "prompt_tokens_bound": 7_700}  # 0.2 s of reading
 DEAR = 1e15  # a bid price no request reaches
 
 
@@ -192,6 +193,29 @@ def test_nothing_feasible(ask, rule, own, api, otherwise):
     decision = decide(ask(), rule(otherwise=otherwise), fleet)
     assert (decision.order, decision.first_choice) == ((), None)
     assert (decision.reason, decision.otherwise) == (Reason.KV_HEADROOM, otherwise)
+
+
+@pytest.mark.parametrize(
+    ("asked", "state", "waits"),
+    [
+        ({}, {"queued_prefill_tokens": 90_000.0, "kv_promised_tokens": 90_000.0}, True),
+        (LONG, {}, False),
+        (LONG, FULL, False),
+        ({}, {**FULL, "step_feedback": 4.0}, True),  # slow now: that may pass
+    ],
+)
+def test_nobody_waits_for_what_an_empty_engine_cannot_keep(
+    ask, rule, own, api, asked, state, waits
+):
+    """Red before: such a request stood in line for all of its time, and was refused then."""
+    policy = rule(slo=Slo(ttft_ms=200.0), otherwise=InfeasibleAction.QUEUE)
+    request = ask(**asked, residency=Residency.INTERNAL_ONLY)
+    decision = decide(request, policy, [own(state), api()])
+    expected = InfeasibleAction.QUEUE if waits else InfeasibleAction.REJECT
+    assert (decision.order, decision.otherwise) == ((), expected)
+    closed = api({"circuit_open": True}, name="later/api")
+    both = decide(ask(**asked), policy, [own(state), closed])
+    assert both.otherwise is InfeasibleAction.QUEUE, "an API may be back"
 
 
 def test_a_refusal_is_named_after_the_most_hopeful(ask, rule, own, api):

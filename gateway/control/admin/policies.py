@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.auth import APPLY_POLICIES, POLICIES
 from gateway.config.settings import version
-from gateway.config.surroundings import names_of_keys
+from gateway.config.surroundings import names_of_keys, steps_of_pools
 from gateway.control import policy_changes
 from gateway.control.admin.verb import (
     NUMBER_LIMIT,
@@ -93,8 +93,9 @@ def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
 )
 def policies_check(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
     known = names_of_keys(place.settings, os.environ)
+    steps = steps_of_pools(place.settings, os.environ)
     return policy_changes.check_document(
-        examine_set(given.policies, place.settings, given.name, known)
+        examine_set(given.policies, place.settings, given.name, known, steps)
     )
 
 

@@ -10,6 +10,7 @@ from backends.engine import tuned
 from gateway.config.schema import Settings
 from gateway.config.surroundings import gather_facts
 from ledger.database import make_engine, migrate
+from ledger.fleet.samples import add_capacity
 from ledger.identity.keys import KeySpec, create_key
 
 AT_US = 1_795_000_000_000_000  # 2026-11-18
@@ -158,6 +159,25 @@ def test_names_of_keys_are_facts_where_the_ledger_can_be_read(tmp_path):
     assert gather_facts(settings, AT_US, {"LEDGER": url}).names["team"] == {"search"}
     for other in ({}, {"LEDGER": "nonsense"}, {"LEDGER": f"sqlite:///{tmp_path / 'no.db'}"}):
         assert gather_facts(settings, AT_US, other).names == {}
+
+
+def test_steps_of_pools_are_facts_where_the_ledger_knows_them(tmp_path):
+    pools = {"a": {"engine": {"model": "m"}, "gpu": {"type": "H100", "usd_per_hour": 1}}}
+    given = {"state_dir": str(tmp_path), "pools": pools}
+    assert facts(**given).steps == {}
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    migrate(url)
+    engine = make_engine(url)
+    add_capacity(
+        engine,
+        {
+            "at_us": 1, "pool": "a", "engine": "pool:a/0", "kv_capacity_tokens": 9,
+            "step_a_s": 0.01, "step_b_s": 0.0, "step_c_s": 0.0, "step_d_s": 1e-5,
+            "step_t0_s": 0.0, "source": "fitted",
+        },
+    )  # fmt: skip
+    engine.dispose()
+    assert facts(**given).steps["a"].step.a_s == 0.01
 
 
 def test_hosts_are_looked_up_for_whoever_would_serve_here(monkeypatch):

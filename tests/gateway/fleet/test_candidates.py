@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gateway.clock import Clock
 from gateway.fleet.attempt_bounds import OUTPUT_BOUND_TOKENS, api_bound_pusd, own_bound_pusd
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
+from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
 from gateway.fleet.output_cap import LEAST_TOKENS
 from gateway.fleet.partly_priced import bar_partly_priced
@@ -414,8 +415,9 @@ def test_a_price_counts_from_its_first_instant_on_and_backwards(board: SharedLoa
             ceiling_pusd=None,
             clock=Clock(now_s=lambda: NOW_S, wall_us=lambda at_us=at_us: at_us),
         )
-        assert candidates.comparators(["x/m", "x/none"], at_us) == (
-            () if api.price is None else (api.price,)
+        clock = Clock(now_s=lambda: NOW_S, wall_us=lambda at_us=at_us: at_us)
+        assert candidates.comparators(["x/m", "x/none"], request(), clock) == (
+            () if api.price is None else (Comparator(api.price),)
         )
         found.append(api.price and api.price.version)
     assert found == [1, 2, 2, None, 1]

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from gateway.clock import Clock
 from gateway.fleet import quote_memory
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.quote_memory import QuoteMemory
 from ledger.prices.book import Price, PriceBook, PriceTerms, rates_from
+from router.request_kinds import RequestKind
+from router.types import OutputMoments, RoutingRequest
 
 AT_US = 10**15
 PRICE = Price(1, "x/m", "test", 0, PriceTerms(rates_from({"input": 1, "output": 2})))
@@ -31,6 +34,9 @@ def test_requests_with_pictures_share_what_was_looked_up(monkeypatch) -> None:
     board: Any = None
     builder = CandidateBuilder(board, book, stale_s=10.0)
     media: Any = object()  # only kept until a prompt is measured
+    clock = Clock(now_s=lambda: 0.0, wall_us=lambda: AT_US)
+    asked_for = RoutingRequest(RequestKind.CHAT, "m", 9, 9, 9, OutputMoments(1, 9.0, 81, 9.0))
     for each_media in (media, None, media):
-        assert len(builder.with_media(each_media).comparators(["x/m"], AT_US)) == 1
+        found = builder.with_media(each_media).comparators(["x/m"], asked_for, clock)
+        assert len(found) == 1
     assert len(asked) == 1

@@ -8,9 +8,11 @@ from charge_cases import COMPLETE, GONE, PRICE, RATE, STEP, USAGE, api, attempt,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.fleet.comparators import Comparator
+from gateway.fleet.provider_caches import CachedPrompt
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import TIER_LIMIT
-from gateway.request.charging import compared_pusd
+from gateway.request.charging import compare_cost
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, rates_from
@@ -479,6 +481,25 @@ def test_a_comparator_charges_a_ranking_by_its_searches() -> None:
     extent = RequestUnits(searches=3, searches_bound=3)
     request = RoutingRequest(RequestKind.RERANK, "m", 40, 160, 0, output, extent=extent)
     terms = PriceTerms(rates_from({"input": 0, "output": 0}), search_pusd=1_000)
-    price = Price(1, "p/m", "t", 0, terms)
-    assert compared_pusd(request, TokenCounts(input=40), price) == 3_000
-    assert compared_pusd(request, TokenCounts(), price) == 0, "nothing was made"
+    compared = Comparator(Price(1, "p/m", "t", 0, terms))
+    tried = SimpleNamespace(plan=SimpleNamespace(request=request), own=True)
+    assert compare_cost(tried, TokenCounts(input=40), compared).cost_pusd == 3_000
+    assert compare_cost(tried, TokenCounts(), compared).cost_pusd == 0, "nothing was made"
+
+
+@given(st.integers(0, 900), st.integers(0, 900), st.integers(0, 90))
+def test_what_an_own_engine_had_cached_is_not_what_a_comparator_has(read, fresh, output) -> None:
+    """Red before: the engine's own cache was counted at the comparator's price of cached tokens."""
+    rates = rates_from({"input": 10, "cached": 1, "output": 40})
+    price = Price(3, "p/m", "t", 0, PriceTerms(rates))
+    request = SimpleNamespace(kind=RequestKind.CHAT)
+    tokens = TokenCounts(input=fresh, cached=read, output=output)
+    own = SimpleNamespace(plan=SimpleNamespace(request=request), own=True)
+    cold = compare_cost(own, tokens, Comparator(price))
+    assert (cold.cost_pusd, cold.cached_tokens or 0) == (10 * (read + fresh) + 40 * output, 0)
+    half = compare_cost(own, tokens, Comparator(price, CachedPrompt(50, 50), 100))
+    assert (half.cached_tokens or 0) == (read + fresh) // 2
+    assert half.cost_pusd == cold.cost_pusd - 9 * (half.cached_tokens or 0)
+    api = SimpleNamespace(plan=SimpleNamespace(request=request), own=False)
+    told = compare_cost(api, tokens, Comparator(price))
+    assert told.cost_pusd == cold.cost_pusd - 9 * read, "an API's cache is evidence of another's"

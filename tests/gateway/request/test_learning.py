@@ -5,6 +5,9 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from gateway.fleet.comparators import Comparator
+from gateway.fleet.prefix_index import ENDS
+from gateway.fleet.provider_caches import CacheForecast, ProviderCaches
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
 from gateway.kinds.completion import SPEC as COMPLETION
@@ -16,8 +19,11 @@ from gateway.request.learning import EstimateLearner, not_text, unreported
 from gateway.request.limit_overruns import LimitOverrun
 from gateway.request.plan import LearnedEstimates
 from ledger.journals.records import TokenCounts
+from ledger.prices.rates import Price, PriceTerms, rates_from
+from router.cached_share import CachedShare
 from router.estimates import OutputLengths
 from router.estimator_rules import Objection
+from router.prompts import PromptPrefix
 from router.target_prompts import PromptOverrun
 from router.token_ratio import TEMPLATE_LIMIT, TokenRatio
 
@@ -240,3 +246,31 @@ def test_what_targets_make_unseen_is_learned_and_counted() -> None:
     assert beside.hides("p/m")
     assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
     assert counts.seen == [("unseen_output", None)]
+
+
+@pytest.mark.parametrize(
+    ("reported", "first_s", "best", "known"),
+    [
+        (True, None, "own", 40),
+        (False, 3.0, "own", 40),
+        (False, None, "own", 0),
+        (True, 3.0, None, 0),
+    ],
+)
+def test_a_turn_that_own_engines_may_serve_is_known_to_its_comparators(
+    tmp_path, reported, first_s, best, known
+) -> None:
+    """Not where nothing was read, nor where no own engine could have answered."""
+    forecast = CacheForecast(ProviderCaches(tmp_path / "caches"), CachedShare())
+    rates = rates_from({"input": 10, "cached": 1, "output": 40})
+    compared = Comparator(Price(1, "openai/m", "book", 0, PriceTerms(rates)))
+    prefix = PromptPrefix(tuple(range(40)), 0, ENDS[39])
+    request = SimpleNamespace(prompt_tokens=ENDS[39] // 4, beginning=prefix)
+    plan = SimpleNamespace(comparators=(compared,), request=request, best_own=best)
+    tried = SimpleNamespace(plan=plan, first_token_s=first_s, dispatched_s=2.0)
+    learned = LearnedEstimates(TokenRatio(), OutputLengths(), cached=forecast)
+    counts = SimpleNamespace(count_observation=None)
+    EstimateLearner(learned, counts).learn_elsewhere(tried, reported=reported)
+    assert forecast.caches.count_known("~openai/m", prefix, 4.0) == known
+    assert forecast.caches.count_known("openai/m", prefix, 4.0) == 0, "nobody asked it"
+    forecast.caches.close()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client import CollectorRegistry
 
+from gateway.fleet.comparators import Comparator
 from gateway.fleet.gap_counts import GAP_BUCKETS
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
@@ -15,6 +16,7 @@ from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
+from router.prompts import PromptPrefix
 from router.reasons import Reason
 from router.request_kinds import RequestKind
 from router.target_output import TargetOutput
@@ -100,11 +102,12 @@ def attempt(price: Price) -> Attempt:
         candidate=SimpleNamespace(engine=None, bound_pusd=0, output_cap=None),
     )  # fmt: skip
     plan = SimpleNamespace(
-        request_id="r", model="m", comparators=(price,), learning_key=("m", "t"),
+        request_id="r", model="m", comparators=(Comparator(price),), learning_key=("m", "t"),
         request=SimpleNamespace(
             kind=RequestKind.CHAT, prompt_tokens=90, prompt_tokens_bound=99, n=1, max_tokens=20,
             output=OutputMoments(0, 15.0, 225.0, 15.0), has_sound=False, text_prompt=True,
             without_pictures=False, service_tier="", features=frozenset(),
+            beginning=PromptPrefix(),
         ),
         asked=SimpleNamespace(
             prompt_bytes=400, stream=True, kind=RequestKind.CHAT, features=frozenset(), members={},

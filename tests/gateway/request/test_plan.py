@@ -38,7 +38,7 @@ def test_a_plan_has_every_feasible_target_in_order(plan_of, stack) -> None:
     plan = plan_of(max_tokens=5)
     assert [step.frozen.target.name for step in plan.steps] == ["pool:main/0", "alpha/m"]
     assert [target.name for target in plan.route.targets] == ["pool:main/0", "alpha/m"]
-    assert plan.comparators[0].name == "openai/gpt-4o-mini"
+    assert plan.comparators[0].price.name == "openai/gpt-4o-mini"
     assert plan.best_own is not None
     assert plan_of(model="api").best_own is None
     assert plan.policy_version == stack.runtime.policy_version

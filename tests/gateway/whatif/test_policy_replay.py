@@ -9,14 +9,16 @@ from gateway.config.settings import Settings
 from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
 from gateway.whatif.replay import Replay
-from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet
+from gateway.whatif.replay_fleet import ReplayClock, ReplayFleet, engine_models
 from gateway.whatif.traffic import Arrival
 from gateway.whatif.whatif_run import run_whatif
+from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import PriceBook
+from ledger.queries.traffic import RecordedLength
 
 
 def test_what_may_not_leave_is_refused_or_waits(house, under, poisson) -> None:
-    arrivals = poisson(40.0, 200, ("inside",))
+    arrivals = poisson(20.0, 200, ("inside",))
     sets = [("queued", under("queued")), ("alone", under("alone"))]
     queued, alone = run_whatif(house, sets, arrivals, 1, lambda *_: None)["results"]
     assert alone["dollars"]["api_usd"] == queued["dollars"]["api_usd"] == 0.0
@@ -89,3 +91,26 @@ def test_a_price_that_is_partly_known_is_refused_under_a_cap(house, under, poiss
         choice = planned.choose(asked, planned.seats, 0.0, 0)
         found.append((choice.api, choice.refused))
     assert found == [("openai/mini", False), ("", True)]
+
+
+def test_who_cannot_spill_is_served_as_live_where_the_context_is_known(house, under) -> None:
+    """Red before: the whole KV cache was taken for the context, and all of a class was refused."""
+    settings = under("tight").model_dump(mode="json")
+    settings["pools"]["chat"]["engine"] = {"model": "/m", "replicas": 1}
+    settings["policies"] = [{"name": "floor", "kv_headroom_floor": 0.05}]
+    known = Settings.model_validate(settings)
+    step = house.engines["chat"].shape.step
+    refused = []
+    for context in (None, 8_192):
+        row = CapacityRow(
+            "chat", "pool:chat/0", 0, 41_392, None, step.a_s, step.b_s, step.c_s, step.d_s,
+            step.t0_s, "fitted", 256, context,
+        )  # fmt: skip
+        there = ReplayFleet(known, house.prices, engine_models(known, ["chat"], {}, [row]), {}, 0)
+        arrivals = [Arrival(float(n), 600, 80, "inside") for n in range(60)]
+        (result,) = run_whatif(there, [("a", known)], arrivals, 1, lambda *_: None)["results"]
+        refused.append(result["classes"][0]["refused"])
+        there.lengths = [RecordedLength("inside", "", 600, 80, cut=False)] * 40
+        (warm,) = run_whatif(there, [("a", known)], arrivals, 1, lambda *_: None)["results"]
+        assert warm["classes"][0]["refused"] == 0, "what the ledger has of lengths is known"
+    assert refused == [60, 0]

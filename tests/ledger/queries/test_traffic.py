@@ -2,8 +2,9 @@
 
 from sqlalchemy import insert, select
 
+from ledger.journals.records import ComparedCost, TokenCounts
 from ledger.orm.tables import AttemptRow, KeyRow, OrganisationRow, TeamRow
-from ledger.queries.traffic import recorded_requests, refused_requests
+from ledger.queries.traffic import answers_before, recorded_requests, refused_requests
 from ledger.spans import Scope
 
 START_US = 1_780_000_000_000_000
@@ -48,3 +49,25 @@ def test_whose_key_may_not_leave_is_told(engine, opened, settled, write):
     with engine.connect() as connection:
         (found,) = recorded_requests(connection, SPAN)
     assert found.inside
+
+
+def test_what_was_cached_is_told_and_what_a_comparator_would_have_had(
+    engine, opened, settled, write
+):
+    tokens = TokenCounts(input=60, cached=40, output=5)
+    compared = (ComparedCost("a/b", 1, 7, cached_tokens=90), ComparedCost("c/d", 1, 9))
+    own = {"backend": "own", "pool": "p", "target": "pool:p/0"}
+    write(
+        engine,
+        opened(1, opened_us=START_US + 1, decision=b"kept"),
+        settled(1, tokens=tokens, compared=compared),
+        opened(2, opened_us=START_US + 2, **own), settled(2, tokens=tokens, compared=compared),
+        opened(3, opened_us=START_US + 3, **own), settled(3, tokens=tokens),
+    )  # fmt: skip
+    with engine.connect() as connection:
+        found = list(recorded_requests(connection, SPAN))
+        before = answers_before(connection, START_US + 3, most=1)
+    assert [each.cached for each in found] == [40, 90, 0]
+    assert found[0].decision == b"kept"
+    (told,) = before
+    assert (told.input_tokens, told.output_tokens, told.cut) == (100, 5, False)

@@ -111,6 +111,8 @@ def _decoded(raw: bytes) -> Any:
     document = msgspec.msgpack.decode(raw)
     if "tokens" in document:
         document["tokens"] = dict(enumerate(document["tokens"]))
+    if "compared" in document:
+        document["compared"] = [dict(enumerate(each)) for each in document["compared"]]
     return document
 
 

@@ -1,0 +1,255 @@
+"""Which promises of time per token an engine cannot keep, whoever routes to it, and what would.
+
+A chunked-prefill engine reads prompts in steps of up to a budget of tokens, and whoever decodes
+waits for a whole step. So a full step may not be longer than the time that is promised for a token,
+where answers are short enough to consist of such steps. Of answers that are known to be long half
+of the steps may be full ones: a mean over the answer is what is promised.
+
+Pure: what a pool's steps take comes from its profile, from the books or from whoever asks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from typing import NamedTuple
+
+from backends.engine.chunkbudget import full_step_s, prefill_budget
+from backends.engines import ENGINE_KINDS
+from backends.simulator.shape import EngineShape
+from backends.simulator.shapefile import ShapeFileError
+from backends.stepmodel import FittedStepModel
+from gateway.config.aliases import logical_models
+from gateway.config.faults import ConfigFault, Place, warning
+from gateway.config.schema import PolicyRuleSection, Settings
+from ledger.fleet.pool_records import CapacityRow
+
+LEAST_BUDGET = 256  # tokens: below it prompts are read at a fraction of the engine's speed
+LONG_ANSWER = 9  # tokens, from which on half of the steps of an answer may be full ones
+VLLM_LIMITS = (256, 2048)  # what `serve` starts engines with when nothing else is said
+VLLM_BUDGET = "--max-num-batched-tokens"
+
+
+class PoolSteps(NamedTuple):
+    """How long the steps of a pool's engines take, and what they may hold."""
+
+    step: FittedStepModel
+    budget_tokens: int
+    max_num_seqs: int
+    kv_tokens: int
+
+    @classmethod
+    def of(cls, shape: EngineShape) -> "PoolSteps":
+        """Return those of an engine of this shape."""
+        return cls(
+            shape.step, shape.prefill_budget_tokens, shape.max_num_seqs, shape.kv_capacity_tokens
+        )
+
+
+class PolicyPromise(NamedTuple):
+    """A rule's time per token on a pool; `long`: its answers are known to be no short ones."""
+
+    policy: str
+    tpot_ms: float
+    is_long: bool = False
+
+
+class BrokenPromise(NamedTuple):
+    """A pool and a policy that do not fit; `budget` would keep it, `None`: none would."""
+
+    pool: str
+    policy: str
+    tpot_ms: float
+    full_step_ms: float
+    budget: int | None
+
+    @property
+    def words(self) -> str:
+        """What breaks it, in a line."""
+        return (
+            f"a step full of prompts takes {self.full_step_ms:.0f} ms on pool `{self.pool}`, longer"
+            f" than the {self.tpot_ms:g} ms for a token that policy `{self.policy}` promises"
+        )
+
+    def cure(self, *, managed: bool) -> str:
+        """What to set; engines that run elsewhere are told by a flag of theirs."""
+        if self.budget is None:
+            return "no step is short enough: promise more, or route short answers elsewhere"
+        setting = f"`prefill_budget_tokens: {self.budget}`"
+        if managed:
+            return f"set {setting}"
+        return f"start its engines with {VLLM_BUDGET} {self.budget}, and say {setting}"
+
+
+def promises_on(
+    settings: Settings, pool: str, shortest: Mapping[str, int] | None = None
+) -> list[PolicyPromise]:
+    """Return the times per token that requests on a pool may be promised, a policy each.
+
+    `shortest`: by logical model, how long all but few answers are at least, where that is known.
+    """
+    found: dict[str, PolicyPromise] = {}
+    for model, section in logical_models(settings):
+        if f"pool:{pool}" not in section.targets:
+            continue
+        is_long = (shortest or {}).get(model, 0) >= LONG_ANSWER
+        for rule in _rules_of(settings, model):
+            tpot = rule.slo.tpot_ms
+            if tpot is None or (rule.candidates and f"pool:{pool}" not in rule.candidates):
+                continue
+            known = found.get(rule.name)
+            stays_long = is_long and (known is None or known.is_long)
+            found[rule.name] = PolicyPromise(rule.name, tpot, stays_long)
+    return list(found.values())
+
+
+def limit_s(promise: PolicyPromise, steps: PoolSteps) -> float:
+    """Return how long a full step may be under a promise."""
+    promised_s = promise.tpot_ms / 1e3
+    if not promise.is_long:
+        return promised_s
+    plain_s = full_step_s(steps.step, 0)
+    return max(promised_s, 2.0 * promised_s - plain_s)
+
+
+def kept_budget(steps: PoolSteps, promises: list[PolicyPromise]) -> int | None:
+    """Return the largest budget that keeps all of these; `None`: none does, without a crawl."""
+    least = min([limit_s(promise, steps) for promise in promises], default=inf)
+    if full_step_s(steps.step, steps.budget_tokens) <= least:
+        return steps.budget_tokens
+    found = prefill_budget(
+        steps.step, tpot_s=least, kv_tokens=steps.kv_tokens, max_sequences=steps.max_num_seqs
+    )
+    return None if found is None or found < LEAST_BUDGET else min(found, steps.budget_tokens)
+
+
+def kept_sequences(steps: PoolSteps, promises: list[PolicyPromise]) -> int:
+    """Return the largest batch whose steps without prompts keep all of these, beside half a cache.
+
+    Never more than it may have now; a promise that one sequence breaks changes nothing.
+    """
+    least = min([promise.tpot_ms / 1e3 for promise in promises], default=inf)
+    none_s = steps.step.step_s(sequences=0, context_tokens=steps.kv_tokens / 2, prefill_tokens=0)
+    if least == inf or steps.step.b_s <= 0.0 or least < none_s + steps.step.b_s:
+        return steps.max_num_seqs
+    return min(steps.max_num_seqs, int((least - none_s) / steps.step.b_s))
+
+
+def started_steps(
+    settings: Settings,
+    pool: str,
+    steps: PoolSteps,
+    shortest: Mapping[str, int] | None = None,
+) -> PoolSteps:
+    """Return the steps with the limits that the pool's engines have.
+
+    What the settings say stands. Else `serve` chooses for the engines that it starts: a promise
+    that nothing keeps changes nothing.
+    """
+    engine = settings.pools[pool].engine
+    sequences, budget = steps.max_num_seqs, steps.budget_tokens
+    if is_started(settings, pool):
+        promises = promises_on(settings, pool, shortest)
+        budget = kept_budget(steps, promises) or budget
+        sequences = min(kept_sequences(steps, promises), max(budget, 1))
+    return steps._replace(
+        max_num_seqs=engine.max_num_seqs or sequences,
+        budget_tokens=engine.prefill_budget_tokens or budget,
+    )
+
+
+def is_started(settings: Settings, pool: str) -> bool:
+    """Whether `serve` starts all engines of a pool, so that it may choose their limits."""
+    engine = settings.pools[pool].engine
+    return bool(engine.replicas) and not engine.endpoints and engine.profile is None
+
+
+def profile_steps(settings: Settings, pool: str) -> PoolSteps | None:
+    """Return what a simulated pool's profile says of its steps; `None`: it has none."""
+    engine = settings.pools[pool].engine
+    try:
+        preset = ENGINE_KINDS[engine.kind].profile(engine.model)
+    except ShapeFileError:  # a fault of the configuration, which is told elsewhere
+        return None
+    return None if preset is None else PoolSteps.of(preset.shape)
+
+
+def measured_steps(rows: Iterable[CapacityRow]) -> dict[str, PoolSteps]:
+    """Return what the books know of the steps of pools' engines, the first known one of each."""
+    found: dict[str, PoolSteps] = {}
+    for row in rows:
+        a, b, c = row.step_a_s, row.step_b_s, row.step_c_s
+        d, t0, tokens = row.step_d_s, row.step_t0_s, row.kv_capacity_tokens
+        if row.pool in found or tokens is None:
+            continue
+        if a is not None and b is not None and c is not None and d is not None:
+            found[row.pool] = PoolSteps(
+                FittedStepModel(a, b, c, d, t0 or 0.0),
+                row.prefill_budget_tokens or VLLM_LIMITS[1],
+                row.max_num_seqs or VLLM_LIMITS[0],
+                tokens,
+            )
+    return found
+
+
+def broken_promises(
+    pool: str, steps: PoolSteps, promises: list[PolicyPromise]
+) -> Iterator[BrokenPromise]:
+    """Tell of each policy that the pool's engines break by their own steps."""
+    full_s = full_step_s(steps.step, steps.budget_tokens)
+    for promise in promises:
+        if full_s > limit_s(promise, steps):
+            yield BrokenPromise(
+                pool, promise.policy, promise.tpot_ms, 1e3 * full_s,
+                kept_budget(steps, [promise]),
+            )  # fmt: skip
+
+
+def promise_faults(
+    settings: Settings, measured: Mapping[str, PoolSteps], *, at_policies: bool = False
+) -> Iterator[ConfigFault]:
+    """Warn of every policy whose time per token a pool breaks by its own steps.
+
+    `at_policies`: the place is the policy's, as in a set of policies; else the pool's.
+    """
+    places = {rule.name: number for number, rule in enumerate(settings.policies)}
+    for name in settings.pools:
+        known = profile_steps(settings, name) or measured.get(name)
+        if known is None:
+            continue
+        steps, managed = started_steps(settings, name, known), is_started(settings, name)
+        for broken in broken_promises(name, steps, promises_on(settings, name)):
+            words = f"{broken.words}: short answers break it; {broken.cure(managed=managed)}"
+            policy: Place = ("policies", places[broken.policy], "slo", "tpot_ms")
+            pool: Place = ("pools", name, "engine")
+            yield warning(policy if at_policies else pool, words, upon=(("models",),))
+
+
+def chosen_limits(settings: Settings, measured: Mapping[str, PoolSteps]) -> Iterator[str]:
+    """Tell of limits that `serve` chooses other than its usual ones, so that promises hold."""
+    for name in settings.pools:
+        known = profile_steps(settings, name) or measured.get(name)
+        engine = settings.pools[name].engine
+        if known is None or engine.prefill_budget_tokens or not is_started(settings, name):
+            continue
+        steps = started_steps(settings, name, known)
+        if steps.budget_tokens != known.budget_tokens:
+            least = min(promises_on(settings, name), key=lambda each: limit_s(each, known))
+            yield (
+                f"pools.{name}: `serve` starts its engines with prefill_budget_tokens"
+                f" {steps.budget_tokens} in place of {known.budget_tokens}, so that a token takes"
+                f" no more than policy `{least.policy}` promises ({least.tpot_ms:g} ms)"
+            )
+
+
+def _rules_of(settings: Settings, model: str) -> Iterator[PolicyRuleSection]:
+    """The rules that requests of a model can fall under; a shadow never acts."""
+    for rule in settings.policies:
+        asked = rule.match
+        if rule.shadow or (asked.models and not any(_names(each, model) for each in asked.models)):
+            continue
+        yield rule
+        if not (asked.teams or asked.when or asked.times):
+            return
+
+
+def _names(pattern: str, model: str) -> bool:
+    return model.startswith(pattern[:-1]) if pattern.endswith("*") else pattern == model
