@@ -37,7 +37,7 @@ RATES = "contracts and bills are the house's, not {team}'s"
 ENGINES = "engines are shared, so their figures are of all teams, not of {team}"
 POLICIES = "engines are shared, so policies are of all teams, not of {team}"
 PLACES = (
-    PageSpec(answer, "Are we winning?", ":material/balance:", ViewerScope.TEAM, default=True),
+    PageSpec(answer, "Verdict", ":material/balance:", ViewerScope.TEAM, default=True),
     PageSpec(breakeven, "Break-even", ":material/show_chart:", ViewerScope.HOUSE, BREAK_EVEN),
     PageSpec(spend, "Spend", ":material/payments:", ViewerScope.TEAM),
     PageSpec(budgets, "Budgets", ":material/account_balance_wallet:", ViewerScope.HOUSE, BUDGETS),

@@ -41,7 +41,7 @@ def page(place: PageSpec, url: str, who: Who) -> Any:
     def run() -> None:
         base = DashboardView(url, USUAL, None, reads.rounded_now_us(0), who=who)
         with sign_in.guard_page():
-            title = f"Are the {_own(base)} worth it?" if place.default else place.title
+            title = f"Verdict on own {_own(base)}" if place.default else place.title
             st.title(title, anchor=False)
             _show_frame(place, base)
 

@@ -1,8 +1,9 @@
 """From traffic, a GPU and a person's figures to the ways of a plan; pure.
 
-Traffic is of this ledger (a pool's, minute by minute, or what went to APIs) or of a provider's
-usage export. A GPU without a rate has no rented or reserved way, one without a price no bought
-way: nothing is drawn at $0.
+Traffic is what went to APIs by this ledger, or a provider's usage export. What own pools serve is
+the verdict's: `pool_ways` has it judged at each way's rate, and nothing here prices it. A GPU
+without a rate has no rented or reserved way, one without a price no bought way: nothing is drawn
+at $0.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 from dashboard import formatting
 from dashboard.figures import dollars
+from dashboard.scenario import ScenarioChange, changed
 from ledger.economics.breakeven import BreakEven, FleetConfiguration, assess
 from ledger.economics.cost import (
     Exact,
@@ -22,6 +24,7 @@ from ledger.economics.cost import (
     ops_cost,
     weeks_of,
 )
+from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.economics.purchase import (
     HOURS_OF_A_MONTH,
     Commitment,
@@ -66,6 +69,7 @@ class PlanTraffic:
     average: UnitPrice
     notes: tuple[str, ...] = ()
     hidden_peaks: bool = False
+    is_of_ledger: bool = False
 
     @property
     def hours(self) -> Fraction:
@@ -87,14 +91,17 @@ class PlanInputs:
     tokens_per_s: Exact | None
     duty: Fraction
     spares: int
-    ops_hours_per_week: Fraction
-    ops_pusd_per_hour: int
+    ops_hours_per_week: Fraction | None
+    ops_pusd_per_hour: int | None
     terms: tuple[Commitment, ...]
     purchase: Purchase | None
     gpus: int | None = None  # of what is reserved or bought; `None`: the cheapest number
 
     @property
     def ops_pusd(self) -> Fraction:
+        """A month's ops as far as they are entered; the page says where they are not."""
+        if self.ops_hours_per_week is None or self.ops_pusd_per_hour is None:
+            return Fraction(0)
         cost = ops_cost(
             hours_per_week=self.ops_hours_per_week,
             pusd_per_hour=self.ops_pusd_per_hour,
@@ -177,19 +184,33 @@ def _engine(figures: PlanInputs, pusd_per_hour: int) -> EngineOffer:
     return EngineOffer(pusd_per_hour, rate, figures.ops_pusd, figures.spares)
 
 
+@dataclass(frozen=True, slots=True)
+class PoolWay:
+    """A pool's verdict if its GPUs were paid in another way, at this rate per GPU-hour."""
+
+    name: str
+    pusd_per_hour: Fraction
+    verdict: FleetVerdict
+
+
+def pool_ways(found: FleetVerdict, pool: str, terms: Sequence[Commitment]) -> list[PoolWay]:
+    """Judge the pool at the rate in force and at each commitment's rate; none without a verdict."""
+    judged = [line.assumptions for line in found.judged if line.pool == pool]
+    ways = []
+    for assumptions in judged:
+        rate = Fraction(assumptions.pusd_per_hour or 0)
+        offers = [("as contracted", rate)] + [
+            (f"reserved for {term.months} months", rate * (1 - term.discount)) for term in terms
+        ]
+        for name, offered in offers:
+            change = ScenarioChange(pusd_per_hour=None if offered == rate else offered)
+            ways.append(PoolWay(name, offered, changed(found, pool, change)))
+    return ways
+
+
 def of_ledger(survey: Survey) -> list[PlanTraffic]:
-    """What the books have: each pool's load against each comparator, and what went to APIs."""
-    found = []
-    for pool, look in survey.pools.items():
-        if not any(look.load):
-            continue
-        for verdict in look.standing.verdicts:
-            if verdict.average is not None:
-                names = ", ".join(verdict.comparators)
-                name = f"pool {pool}, at {names} ({verdict.against})"
-                found.append(PlanTraffic(name, look.load, verdict.average))
-    found += _of_apis(survey)
-    return found
+    """Return what went to APIs, if anything with a price did."""
+    return _of_apis(survey)
 
 
 def _of_apis(survey: Survey) -> list[PlanTraffic]:
@@ -214,7 +235,8 @@ def _of_apis(survey: Survey) -> list[PlanTraffic]:
         return []
     coarse = survey.bucket_us > HOUR_US
     name = "what went to APIs, at what they charged"
-    return [PlanTraffic(name, tuple(minutes), average, _coarse(survey.bucket_us), coarse)]
+    notes = _coarse(survey.bucket_us)
+    return [PlanTraffic(name, tuple(minutes), average, notes, coarse, is_of_ledger=True)]
 
 
 def of_file(file: UsageFile, cost: PricedUsage) -> PlanTraffic | None:
@@ -272,23 +294,25 @@ def verdict(found: PurchasePlan, gpu: str) -> tuple[str, str, bool]:
     """The answer in a sentence, what stands beside it, and whether leaving the API is cheaper."""
     best = found.best
     months = formatting.plural(found.figures.months, "month")
+    entered = found.figures.ops_hours_per_week is not None
+    ops = "" if entered and found.figures.ops_pusd_per_hour is not None else " (ops not entered)"
     if len(found.ways) == 1:
         return "Enter your GPU rate to see the ways out.", "Only staying has a price so far.", False
     if best.option.way is PurchaseKind.STAY:
         text = f"Stay with the API for these {months}."
         real = [way for way in found.ways if max(way.option.gpus)]
         if not real:
-            return text, f"In no month is one {gpu} cheaper than the API.", False
+            return text, f"In no month is one {gpu} cheaper than the API{ops}.", False
         others = max(real, key=lambda result: result.saved_pusd)
         more = (
             f"The next best way, {others.option.name} ({number_of(others.option.gpus)} x {gpu}), "
-            f"costs {formatting.money(-others.saved_pusd)} more in today's money."
+            f"costs {formatting.money(-others.saved_pusd)} more in today's money{ops}."
         )
         return text, more, False
     text = f"{formatting.sentence(best.option.name)}: {number_of(best.option.gpus)} x {gpu}."
     back = "never pays back" if best.payback is None else f"pays back in month {best.payback}"
     more = (
         f"{formatting.money(best.saved_pusd)} less than staying over {months}, in today's "
-        f"money; {back}."
+        f"money; {back}{ops}."
     )
     return text, more, True

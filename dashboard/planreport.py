@@ -5,24 +5,24 @@ It needs nothing but itself: no script, no address, the chart drawn as SVG. Ever
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from dashboard import formatting
-from dashboard.planning import PurchasePlan, cumulative_records, number_of, verdict
+from dashboard.planning import (
+    OptionResult,
+    PurchasePlan,
+    cumulative_records,
+    number_of,
+    verdict,
+)
+from dashboard.verdictreport import STYLE, label_lines, verdict_section
+from ledger.economics.fleet_verdict import FleetVerdict
 
 Row = tuple[str, str]
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760.0, 300.0, 92.0, 34.0, 18.0
 _TICKS = 4
 SHORT_USD = 1_000
-_STYLE = """body{font:15px/1.5 system-ui,sans-serif;color:#1B2421;max-width:820px;margin:2rem auto;
-padding:0 1rem}h1{font-size:1.5rem;margin:0}h2{font-size:1.05rem;margin:1.6rem 0 .4rem}
-table{border-collapse:collapse;width:100%}
-td,th{padding:.28rem .5rem;border-bottom:1px solid #dde3e0;
-text-align:left;vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-.b{font-weight:650}.m{color:#5b6763}svg{width:100%;height:auto}code{font-size:.88em}
-.k{display:inline-block;width:1.4em;height:.28em;margin-right:.45em;vertical-align:middle}
-@media (max-width:600px){td,th{padding:.2rem .25rem;font-size:.78rem}svg text{font-size:20px}}
-@media print{body{margin:0;max-width:none}h2{break-after:avoid}table,svg{break-inside:avoid}}"""
 FORMULAS: tuple[Row, ...] = (
     ("Volume of month k", "V x (1 + growth)^(k - 1), a month being 8,760 / 12 hours"),
     ("Own cost of a month", "F(N) + overflow above N GPUs' capacity at SLO, at the API's price"),
@@ -34,15 +34,27 @@ FORMULAS: tuple[Row, ...] = (
 )
 
 
-def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], made: str) -> str:
-    """The whole page. `inputs` are (name, value with its source), `made` when it was."""
+@dataclass(frozen=True, slots=True)
+class PlanFrame:
+    """What stands around a printed plan: when it was made, the page's labels, the verdict."""
+
+    made: str
+    labels: tuple[str, ...] = ()
+    verdict: FleetVerdict | None = None
+
+
+def report(found: PurchasePlan, gpu: str, inputs: Sequence[Row], frame: PlanFrame) -> str:
+    """The whole page. `inputs` are (name, value with its source)."""
     text, more, _ = verdict(found, gpu)
+    made, judged = frame.made, frame.verdict
+    first = "" if judged is None else verdict_section(judged)
     notes = "".join(f"<li>{escape(note)}</li>" for note in found.traffic.notes)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>Plan: {escape(text)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>Plan: {escape(text)}</title><style>{STYLE}</style></head><body>"
         f'<p class="m">Breakeven: reserve, rent, buy or stay. {escape(made)}</p>'
+        f"{label_lines(frame.labels)}{first}"
         f"<h1>{escape(text)}</h1><p>{escape(more)}</p>"
         f"<h2>Paid until the end of each month, dollars</h2>{_chart(found)}"
         f"<h2>Every way</h2>{_ways(found, gpu)}"
@@ -63,11 +75,16 @@ def _ways(found: PurchasePlan, gpu: str) -> str:
             number_of(way.option.gpus),
             formatting.money(way.npv_pusd),
             formatting.money(way.saved_pusd, sign=True),
-            "-" if way.payback is None or way is found.ways[0] else str(way.payback),
+            "-" if _never_paid_back(way, found) else str(way.payback),
         )
         numbers = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
         rows.append(f"<tr{best}><td>{escape(way.option.name)}</td>{numbers}</tr>")
     return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _never_paid_back(way: OptionResult, found: PurchasePlan) -> bool:
+    """Whether there is no month to name: a way without any GPU has nothing to pay back."""
+    return way.payback is None or way is found.ways[0] or not max(way.option.gpus)
 
 
 def _table(rows: Sequence[Row]) -> str:

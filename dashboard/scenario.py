@@ -1,107 +1,117 @@
-"""From a pool's books to a case that a person can turn: the base of scenarios; pure.
+"""A scenario: the verdict's own sheet and traffic with what a person changed; pure.
 
-The base restates the period for a month of 720 hours, as the chart does: the pool's own rate, ops,
-capacity, mix and cache hits, at a comparator's listed prices. A comparator that the price book
-does not know has one price for every token, the average of what was avoided: the mix then moves
-nothing, and the page says so.
+`changed` makes the sheet and the curves of a scenario, and the ledger's `judge` says the rest.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
-from dashboard.figures import dollars
-from dashboard.volume_steps import VolumeSteps
-from ledger.economics.cost import HOURS_OF_A_MONTH, SECONDS_PER_HOUR, Exact
-from ledger.economics.sensitivity import BreakEvenCase, SensitivityBar
-from ledger.prices.book import Price
-from ledger.reports.fleet_economics import ComparatorResult
-from ledger.reports.survey import Survey
+from ledger.economics.assumptions import (
+    AssumptionSheet,
+    AssumptionSource,
+    ModelAssumption,
+    ModelResidency,
+)
+from ledger.economics.cost import Exact
+from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 
-MINUTE_S = 60
-SWING = Fraction(1, 5)
+ENTERED = AssumptionSource.ENTERED
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioBase:
-    """`listed`: whether prices by kind of token are known."""
+class ScenarioChange:
+    """What a person changed of one pool; `None` and 1 leave the sheet's value.
 
-    case: BreakEvenCase
-    listed: bool
+    `movable` names models that are declared movable, at this price per token.
+    """
 
+    pusd_per_hour: Exact | None = None
+    ops_pusd_per_week: Exact | None = None
+    capacity_factor: Fraction = Fraction(1)
+    price_factor: Fraction = Fraction(1)
+    volume_factor: Fraction = Fraction(1)
+    month_hours: Exact | None = None
+    movable: Mapping[str, Exact] | None = None
 
-def base_case(
-    survey: Survey, pool: str, steps: VolumeSteps, verdict: ComparatorResult, price: Price | None
-) -> ScenarioBase:
-    """`verdict` has an average price; `price` is its comparator's in the book."""
-    (bill,) = survey.pools[pool].standing.bills
-    contract = next(version for version in survey.contracts if version.pool == pool)
-    assert verdict.average is not None
-    cells = [cell for cell in survey.cells if cell.avoids and cell.pool == pool]
-    prompt, cached = (
-        sum(cell.input_tokens for cell in cells),
-        sum(cell.cached_tokens for cell in cells),
-    )
-    every = sum(cell.tokens for cell in cells)
-    gpus = max(1, round(bill.gpus * bill.share))
-    flat = Fraction(verdict.average.pusd_per_token)
-    rates: tuple[Exact, Exact, Exact] = (flat, flat, flat)
-    if price is not None:
-        listed = price.terms.rates
-        rates = (listed.input, listed.cached, listed.output)
-    case = BreakEvenCase(
-        gpus=gpus,
-        gpu_pusd_per_hour=Fraction(bill.bill_pusd) / bill.gpu_hours,
-        hours=HOURS_OF_A_MONTH,
-        tokens_per_s=steps.capability.per_minute / MINUTE_S / gpus,
-        duty=bill.available_share,
-        ops_hours_per_week=Fraction(contract.ops_seconds_per_week, SECONDS_PER_HOUR),
-        ops_pusd_per_hour=contract.ops_pusd_per_hour,
-        input_price=rates[0],
-        cached_price=rates[1],
-        output_price=rates[2],
-        input_share=Fraction(prompt, every) if every else Fraction(0),
-        cached_share=Fraction(cached, prompt) if prompt else Fraction(0),
-        served_tokens=every * steps.scale,
-    )
-    return ScenarioBase(case, price is not None)
-
-
-def lines(case: BreakEvenCase) -> tuple[list[dict[str, Any]], list[dict[str, Any]], float]:
-    """Both lines of the scenario, where they cross and where it stands, and the capacity."""
-    fixed = Fraction(case.configuration.fixed.total_pusd)
-    capacity = Fraction(case.configuration.capacity.tokens)
-    price = Fraction(case.avoided.pusd_per_token)
-    even = fixed / price if price else None
-    served = Fraction(case.served_tokens)
-    end = max(served, capacity, even if even is not None and even <= 4 * capacity else 0)
-    end = end * Fraction(5, 4) or Fraction(1)
-    own, api = "own GPUs, overflow bought", "API"
-    records = [_point(at, at * price, api) for at in (Fraction(0), end)]
-    records += [
-        _point(at, fixed + max(Fraction(0), at - capacity) * price, own)
-        for at in sorted({Fraction(0), min(capacity, end), end})
-    ]
-    cost = fixed + max(Fraction(0), served - capacity) * price
-    marks = [{**_point(served, cost, ""), "label": "volume", "sort": "here"}]
-    if even is not None and even <= capacity:
-        marks.append({**_point(even, fixed, ""), "label": "break-even", "sort": "even"})
-    return records, marks, float(capacity)
-
-
-def bars(found: list[SensitivityBar], result_pusd: Exact) -> list[dict[str, Any]]:
-    """Both ends of each bar as the change of the month's result, the widest first."""
-    return [
-        {
-            "name": bar.name,
-            "end": f"{sign}{int(100 * bar.share)} %",
-            "usd": dollars(float(Fraction(outcome.result_pusd) - Fraction(result_pusd))),
-            "order": place,
+    @property
+    def names(self) -> list[str]:
+        """Names of what differs from the sheet."""
+        given = {
+            "GPU rate": self.pusd_per_hour is not None,
+            "ops": self.ops_pusd_per_week is not None,
+            "capacity": self.capacity_factor != 1,
+            "API prices": self.price_factor != 1,
+            "volume": self.volume_factor != 1,
+            "month": self.month_hours is not None,
+            **{f"{model} movable": True for model in self.movable or ()},
         }
-        for place, bar in enumerate(found)
-        for sign, outcome in (("-", bar.low), ("+", bar.high))
-    ]
+        return [name for name, is_changed in given.items() if is_changed]
 
 
-def _point(volume: Fraction, pusd: Fraction, kind: str) -> dict[str, Any]:
-    return {"volume": float(volume), "usd": dollars(float(pusd)), "kind": kind, "dash": "no"}
+def changed(found: FleetVerdict, pool: str, change: ScenarioChange) -> FleetVerdict:
+    """Return the verdict on one pool's sheet with these changes."""
+    (base,) = [line.assumptions for line in found.pools if line.pool == pool]
+    curve = found.curves[pool]
+    capacity = base.capacity_per_minute
+    assumptions = replace(
+        base,
+        pusd_per_hour=base.pusd_per_hour if change.pusd_per_hour is None else change.pusd_per_hour,
+        rate_source=base.rate_source if change.pusd_per_hour is None else ENTERED,
+        rate_origin=base.rate_origin if change.pusd_per_hour is None else "this scenario",
+        ops_pusd_per_week=base.ops_pusd_per_week
+        if change.ops_pusd_per_week is None
+        else change.ops_pusd_per_week,
+        ops_source=base.ops_source if change.ops_pusd_per_week is None else ENTERED,
+        capacity_per_minute=None if capacity is None else capacity * change.capacity_factor,
+        models=tuple(_model(model, change) for model in base.models),
+    )
+    month = found.sheet.month_hours if change.month_hours is None else change.month_hours
+    sheet = AssumptionSheet((assumptions,), month, frozenset(change.names))
+    return judge(sheet, {pool: _curve(curve, change)})
+
+
+def _model(model: ModelAssumption, change: ScenarioChange) -> ModelAssumption:
+    price = (change.movable or {}).get(model.model)
+    if price is not None:
+        return replace(
+            model, residency=ModelResidency.DECLARED_MOVABLE, fallback="this scenario",
+            pusd_per_token=price * change.price_factor,
+        )  # fmt: skip
+    before = model.pusd_per_token
+    return replace(model, pusd_per_token=None if before is None else before * change.price_factor)
+
+
+def _curve(curve: ValueCurve, change: ScenarioChange) -> ValueCurve:
+    """Volume scales every window; tokens stay whole, so a window is scaled up to its next one."""
+    factor, price = change.volume_factor, change.price_factor
+    capacity = curve.capacity
+    return ValueCurve(
+        tuple(_class(traffic, change) for traffic in curve.classes),
+        tuple(
+            TrafficWindow(
+                _scaled(window.kept, factor), _scaled(window.bought, factor), window.times
+            )
+            for window in curve.windows
+        ),
+        curve.engines,
+        None if capacity is None else Fraction(capacity) * change.capacity_factor,
+        tuple(round(pusd * factor * price) for pusd in curve.bought_pusd),
+        tuple(_scaled(stretch, factor) for stretch in curve.stretches),
+        curve.stretch_windows,
+    )
+
+
+def _class(traffic: TrafficClass, change: ScenarioChange) -> TrafficClass:
+    price = (change.movable or {}).get(traffic.name)
+    if price is not None:
+        return replace(traffic, pusd_per_token=price * change.price_factor, movable=True)
+    before = traffic.pusd_per_token
+    return replace(traffic, pusd_per_token=None if before is None else before * change.price_factor)
+
+
+def _scaled(tokens: tuple[int, ...], factor: Fraction) -> tuple[int, ...]:
+    if factor == 1:
+        return tokens
+    return tuple(-(-count * factor.numerator // factor.denominator) for count in tokens)

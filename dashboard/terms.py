@@ -16,8 +16,17 @@ class Term(NamedTuple):
 
 
 TERMS: dict[str, Term] = {
+    "options": Term(
+        "Verdict and options",
+        "From now on, what each number of own GPUs would cost a month: the GPUs at the rate in "
+        "force, ops if they are entered, and what APIs would charge for what does not fit. Each "
+        "model is priced at the API that it may go to. What may not leave stays and needs GPUs. "
+        "Fewer GPUs send away first what avoids the fewest dollars per second of engine time; the "
+        "other end of the interval takes the same share of everything that may leave.",
+        "N x rate x hours of the month + ops + API cost of what N do not hold",
+    ),
     "verdict": Term(
-        "Saved or lost",
+        "Saved or overspent vs API",
         "What an API would have charged for the requests that own engines answered inside their "
         "SLO, less everything that own hardware cost in the same time: idle and unavailable hours "
         "and people's hours count in full.",

@@ -25,7 +25,6 @@ from dashboard.charts.axes import (
     legend_height,
     markers,
     money_unit,
-    priced,
     time_axis,
 )
 from dashboard.theme import API, DOWN, OWN, SAME_WEIGHTS, SUBSTITUTE, inks
@@ -238,67 +237,3 @@ def predictions(records: Records) -> Chart:
         .encode(x=alt.X("predicted:Q", scale=scale), y=alt.Y("observed:Q", scale=scale))
     )
     return clean((line + dots).properties(height=330))
-
-
-def break_even(
-    costs: Records, *, colours: Mapping[str, str], marks: Records, limit: float | None, basis: str
-) -> Chart:
-    """Cost against volume. `costs`: volume (tokens), usd, kind; `marks`: points with a label."""
-    axis_x = alt.X(
-        "volume:Q",
-        title=f"tokens a month ({basis})",
-        axis=alt.Axis(labelExpr="replace(format(datum.value, '~s'), 'G', 'B')", tickCount=8),
-        scale=alt.Scale(nice=False),
-    )
-    axis_y = alt.Y("usd:Q", title=money_unit("dollars a month"), axis=axis_of(money=True))
-    end = max(record["volume"] for record in costs)
-    layers: list[Any] = []
-    if limit is not None and limit < end:
-        layers.append(
-            alt.Chart(inline_data([{"from": limit, "to": end}]))
-            .mark_rect(color=DOWN, opacity=0.08)
-            .encode(x=alt.X("from:Q"), x2=alt.X2("to:Q"))
-        )
-    layers.append(
-        alt.Chart(inline_data(priced(costs)))
-        .mark_line(strokeWidth=2.5, clip=True)
-        .encode(
-            x=axis_x,
-            y=axis_y,
-            color=colour_encoding(colours),
-            strokeDash=alt.StrokeDash(
-                "dash:N", legend=None, scale=alt.Scale(domain=["no", "yes"], range=[[1, 0], [6, 4]])
-            ),
-            tooltip=[
-                alt.Tooltip("kind:N", title="line"),
-                alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
-                alt.Tooltip("shown:N", title="a month"),
-            ],
-        )
-    )
-    now = inks()
-    points = alt.Chart(inline_data(priced(marks))).encode(x=axis_x, y=axis_y)
-    dots = points.mark_point(size=150, filled=True, color=inks().ink, opacity=1).encode(
-        shape=alt.Shape(
-            "sort:N",
-            legend=None,
-            scale=alt.Scale(domain=["here", "even"], range=["circle", "diamond"]),
-        ),
-        tooltip=[
-            alt.Tooltip("label:N"),
-            alt.Tooltip("volume:Q", title="tokens a month", format=",.0f"),
-            alt.Tooltip("shown:N", title="a month"),
-        ],
-    )
-    texts = [  # twice: an outline under the words keeps them readable on lines
-        points.transform_filter(alt.datum.sort == sort)
-        .mark_text(align="left", dx=9, dy=dy, fontSize=13, fontWeight=600, **outline)
-        .encode(text=alt.Text("label:N"))
-        for sort, dy in (("here", 17), ("even", -15))
-        for outline in (
-            {"stroke": now.card, "strokeWidth": 5, "color": now.card},
-            {"color": now.ink},
-        )
-    ]
-    height = 400 + LEGEND_LINE * len(colours)  # the plot keeps its height below its legend
-    return clean(alt.layer(*layers, dots, *texts).properties(height=height))

@@ -1,4 +1,4 @@
-"""Charts of plans: what each way has cost until when, and which input moves a result most."""
+"""Charts of plans: what each way has cost until when, and what each number of GPUs costs."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,6 @@ from dashboard.charts.axes import (
     money_unit,
     priced,
 )
-from dashboard.theme import API, OWN
 
 
 def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
@@ -53,34 +52,25 @@ def cumulative(records: Records, *, colours: Mapping[str, str]) -> Chart:
     return clean(chart)
 
 
-def tornado(records: Records, *, share: int) -> Chart:
-    """`name`, `end` (`-20 %` or `+20 %`), `usd` (change of the result), `order`: widest first."""
-    names = [record["name"] for record in sorted(records, key=lambda entry: entry["order"])]
+def options(records: Records, *, colours: Mapping[str, str]) -> Chart:
+    """`name` (a number of GPUs), `kind` (GPUs, ops, APIs), `usd`: what each would cost a month."""
+    order = list(colours)
     data = inline_data(
-        {**record, "kind": f"{record['end']} of the input"} for record in priced(records)
+        {**record, "place": order.index(record["kind"])} for record in priced(records)
     )
-    colours = {f"-{share} % of the input": API, f"+{share} % of the input": OWN}
+    names = list(dict.fromkeys(record["name"] for record in records))
     chart = (
-        alt.Chart(data, height=alt.Step(17))
-        .mark_bar(cornerRadius=2)
+        alt.Chart(data, height=alt.Step(26))
+        .mark_bar(height=16)
         .encode(
-            y=alt.Y(
-                "name:N",
-                sort=list(dict.fromkeys(names)),
-                title=None,
-                axis=alt.Axis(labelLimit=160, ticks=False),
-            ),
-            yOffset=alt.YOffset("kind:N", sort=list(colours)),
-            x=alt.X(
-                "usd:Q",
-                title=money_unit("change of the result, dollars a month"),
-                axis=axis_of(money=True),
-            ),
-            color=colour_encoding(colours, columns=2),
+            y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=220, ticks=False)),
+            x=alt.X("usd:Q", title=money_unit("dollars a month"), axis=axis_of(money=True)),
+            color=colour_encoding(colours),
+            order=alt.Order("place:Q"),
             tooltip=[
-                alt.Tooltip("name:N", title="input"),
-                alt.Tooltip("end:N", title="moved by"),
-                alt.Tooltip("shown:N", title="result moves by"),
+                alt.Tooltip("name:N", title="number"),
+                alt.Tooltip("kind:N", title="part"),
+                alt.Tooltip("shown:N", title="a month"),
             ],
         )
     )

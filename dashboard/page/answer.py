@@ -1,7 +1,8 @@
-"""Are the GPUs worth it? The verdict first, then what it is made of.
+"""Verdict: what to do with own GPUs from now on, then what the period was.
 
-Top to bottom: a label when nothing here is real traffic, the answer in one sentence, each
-comparator with its gauge, what was spent, how well it was served, what spills at this moment.
+Top to bottom: a label when nothing here is real traffic, the verdict in one sentence with its
+assumptions and options, each comparator as history, what was spent, how well it was served, what
+spills at this moment.
 The verdict is the fleet's, whichever team is chosen; of a team there are its own figures.
 """
 
@@ -12,7 +13,7 @@ import streamlit as st
 
 from dashboard import admin_client, display, fields, formatting, theme
 from dashboard.charts import plots
-from dashboard.data import reads
+from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
     labels,
@@ -23,9 +24,11 @@ from dashboard.figures import (
     slo_share,
 )
 from dashboard.page import budgets
-from dashboard.sections import currency, slo_blocks, team
-from dashboard.sections.result_text import break_even_hints, capacity, headline, trend
+from dashboard.scenario import ScenarioChange, changed
+from dashboard.sections import currency, slo_blocks, team, verdict
+from dashboard.sections.result_text import break_even_hints, capacity, trend
 from ledger.economics.cost import UnitPrice
+from ledger.economics.verdict_text import sentence
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import CONVERSATION
 from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
@@ -47,13 +50,14 @@ def show(view: DashboardView) -> None:
     alone = _only_apis(view)
     if alone:  # no own engine answers yet: that is what a newcomer sees happen
         _show_spilling(view)
-    _headline(view, survey)
-    _rates(survey.standing)
+    _show_verdict(view, survey)
+    _rates(view, survey.standing)
     if survey.standing.verdicts:
+        st.subheader(f"The last {reads.PERIOD_WORDS[view.period]}", anchor=False)
         columns = st.columns(len(survey.standing.verdicts))
-        for column, verdict in zip(columns, survey.standing.verdicts, strict=True):
+        for column, comparator in zip(columns, survey.standing.verdicts, strict=True):
             with column:
-                _verdict(survey, verdict)
+                _comparator(survey, comparator)
     first, second, third = st.columns([1.15, 1, 1])
     with first:
         _spend(view, survey)
@@ -87,7 +91,7 @@ def _read(view: DashboardView) -> tuple[Survey | None, Survey]:
 def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     """The fleet's verdict, said to be that, and what the team itself spent and got."""
     if house is not None:
-        _headline(view, house)
+        _show_verdict(view, survey)
         st.caption(team.scope_note(survey))
     first, second = st.columns(2)
     with first:
@@ -100,34 +104,39 @@ def _of_team(view: DashboardView, survey: Survey, house: Survey | None) -> None:
     team.over_the_period(survey)
 
 
-def _headline(view: DashboardView, survey: Survey) -> None:
-    head = headline(survey.standing, reads.PERIOD_WORDS[view.period])
-    of = "" if view.team is None else "All teams. "
-    theme.answer(f"{of}{head.question}", head.text, head.more, head.colour)
+def _show_verdict(view: DashboardView, survey: Survey) -> None:
+    """The fleet's, and nothing to people of single teams."""
+    if not view.viewer.sees_house:
+        return
+    found = verdicts.fleet(view)
+    whole = f"All teams, own {verdict.noun(found)}"
+    verdict.show_answer(found, question="" if view.team is None else whole)
+    if view.team is None:
+        verdict.show_options(found)
+        verdict.show_sheet(found, simulated=bool(labels(survey)))
 
 
-def _verdict(survey: Survey, verdict: ComparatorResult) -> None:
+def _comparator(survey: Survey, comparator: ComparatorResult) -> None:
     standing = survey.standing
-    names = ", ".join(verdict.comparators)
-    title = f"Against the {verdict.against}: {names}"
-    if verdict.stands is None:
+    names = ", ".join(comparator.comparators)
+    title = f"Against the {comparator.against}: {names}"
+    if comparator.stands is None:
         theme.card(
             title, theme.small("Enter the GPU rate, and this card answers."), about="comparator"
         )
         return
-    result = Fraction(verdict.stands.result_pusd)
-    word, tone = ("made", "be-gain") if result >= 0 else ("lost", "be-loss")
-    month = standing.per_month(result)
+    result = Fraction(comparator.stands.result_pusd)
+    gained = result >= 0
+    word, tone = ("saved", "be-gain") if gained else ("overspent", "be-loss")
     parts = [
         theme.big(formatting.money(abs(result)) + f" {word}", tone=tone),
         theme.small(
-            f"**{formatting.money(verdict.avoided_pusd)}** avoided at API prices, less "
-            f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)} and "
-            "their ops",
-            f"At this pace **{formatting.money(month or Fraction(0), sign=True)}** a month (720 h)",
+            f"**{formatting.money(comparator.avoided_pusd)}** avoided at API prices, less "
+            f"**{formatting.money(standing.fixed.total_pusd)}** for own {own_hardware(survey)}"
+            + (" and their ops" if standing.fixed.ops_pusd else " (ops not entered)"),
         ),
-        _gauge(standing, verdict),
-        theme.small(*_notes(survey, verdict)),
+        _gauge(standing, comparator),
+        theme.small(*_notes(survey, comparator)),
     ]
     theme.card(title, *parts, about="comparator")
 
@@ -177,7 +186,7 @@ def _per_million(price: UnitPrice) -> str:
     return formatting.money(Fraction(price.pusd_per_token) * 10**6)
 
 
-def _rates(standing: FleetEconomics) -> None:
+def _rates(view: DashboardView, standing: FleetEconomics) -> None:
     """A pool without a rate: never $0; ask for it, and let a person try one."""
     for pool in standing.unrated:
         with st.container(border=True):
@@ -189,13 +198,11 @@ def _rates(standing: FleetEconomics) -> None:
             )
             label = "Try a rate, USD per GPU-hour"
             rate = fields.number(right, label, (0.0, MOST_USD), None, step=0.1, key=f"r-{pool}")
-            bill = next(each_bill for each_bill in standing.bills if each_bill.pool == pool)
-            if rate:
-                cost = Fraction(str(rate)) * bill.gpu_hours * 10**12
-                for verdict in standing.verdicts:
-                    gain = verdict.avoided_pusd - cost - bill.ops_pusd
-                    text = f"At ${rate:.2f} an hour: **{formatting.money(gain, sign=True)}**"
-                    left.html(theme.small(f"{text} against the {verdict.against}"))
+            if rate and view.viewer.sees_house:
+                change = ScenarioChange(pusd_per_hour=Fraction(str(rate)) * 10**12)
+                tried = changed(verdicts.fleet(view), pool, change)
+                said = sentence(tried, verdict.read_money)
+                left.html(theme.small(f"At ${rate:.2f} an hour: **{said}**"))
 
 
 def _spend(view: DashboardView, survey: Survey) -> None:

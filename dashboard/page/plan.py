@@ -1,8 +1,9 @@
-"""Reserve, rent, buy or stay: what each way costs over a horizon, and when it pays back.
+"""Plan: the verdict on own GPUs and ways to pay for them; then a purchase for API traffic.
 
-Top to bottom: whose traffic, which GPU, the plan's figures, then the answer, its chart and every
-way. Who owns no GPU uploads a provider's usage export and picks one. All that is typed stands in
-the address, so a plan is shared by it; the report is one printable HTML file.
+Top to bottom: the verdict and what it would be at committed rates. Then whose API traffic, which
+GPU, the plan's figures, its chart and every way. Who owns no GPU uploads a provider's usage export
+and picks one. All that is typed stands in the address, so a plan is shared by it; the report is
+one printable HTML file.
 """
 
 from fractions import Fraction
@@ -12,7 +13,7 @@ import streamlit as st
 
 from dashboard import display, formatting, theme
 from dashboard.charts import purchase
-from dashboard.data import reads
+from dashboard.data import reads, verdicts
 from dashboard.data.reads import DashboardView
 from dashboard.figures import labels, money_columns
 from dashboard.planning import (
@@ -27,38 +28,61 @@ from dashboard.planning import (
     of_file,
     of_ledger,
     plan,
+    pool_ways,
     verdict,
 )
-from dashboard.planreport import report
-from dashboard.sections.planform import figures_of, inputs_of, is_of_plan, pick_gpu
+from dashboard.planreport import PlanFrame, report
+from dashboard.sections import verdict as judgement
+from dashboard.sections.planform import (
+    THREE_YEARS,
+    YEAR,
+    figures_of,
+    inputs_of,
+    is_of_plan,
+    pick_gpu,
+)
 from dashboard.sections.saved_scenarios import scenarios
+from dashboard.verdictreport import verdict_page
 from ledger.economics.breakeven import CostDriver
 from ledger.economics.cost import SECONDS_PER_HOUR
-from ledger.economics.purchase import HOURS_OF_A_MONTH, PurchaseKind
+from ledger.economics.fleet_verdict import FleetVerdict
+from ledger.economics.purchase import HOURS_OF_A_MONTH, Commitment, PurchaseKind
 from ledger.economics.usagefile import UsageFileError, parse_usage, priced
+from ledger.economics.verdict_text import sentence
 from ledger.reports.survey import Survey
 
 UPLOAD = "a provider's usage export"
 LEDGER = "this ledger"
 MOST_MIB = 16
+OFF_YEAR, OFF_THREE_YEARS = Fraction(1, 5), Fraction(2, 5)
 
 
 def show(view: DashboardView) -> None:
     survey = reads.survey(view)
-    theme.label(*labels(survey))
-    traffic = _traffic(view, survey)
+    judged = verdicts.fleet(view) if view.viewer.sees_house and survey.contracts else None
+    if judged is not None:
+        theme.label(*labels(survey))
+        judgement.show_answer(judged)
+        _show_pool_ways(judged, survey)
+        st.subheader("GPUs for what goes to APIs", anchor=False)
+    traffic = _traffic(view, survey, labelled=judged is not None)
     if traffic is None:
+        _offer_verdict(view, survey, judged)
         return
     _show_figures(traffic)
     st.subheader("The GPU", anchor=False)
-    chosen = pick_gpu(view, survey, traffic)
+    chosen = pick_gpu(view, survey)
     st.subheader("The plan", anchor=False)
     figures = figures_of(survey, chosen, traffic)
     scenarios(view, "plan", is_of_plan)
     found = plan(traffic, figures)
-    text, more, leaves = verdict(found, chosen.gpu)
-    colour = theme.GAIN if leaves else theme.UNSURE if len(found.ways) == 1 else theme.API_DEEP
-    theme.answer(f"{figures.months} months, {traffic.name}", text, more, colour)
+    text, more, _ = verdict(found, chosen.gpu)
+    theme.card(
+        f"{figures.months} months, {traffic.name}",
+        theme.big(text, size="mid"),
+        theme.small(more),
+        about="npv",
+    )
     if len(found.ways) == 1:
         st.info(
             "Enter your GPU rate, or what a GPU costs to buy, and what one serves: without them "
@@ -75,11 +99,57 @@ def show(view: DashboardView) -> None:
     _months(found)
     with display.read_as(display.BOOKS):  # it leaves the page, as exports do
         made = f"Made {formatting.moment(view.now_us)} from the traffic of {traffic.name}."
-        printed = report(found, chosen.gpu, inputs_of(traffic, figures, chosen), made)
+        printed = report(
+            found,
+            chosen.gpu,
+            inputs_of(traffic, figures, chosen),
+            PlanFrame(made, tuple(_labels(survey, traffic)), judged),
+        )
+    _offer(printed, "breakeven-plan.html")
+
+
+def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
+    """What each pool's verdict would be at the rates of commitments; judged, not added up here."""
+    terms = (Commitment(YEAR, OFF_YEAR), Commitment(THREE_YEARS, OFF_THREE_YEARS))
+    for pool in judged.judged:
+        rows = [
+            (
+                (
+                    f"{way.name}, {judgement.read_money(way.pusd_per_hour)} per "
+                    f"{pool.assumptions.noun[0]}-hour"
+                ),
+                sentence(way.verdict, judgement.read_money).partition(judgement.BECAUSE)[0],
+                None,
+            )
+            for way in pool_ways(judged, pool.pool, terms)
+        ]
+        theme.card(
+            f"Ways to pay for pool {pool.pool}",
+            theme.rows(*rows),
+            theme.small(
+                f"Discounts of {formatting.percent(OFF_YEAR)} and "
+                f"{formatting.percent(OFF_THREE_YEARS)} are assumed: try your own rate on "
+                "Break-even, What if."
+            ),
+            about="options",
+        )
+    judgement.show_sheet(judged, simulated=bool(labels(survey)))
+
+
+def _offer_verdict(view: DashboardView, survey: Survey, judged: FleetVerdict | None) -> None:
+    """The verdict to print, where there is nothing else to plan."""
+    if judged is None:
+        return
+    with display.read_as(display.BOOKS):
+        printed = verdict_page(judged, labels(survey), f"Made {formatting.moment(view.now_us)}.")
+    _offer(printed, "breakeven-verdict.html")
+
+
+def _offer(printed: str, name: str) -> None:
     st.download_button(
         "Report to print (HTML)",
         printed,
-        file_name="breakeven-plan.html",
+        file_name=name,
         mime="text/html",
         icon=":material/print:",
         on_click="ignore",
@@ -87,7 +157,12 @@ def show(view: DashboardView) -> None:
     )
 
 
-def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
+def _labels(survey: Survey, traffic: PlanTraffic) -> list[str]:
+    """The labels of the traffic that is planned for: an uploaded export is not simulated."""
+    return labels(survey) if traffic.is_of_ledger else []
+
+
+def _traffic(view: DashboardView, survey: Survey, *, labelled: bool) -> PlanTraffic | None:
     """Whose requests are planned for; `None` after saying what is missing."""
     known = of_ledger(survey)
     first = st.segmented_control(
@@ -99,6 +174,8 @@ def _traffic(view: DashboardView, survey: Survey) -> PlanTraffic | None:
     )
     if first == UPLOAD:
         return _upload_traffic(view)
+    if not labelled:
+        theme.label(*labels(survey))
     if not known:
         st.info(
             "No request in this period has a price that a GPU could save. Choose a longer period, "

@@ -43,7 +43,7 @@ class PlanForm:
     speed_source: str
 
 
-def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanForm:
+def pick_gpu(view: DashboardView, survey: Survey) -> PlanForm:
     """Which GPU and model; what it is said to cost and serve stands in the fields below."""
     known = reads.market(view)
     own = {version.gpu_type: version for version in survey.contracts}
@@ -52,7 +52,7 @@ def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanF
     name = left.selectbox("GPU", names, key="gpu", index=_first(names, known, own), bind=BIND)
     listed = next((gpu for gpu in known if gpu.name == name), None)
     contract = own.get(name)
-    served = _served_speed(view, survey, contract, traffic)
+    served = _served_speed(view, survey, contract)
     # What is known of this GPU first: an empty field is nobody's first view.
     measured = sorted(
         models(known), key=lambda each_model: _speed(known, listed, each_model)[0] is None
@@ -73,10 +73,10 @@ def pick_gpu(view: DashboardView, survey: Survey, traffic: PlanTraffic) -> PlanF
 
 
 def _served_speed(
-    view: DashboardView, survey: Survey, contract: ContractVersion | None, traffic: PlanTraffic
+    view: DashboardView, survey: Survey, contract: ContractVersion | None
 ) -> tuple[float, str] | None:
-    """Tokens a second of one GPU of the pool whose traffic this is, on its own hardware."""
-    if contract is None or not traffic.name.startswith(f"pool {contract.pool}, "):
+    """Tokens a second of one GPU of a pool that has this kind, at its own traffic."""
+    if contract is None or contract.pool not in survey.pools:
         return None
     able = survey.pools[contract.pool].capability
     if able is None:
@@ -211,17 +211,19 @@ def _purchase() -> Purchase | None:
 
 
 def _operations(survey: Survey) -> dict[str, Any]:
-    """As the contracts say; where there are none, a morning a week."""
+    """As the contracts say; where they say nothing, nothing is assumed."""
     columns = st.columns(4, vertical_alignment="bottom")
     paid = [contract for contract in survey.contracts if contract.ops_seconds_per_week]
     week = sum(version.ops_seconds_per_week for version in paid) / SECONDS_PER_HOUR
-    each = max((version.ops_pusd_per_hour for version in paid), default=95 * 10**12) / 10**12
+    each = max((version.ops_pusd_per_hour for version in paid), default=0) / 10**12
     hours = fields.number(
-        columns[0], "Ops, hours a week", (0.0, 500.0), week or 5.0, step=1.0, key="ops", bind=BIND
-    )
+        columns[0], "Ops, hours a week", (0.0, 500.0), week or None, step=1.0, key="ops", bind=BIND,
+        placeholder="not entered",
+    )  # fmt: skip
     rate = fields.number(
-        columns[1], "Ops, USD an hour", (0.0, 1000.0), each, step=5.0, key="ops-rate", bind=BIND
-    )
+        columns[1], "Ops, USD an hour", (0.0, 1000.0), each or None, step=5.0, key="ops-rate",
+        bind=BIND, placeholder="not entered",
+    )  # fmt: skip
     spares = fields.number(columns[2], "Spares (N+1)", (0, 8), 0, key="plan-spares", bind=BIND)
     gpus = fields.number(
         columns[3],
@@ -232,8 +234,8 @@ def _operations(survey: Survey) -> dict[str, Any]:
         bind=BIND,
     )
     return {
-        "ops_hours_per_week": Fraction(str(hours)),
-        "ops_pusd_per_hour": _pusd(rate) or 0,
+        "ops_hours_per_week": None if hours is None else Fraction(str(hours)),
+        "ops_pusd_per_hour": None if rate is None else _pusd(rate) or 0,
         "spares": int(spares),
         "gpus": int(gpus) or None,
     }
@@ -273,10 +275,10 @@ def inputs_of(traffic: PlanTraffic, figures: PlanInputs, chosen: PlanForm) -> li
         ("Interest", f"{formatting.percent(figures.discount_per_year, digits=1)} a year"),
         (
             "Operations",
-            (
-                f"{float(figures.ops_hours_per_week):g} h a week at "
-                f"{formatting.money(figures.ops_pusd_per_hour)} an hour"
-            ),
+            "not entered"
+            if figures.ops_hours_per_week is None or figures.ops_pusd_per_hour is None
+            else f"{float(figures.ops_hours_per_week):g} h a week at "
+            f"{formatting.money(figures.ops_pusd_per_hour)} an hour",
         ),
         ("Spares", str(figures.spares)),
         *(

@@ -1,22 +1,19 @@
-"""The verdict in sentences: what finance reads first, and why it is so.
+"""A period's comparison in sentences: how far break-even is, and what could bring it nearer.
 
 Each function turns parts of a `FleetEconomics` into plain text. The wording never says more than
 the figures: a floor under the capacity is called one, and a date needs two weeks of data.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dashboard import formatting
-from dashboard.theme import GAIN, LOSS
 from ledger.economics.breakeven import CostDriver
 from ledger.economics.trend import TrendResult, crossing
 from ledger.fleet.capability import CapabilitySource
 from ledger.queries.reads import DAY_US, HOUR_US, Scope
-from ledger.reports.fleet_economics import ComparatorKind, ComparatorResult, FleetEconomics
+from ledger.reports.fleet_economics import ComparatorResult, FleetEconomics
 from ledger.reports.survey import Survey
 
-MIXED, UNKNOWN = "#9A5B13", "#4A5652"
 _LEVERS = {
     CostDriver.GPU_RATE: "a {single} rate of at most {} an hour",
     CostDriver.API_PRICE: "traffic that avoids at least {} per 1M tokens",
@@ -36,33 +33,6 @@ _RESTS_ON = {
     ),
     CapabilitySource.FLOOR: "Seen at best: the busiest minutes served; nothing was measured.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Headline:
-    question: str
-    text: str
-    more: str
-    colour: str
-
-
-def headline(standing: FleetEconomics, period: str) -> Headline:
-    """Yes, no, or yes against one and no against the other; or what is missing to say so."""
-    own = _hardware(standing).many
-    question = f"Last {period}, own {own} against buying the same answers"
-    known = [verdict for verdict in standing.verdicts if verdict.stands is not None]
-    if not known:
-        return _unknown_headline(standing, question)
-    winners = [name for name in known if _result(name) >= 0]
-    losers = [name for name in known if _result(name) < 0]
-    parts = [_part(winner) for winner in (*winners, *losers)]
-    more = "; ".join(parts) + "."
-    if not losers:
-        return Headline(question, f"Yes, the {own} are worth it.", more, GAIN)
-    if not winners:
-        return Headline(question, "No, not at this volume.", more, LOSS)
-    text = f"Yes against {_names(winners[0])}, no against {_names(losers[0])}."
-    return Headline(question, text, more, MIXED)
 
 
 def break_even_hints(standing: FleetEconomics, verdict: ComparatorResult) -> list[str]:
@@ -128,43 +98,6 @@ def trend(survey: Survey, verdict: ComparatorResult) -> list[str]:
 
 def _hardware(standing: FleetEconomics) -> formatting.Hardware:
     return formatting.hardware(bill.gpu_type for bill in standing.bills)
-
-
-def _unknown_headline(standing: FleetEconomics, question: str) -> Headline:
-    own = _hardware(standing).many
-    if standing.unrated:
-        text = "Enter your GPU rate to see the answer."
-        rates = [verdict.pays_below_pusd_per_hour for verdict in standing.verdicts]
-        below = [rate for rate in rates if rate is not None and rate > 0]
-        more = f"The {own} run, but what an hour of them costs is not in the books"
-        if below:
-            more += f"; below {formatting.money(max(below))} per GPU-hour they would pay"
-        return Headline(question, text, f"{more}.", UNKNOWN)
-    if not standing.bills:
-        more = "No pool of own engines is configured, so there is nothing to break even."
-        return Headline(question, "No own GPUs in these books.", more, UNKNOWN)
-    cost = formatting.money(standing.fixed.total_pusd)
-    more = f"Own {own} cost {cost} and have answered nothing that an API could be compared with."
-    return Headline(question, "Not so far: nothing was served.", more, LOSS)
-
-
-def _part(verdict: ComparatorResult) -> str:
-    word = "made" if _result(verdict) >= 0 else "lost"
-    names = verdict.comparators
-    against = f"{names[0]} ({verdict.against})" if len(names) == 1 else _names(verdict)
-    return f"{formatting.money(abs(_result(verdict)))} {word} against {against}"
-
-
-def _names(verdict: ComparatorResult) -> str:
-    """The comparator by its name; of several only what they have in common."""
-    names = verdict.comparators
-    if len(names) == 1:
-        return names[0]
-    return f"the {verdict.against}" + ("s" if verdict.against is ComparatorKind.SUBSTITUTE else "")
-
-
-def _result(verdict: ComparatorResult) -> Fraction:
-    return Fraction(verdict.result_pusd or 0)
 
 
 def _needed_text(lever: CostDriver, value: int | Fraction) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from gateway.cli.admin_backend import run_query
 from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
+from gateway.cli.verdict_table import options_table
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings
@@ -25,12 +26,15 @@ from gateway.control.admin import books
 from gateway.control.os_user import os_user
 from ledger.budgets.open_claims import heal_windows
 from ledger.database import URL_VARIABLE, DatabaseError, make_engine, migrate, schema_of
+from ledger.economics.cost import HOURS_OF_A_MONTH
+from ledger.exports.verdict import verdict_csv
 from ledger.money import PUSD_PER_USD, format_usd, usd_text
 from ledger.queries.reads import FlaggedAttempts, Scope
-from ledger.reporting_zone import ReportingZone, reporting_zone
+from ledger.reporting_zone import reporting_zone
 from ledger.reports.month_outlook import MonthOutlook, month_outlook, month_text
 from ledger.reports.report import PoolLine, Report, ReportLine
 from ledger.reports.report import report as report_of
+from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
 from ledger.seals.audit_log import register_head
 from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
@@ -66,30 +70,36 @@ def report(
         str | None, typer.Option(help="A calendar month of `timezone`: 2026-11.")
     ] = None,
     team: Annotated[str | None, typer.Option(help="Only this team.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the verdict's options there as CSV, too.")
+    ] = None,
     config: Config = Path("breakeven.yaml"),
     as_json: AsJson = False,
 ) -> None:
-    """Spend by team, model and target; own GPUs used and idle; what an API would have cost."""
+    """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
     with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+        zone, hours = reporting_zone(connection), HOURS_OF_A_MONTH
         scope = Scope.last(days * DAY_US, now_us, team)
         if month is not None:
-            scope = _month_scope(reporting_zone(connection), month, now_us, team)
+            try:
+                whole, hours = month_scope(zone, month, now_us)
+            except MonthError as error:
+                fail(f"--month: {error}")
+            scope = replace(whole, team=team)
         found = report_of(connection, scope)
-        outlook = month_outlook(connection, now_us, reporting_zone(connection), team)
-    document = {**asdict(found), "month": asdict(outlook)}
-    emit(document, as_json=as_json, show=lambda out: _show(out, found, outlook))
-
-
-def _month_scope(zone: ReportingZone, month: str, now_us: int, team: str | None) -> Scope:
-    """The month, or what of it was until now."""
-    try:
-        start_us, end_us = zone.month_named(month)
-    except ValueError as error:
-        fail(f"--month: {error}")
-    if start_us >= now_us:
-        fail(f"--month: {month} has not begun")
-    return Scope(start_us, min(end_us, now_us), team)
+        judged = read_verdict(connection, scope, month_hours=hours)
+        outlook = month_outlook(connection, now_us, zone, team)
+    if csv is not None:
+        csv.write_text(
+            verdict_csv(judged.verdict, simulated=judged.simulated), encoding="utf-8", newline=""
+        )
+    told = judged.described()
+    said = {
+        **asdict(found), "month": asdict(outlook), "books": told["books"],
+        "verdict": told["verdict"],
+    }  # fmt: skip
+    emit(said, as_json=as_json, show=lambda out: _show(out, found, outlook, told["verdict"]))
 
 
 def verify(
@@ -285,10 +295,13 @@ def _short(value: object) -> str:
     return text if len(text) <= SHORT else f"{text[:SHORT]}..."
 
 
-def _show(out: Console, found: Report, outlook: MonthOutlook) -> None:
+def _show(out: Console, found: Report, outlook: MonthOutlook, verdict: dict[str, Any]) -> None:
     start, end = (moment(at_us) for at_us in (found.start_us, found.end_us))
     label = " (SIMULATED parts are in these figures)" if found.simulated else ""
     out.print(f"{start} to {end} UTC{label}\n")
+    out.print(verdict["sentence"], markup=False, highlight=False)
+    out.print(options_table(verdict["pools"]))
+    out.print()
     out.print(f"{month_text(outlook, format_usd)}\n")
     for title, lines in (
         ("By team", found.teams),

@@ -1,10 +1,16 @@
-"""What a configuration declares to the books: GPU contracts and budgets, in the books' words."""
+"""What a configuration declares to the books: GPU contracts, budgets, where models may go."""
 
 from backends.engines import ENGINE_KINDS
+from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.machines import machine_shares
+from gateway.config.schema import ModelSection
+from gateway.config.schema_policies import PolicyRuleSection
 from gateway.config.settings import Settings
 from ledger.declared import BudgetSpec, DeclaredContract
-from ledger.money import usd_to_pusd
+from ledger.fleet.model_routes import ModelRoute, RouteApi
+from ledger.money import PPM, usd_to_pusd
+
+KEPT_INSIDE, DEPENDS = "internal_only", "depends"
 
 
 def contracts(settings: Settings) -> list[DeclaredContract]:
@@ -41,3 +47,56 @@ def budgets(settings: Settings) -> list[BudgetSpec]:
         )
         for budget in settings.budgets
     ]
+
+
+def routes(settings: Settings) -> list[ModelRoute]:
+    """Where each model that own engines serve may go beside them."""
+    return [
+        ModelRoute(name, *_outside(settings, name, model))
+        for name, model in logical_models(settings)
+        if any(target.startswith("pool:") for target in model.targets)
+    ]
+
+
+def _outside(
+    settings: Settings, name: str, model: ModelSection
+) -> tuple[str, tuple[RouteApi, ...]]:
+    """The residency of all the model's requests, and the APIs that a request of it may reach.
+
+    Rules with conditions keep only some requests inside, and nobody knows how many: `depends`.
+    """
+    residency: str = model.residency
+    allowed = {*model.targets}
+    for rule in settings.policies:
+        if not _is_of_model(settings, rule, name):
+            continue
+        is_whole = not (rule.match.teams or rule.match.when or rule.match.times)
+        keeps = rule.residency == KEPT_INSIDE
+        if is_whole:
+            residency = KEPT_INSIDE if keeps else residency
+            allowed &= {*rule.candidates} if rule.candidates else allowed
+            break
+        if keeps and residency != KEPT_INSIDE:
+            return DEPENDS, ()
+    apis = [target for target in model.targets if target in allowed]
+    return residency, tuple(_api(settings, model, target) for target in apis if _is_api(target))
+
+
+def _is_of_model(settings: Settings, rule: PolicyRuleSection, name: str) -> bool:
+    names = (resolve_model(settings, given) for given in rule.match.models)
+    return not rule.match.models or any(
+        resolved is not None and resolved[0] == name for resolved in names
+    )
+
+
+def _is_api(target: str) -> bool:
+    return not target.startswith("pool:")
+
+
+def _api(settings: Settings, model: ModelSection, target: str) -> RouteApi:
+    provider = settings.providers.get(target.partition("/")[0])
+    price = (provider.prices_as if provider is not None else None) or target
+    loss = model.quality_loss.get(target)
+    return RouteApi(
+        target, price, None if loss is None else round(loss * PPM), price in model.compare_with[1:]
+    )

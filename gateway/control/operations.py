@@ -23,6 +23,7 @@ from gateway.control.admin import (
     policies,
     prices,
     rates,
+    verdict,
     whatifs,
 )
 from gateway.control.admin.verb import PREFIX, AdminOperation
@@ -40,6 +41,7 @@ OPERATIONS: Final[tuple[AdminOperation[Any], ...]] = (
     *invoices.VERBS,
     *open_claims.VERBS,
     *rates.VERBS,
+    *verdict.VERBS,
     *entries.VERBS,
     *books.VERBS,
     *journal_findings.VERBS,

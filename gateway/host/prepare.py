@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 from backends.engine.ports import other_listener
 from gateway.batches.authority import make_secret
 from gateway.clock import Clock
-from gateway.config.declarations import budgets, contracts
+from gateway.config.declarations import budgets, contracts, routes
 from gateway.config.ledger_address import ledger_url
 from gateway.config.settings import Settings, version
 from gateway.config.state_errors import translate_state_errors
@@ -36,6 +36,7 @@ from gateway.runtime import METRICS_DIR, Runtime, RuntimePorts, resolve_runtime
 from ledger.database import check_durable, make_engine, migrate
 from ledger.declared import declare, other_billed_pools
 from ledger.fleet.market import record_market
+from ledger.fleet.model_routes import record_routes
 from ledger.hosts import HostConflict, claim_name, claim_of
 from ledger.identity.pepper import PepperMismatch, agreed_pepper
 from ledger.identity.secretfile import read_or_create_secret
@@ -91,6 +92,7 @@ def _prepare(
         timezone=settings.timezone,
     )
     record_market(engine, hardware(), at_us=at_us)
+    record_routes(engine, routes(settings), at_us=at_us)
     with engine.connect() as connection:
         besides = other_billed_pools(connection, settings.pools, at_us)
         measured = measured_steps(capacities(connection))

@@ -1,13 +1,11 @@
-"""GPUs come whole: cost against volume is a staircase plus the API cost of what overflows.
+"""GPUs come whole: what N of them cost in a period, and what overflows them by the minute.
 
 Overflow is summed minute by minute over the period's real load curve, because monthly totals
-flatter GPUs: a quiet night cannot serve a busy noon. For every N the total is `F(N)` plus the
-overflow at the API's average price. As the load grows in proportion, more GPUs only ever become
-better relative to fewer, so two totals cross at most once and the best N never falls: that is
-what makes the bands below exact.
+flatter GPUs: a quiet night cannot serve a busy noon. What own pools' traffic is worth is the
+verdict's (`value_curve`); this prices one kind of traffic at one price, for a purchase.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -66,24 +64,6 @@ class StepCost:
         same_basis(volume, self.api)
         spilled = self.load.overflow(gpus * self.capacity_per_minute, volume=volume.tokens)
         return self.fixed_pusd(gpus) + spilled * self.api.pusd_per_token
-
-
-@dataclass(frozen=True, slots=True)
-class GpuCountBand:
-    """`gpus` is the cheapest number from `start` up to below `end` tokens (`None`: no end)."""
-
-    gpus: int
-    start: int
-    end: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SizingAdvice:
-    """The best number of GPUs at a volume, its cost, and where the next step is."""
-
-    gpus: int
-    total_pusd: Exact
-    band: GpuCountBand
 
 
 def load_curve(tokens_per_minute: Iterable[int]) -> LoadCurve:
@@ -155,88 +135,3 @@ def fitted_window(
         return abs(_above(_windows(sums, minutes), capacity) - overflowed)
 
     return min(WINDOWS_MINUTES, key=lambda minutes: (miss(minutes), minutes))
-
-
-def best(staircase: StepCost, volume: Tokens, *, most_gpus: int) -> SizingAdvice:
-    """The cheapest N at a volume; on a tie the smaller."""
-    gpus = min(range(most_gpus + 1), key=lambda n: (staircase.total_pusd(n, volume), n))
-    ladder = bands(staircase, most_gpus=most_gpus)
-    at = max((band for band in ladder if band.start <= volume.tokens), key=lambda b: b.start)
-    return SizingAdvice(gpus, staircase.total_pusd(gpus, volume), at)
-
-
-def break_even(staircase: StepCost, gpus: int, api: UnitPrice) -> Fraction | None:
-    """The least volume at which `gpus` cost no more than buying all of it; `None`: there is none.
-
-    Own cost less API cost is convex in the volume, in straight pieces between the volumes at which
-    another minute fills up; so the piece in which it first reaches zero is searched for.
-    """
-    same_basis(api, staircase.api)
-    load, price = staircase.load, Fraction(api.pusd_per_token)
-    room = gpus * Fraction(staircase.capacity_per_minute)
-    fixed = Fraction(staircase.fixed_pusd(gpus))
-    fills = sorted({minute for minute in load.minutes if minute}, reverse=True)
-
-    def behind(volume: Exact) -> Fraction:
-        return staircase.total_pusd(gpus, Tokens(volume, api.basis)) - volume * price
-
-    def slope(full: int) -> Fraction:
-        """Of the piece in which the minutes of the `full` greatest loads overflow."""
-        first = bisect_left(load.minutes, fills[full - 1]) if full else len(load.minutes)
-        above = load.total - (load.sums[first - 1] if first else 0)
-        return Fraction(above, load.total) * Fraction(staircase.api.pusd_per_token) - price
-
-    def start(full: int) -> Fraction:
-        return load.total * room / fills[full - 1] if full else Fraction(0)
-
-    def has_ended(full: int) -> bool:
-        """Whether the next piece is too late: zero was reached, or nothing is gained from here."""
-        return behind(start(full)) <= 0 or slope(full) >= 0
-
-    if fixed <= 0:
-        return Fraction(0)
-    piece = bisect_left(range(len(fills) + 1), True, key=has_ended)
-    if piece <= len(fills) and behind(start(piece)) > 0:
-        return None
-    begin = start(piece - 1)
-    return begin + behind(begin) / -slope(piece - 1)
-
-
-def bands(staircase: StepCost, *, most_gpus: int) -> tuple[GpuCountBand, ...]:
-    """For which volumes each N is cheapest: the lower envelope of the N totals, to the token."""
-    found: list[GpuCountBand] = []
-    gpus, start = 0, 0
-    while True:
-        steps = [
-            (crossing, staircase.total_pusd(more, Tokens(crossing, staircase.api.basis)), more)
-            for more in range(gpus + 1, most_gpus + 1)
-            if (crossing := _crossing(staircase, gpus, more, start)) is not None
-        ]
-        if not steps:
-            found.append(GpuCountBand(gpus, start, None))
-            return tuple(found)
-        crossing, _, step = min(steps)
-        found.append(GpuCountBand(gpus, start, crossing))
-        gpus, start = step, crossing
-
-
-def _crossing(staircase: StepCost, fewer: int, more: int, start: int) -> int | None:
-    """The least volume from `start` on at which `more` GPUs are cheaper than `fewer`."""
-    basis = staircase.api.basis
-
-    def cheaper(tokens: int) -> bool:
-        volume = Tokens(tokens, basis)
-        return staircase.total_pusd(more, volume) < staircase.total_pusd(fewer, volume)
-
-    low, high = start - 1, max(start, staircase.load.total)
-    while not cheaper(high):
-        low, high = high, high * 2
-        if high > VOLUME_LIMIT_TOKENS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if cheaper(middle):
-            high = middle
-        else:
-            low = middle
-    return high

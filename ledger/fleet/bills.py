@@ -2,7 +2,8 @@
 
 Closed hours are final: used + idle + unavailable = bill. The open rest is computed from the
 contract at the reader's clock: used is what attempts were charged provisionally, the remainder is
-idle until the close knows better. A pool without a rate has no bill, only hours.
+idle until the close knows better. A pool without a rate has no bill, only hours. Ops are charged
+by the day, as they were in force on it: what is entered today changes no day that is over.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from ledger.economics.cost import ops_cost, weeks_of
 from ledger.fleet.accrual import midnight_us
 from ledger.fleet.pool_records import ContractVersion, HourCell
 from ledger.fleet.running import OpenHours
-from ledger.spans import HOUR_US, Scope
+from ledger.spans import DAY_US, HOUR_US, Scope
 
 PPM = 1_000_000
 _SECONDS_PER_HOUR = 3600
@@ -51,9 +52,16 @@ class PoolBill:
 
 
 def pool_bill(
-    contract: ContractVersion, closed: Sequence[HourCell], scope: Scope, rest: OpenHours
+    contract: ContractVersion,
+    closed: Sequence[HourCell],
+    scope: Scope,
+    rest: OpenHours,
+    versions: Sequence[ContractVersion] = (),
 ) -> PoolBill:
-    """Closed hours of the span plus the open rest up to the span's end."""
+    """Closed hours of the span plus the open rest up to the span's end.
+
+    `versions` are all of the pool's contract, the oldest first; without them this one always was.
+    """
     mine = [cell for cell in closed if cell.pool == contract.pool]
     until = midnight_us(contract.until, days=1)
     end_us = scope.end_us if until is None else min(scope.end_us, until)
@@ -73,7 +81,7 @@ def pool_bill(
         used_pusd=sum(cell.used_pusd for cell in mine) + sum(rest.used_pusd.values()),
         idle_pusd=sum(cell.idle_pusd for cell in mine) + rest.idle_pusd,
         unavailable_pusd=sum(cell.unavailable_pusd for cell in mine) + rest.unavailable_pusd,
-        ops_pusd=_ops_pusd(contract, hours),
+        ops_pusd=ops_pusd(versions or [contract], end_us - span_us, end_us),
         hours=hours,
         available_share=1 - Fraction(down_us, paid_us) if paid_us else Fraction(1),
         open_from_us=rest.from_us,
@@ -82,11 +90,30 @@ def pool_bill(
     )
 
 
-def _ops_pusd(contract: ContractVersion, hours: Fraction) -> Fraction:
+def ops_pusd(versions: Sequence[ContractVersion], start_us: int, end_us: int) -> Fraction:
+    """Ops of a span, in which every UTC day has those in force when it began, or the first stated.
+
+    Spans that touch add up to the ops of their union, exactly, wherever they are cut.
+    """
+    changes = [(_first_day_us(version.recorded_us), version) for version in versions[1:]]
+    total, at_us, current = Fraction(0), start_us, versions[0]
+    for day_us, version in changes:
+        until_us = min(max(at_us, day_us), end_us)
+        total += _ops_of(current, until_us - at_us)
+        at_us, current = until_us, version
+    return total + _ops_of(current, max(0, end_us - at_us))
+
+
+def _first_day_us(recorded_us: int) -> int:
+    """The first midnight from which a version counts: the day of its own entry is over by half."""
+    return -(-recorded_us // DAY_US) * DAY_US
+
+
+def _ops_of(contract: ContractVersion, span_us: int) -> Fraction:
     return Fraction(
         ops_cost(
             hours_per_week=Fraction(contract.ops_seconds_per_week, _SECONDS_PER_HOUR),
             pusd_per_hour=contract.ops_pusd_per_hour,
-            weeks=weeks_of(hours),
+            weeks=weeks_of(Fraction(span_us, HOUR_US)),
         )
     )

@@ -169,3 +169,18 @@ class CatalogEntryRow(LedgerBase):
     prefill_budget_tokens: Stored[int | None]
     kv_block_tokens: Stored[int | None]
     simulated: Stored[bool] = define_column(default=False)
+
+
+class ModelRouteRow(LedgerBase):
+    """Where a model's requests may go beside own engines, as the configuration says.
+
+    `apis` has one document for each API, `model_routes.RouteApi`. `residency` is `any`,
+    `internal_only`, or `depends` where a rule with conditions keeps some of its requests inside.
+    """
+
+    __tablename__ = "model_routes"
+
+    model: Stored[str] = define_column(primary_key=True)
+    residency: Stored[str]
+    apis: Stored[list[dict[str, object]]] = define_column(Json)
+    recorded_us: Stored[int] = define_column(BigInteger)

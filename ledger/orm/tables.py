@@ -51,6 +51,7 @@ from ledger.orm.fleet import (
     GpuContractRow,
     GpuHourRow,
     GpuHourTeamRow,
+    ModelRouteRow,
     RoundTripRow,
 )
 from ledger.orm.identity import (
@@ -142,6 +143,7 @@ __all__ = [
     "LedgerBase",
     "ManualEntryRow",
     "MetaRow",
+    "ModelRouteRow",
     "OrganisationRow",
     "OverrideRow",
     "PolicySetRow",

@@ -8,7 +8,7 @@ apart: the substitute that a team would buy, and the same weights at their cheap
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
@@ -88,21 +88,6 @@ def fleet_economics(
     )
     unrated = tuple(bill.pool for bill in bills if not bill.is_rated)
     return FleetEconomics(tuple(bills), unrated, hours, fixed, served, capability, verdicts)
-
-
-def with_spares(alone: FleetEconomics, spares: int) -> tuple[ComparatorResult, ...]:
-    """The verdicts of one pool if it also paid for so many replicas that only stand by."""
-    (bill,) = alone.bills
-    if not spares or alone.capability is None:
-        return alone.verdicts
-    plain = _configuration([bill], alone.fixed, alone.capability)
-    spared = replace(plain, spares=Fraction(spares * plain.gpus, bill.replicas))
-    return tuple(
-        verdict
-        if verdict.even is None or verdict.average is None
-        else replace(verdict, even=assess(spared, verdict.average))
-        for verdict in alone.verdicts
-    )
 
 
 def rated_pools(bills: Iterable[PoolBill]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ledger.economics.cost import TokenBasis, Volume
+from ledger.economics.fleet_verdict import FleetVerdict
 from ledger.fleet.bills import PoolBill, pool_bill
 from ledger.fleet.capability import PoolCapability, combine_pools, load_of, pool_capability
 from ledger.fleet.running import OpenHours, running
@@ -31,19 +32,19 @@ from ledger.queries.rollups import RollupProgress, read_consistently
 from ledger.reporting_zone import UTC_DAYS, ReportingZone, reporting_zone
 from ledger.reports.facts import BucketSums, SpanFacts, facts, home_pools, moments
 from ledger.reports.fleet_economics import FleetEconomics, fleet_economics, rated_pools
-from ledger.reports.overflow_price import OverflowPrice, overflow_prices
+from ledger.reports.fleet_sheet import PoolReads, SheetReads, fleet_verdict
+from ledger.reports.pool_demand import KeptMix, read_mix
 from ledger.reports.zone_days import day_hours, day_moments, day_team_hours
 from ledger.spans import DAY_US
 
 
 @dataclass(frozen=True, slots=True)
 class PoolSurvey:
-    """One pool alone: its bill, comparators, capacity, load by minute, and prices of overflow."""
+    """One pool alone: its bill, comparators, capacity and load by minute."""
 
     standing: FleetEconomics
     capability: PoolCapability | None
     load: tuple[int, ...]  # tokens asked in every minute of the billed hours
-    overflow: tuple[OverflowPrice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class Survey:
 
     `pools` are those that the standing counts, each alone; there are none in a survey of spending.
 
-    `running` is the part of the bills that is not closed, by pool, cut at the buckets.
+    `running` is the part of the bills that is not closed, by pool, cut at the buckets. `verdict` is
+    the fleet's: a survey of one team, of spending, or on output tokens alone has none.
     """
 
     scope: Scope
@@ -67,6 +69,7 @@ class Survey:
     freshness: Freshness
     running: tuple[OpenHours, ...]
     zone: ReportingZone = UTC_DAYS
+    verdict: FleetVerdict | None = None
 
     def bucket_of(self, at_us: int) -> tuple[int, int]:
         """Return the bucket that holds the instant; days are the reporting zone's."""
@@ -118,6 +121,7 @@ class _SurveyReads:
     homes: dict[str, str]
     moments: dict[str | None, tuple[BucketSums, ...]]
     loads: dict[str | None, PoolLoads]
+    mix: KeptMix | None
 
 
 class _Books:
@@ -151,6 +155,7 @@ class _Books:
             self._teams = queries.hours_by_team(connection, widest, bucket_us=bucket_us)
         self._fresh = queries.freshness(connection)
         self._contracts = queries.contracts(connection)
+        self._versions = queries.contract_versions(connection)
         self._able = queries.capacities(connection) if alone else []
         self._running: dict[ContractVersion, OpenHours] = {}
         self._abilities: dict[tuple[Any, ...], PoolCapability | None] = {}
@@ -166,12 +171,18 @@ class _Books:
             home_pools(connection, here) if self._alone else {},
             {team: tuple(self._moments(spans[team], here)) for team in teams},
             {name: loads(connection, spans[name], here, basis=self._basis) for name in by_minute},
+            read_mix(connection, scope, here) if self._has_verdict else None,
         )
 
     def _moments(self, scope: Scope, here: RollupProgress | None) -> list[BucketSums]:
         if self._days_apart:
             return day_moments(self._connection, scope, here, self._zone)
         return moments(self._connection, scope, here, bucket_us=self._bucket_us)
+
+    @property
+    def _has_verdict(self) -> bool:
+        """A verdict is everyone's, and its dollars depend on no basis that a page shows."""
+        return None in self._alone and self._basis is TokenBasis.INPUT_OUTPUT
 
     def survey(self, team: str | None) -> Survey:
         scope, basis = replace(self._scope, team=team), self._basis
@@ -180,7 +191,7 @@ class _Books:
         contracts = _contracts(self._contracts, cells, scope)
         rests = [self._open_hours_of(contract) for contract in contracts]
         bills = [
-            pool_bill(contract, self._closed, scope, rest)
+            pool_bill(contract, self._closed, scope, rest, self._versions_of(contract.pool))
             for contract, rest in zip(contracts, rests, strict=True)
         ]
         rated = rated_pools(bills)
@@ -218,7 +229,33 @@ class _Books:
             self._fresh,
             tuple(rests),
             self._zone,
+            self._verdict(bills, contracts, looks, main) if team is None else None,
         )
+
+    def _versions_of(self, pool: str) -> list[ContractVersion]:
+        return [version for version in self._versions if version.pool == pool]
+
+    def _verdict(
+        self,
+        bills: Sequence[PoolBill],
+        contracts: Sequence[ContractVersion],
+        looks: dict[str, PoolSurvey],
+        kinds: dict[str, frozenset[str] | None],
+    ) -> FleetVerdict | None:
+        mix = self._read.mix
+        if mix is None:
+            return None
+        reads = SheetReads(self._read.facts, self._read.loads[None], self._read.homes, mix)
+        pools = [
+            PoolReads(
+                bill,
+                contract,
+                looks[bill.pool].capability if bill.pool in looks else None,
+                kinds.get(bill.pool),
+            )
+            for bill, contract in zip(bills, contracts, strict=True)
+        ]
+        return fleet_verdict(reads, pools)
 
     def _open_hours_of(self, contract: ContractVersion) -> OpenHours:
         """Of the hour that is open; a team's is everyone's."""
@@ -248,8 +285,7 @@ class _Books:
         alone = fleet_economics(
             [bill], compared, served=served, capability=None if can is None else can.capability
         )
-        prices = overflow_prices(mine.overflowed(**which), compared, alone.verdicts, self._basis)
-        return PoolSurvey(alone, can, tuple(load_of(load, bill, self._scope.end_us)), prices)
+        return PoolSurvey(alone, can, tuple(load_of(load, bill, self._scope.end_us)))
 
     def _ability(self, mine: SpanFacts, bill: PoolBill, which: Any) -> PoolCapability | None:
         key = bill.pool, which["kinds"]

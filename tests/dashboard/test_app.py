@@ -287,12 +287,12 @@ def chosen_as_before(page: Page) -> None:
 def test_a_shared_address_opens_as_it_was_sent(served, browser_page: Page, month) -> None:
     address = served(month.url)
     words = open_page(browser_page, address, "?period=7+d&team=finance")
-    assert "All teams. Last 7 days" in words
+    assert "All teams, own GPUs" in words
     expect(browser_page.get_by_role("radio", name="7 d")).to_be_checked()
     words = open_page(
         browser_page, address, "breakeven?scenario=Dearer+GPUs&x-rate=0.8&x-volume=50"
     )
-    assert "Break-even in Dearer GPUs" in words
+    assert "Dearer GPUs (pool llama-70b)" in words
     expect(browser_page.get_by_label("GPU rate, USD an hour")).to_have_value("0.800")
 
 
@@ -386,7 +386,7 @@ def test_something_is_on_the_screen_while_it_loads_and_while_it_reads(
     browser_page.goto(served(month.url, script, warm=False))
     expect(browser_page.get_by_text("Opening the books ...")).to_be_visible()
     (tmp_path / "imports").touch()
-    expect(browser_page.get_by_text("Are the GPUs worth it?")).to_be_visible()
+    expect(browser_page.get_by_text("Verdict on own GPUs")).to_be_visible()
     expect(browser_page.get_by_text("Reading the ledger ...")).to_be_visible()
     expect(browser_page.get_by_text("Opening the books ...")).to_have_count(0)
     (tmp_path / "reads").touch()

@@ -29,7 +29,7 @@ def app(monkeypatch):
 
 def test_choices_and_as_of(app, month) -> None:
     test = app(month.url)
-    assert test.title[0].value == "Are the GPUs worth it?"
+    assert test.title[0].value == "Verdict on own GPUs"
     assert test.selectbox(key="team").options == ["All teams", *sorted(
         {first.team_id for first in month.opened}
     )]  # fmt: skip
@@ -87,7 +87,7 @@ def test_the_writer_of_this_host_is_asked(app, month, tmp_path, monkeypatch) -> 
 
 def test_the_question_names_the_hardware(app, books) -> None:
     test = app(books(peak=2.0, days=1, gpu_type="CPU").url)
-    assert test.title[0].value == "Are the machines worth it?"
+    assert test.title[0].value == "Verdict on own machines"
 
 
 @pytest.mark.parametrize(

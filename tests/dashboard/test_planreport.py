@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import formatting
 from dashboard.planning import BASIS, PlanInputs, PlanTraffic, plan
-from dashboard.planreport import report, round_top
+from dashboard.planreport import PlanFrame, report, round_top
 from ledger.economics.cost import UnitPrice
 from ledger.economics.purchase import Commitment, Purchase
 
@@ -28,7 +28,12 @@ def made():
 
 
 def test_it_has_every_way_and_every_input(made) -> None:
-    page = report(made, "H100", [("GPU rate", "$0.10 an hour <script>")], "Made today")
+    page = report(
+        made,
+        "H100",
+        [("GPU rate", "$0.10 an hour <script>")],
+        PlanFrame("Made today", ("SIMULATED: all of it",)),
+    )
     for way in made.ways:
         assert formatting.money(way.npv_pusd) in page
         assert formatting.money(way.saved_pusd, sign=True) in page
@@ -36,17 +41,27 @@ def test_it_has_every_way_and_every_input(made) -> None:
     assert "$0.10 an hour &lt;script&gt;" in page
     assert "&lt;b&gt;a note&lt;/b&gt;" in page
     assert "NPV" in page
+    assert "SIMULATED: all of it" in page, "the page's labels travel with it"
 
 
 def test_it_needs_nothing_from_anywhere(made) -> None:
-    page = report(made, "H100", [], "Made today")
+    page = report(made, "H100", [], PlanFrame("Made today", ("SIMULATED: all of it",)))
     assert not re.search(r"<script|https?://|src=|@import|url\(", page)
     assert page.startswith("<!doctype html>")
 
 
 def test_a_single_way_has_its_report_too(made) -> None:
     alone = replace(made, ways=made.ways[:1])
-    assert "Enter your GPU rate" in report(alone, "H100", [], "Made today")
+    assert "Enter your GPU rate" in report(
+        alone, "H100", [], PlanFrame("Made today", ("SIMULATED: all of it",))
+    )
+
+
+def test_a_way_without_any_gpu_pays_nothing_back(made) -> None:
+    none = replace(made.ways[1].option, gpus=(0,) * 12)
+    odd = replace(made, ways=(made.ways[0], replace(made.ways[1], option=none, payback=1)))
+    page = report(odd, "H100", [], PlanFrame("Made today"))
+    assert '<td class="n">1</td></tr>' not in page
 
 
 @pytest.mark.parametrize(

@@ -1,77 +1,74 @@
-"""A scenario's base is the books' month, and its lines meet where the formula says."""
+"""A scenario starts from the sheet: nothing changed is the same verdict, each change its own."""
 
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
+from dashboard.scenario import ScenarioChange, changed
+from ledger.economics.assumptions import (
+    AssumptionSheet,
+    AssumptionSource,
+    ModelAssumption,
+    ModelResidency,
+    PoolAssumptions,
+)
+from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
+from ledger.money import PUSD_PER_USD
 
-from dashboard.data import reads
-from dashboard.scenario import bars, base_case, lines
-from dashboard.volume_steps import ladder
-from ledger.economics.cost import TokenBasis
-from ledger.economics.sensitivity import outcome, tornado
-from ledger.prices.stored import load_price_book
-from ledger.queries.reads import DAY_US, Scope
-from ledger.reports.fleet_economics import ComparatorKind
-from ledger.reports.survey import survey
-
-
-@pytest.fixture(scope="module")
-def base(month):
-    engine = reads.open_readonly(month.url)
-    with engine.connect() as connection:
-        scope = Scope.last(30 * DAY_US, month.now_us)
-        look = survey(connection, scope, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
-    steps = ladder(look, "llama-70b", ComparatorKind.SUBSTITUTE, spares=0)
-    (verdict, _) = steps.standing.verdicts
-    price = load_price_book(engine).find(verdict.comparators[0], month.now_us)
-    engine.dispose()
-    return base_case(look, "llama-70b", steps, verdict, price), steps, verdict, look
-
-
-def test_the_base_is_the_month_of_the_books(base, month) -> None:
-    found, steps, verdict, _ = base
-    case = found.case
-    assert found.listed
-    assert case.gpu_pusd_per_hour == 400_000_000_000
-    assert case.ops_hours_per_week == Fraction(1, 2)
-    good = [(item, last) for item, last in month.pairs if item.backend == "own" and last.slo_met]
-    prompt = sum(last.tokens.input + last.tokens.cached for _, last in good)
-    output = sum(last.tokens.output for _, last in good)
-    assert case.input_share == Fraction(prompt, prompt + output)
-    assert case.cached_share == Fraction(sum(last.tokens.cached for _, last in good), prompt)
-    assert case.avoided.pusd_per_token == verdict.average.pusd_per_token, "same prices, same mix"
-    assert (
-        case.configuration.capacity.tokens
-        == steps.capability.capability.volume.tokens * steps.scale
-    )
+POOL = PoolAssumptions(
+    "p", 2, Fraction(720), PUSD_PER_USD // 2, capacity_per_minute=10_000,
+    models=(
+        ModelAssumption("chat", ModelResidency.MAY_LEAVE, "a/x", 2_000_000),
+        ModelAssumption("inside", ModelResidency.MAY_NOT_LEAVE, None, None),
+    ),
+)  # fmt: skip
+CURVE = ValueCurve(
+    (TrafficClass("chat", 2_000_000, True), TrafficClass("inside", None, False)),
+    (TrafficWindow((14_000, 3_000), (2_000, 0), 10_800),),
+    2,
+    10_000,
+    (43_200_000_000_000, 0),
+)
+BASE = judge(AssumptionSheet((POOL,)), {"p": CURVE})
 
 
-def test_without_listed_prices_every_token_costs_the_average(base) -> None:
-    found, steps, verdict, look = base
-    flat = base_case(look, "llama-70b", steps, verdict, None)
-    assert not flat.listed
-    assert flat.case.avoided.pusd_per_token == found.case.avoided.pusd_per_token
-    turned = replace(flat.case, cached_share=Fraction(1))
-    assert turned.avoided.pusd_per_token == flat.case.avoided.pusd_per_token
+def best(found: FleetVerdict) -> tuple[int, Fraction]:
+    return found.gpus, found.total_pusd(best=True)
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 25), Fraction(4, 10)])
-def test_the_lines_meet_at_v_star_where_it_is_within_reach(base, rate: Fraction) -> None:
-    case = replace(base[0].case, gpu_pusd_per_hour=rate * 10**12)
-    told = outcome(case)
-    records, marks, capacity = lines(case)
-    met = [mark["volume"] for mark in marks if mark["sort"] == "even"]
-    assert met == ([pytest.approx(float(told.volume_tokens))] if told.feasible else [])
-    assert capacity == pytest.approx(float(case.configuration.capacity.tokens))
-    assert {record["kind"] for record in records} == {"API", "own GPUs, overflow bought"}
+def test_without_a_change_it_is_the_verdict_itself() -> None:
+    found = changed(BASE, "p", ScenarioChange())
+    assert best(found) == best(BASE)
+    assert found.sheet.version == BASE.sheet.version
+    assert ScenarioChange().names == []
 
 
-def test_bars_are_changes_of_the_result(base) -> None:
-    case = base[0].case
-    result = outcome(case).result_pusd
-    found = bars(tornado(case, share=Fraction(1, 5)), result)
-    assert found[0]["order"] == 0
-    rate = {finding["end"]: finding["usd"] for finding in found if finding["name"] == "GPU rate"}
-    assert rate["-20 %"] == pytest.approx(0.2 * 720 * 0.4)
-    assert rate["+20 %"] == pytest.approx(-0.2 * 720 * 0.4)
+def test_each_change_is_named_and_marked_as_entered() -> None:
+    change = ScenarioChange(pusd_per_hour=PUSD_PER_USD, ops_pusd_per_week=7, month_hours=744)
+    found = changed(BASE, "p", change)
+    assert change.names == ["GPU rate", "ops", "month"]
+    (pool,) = found.sheet.pools
+    assert (pool.rate_source, pool.ops_source) == (AssumptionSource.ENTERED,) * 2
+    assert found.sheet.month_hours == 744
+    assert found.sheet.version != BASE.sheet.version
+
+
+def test_prices_volume_and_capacity_move_what_they_should() -> None:
+    now = BASE.pools[0].now.api_pusd
+    for change, factor in (
+        (ScenarioChange(price_factor=Fraction(2)), 2),
+        (ScenarioChange(volume_factor=Fraction(3)), 3),
+        (ScenarioChange(capacity_factor=Fraction(2)), 1),
+    ):
+        assert changed(BASE, "p", change).pools[0].now.api_pusd == now * factor
+    wide = changed(BASE, "p", ScenarioChange(capacity_factor=Fraction(2)))
+    assert wide.gpus == 1, "one engine holds what two did"
+
+
+def test_what_is_declared_movable_is_priced_and_may_leave() -> None:
+    found = changed(BASE, "p", ScenarioChange(movable={"inside": 1_000_000}))
+    assert found.pools[0].stays == ()
+    assert found.sheet.pools[0].models[1].residency is ModelResidency.DECLARED_MOVABLE
+    assert found.pools[0].options[0].allowed
+    unpriced = replace(POOL.models[1], pusd_per_token=None)
+    assert not unpriced.pusd_per_token

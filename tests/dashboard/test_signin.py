@@ -248,7 +248,7 @@ def hidden(page: Page, *words: str) -> None:
 def asked_again(page: Page) -> None:
     """Nothing but the way in is on the page."""
     expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=LIMIT_S * 1000)
-    hidden(page, "As of ", "Are the GPUs worth it?", "Break-even", "ada@example.com")
+    hidden(page, "As of ", "Verdict on own GPUs", "Break-even", "ada@example.com")
 
 
 @pytest.mark.long
@@ -290,4 +290,4 @@ def test_a_browser_goes_to_the_provider_and_back(start, tmp_path, browser) -> No
     shows(eve, "is not for a viewer of search")
     joe = arrives(browser, address, "joe@example.com")
     shows(joe, "joe@example.com has no role here", "Sign out")
-    hidden(joe, "As of ", "Are the GPUs worth it?")
+    hidden(joe, "As of ", "Verdict on own GPUs")

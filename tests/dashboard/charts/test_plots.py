@@ -100,21 +100,6 @@ def test_predictions_have_a_diagonal_over_their_range() -> None:
     assert diagonal == [{"predicted": end, "observed": end} for end in (0.001, 2.0)]
 
 
-def test_break_even_shades_beyond_capacity_only_inside_the_chart() -> None:
-    costs = [
-        {"volume": volume, "usd": volume, "kind": "API: x", "dash": "no"} for volume in (0.0, 9.0)
-    ]
-    marks = [{"volume": 4.0, "usd": 4.0, "label": "we are here", "sort": "here"}]
-    for limit, shaded in ((5.0, True), (50.0, False), (None, False)):
-        chart = plots.break_even(
-            costs, colours={"API: x": "#000"}, marks=marks, limit=limit, basis="output only"
-        )
-        spec = chart.to_dict()
-        assert any(layer["mark"]["type"] == "rect" for layer in spec["layer"]) is shaded
-        titles = [layer["encoding"]["x"].get("title", "") for layer in spec["layer"]]
-        assert "tokens a month (output only)" in titles
-
-
 @pytest.mark.parametrize("top", [0.0, 0.0003, 0.0095, 0.039, 0.04, 0.3, 0.97])
 def test_no_two_ticks_of_a_share_read_the_same(top: float) -> None:
     """Thousandths under labels of whole percents read `0%  0%  1%`."""

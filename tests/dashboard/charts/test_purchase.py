@@ -1,6 +1,6 @@
 """The chart of a plan: every way by a colour and a dash, and money in words."""
 
-from dashboard.charts.purchase import cumulative, tornado
+from dashboard.charts.purchase import cumulative, options
 
 RECORDS = [
     {"month": month, "usd": 10.0 * month, "kind": kind}
@@ -20,13 +20,14 @@ def test_each_way_has_its_colour_and_its_dash() -> None:
     assert spec["encoding"]["y"]["title"] == "dollars paid until then"
 
 
-def test_the_widest_bar_stands_first() -> None:
+def test_options_stand_in_order_and_their_parts_are_stacked() -> None:
     records = [
-        {"name": name, "end": end, "usd": usd, "order": place}
-        for place, name in enumerate(("rate", "ops"))
-        for end, usd in (("-20 %", 3.0 - place), ("+20 %", place - 3.0))
+        {"name": name, "kind": kind, "usd": usd}
+        for name in ("1 GPU (best)", "2 GPUs (now)")
+        for kind, usd in (("GPUs", 360.0), ("APIs", 111.78))
     ]
-    spec = tornado(records, share=20).to_dict()
-    assert spec["encoding"]["y"]["sort"] == ["rate", "ops"]
+    spec = options(records, colours={"GPUs": "#111", "ops": "#222", "APIs": "#333"}).to_dict()
+    assert spec["encoding"]["y"]["sort"] == ["1 GPU (best)", "2 GPUs (now)"]
     (values,) = spec["datasets"].values()
-    assert {value["kind"] for value in values} == set(spec["encoding"]["color"]["scale"]["domain"])
+    assert {(value["kind"], value["place"]) for value in values} == {("GPUs", 0), ("APIs", 2)}
+    assert values[1]["shown"] == "$111.78"

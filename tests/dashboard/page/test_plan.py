@@ -25,7 +25,7 @@ def traffic_of(url: str, now_us: int):
 def test_staying_costs_what_the_formula_says(page, month, text_of) -> None:
     shown = text_of(page("plan", month.url))
     first = traffic_of(month.url, reads.rounded_now_us(30 * DAY_US))[0]
-    assert "anthropic/claude-haiku-4-5 (substitute model)" in first.name
+    assert first.name == "what went to APIs, at what they charged"
     alone = stay(DemandProfile(load_curve(first.minutes), first.hours, first.average), months=36)
     npv = formatting.money(alone.npv_pusd(Fraction(8, 100)))
     assert re.search(rf"stay with the API\s+{re.escape(npv)}", shown)
@@ -58,3 +58,14 @@ def test_books_without_traffic_ask_for_an_export(page, tmp_path, text_of) -> Non
     shown = text_of(page("plan", url))
     assert "Export usage grouped by model" in shown
     assert "$0" not in shown
+
+
+def test_the_verdict_stands_first_and_no_other_answer_of_the_same_gpus(
+    page, month, text_of
+) -> None:
+    shown = text_of(page("plan", month.url))
+    assert shown.index("Keep 1 GPU, worth") < shown.index("GPUs for what goes to APIs")
+    assert "(ops not entered)" not in shown, "the contract has them"
+    assert "Ways to pay for pool llama-70b" in shown
+    for way in ("as contracted, $0.40", "reserved for 12 months, $0.32", "36 months, $0.24"):
+        assert way in shown

@@ -1,13 +1,10 @@
-"""The verdict in words: yes, no, both, or what is missing; never more than the figures say."""
+"""How far break-even is, in words: never more than the figures say."""
 
-from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import pytest
 
 from dashboard.sections import result_text
-from dashboard.theme import GAIN, LOSS
 from ledger.economics.breakeven import BreakEvenPosition, FleetConfiguration, assess
 from ledger.economics.cost import FixedCost, TokenBasis, UnitPrice, Volume
 from ledger.fleet.capability import CapabilitySource, FleetCapability
@@ -40,51 +37,6 @@ def standing(*verdicts: ComparatorResult, **changes: object) -> FleetEconomics:
         "capability": FleetCapability(Volume(8 * MILLION, BOTH), CapabilitySource.MEASURED),
     }  # fmt: skip
     return FleetEconomics(**(values | changes))
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "text", "colour"),
-    [
-        (5, 2, "Yes, the GPUs are worth it.", GAIN),
-        (-5, -2, "No, not at this volume.", LOSS),
-        (5, -2, "Yes against substitute/x, no against same/x.", result_text.MIXED),
-    ],
-)
-def test_headline(first: int, second: int, text: str, colour: str) -> None:
-    look = standing(
-        verdict(ComparatorKind.SUBSTITUTE, first), verdict(ComparatorKind.SAME_WEIGHTS, second)
-    )
-    head = result_text.headline(look, "7 days")
-    assert (head.text, head.colour) == (text, colour)
-    word = "made" if first > 0 else "lost"
-    assert f"$5.00 {word} against substitute/x (substitute model)" in head.more
-
-
-def test_of_several_comparators_only_what_they_have_in_common_is_named() -> None:
-    several = (
-        replace(verdict(against, -5), comparators=("a/x", "b/y")) for against in ComparatorKind
-    )
-    head = result_text.headline(standing(*several), "hour")
-    assert head.more == (
-        "$5.00 lost against the substitute models; $5.00 lost against the same weights elsewhere."
-    )
-
-
-def test_without_a_rate_the_headline_asks_for_it() -> None:
-    look = standing(verdict(ComparatorKind.SUBSTITUTE, None), unrated=("llama",))
-    head = result_text.headline(look, "hour")
-    assert head.text == "Enter your GPU rate to see the answer."
-    assert "below $0.50 per GPU-hour they would pay" in head.more
-
-
-def test_without_own_gpus_there_is_nothing_to_say() -> None:
-    assert result_text.headline(standing(), "hour").text == "No own GPUs in these books."
-
-
-def test_paid_and_unused_is_a_loss() -> None:
-    head = result_text.headline(standing(bills=(SimpleNamespace(gpu_type="L4"),)), "hour")
-    assert head.text == "Not so far: nothing was served."
-    assert "cost $1.00" in head.more
 
 
 def test_out_of_reach_says_by_how_much_and_what_could() -> None:

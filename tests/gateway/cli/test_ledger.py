@@ -123,6 +123,19 @@ def test_people_see_the_same_sums(ledger):
     assert "SIMULATED" not in answer.stdout
 
 
+def test_the_verdict_stands_in_the_report_with_the_books_beside_it(ledger, tmp_path):
+    document = json.loads(ledger("report", "--json").stdout)
+    assert set(document["books"]) == {"fixed_usd", "gpu_usd", "ops_usd", "api_usd", "hours"}
+    sentence = document["verdict"]["sentence"]
+    assert sentence in " ".join(ledger("report").stdout.split())
+    path = tmp_path / "verdict.csv"
+    assert ledger("report", "--csv", str(path)).exit_code == 0
+    assert path.read_text().startswith('"pool","action"')
+    refused = ledger("report", "--month", "2026-13")
+    assert refused.exit_code == 1
+    assert "use YYYY-MM" in refused.stdout + refused.stderr
+
+
 def test_one_team_alone(ledger):
     document = json.loads(ledger("report", "--json", "--team", "ads").stdout)
     assert document["total"]["cost_pusd"] == sum(COSTS["ads"])

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import insert
 
 from backends.simulator.profiles import PROFILES
-from dashboard.volume_steps import ladder
 from gateway.config.settings import parse
 from gateway.demo.demand import TEAMS
 from gateway.demo.history import OUTAGE_S, SAMPLE_S, DemoScenario, replay
@@ -18,12 +17,12 @@ from gateway.host.stepfits import EngineFit, StepFitStore
 from ledger.accounts import provisional_charge_pusd
 from ledger.database import make_engine, migrate
 from ledger.economics.cost import TokenBasis
+from ledger.economics.step_cost import load_curve, sum_windows
 from ledger.journals.records import AttemptOpened, AttemptSettled, RequestRefused
 from ledger.orm import tables as orm
 from ledger.prices.book import Price, PriceBook, cost_pusd
 from ledger.prices.bundled import bundled_seed
 from ledger.queries.reads import ANSWERED, DAY_US, Scope
-from ledger.reports.fleet_economics import ComparatorKind
 from ledger.reports.survey import survey
 from ledger.writing.repository import LedgerRepository
 
@@ -213,18 +212,18 @@ def test_the_break_even_page_models_the_overflow_that_there_was(history, books, 
     scope = Scope(NOW_US - DAYS * 86_400_000_000, NOW_US)
     with books.connect() as connection:
         look = survey(connection, scope, bucket_us=DAY_US, basis=basis)
-    steps = ladder(look, "llama-8b", ComparatorKind.SUBSTITUTE, spares=0)
+    pool = look.pools["llama-8b"]
+    able, window = pool.capability, pool.capability.window_minutes
+    load = load_curve(sum_windows(pool.load, window))
     lacked = ("ttft", "tpot", "kv_headroom", "bid_price")
     spilled = sum(
         (basis is TokenBasis.INPUT_OUTPUT) * (s.tokens.input + s.tokens.cached) + s.tokens.output
         for o, s in attempts(history)
         if o.backend == "api" and o.spill_reason in lacked and s.status in ANSWERED
     )
-    assert spilled > 0.05 * steps.volume, "there is overflow to model"
-    assert float(steps.overflow) == pytest.approx(spilled, rel=0.1)
-    alone = steps.staircase.load.overflow(
-        steps.capability.measured_per_minute * steps.capability.window_minutes,
-        volume=steps.volume,
-    )
+    assert spilled > 0.05 * load.total, "there is overflow to model"
+    modelled = load.overflow(able.per_minute * window, volume=load.total)
+    assert float(modelled) == pytest.approx(spilled, rel=0.1)
+    alone = load.overflow(able.measured_per_minute * window, volume=load.total)
     assert float(alone) != pytest.approx(spilled, rel=0.1)
-    assert steps.capacity == look.standing.capability.volume.tokens, "both pages, one figure"
+    assert able.capability.volume.tokens == look.standing.capability.volume.tokens

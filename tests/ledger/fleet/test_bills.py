@@ -1,10 +1,16 @@
 """A pool's bill: closed hours as the books have them, and the open rest."""
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
-from ledger.fleet.bills import pool_bill
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.fleet.bills import ops_pusd, pool_bill
 from ledger.fleet.running import OpenHours
 from ledger.queries.reads import HOUR_US, ContractVersion, HourCell, Scope
 
@@ -62,3 +68,33 @@ def test_an_ended_contract_accrues_nothing() -> None:
     ended = replace(CONTRACT, until=DAY.replace(day=9))
     bill = pool_bill(ended, [], SCOPE, OpenHours("llama", START_US, {}, 0, 0, 0, 0, ()))
     assert (bill.bill_pusd, bill.hours) == (0, 0)
+
+
+def test_ops_that_are_entered_today_change_no_day_that_is_over() -> None:
+    """From the next UTC day on: $24 an hour for 7 h a week before, nothing entered at first."""
+    none = replace(CONTRACT, ops_seconds_per_week=0)
+    entered = replace(CONTRACT, recorded_us=START_US + 5 * HOUR_US)
+    day = 24 * HOUR_US
+    versions = [none, entered]
+    assert ops_pusd(versions, START_US - 30 * day, START_US + day) == 0
+    assert ops_pusd(versions, START_US, START_US + 2 * day) == 24 * 10**12
+    assert ops_pusd([entered], START_US - day, START_US) == 24 * 10**12, "the first always was"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "Europe/Berlin", "America/New_York"])
+@settings(max_examples=15)
+@given(
+    changes=st.lists(st.tuples(st.integers(0, 60 * 24), st.integers(0, 9)), min_size=1, max_size=5)
+)
+def test_ops_of_the_days_of_any_zone_add_up_to_the_period(zone, changes) -> None:
+    """October 2026 has a clock change in Berlin, November one in New York; Kolkata is at +5:30."""
+    moments = [datetime(2026, month, day, tzinfo=ZoneInfo(zone))
+               for month, days in ((10, 31), (11, 30)) for day in range(1, days + 1)]  # fmt: skip
+    cuts = [round(moment.timestamp()) * 10**6 for moment in moments]
+    versions = [
+        replace(CONTRACT, recorded_us=cuts[0] + hour * HOUR_US, ops_pusd_per_hour=usd * 10**12 + 1)
+        for hour, usd in sorted(changes)
+    ]
+    days = itertools.pairwise(cuts)
+    parts = [ops_pusd(versions, *day) for day in days]
+    assert sum(parts) == ops_pusd(versions, cuts[0], cuts[-1])

@@ -1,0 +1,18 @@
+"""The fleet's verdict, read with the survey of everyone: one answer for all pages of an instant."""
+
+from dataclasses import replace
+
+from dashboard.data import reads
+from dashboard.data.reads import DashboardView, read
+from dashboard.viewer import ViewerScope
+from ledger.economics.cost import TokenBasis
+from ledger.economics.fleet_verdict import FleetVerdict
+
+
+@read(ViewerScope.HOUSE, teams=False, ttl=None)
+def fleet(view: DashboardView) -> FleetVerdict:
+    """Return the verdict over the period, whichever team and token basis are chosen."""
+    found = reads.survey(replace(view, team=None, basis=TokenBasis.INPUT_OUTPUT)).verdict
+    if found is None:
+        raise LookupError("a survey of everyone has a verdict")
+    return found

@@ -1,0 +1,205 @@
+"""The verdict on a page: its sentence, the assumptions in one line, the options as a table.
+
+It is the fleet's, whichever team is chosen, and people of single teams see none. Nothing here adds
+dollars up: every amount is read from the `FleetVerdict` that the ledger made.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import streamlit as st
+
+from dashboard import display, formatting, theme
+from dashboard.charts import purchase
+from dashboard.figures import dollars, money_columns
+from ledger.economics.assumptions import ModelAssumption, PoolAssumptions
+from ledger.economics.cost import Exact
+from ledger.economics.fleet_verdict import FleetVerdict, PoolVerdict, VerdictAction, VerdictOption
+from ledger.economics.verdict_text import count_text, dollars_and_cents, sentence, shift_text
+from ledger.exports.verdict import verdict_csv
+
+BECAUSE = ", because "
+UNSURE_COLOUR = "#9A5B13"
+_COLOURS = {
+    VerdictAction.KEEP: theme.GAIN,
+    VerdictAction.ADD: theme.GAIN,
+    VerdictAction.REDUCE: theme.API_DEEP,
+    VerdictAction.LEAVE: theme.API_DEEP,
+}
+OPS, APIS = "ops", "APIs"
+
+
+def read_money(pusd: Exact) -> str:
+    """Write an amount to the cent in the money that the reader chose."""
+    reading = display.now()
+    if reading.money is None:
+        return dollars_and_cents(pusd)
+    return dollars_and_cents(pusd * reading.per_usd).replace("$", f"{reading.code}\u00a0", 1)
+
+
+def show_answer(verdict: FleetVerdict, *, question: str = "") -> None:
+    """Draw the sentence, its first part large, and the sheet below in one line."""
+    head, _, rest = sentence(verdict, read_money).partition(BECAUSE)
+    month = f"{float(verdict.sheet.month_hours):g} h"
+    theme.answer(
+        question
+        or f"Own {noun(verdict)} from now on, at the rates in force, for a month of {month}",
+        head,
+        f"because {rest}" if rest else "",
+        _colour(verdict),
+    )
+    st.caption(formatting.quote(sheet_line(verdict)))
+
+
+def noun(verdict: FleetVerdict) -> str:
+    """Return what is counted: GPUs, machines where there is no GPU, or engines on shared ones."""
+    names = {pool.noun[1] for pool in verdict.sheet.pools}
+    return names.pop() if len(names) == 1 else "GPUs"
+
+
+def sheet_line(verdict: FleetVerdict) -> str:
+    """Return the assumptions in one line, with the source of what is stated."""
+    month = f"month of {float(verdict.sheet.month_hours):g} h"
+    pools = [
+        (f"pool {pool.pool}: " if len(verdict.sheet.pools) > 1 else "") + _pool_line(pool)
+        for pool in verdict.sheet.pools
+    ]
+    return " · ".join([*pools, month, f"sheet {verdict.sheet.version}"])
+
+
+def _pool_line(pool: PoolAssumptions) -> str:
+    rate, ops = pool.pusd_per_hour, pool.ops_pusd_per_week
+    origin = pool.rate_origin or ("this scenario" if rate is not None else "")
+    source = f" ({pool.rate_source}{': ' if origin else ''}{_short(origin)})"
+    each = pool.capacity_per_minute
+    known = f" ({pool.capacity_origin})" if pool.capacity_origin else ""
+    parts = [
+        f"{pool.noun[0]} rate not known"
+        if rate is None
+        else f"{read_money(rate)} per {pool.noun[0]}-hour{source}",
+        "ops not entered" if ops is None else f"ops {read_money(ops)} a week",
+        "capacity not known"
+        if each is None
+        else f"one engine holds {formatting.tokens(each)} tokens a minute{known}",
+        *map(_model_text, pool.models),
+    ]
+    return " · ".join(parts)
+
+
+def _model_text(model: ModelAssumption) -> str:
+    if model.pusd_per_token is None:
+        return f"{model.model} {model.residency}"
+    price = formatting.money(Fraction(model.pusd_per_token) * 10**6)
+    return f"{model.model} {model.residency} at {price} per 1M tokens"
+
+
+def show_options(verdict: FleetVerdict) -> None:
+    """Draw every number of GPUs of every pool with its cost a month."""
+    for pool in verdict.pools:
+        if pool.action is None:
+            continue
+        name = f"Options of pool {pool.pool}" if len(verdict.pools) > 1 else "Options"
+        theme.card(
+            f"{name}, cost a month",
+            theme.rows(*(_option_row(pool, option) for option in pool.options)),
+            theme.small(*_below(pool)),
+            about="options",
+        )
+
+
+def show_chart(verdict: PoolVerdict) -> None:
+    """Draw the options as bars of GPUs, ops and API cost; what runs and the best are marked."""
+    own = verdict.assumptions.noun[1]
+    colours = {own: theme.OWN, OPS: theme.DOWN, APIS: theme.API}
+    chart = purchase.options(option_records(verdict), colours=colours)
+    theme.chart(chart, about="options")
+
+
+def option_records(verdict: PoolVerdict) -> list[dict[str, Any]]:
+    """Return one record for each part of each allowed option."""
+    return [
+        {"name": _marked(verdict, option), "kind": kind, "usd": dollars(float(pusd))}
+        for option in verdict.options
+        if option.allowed
+        for kind, pusd in (
+            (verdict.assumptions.noun[1], option.gpu_pusd),
+            (OPS, option.ops_pusd),
+            (APIS, option.api_pusd),
+        )
+        if pusd is not None
+    ]
+
+
+def show_sheet(verdict: FleetVerdict, *, simulated: bool) -> None:
+    """Draw the assumption sheet as a table, and offer the verdict as CSV with its label."""
+    with st.expander(f"Assumptions (sheet {verdict.sheet.version})"):
+        table = [
+            {
+                "assumption": line.name,
+                "pool": line.pool or "all",
+                "value": "not known" if line.value is None else line.value,
+                "unit": line.unit,
+                "source": str(line.source),
+                "from": line.origin or "",
+                "since": line.since or "",
+            }
+            for line in verdict.sheet.lines
+        ]
+        theme.table(table, about="options", column_config=money_columns(table, {}))
+        st.download_button(
+            "Options and verdict (CSV)",
+            verdict_csv(verdict, simulated=simulated),
+            file_name="breakeven-verdict.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="verdict-csv",
+        )
+
+
+def _colour(verdict: FleetVerdict) -> str:
+    if verdict.action is None or verdict.depends:
+        return UNSURE_COLOUR
+    return _COLOURS[verdict.action]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 32 else f"{text[:31]}…"
+
+
+def _marked(verdict: PoolVerdict, option: VerdictOption) -> str:
+    text = formatting.sentence(count_text(option.gpus, verdict.assumptions))
+    marks = [
+        word
+        for word, marked in (("now", verdict.now), ("best", verdict.best))
+        if marked is not None and marked.engines == option.engines
+    ]
+    return f"{text} ({', '.join(marks)})" if marks else text
+
+
+def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, str | None]:
+    name = _marked(verdict, option)
+    if not option.allowed or option.total_pusd is None:
+        return name, option.why_not or "", None
+    ops = "ops not entered" if option.ops_pusd is None else f"ops {read_money(option.ops_pusd)}"
+    own = verdict.assumptions.noun[1]
+    parts = f"{own} {read_money(option.gpu_pusd)}, {ops}, APIs {read_money(option.api_pusd or 0)}"
+    ends = ""
+    if option.pro_rata_pusd is not None and option.pro_rata_pusd != option.total_pusd:
+        ends = f" (pro rata {read_money(option.pro_rata_pusd)})"
+    best = verdict.best is not None and verdict.best.engines == option.engines
+    return f"{name}: {parts}", f"{read_money(option.total_pusd)}{ends}", theme.OWN if best else None
+
+
+def _below(verdict: PoolVerdict) -> list[str]:
+    """What would change it, and what the options rest on."""
+    lines = [shift_text(shift, verdict.assumptions, read_money) for shift in verdict.shifts]
+    notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
+    if verdict.stays:
+        own = verdict.assumptions.noun[1]
+        notes.append(f"May not leave and needs own {own}: {', '.join(verdict.stays)}.")
+    notes.append(
+        "Fewer of them send away first what avoids the fewest dollars per second of engine time, "
+        "as the router does; pro rata: the same share of everything that may leave."
+    )
+    return notes

@@ -1,0 +1,327 @@
+"""The verdict: keep, add to, reduce to, or leave own engines, and what that is worth a month.
+
+`judge` is the one function that says so. It is pure: the assumption sheet and each pool's value
+curve come in. First page, Break-even, Plan, What-if, `ledger report`, HTTP, CSV and the printed
+plan read its result and compute no total of their own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+from ledger.economics.assumptions import AssumptionSheet, PoolAssumptions
+from ledger.economics.value_curve import DepartureOrder, ValueCurve
+
+MORE_OPTIONS = 2  # options shown beyond the best number
+LEAST_OPTIONS = 3
+MOST_OPTIONS = 64  # engines beyond what runs that are looked at
+
+
+class VerdictAction(StrEnum):
+    """What to do with the number of engines."""
+
+    KEEP = "keep"
+    ADD = "add"
+    REDUCE = "reduce"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictOption:
+    """A number of engines and its cost a month; `None` is unknown, never zero.
+
+    `gpus` is what people count. `total_pusd` leaves unknown ops out. `pro_rata_pusd` is the total
+    if every class that can leave left in proportion.
+    """
+
+    engines: int
+    gpus: int
+    why_not: str | None
+    gpu_pusd: Fraction
+    ops_pusd: Fraction | None
+    api_pusd: Fraction | None
+    total_pusd: Fraction | None
+    pro_rata_pusd: Fraction | None
+
+    @property
+    def allowed(self) -> bool:
+        return self.why_not is None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictShift:
+    """What would change the verdict: an input, the value at which it does, and the new number."""
+
+    name: str  # gpu_rate | ops | api_price
+    pool: str
+    value: Fraction  # pico-USD an hour, pico-USD a month, or a factor of all API prices
+    is_above: bool  # whether the shift needs more than the value
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolVerdict:
+    """One pool. `action` is `None` where no verdict is possible; `why_none` says what is missing.
+
+    `worth_pusd` is a month's saving against what runs; for `KEEP` the distance to the next best
+    allowed number, `None` where there is none. `other` and `other_action` are what the other
+    end of the interval (pro rata) says.
+    """
+
+    pool: str
+    assumptions: PoolAssumptions
+    options: tuple[VerdictOption, ...]
+    now: VerdictOption | None
+    best: VerdictOption | None
+    action: VerdictAction | None
+    worth_pusd: Fraction | None
+    interval_pusd: tuple[Fraction, Fraction] | None
+    other: VerdictOption | None
+    other_action: VerdictAction | None
+    shifts: tuple[VerdictShift, ...] = ()
+    stays: tuple[str, ...] = ()
+    why_none: str | None = None
+
+    @property
+    def depends(self) -> bool:
+        """Whether the two ends of the interval name different numbers."""
+        ends = self.best, self.other
+        return None not in ends and ends[0].engines != ends[1].engines  # type: ignore[union-attr]  # both are there
+
+    @property
+    def substitutes(self) -> tuple[str, ...]:
+        """APIs that the verdict sends more work to, and that no evaluation has judged."""
+        if self.action not in {VerdictAction.REDUCE, VerdictAction.LEAVE}:
+            return ()
+        names = (model.substitute for model in self.assumptions.models)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True, slots=True)
+class FleetVerdict:
+    """All pools of one sheet. Sums are over the pools that have a verdict.
+
+    `curves` are what it was judged by, for scenarios that start from it.
+    """
+
+    sheet: AssumptionSheet
+    pools: tuple[PoolVerdict, ...]
+    curves: Mapping[str, ValueCurve] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def judged(self) -> tuple[PoolVerdict, ...]:
+        return tuple(pool for pool in self.pools if pool.action is not None)
+
+    @property
+    def gpus(self) -> int:
+        return sum(pool.best.gpus for pool in self.judged if pool.best is not None)
+
+    @property
+    def gpus_now(self) -> int:
+        return sum(pool.now.gpus for pool in self.judged if pool.now is not None)
+
+    @property
+    def action(self) -> VerdictAction | None:
+        """The action of all; of pools that move in opposite ways the one that is worth most."""
+        judged = self.judged
+        if not judged:
+            return None
+        moved = [pool for pool in judged if pool.action is not VerdictAction.KEEP]
+        if not moved:
+            return VerdictAction.KEEP
+        if self.gpus == 0:
+            return VerdictAction.LEAVE
+        if self.gpus != self.gpus_now:
+            return VerdictAction.REDUCE if self.gpus < self.gpus_now else VerdictAction.ADD
+        return max(moved, key=lambda pool: pool.worth_pusd or 0).action
+
+    @property
+    def worth_pusd(self) -> Fraction | None:
+        """The sum over pools that change; where none does, of what keeping is worth."""
+        counted = self._counted()
+        known = [pool.worth_pusd for pool in counted if pool.worth_pusd is not None]
+        return sum(known, Fraction(0)) if known else None
+
+    @property
+    def interval_pusd(self) -> tuple[Fraction, Fraction] | None:
+        ends = [pool.interval_pusd for pool in self._counted() if pool.interval_pusd is not None]
+        if not ends:
+            return None
+        return sum((low for low, _ in ends), Fraction(0)), sum(
+            (high for _, high in ends), Fraction(0)
+        )
+
+    @property
+    def depends(self) -> bool:
+        return any(pool.depends for pool in self.judged)
+
+    def total_pusd(self, *, best: bool) -> Fraction:
+        """A month of all judged pools, as they run or at their best."""
+        options = [pool.best if best else pool.now for pool in self.judged]
+        return sum(
+            (Fraction(option.total_pusd or 0) for option in options if option is not None),
+            Fraction(0),
+        )
+
+    def _counted(self) -> tuple[PoolVerdict, ...]:
+        moved = tuple(pool for pool in self.judged if pool.action is not VerdictAction.KEEP)
+        return moved or self.judged
+
+
+def judge(sheet: AssumptionSheet, curves: Mapping[str, ValueCurve]) -> FleetVerdict:
+    """Return the verdict on a sheet; `curves` has the traffic of every pool of the sheet.
+
+    Raises `ValueError` where a curve was made for another number of engines than the sheet's.
+    """
+    for pool in sheet.pools:
+        if curves[pool.pool].engines != pool.engines:
+            raise ValueError(f"pool {pool.pool}: the sheet and the curve count different engines")
+    pools = tuple(_pool_verdict(sheet, pool, curves[pool.pool]) for pool in sheet.pools)
+    return FleetVerdict(sheet, pools, curves)
+
+
+def _pool_verdict(sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve) -> PoolVerdict:
+    if pool.pusd_per_hour is None:
+        return _without(pool, curve, "enter your GPU rate")
+    if not pool.hours:
+        return _without(pool, curve, "no hour of this period was billed")
+    if pool.engines == 0:
+        return _without(pool, curve, "no engine runs")
+    options = _options(sheet, pool, curve)
+    now = options[pool.engines]
+    best = _cheapest(options, now, pro_rata=False)
+    other = _cheapest(options, now, pro_rata=True)
+    worth = _worth(options, now, best, pro_rata=False)
+    end = _worth(options, now, best, pro_rata=True)
+    interval = None if worth is None or end is None else (min(worth, end), max(worth, end))
+    shown = max(LEAST_OPTIONS, best.engines + MORE_OPTIONS, pool.engines)
+    return PoolVerdict(
+        pool.pool, pool, tuple(options[: shown + 1]), now, best,
+        _action(best, now), worth, interval, other, _action(other, now),
+        _shifts(sheet, pool, options, best), curve.stays,
+    )  # fmt: skip
+
+
+def _without(pool: PoolAssumptions, curve: ValueCurve, reason: str) -> PoolVerdict:
+    return PoolVerdict(
+        pool.pool, pool, (), None, None, None, None, None, None, None, (), curve.stays, reason
+    )
+
+
+def _options(
+    sheet: AssumptionSheet, pool: PoolAssumptions, curve: ValueCurve
+) -> list[VerdictOption]:
+    """Every number from none up to where another engine costs more than all that is bought."""
+    pace = Fraction(sheet.month_hours) / pool.hours
+    each = Fraction(pool.pusd_per_hour or 0) * pool.count_each * sheet.month_hours
+    bought = curve.api_pusd(pool.engines) * pace
+    more = min(MOST_OPTIONS, int(bought / each) if each else MOST_OPTIONS)
+    found = [
+        _option(sheet, pool, curve, engines, each, pace)
+        for engines in range(max(LEAST_OPTIONS, pool.engines + more) + 1)
+    ]
+    best = _cheapest(found, found[pool.engines], pro_rata=False)
+    shown = best.engines + MORE_OPTIONS + 1
+    return found + [
+        _option(sheet, pool, curve, engines, each, pace) for engines in range(len(found), shown)
+    ]
+
+
+def _option(
+    sheet: AssumptionSheet,
+    pool: PoolAssumptions,
+    curve: ValueCurve,
+    engines: int,
+    each: Fraction,
+    pace: Fraction,
+) -> VerdictOption:
+    why_not = curve.objection(engines)
+    weekly = pool.ops_pusd_per_week
+    ops = None if weekly is None else Fraction(weekly) * sheet.weeks
+    api = pro_rata = total = end = None
+    if not engines:  # what leaves has a price also where some of the traffic may not leave
+        ops, api = Fraction(0), curve.all_bought_pusd * pace
+    gpu = engines * each
+    if why_not is None:
+        api = curve.api_pusd(engines) * pace
+        pro_rata = curve.api_pusd(engines, DepartureOrder.PRO_RATA) * pace
+        total, end = gpu + (ops or 0) + api, gpu + (ops or 0) + pro_rata
+    return VerdictOption(
+        engines, engines * pool.count_each, why_not, gpu, ops, api, total, end
+    )  # fmt: skip
+
+
+def _cost(option: VerdictOption, *, pro_rata: bool) -> Fraction:
+    found = option.pro_rata_pusd if pro_rata else option.total_pusd
+    if found is None:
+        raise ValueError("an option that is not allowed has no total")
+    return found
+
+
+def _cheapest(options: list[VerdictOption], now: VerdictOption, *, pro_rata: bool) -> VerdictOption:
+    """The cheapest allowed; on a tie the smaller change, then the fewer."""
+    return min(
+        (option for option in options if option.allowed),
+        key=lambda option: (
+            _cost(option, pro_rata=pro_rata),
+            abs(option.engines - now.engines),
+            option.engines,
+        ),
+    )
+
+
+def _worth(
+    options: list[VerdictOption], now: VerdictOption, best: VerdictOption, *, pro_rata: bool
+) -> Fraction | None:
+    here = _cost(now, pro_rata=pro_rata)
+    if best is not now:
+        return here - _cost(best, pro_rata=pro_rata)
+    others = [option for option in options if option.allowed and option is not now]
+    if not others:
+        return None
+    return min(_cost(option, pro_rata=pro_rata) for option in others) - here
+
+
+def _action(best: VerdictOption, now: VerdictOption) -> VerdictAction:
+    if best.engines == now.engines:
+        return VerdictAction.KEEP
+    if best.engines == 0:
+        return VerdictAction.LEAVE
+    return VerdictAction.REDUCE if best.engines < now.engines else VerdictAction.ADD
+
+
+def _shifts(
+    sheet: AssumptionSheet, pool: PoolAssumptions, options: list[VerdictOption], best: VerdictOption
+) -> tuple[VerdictShift, ...]:
+    """The nearest value of rate, ops and API prices at which another number is as cheap."""
+    allowed = [option for option in options if option.allowed and option is not best]
+    hours = Fraction(pool.count_each) * sheet.month_hours
+    rates: list[tuple[Fraction, bool, int]] = []
+    factors: list[tuple[Fraction, bool, int]] = []
+    api = Fraction(best.api_pusd or 0)
+    ops = [Fraction(option.ops_pusd or 0) for option in (best, *allowed)]
+    for option, paid in zip(allowed, ops[1:], strict=True):
+        fewer = option.engines < best.engines
+        saved = Fraction(option.api_pusd or 0) - api + paid - ops[0]
+        rate = saved / ((best.engines - option.engines) * hours)
+        if rate > 0:
+            rates.append((rate, fewer, option.gpus))
+        if Fraction(option.api_pusd or 0) != api:
+            fixed = best.gpu_pusd + ops[0] - option.gpu_pusd - paid
+            factor = fixed / (Fraction(option.api_pusd or 0) - api)
+            if factor > 0:
+                factors.append((factor, not fewer, option.gpus))
+    found = []
+    for name, values in (("gpu_rate", rates), ("api_price", factors)):
+        above = [value for value in values if value[1]]
+        below = [value for value in values if not value[1]]
+        if above:
+            found.append(VerdictShift(name, pool.pool, *min(above)))
+        if below:
+            found.append(VerdictShift(name, pool.pool, *max(below)))
+    none = options[0]
+    if none.allowed and best.engines and none.total_pusd is not None:
+        spare = none.total_pusd - _cost(best, pro_rata=False) + ops[0]
+        found.append(VerdictShift("ops", pool.pool, spare, True, 0))
+    return tuple(found)

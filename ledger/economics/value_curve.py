@@ -1,0 +1,269 @@
+"""V(n), the API dollars that n engines avoid: one curve for the verdict, what-if and planner.
+
+A period is cut into windows. In each, traffic is counted by class (`TrafficClass`: requests that
+share a price elsewhere and a demand of engine time), apart for what own engines kept and what was
+bought for lack of room. Fewer engines than ran send work away as the router does: least avoided
+dollars per unit of engine time first (`DepartureOrder.ROUTER`). The other end of the interval
+takes every movable class in proportion (`PRO_RATA`). What may not leave is served first. It may
+wait within a stretch of windows; engines that cannot hold a stretch are not allowed. More engines
+take back what was bought, most avoided dollars per unit of engine time first. Money is pico-USD;
+`ROUTER` is exact, `PRO_RATA` is rounded to 10^-6 pico-USD a window, because exact shares of 43,200
+windows have no common divisor.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from math import lcm
+
+from ledger.economics.cost import Exact
+from ledger.money import divide_half_even
+
+_FINE = 10**6  # parts of a pico-USD that a window's pro rata cost is rounded to
+
+
+class DepartureOrder(StrEnum):
+    """Which work leaves first when engines are taken away."""
+
+    ROUTER = "router"
+    PRO_RATA = "pro rata"
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """Requests with one price elsewhere.
+
+    `pusd_per_token` is the price at the cheapest API that policy, residency and features let
+    through, `None` where there is none. `work` is engine time per token in any unit that all
+    classes share. `movable` is false for what may not leave, and for what is not known to.
+    """
+
+    name: str
+    pusd_per_token: Exact | None
+    movable: bool
+    work: int = 1
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the class can leave: a class without a price elsewhere has nowhere to go."""
+        return self.movable and self.pusd_per_token is not None
+
+    @property
+    def density(self) -> Fraction:
+        """Avoided pico-USD per unit of engine time."""
+        return Fraction(self.pusd_per_token or 0) / self.work
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficWindow:
+    """Tokens of each class in one window, in the order of the classes.
+
+    `times` equal windows are written once.
+    """
+
+    kept: tuple[int, ...]
+    bought: tuple[int, ...]
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCurve:
+    """One pool in one period.
+
+    `capacity` is the work of one engine in one window, `None` while it is not known: then only
+    zero and the number that ran have a cost. `bought_pusd` is what was paid for `bought`, by class.
+    A window in which `engines` kept more than their capacity shows that they could. `stretches` are
+    kept tokens by class of `stretch_windows` windows each: what may not leave is judged by them,
+    or by each window alone where there are none.
+    """
+
+    classes: tuple[TrafficClass, ...]
+    windows: tuple[TrafficWindow, ...]
+    engines: int
+    capacity: Exact | None
+    bought_pusd: tuple[int, ...]
+    stretches: tuple[tuple[int, ...], ...] = ()
+    stretch_windows: int = 1
+    _memory: dict[tuple[int, DepartureOrder], Fraction] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _works: list[int] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    @property
+    def stays(self) -> tuple[str, ...]:
+        """Names of the classes with traffic that cannot leave."""
+        return tuple(
+            traffic.name
+            for place, traffic in enumerate(self.classes)
+            if not traffic.leaves and any(window.kept[place] for window in self.windows)
+        )
+
+    @property
+    def has_traffic(self) -> bool:
+        return any(any(window.kept) or any(window.bought) for window in self.windows)
+
+    def objection(self, engines: int) -> str | None:
+        """Why this number of engines is not allowed, `None` if it is."""
+        if engines >= self.engines and (self.capacity is not None or engines == self.engines):
+            return None
+        if engines == 0:
+            stays = self.stays
+            return f"{', '.join(stays)} may not leave" if stays else None
+        if not self.has_traffic:
+            return None
+        if self.capacity is None:
+            return "capacity not known"
+        if any(excess > 0 for excess in self._forced(engines)):
+            return f"{', '.join(self.stays)} may not leave and would not fit"
+        return None
+
+    def api_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
+        """API cost of the period with this number of engines. Raises `ValueError` if refused."""
+        reason = self.objection(engines)
+        if reason is not None:
+            raise ValueError(reason)
+        known = self._memory.get((engines, order))
+        if known is None:
+            known = self._memory[engines, order] = self._cost(engines, order)
+        return known
+
+    def avoided_pusd(self, engines: int, order: DepartureOrder = DepartureOrder.ROUTER) -> Fraction:
+        """V(n): what these engines avoid of the cost of buying all that can leave."""
+        return self.all_bought_pusd - self.api_pusd(engines, order)
+
+    def _cost(self, engines: int, order: DepartureOrder) -> Fraction:
+        if engines == 0:
+            return self.all_bought_pusd
+        paid = Fraction(sum(self.bought_pusd))
+        if engines == self.engines or not self.has_traffic:
+            return paid
+        if engines > self.engines:
+            return paid - self._taken_back(engines)
+        if order is DepartureOrder.PRO_RATA:
+            return paid + self._leaving_pro_rata(engines)
+        return paid + self._leaving_in_order(engines)
+
+    @property
+    def all_bought_pusd(self) -> Fraction:
+        """Everything that can leave, each class at its own price, and what is bought today."""
+        found = Fraction(sum(self.bought_pusd))
+        for place, traffic in enumerate(self.classes):
+            if traffic.leaves and traffic.pusd_per_token is not None:
+                kept = sum(window.kept[place] * window.times for window in self.windows)
+                found += kept * Fraction(traffic.pusd_per_token)
+        return found
+
+    @property
+    def _unit(self) -> int:
+        """Work is counted in parts of this, so that shares of a capacity are whole."""
+        return Fraction(self.capacity or 0).denominator * max(1, self.engines)
+
+    def _stated(self, engines: int) -> int:
+        """Work of one window that these engines are known to hold, in parts of `_unit`."""
+        return engines * Fraction(self.capacity or 0).numerator * max(1, self.engines)
+
+    def _shown(self, engines: int) -> int:
+        """Parts of `_unit` per kept work that fewer engines hold, as those that ran held all."""
+        return engines * Fraction(self.capacity or 0).denominator
+
+    @property
+    def _kept_works(self) -> list[int]:
+        """Work of every window that was kept, computed once."""
+        if not self._works:
+            self._works.extend(self._work(window.kept) for window in self.windows)
+        return self._works
+
+    def _work(self, tokens: Sequence[int]) -> int:
+        return sum(
+            count * traffic.work for count, traffic in zip(tokens, self.classes, strict=True)
+        )
+
+    def _forced(self, engines: int) -> Iterator[int]:
+        """By stretch, work that may not leave beyond what these engines hold."""
+        fixed = [place for place, traffic in enumerate(self.classes) if not traffic.leaves]
+        if not fixed:
+            return
+        alone = [window.kept for window in self.windows]
+        stated, shown = self._stated(engines) * self.stretch_windows, self._shown(engines)
+        for kept in self.stretches or alone:
+            work = sum(kept[place] * self.classes[place].work for place in fixed)
+            yield work * self._unit - max(stated, shown * self._work(kept))
+
+    def _excess(self, engines: int) -> Iterator[tuple[TrafficWindow, int]]:
+        """Windows that keep more work than these engines hold, and how much more."""
+        unit, stated, shown = self._unit, self._stated(engines), self._shown(engines)
+        for window, kept in zip(self.windows, self._kept_works, strict=True):
+            excess = kept * unit - max(stated, shown * kept)
+            if excess > 0:
+                yield window, excess
+
+    def _by_density(self, *, dearest_first: bool) -> list[int]:
+        places = range(len(self.classes))
+        return sorted(
+            places,
+            key=lambda place: (self.classes[place].density, self.classes[place].name),
+            reverse=dearest_first,
+        )
+
+    def _leaving_in_order(self, engines: int) -> Fraction:
+        unit = self._unit
+        order = [n for n in self._by_density(dearest_first=False) if self.classes[n].leaves]
+        gone = [0] * len(self.classes)
+        for window, excess in self._excess(engines):
+            rest = excess
+            for place in order:
+                part = min(rest, window.kept[place] * self.classes[place].work * unit)
+                gone[place] += part * window.times
+                rest -= part
+                if not rest:
+                    break
+        total = sum(
+            (work * traffic.density for work, traffic in zip(gone, self.classes, strict=True)),
+            Fraction(0),
+        )
+        return total / unit
+
+    def _leaving_pro_rata(self, engines: int) -> Fraction:
+        """Each movable class gives the same share of a window's work."""
+        priced = [place for place, traffic in enumerate(self.classes) if traffic.leaves]
+        prices = [Fraction(self.classes[place].pusd_per_token or 0) for place in priced]
+        scale = lcm(*(price.denominator for price in prices)) if prices else 1
+        whole = [int(price * scale) for price in prices]
+        unit, found = self._unit, 0
+        for window, excess in self._excess(engines):
+            tokens = [window.kept[place] for place in priced]
+            work = sum(
+                count * self.classes[place].work
+                for count, place in zip(tokens, priced, strict=True)
+            )
+            value = sum(count * price for count, price in zip(tokens, whole, strict=True))
+            if work:
+                leaving = min(excess, work * unit)
+                cost = divide_half_even(leaving * value * _FINE, work * unit * scale)
+                found += cost * window.times
+        return Fraction(found, _FINE)
+
+    def _taken_back(self, engines: int) -> Fraction:
+        """What is no longer bought: it fits beside what was kept."""
+        unit, stated = self._unit, self._stated(engines)
+        works = [traffic.work * unit for traffic in self.classes]
+        back = [0] * len(self.classes)
+        order = self._by_density(dearest_first=True)
+        for window, kept in zip(self.windows, self._kept_works, strict=True):
+            rest = stated - kept * unit
+            if rest <= 0 or not any(window.bought):
+                continue
+            for place in order:
+                if rest <= 0:
+                    break
+                part = min(rest, window.bought[place] * works[place])
+                back[place] += part * window.times
+                rest -= part
+        found = Fraction(0)
+        for place, work in enumerate(back):
+            bought = sum(window.bought[place] * window.times for window in self.windows)
+            if bought:
+                paid = Fraction(self.bought_pusd[place], bought * self.classes[place].work)
+                found += work * paid
+        return found / unit

@@ -1,0 +1,248 @@
+"""What pools are asked, by window and model, as the verdict needs it: the value curve of a pool.
+
+Minutes of a pool's load are exact, and so is what was bought for lack of room by minute and model.
+The sums know which models a pool kept by the hour, so a minute's kept tokens have the mix of their
+hour. Requests of teams that may not leave are a class of their own.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
+from ledger.fleet.model_routes import ModelRoute, read_routes
+from ledger.orm.identity import TeamRow
+from ledger.queries.load import PoolLoads
+from ledger.queries.rollups import RollupProgress, SumQuery, sums_at
+from ledger.spans import HOUR_US, MINUTE_US, Scope
+from ledger.sums.rollup import ANSWERED, ATTEMPTS
+
+KEPT_INSIDE = "internal_only"
+MINUTES_PER_HOUR = 60  # engines even out bursts over an hour at most: `WINDOWS_MINUTES`
+WORK_UNITS = 100  # of a token that takes the pool's mean of engine time
+
+
+class ClassKey(NamedTuple):
+    """Requests of one model; `is_bound`: of teams that may not leave."""
+
+    model: str
+    is_bound: bool
+
+
+class _KeptIn(NamedTuple):
+    pool: str
+    kind: str
+    key: ClassKey
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMix:
+    """Answers of own engines: tokens by hour, and engine time, by pool, kind and class."""
+
+    hours: Mapping[_KeptIn, Mapping[int, int]]
+    engine_us: Mapping[_KeptIn, int]
+    routes: Mapping[str, ModelRoute]
+
+    def of(self, pool: str, kinds: Collection[str] | None) -> "PoolMix":
+        """Return one pool's mix, of these kinds of requests only (`None`: all)."""
+        hours: dict[ClassKey, dict[int, int]] = {}
+        engine_us: dict[ClassKey, int] = {}
+        for of, by_hour in self.hours.items():
+            if of.pool != pool or (kinds is not None and of.kind not in kinds):
+                continue
+            into = hours.setdefault(of.key, {})
+            for hour_us, tokens in by_hour.items():
+                into[hour_us] = into.get(hour_us, 0) + tokens
+            engine_us[of.key] = engine_us.get(of.key, 0) + self.engine_us[of]
+        return PoolMix(hours, engine_us)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMix:
+    """Of one pool: tokens that each class had of an hour, and the engine time of each class."""
+
+    hours: Mapping[ClassKey, Mapping[int, int]]
+    engine_us: Mapping[ClassKey, int]
+
+    def work(self, keys: Iterable[ClassKey]) -> list[int]:
+        """Engine time per token of each class, in hundredths of the pool's mean."""
+        tokens = {key: sum(by_hour.values()) for key, by_hour in self.hours.items()}
+        whole_us, whole = sum(self.engine_us.values()), sum(tokens.values())
+        found = []
+        for key in keys:
+            count, us = tokens.get(key, 0), self.engine_us.get(key, 0)
+            known = count and us and whole_us
+            ratio = Fraction(us * whole, count * whole_us) if known else Fraction(1)
+            found.append(max(1, round(ratio * WORK_UNITS)))
+        return found
+
+
+def read_mix(connection: Connection, scope: Scope, here: RollupProgress | None) -> KeptMix:
+    """Read what own engines kept, by hour; inside of `read_consistently`."""
+    bound = frozenset(
+        connection.execute(select(TeamRow.id).where(TeamRow.residency == KEPT_INSIDE)).scalars()
+    )
+    ask = SumQuery(
+        ("pool", "kind", "model", "status", *(("team_id",) if bound else ())),
+        HOUR_US,
+        where=lambda of: [of.backend == "own"],
+        measures=("input_tokens", "output_tokens", "engine_us"),
+    )
+    everyone = Scope(scope.start_us, scope.end_us)
+    hours: dict[_KeptIn, dict[int, int]] = {}
+    engine_us: dict[_KeptIn, int] = {}
+    found = sums_at(connection, ATTEMPTS, everyone, ask, here)
+    for (start_us, pool, kind, model, status, *team), (given, made, busy_us) in found.items():
+        if status not in ANSWERED or pool is None:
+            continue
+        of = _KeptIn(pool, kind, ClassKey(model, bool(team) and team[0] in bound))
+        by_hour = hours.setdefault(of, {})
+        by_hour[start_us] = by_hour.get(start_us, 0) + given + made
+        engine_us[of] = engine_us.get(of, 0) + busy_us
+    return KeptMix(hours, engine_us, read_routes(connection))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTraffic:
+    """One pool's load: what it kept by minute, and what was bought for lack of room by model."""
+
+    start_us: int
+    kept: list[int]
+    bought: Mapping[str, list[int]]
+
+
+def pool_traffic(
+    loads: PoolLoads, pool: str, spills: Collection[str], kinds: Collection[str] | None
+) -> PoolTraffic:
+    """Return the load of a pool apart for what it kept and what was bought instead."""
+    kept = [0] * loads.minutes
+    bought: dict[str, list[int]] = {}
+    for of, series in loads.series.items():
+        if kinds is not None and of.kind not in kinds:
+            continue
+        if of.pool == pool:
+            kept = [have + more for have, more in zip(kept, series.tokens, strict=True)]
+        elif of.pool is None and of.model is not None and of.model in spills:
+            before = bought.get(of.model)
+            bought[of.model] = (
+                [*series.tokens]
+                if before is None
+                else [have + more for have, more in zip(before, series.tokens, strict=True)]
+            )
+    return PoolTraffic(loads.start_us, kept, bought)
+
+
+def class_keys(mix: PoolMix, traffic: PoolTraffic) -> list[ClassKey]:
+    """Return the classes that have any token, in a fixed order."""
+    kept = {key for key, by_hour in mix.hours.items() if any(by_hour.values())}
+    return sorted(kept | {ClassKey(model, False) for model in traffic.bought})
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """Engines of a pool, and the tokens a minute that one serves inside the SLO, if known."""
+
+    engines: int
+    per_minute_each: Fraction | None
+    window_minutes: int
+
+
+def build_curve(
+    traffic: PoolTraffic,
+    mix: PoolMix,
+    classes: list[tuple[ClassKey, TrafficClass]],
+    *,
+    size: PoolSize,
+    bought_pusd: Mapping[str, int],
+) -> ValueCurve:
+    """Return the value curve of one pool; `bought_pusd` is what was paid by model."""
+    keys = [key for key, _ in classes]
+    kept = _kept_by_class(traffic, mix, keys)
+    bought = [
+        [0] * len(traffic.kept) if key.is_bound else traffic.bought.get(key.model, [])
+        for key in keys
+    ]
+    minutes = len(traffic.kept)
+    windows = _windows(kept, bought, minutes, size.window_minutes)
+    hours = _windows(kept, [[0] * minutes for _ in keys], minutes, MINUTES_PER_HOUR)
+    counted = [traffic_class for _, traffic_class in classes]
+    return ValueCurve(
+        tuple(counted),
+        windows,
+        size.engines,
+        _capacity(counted, windows, size),
+        tuple(0 if key.is_bound else bought_pusd.get(key.model, 0) for key in keys),
+        tuple(hour.kept for hour in hours),
+        max(1, MINUTES_PER_HOUR // size.window_minutes),
+    )
+
+
+def _kept_by_class(traffic: PoolTraffic, mix: PoolMix, keys: list[ClassKey]) -> list[list[int]]:
+    """Kept tokens of every minute by class: the mix of the hour, whole tokens, nothing lost."""
+    found = [[0] * len(traffic.kept) for _ in keys]
+    if not keys:
+        return found
+    whole = [sum(mix.hours.get(key, {}).values()) for key in keys]
+    hour_us, shares, share_sum, most = -1, whole, sum(whole), 0
+    for place, tokens in enumerate(traffic.kept):
+        if not tokens:
+            continue
+        at_us = traffic.start_us + place * MINUTE_US
+        if at_us - at_us % HOUR_US != hour_us:
+            hour_us = at_us - at_us % HOUR_US
+            shares = [mix.hours.get(key, {}).get(hour_us, 0) for key in keys]
+            share_sum = sum(shares)
+            if not share_sum:
+                shares, share_sum = whole, sum(whole)
+            most = max(range(len(keys)), key=shares.__getitem__)
+        rest = tokens
+        for index, share in enumerate(shares):
+            if share and index != most:
+                part = tokens * share // share_sum
+                found[index][place] = part
+                rest -= part
+        found[most][place] = rest
+    return found
+
+
+def _windows(
+    kept: list[list[int]], bought: list[list[int]], minutes: int, width: int
+) -> tuple[TrafficWindow, ...]:
+    """Windows with any token; equal ones once."""
+    counts: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+    columns = [_summed(column, minutes, width) for column in (*kept, *bought)]
+    half = len(kept)
+    for row in zip(*columns, strict=True):
+        if any(row):
+            window = row[:half], row[half:]
+            counts[window] = counts.get(window, 0) + 1
+    return tuple(TrafficWindow(*window, times) for window, times in counts.items())
+
+
+def _summed(column: list[int], minutes: int, width: int) -> list[int]:
+    full = column or [0] * minutes
+    if width == 1:
+        return full
+    return [sum(full[start : start + width]) for start in range(0, minutes, width)]
+
+
+def _capacity(
+    classes: list[TrafficClass],
+    windows: tuple[TrafficWindow, ...],
+    size: PoolSize,
+) -> Fraction | None:
+    """Work of one engine in a window: its tokens at the mean engine time of this traffic."""
+    if size.per_minute_each is None:
+        return None
+    tokens = work = 0
+    for window in windows:
+        for traffic, kept, bought in zip(classes, window.kept, window.bought, strict=True):
+            count = (kept + bought) * window.times
+            tokens += count
+            work += count * traffic.work
+    mean = Fraction(work, tokens) if tokens else Fraction(1)
+    # Exact fractions of fitted rates have hundreds of digits; a millionth of a token is enough.
+    return (size.per_minute_each * size.window_minutes * mean).limit_denominator(10**6)

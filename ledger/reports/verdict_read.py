@@ -1,0 +1,81 @@
+"""The verdict with what the books say of the same period: for reports, HTTP, CSV and mail.
+
+Each of them calls `read_verdict`, and none adds anything up.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ledger.economics.cost import HOURS_OF_A_MONTH, Exact, TokenBasis
+from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.verdict_text import describe, usd_cents
+from ledger.reporting_zone import ReportingZone
+from ledger.reports.survey import Survey, survey
+from ledger.spans import DAY_US, HOUR_US, Scope
+
+
+class MonthError(ValueError):
+    """A month that is not `YYYY-MM`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodVerdict:
+    """`verdict` counts from now on; `books` are what the period was. `simulated`: parts of it."""
+
+    scope: Scope
+    verdict: FleetVerdict
+    books: dict[str, str | None]
+    simulated: bool
+
+    def described(self) -> dict[str, Any]:
+        """Return both as JSON has them."""
+        return {
+            "start_us": self.scope.start_us, "end_us": self.scope.end_us,
+            "simulated": self.simulated, "books": self.books, "verdict": describe(self.verdict),
+        }  # fmt: skip
+
+
+def read_verdict(
+    connection: Connection, scope: Scope, *, month_hours: Exact = HOURS_OF_A_MONTH
+) -> PeriodVerdict:
+    """Return the fleet's verdict over a period; a team in the scope changes nothing."""
+    everyone = replace(scope, team=None)
+    found = survey(connection, everyone, bucket_us=DAY_US, basis=TokenBasis.INPUT_OUTPUT)
+    verdict = found.verdict
+    if verdict is None:
+        raise LookupError("a survey of everyone has a verdict")
+    if month_hours != verdict.sheet.month_hours:
+        verdict = judge(replace(verdict.sheet, month_hours=month_hours), verdict.curves)
+    simulated = any(cell.simulated for cell in found.cells) or any(
+        contract.simulated for contract in found.contracts
+    )
+    return PeriodVerdict(everyone, verdict, _books(found, verdict), simulated)
+
+
+def month_scope(zone: ReportingZone, month: str, now_us: int) -> tuple[Scope, int]:
+    """Return a calendar month of the zone, as far as it is over, and its hours.
+
+    Raises `MonthError`.
+    """
+    try:
+        start_us, end_us = zone.month_named(month)
+    except ValueError as error:
+        raise MonthError(str(error)) from None
+    if start_us >= now_us:
+        raise MonthError(f"the month {month} has not begun")
+    return Scope(start_us, min(end_us, now_us)), (end_us - start_us) // HOUR_US
+
+
+def _books(found: Survey, verdict: FleetVerdict) -> dict[str, str | None]:
+    """The period as booked; ops that nobody entered are unknown."""
+    fixed = found.standing.fixed
+    entered = any(pool.ops_pusd_per_week is not None for pool in verdict.sheet.pools)
+    return {
+        "fixed_usd": usd_cents(fixed.total_pusd),
+        "gpu_usd": usd_cents(fixed.gpu_pusd),
+        "ops_usd": usd_cents(fixed.ops_pusd) if entered or fixed.ops_pusd else None,
+        "api_usd": usd_cents(found.api_pusd),
+        "hours": f"{float(found.standing.hours):g}",
+    }

@@ -1,0 +1,148 @@
+"""The sheet of a ledger: rates in force, each model's own price, and what may not leave stays."""
+
+from fractions import Fraction
+
+import pytest
+from sqlalchemy import insert
+
+from ledger.economics.cost import TokenBasis
+from ledger.economics.fleet_verdict import FleetVerdict, VerdictAction
+from ledger.fleet.model_routes import ModelRoute, RouteApi, record_routes
+from ledger.journals.records import ComparedCost, TokenCounts
+from ledger.orm import tables as orm
+from ledger.reports.survey import survey
+from ledger.spans import DAY_US, HOUR_US, MINUTE_US, Scope
+from ledger.sums.rollups import Rollups
+from ledger.writing.repository import LedgerRepository
+
+START_US = 1_780_000_000_000_000 - 1_780_000_000_000_000 % DAY_US
+HOURS = 1
+NOW_US = START_US + HOURS * HOUR_US
+USD = 10**12
+KEPT = {"chat": 600, "summ": 300, "contracts": 100}  # tokens a minute
+PRICES = {"a/chat": 2_000_000, "b/summ": 50_000}  # pico-USD a token
+ROUTES = [
+    ModelRoute("chat", "any", (RouteApi("a/chat", "a/chat"), RouteApi("b/summ", "none"))),
+    ModelRoute("summ", "any", (RouteApi("b/summ", "b/summ", is_same_weights=True),)),
+    ModelRoute("contracts", "internal_only", ()),
+]
+BOUGHT = 100 * PRICES["b/summ"]  # of every other minute, for lack of room
+
+
+@pytest.fixture
+def fill(engine, opened, settled):
+    """An hour of three models on two engines; every other minute buys 100 tokens of `summ`."""
+
+    def write(*, routes=ROUTES, team="search", **contract: object) -> None:
+        records = []
+        for minute in range(HOURS * 60):
+            at_us = START_US + minute * MINUTE_US
+            rows = [(model, tokens, True) for model, tokens in KEPT.items()]
+            rows += [("summ", 100, False)] if minute % 2 else []
+            for place, (model, tokens, own) in enumerate(rows):
+                number = 10 * minute + place
+                target = "pool:p/0" if own else "b/summ"
+                records.append(
+                    opened(
+                        number, opened_us=at_us + place, model=model, target=target, team_id=team,
+                        backend="own" if own else "api", pool="p" if own else None,
+                        spill_reason=None if own else "ttft",
+                    )
+                )  # fmt: skip
+                compared = tuple(
+                    ComparedCost(name, 1, tokens * price) for name, price in PRICES.items()
+                )
+                records.append(
+                    settled(
+                        number, settled_us=at_us + place + 1, slo_met=True,
+                        tokens=TokenCounts(input=tokens - 10, output=10),
+                        cost_pusd=1 if own else BOUGHT, engine_us=tokens * 1_000 if own else 0,
+                        compared=compared,
+                    )
+                )  # fmt: skip
+        LedgerRepository(engine, host="h").import_records(records, journal="j", at_us=NOW_US)
+        record_routes(engine, routes, at_us=1)
+        row = {
+            "pool": "p", "gpu_type": "H200", "gpus_per_replica": 1, "replicas": 2,
+            "billing": "reserved", "pusd_per_hour": USD // 2, "ops_seconds_per_week": 0,
+            "ops_pusd_per_hour": 0, "simulated": False, "recorded_us": START_US,
+        }  # fmt: skip
+        with engine.begin() as connection:
+            connection.execute(insert(orm.GpuContractRow), row | contract)
+
+    return write
+
+
+def read(engine, **how: object) -> FleetVerdict:
+    scope = Scope(NOW_US - DAY_US, NOW_US, how.pop("team", None))
+    with engine.connect() as connection:
+        found = survey(
+            connection, scope, bucket_us=DAY_US, basis=how.pop("basis", TokenBasis.INPUT_OUTPUT)
+        )
+    return found.verdict
+
+
+def test_each_model_is_priced_at_its_own_api_and_what_stays_needs_engines(engine, fill) -> None:
+    fill()
+    (pool,) = read(engine).pools
+    pace = Fraction(720, HOURS)
+    bought = HOURS * 30 * BOUGHT * pace
+    kept = HOURS * 60 * (600 * PRICES["a/chat"] + 300 * PRICES["b/summ"]) * pace
+    assert pool.options[0].api_pusd == kept + bought
+    assert pool.options[0].why_not == "contracts may not leave"
+    assert pool.now.api_pusd == bought
+    assert pool.now.total_pusd == 2 * 720 * USD // 2 + bought
+    assert pool.now.ops_pusd is None
+    assert pool.action is VerdictAction.REDUCE
+    assert [model.substitute for model in pool.assumptions.models] == ["a/chat", None, None]
+
+
+def test_sums_and_rows_say_the_same(engine, fill) -> None:
+    fill()
+    before = read(engine)
+    Rollups(engine).rebuild()
+    assert read(engine) == before
+
+
+def test_only_everyone_has_a_verdict_and_dollars_have_no_basis(engine, fill) -> None:
+    fill()
+    assert read(engine, team="search") is None
+    assert read(engine, basis=TokenBasis.OUTPUT) is None, "pages read it on input + output"
+
+
+def test_teams_that_stay_inside_are_a_class_of_their_own(engine, fill) -> None:
+    with engine.begin() as connection:
+        organisation = {"id": "acme", "name": "acme", "created_us": 1}
+        connection.execute(insert(orm.OrganisationRow), organisation)
+        connection.execute(
+            insert(orm.TeamRow),
+            {"id": "legal", "org_id": "acme", "name": "legal", "residency": "internal_only",
+             "created_us": 1},
+        )  # fmt: skip
+    fill(team="legal")
+    (pool,) = read(engine).pools
+    assert "chat of teams that stay inside" in pool.stays
+
+
+def test_without_routes_only_what_was_seen_at_an_api_may_leave(engine, fill) -> None:
+    fill(routes=[])
+    (pool,) = read(engine).pools
+    assert pool.stays == ("chat (no API of it is known)", "contracts (no API of it is known)")
+
+
+def test_a_route_without_a_known_price_is_not_free(engine, fill) -> None:
+    fill(routes=[ModelRoute("chat", "any", (RouteApi("c/odd", "c/odd"),)), *ROUTES[1:]])
+    (pool,) = read(engine).pools
+    assert "chat" in pool.stays
+
+
+def test_ops_with_hours_and_no_price_of_an_hour_are_unknown(engine, fill) -> None:
+    fill(ops_seconds_per_week=7_200)
+    assert "ops" in read(engine).sheet.unknown
+
+
+def test_a_pool_without_a_rate_has_no_verdict(engine, fill) -> None:
+    fill(pusd_per_hour=None)
+    found = read(engine)
+    assert found.action is None
+    assert found.pools[0].why_none == "enter your GPU rate"
