@@ -133,7 +133,7 @@ def test_the_verdict_stands_in_the_report_with_the_books_beside_it(ledger, tmp_p
     assert path.read_text().startswith('"pool","action"')
     refused = ledger("report", "--month", "2026-13")
     assert refused.exit_code == 1
-    assert "use YYYY-MM" in refused.stdout + refused.stderr
+    assert "write it as 2026-11" in refused.stdout + refused.stderr
 
 
 def test_one_team_alone(ledger):
