@@ -47,6 +47,7 @@ from backends.litellm_text import (
     translate_error,
     whole_answer,
 )
+from backends.litellm_usage import provider_usage
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
@@ -333,7 +334,7 @@ class LiteLLMBackend:
             tap.on_bytes = None
             await tap.abort()
             await stream.aclose()
-        yield writer.usage_event() + DONE
+        yield writer.usage_event(provider_usage(writer.usage, stream, tap.tail)) + DONE
 
 
 def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:

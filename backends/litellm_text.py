@@ -59,7 +59,7 @@ class StreamWriter:
     def __init__(self) -> None:
         self.said = False  # words came, or whatever else a model says
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
-        self._usage: dict[str, Any] | None = None
+        self.usage: dict[str, Any] | None = None  # as LiteLLM sums it, or makes it up
 
     def event(self, chunk: Any, tail: bytes = b"") -> bytes:
         """Return one chunk's event, or nothing if it only carried usage.
@@ -68,7 +68,7 @@ class StreamWriter:
         it with an error.
         """
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
-        self._usage = _plain_usage(value.pop("usage", None)) or self._usage
+        self.usage = _plain_usage(value.pop("usage", None)) or self.usage
         self._named = {key: value[key] for key in _NAMES if key in value}
         choices = value.get("choices") or []
         if not any(choice.get("finish_reason") or _has_content(choice) for choice in choices):
@@ -79,11 +79,11 @@ class StreamWriter:
             self.said = self.said or _has_words(choice)
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
-    def usage_event(self) -> bytes:
-        """The last chunk before `[DONE]`: no choices, all the usage."""
-        if self._usage is None:
+    def usage_event(self, told: dict[str, Any] | None) -> bytes:
+        """The last chunk before `[DONE]`: no choices, all the usage that the provider told."""
+        if told is None:
             return b""
-        value = self._named | {"choices": [], "usage": self._usage}
+        value = self._named | {"choices": [], "usage": told}
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 

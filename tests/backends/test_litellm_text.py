@@ -53,7 +53,7 @@ def test_usage_beside_content_moves_to_the_end():
     assert "usage" not in read(first)
     assert writer.event(chunk({}, usage={"prompt_tokens": 2, "cost": 0.5})) == b""
     told = {"prompt_tokens": 2, "cost": 0.5}
-    assert read(writer.usage_event()) == {**BASE, "choices": [], "usage": told}
+    assert read(writer.usage_event(writer.usage)) == {**BASE, "choices": [], "usage": told}
 
 
 def test_a_finish_without_words_is_an_event():
@@ -82,7 +82,7 @@ def test_vectors_come_as_they_were_asked_for(encoding, given):
 
 
 def test_without_usage_there_is_no_usage_event():
-    assert StreamWriter().usage_event() == b""
+    assert StreamWriter().usage_event(None) == b""
 
 
 def test_a_whole_answer_always_has_content_and_the_cost_that_its_provider_states():

@@ -1,0 +1,87 @@
+"""Usage of a LiteLLM stream as its provider told it.
+
+Where a stream tells none, LiteLLM counts words by a tokenizer of its own and says that as usage.
+Only what stands in chunks, or in the provider's own bytes, is the provider's: Kimi tells it in a
+choice, Groq in `x_groq`, and LiteLLM reads neither.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from backends.sse import EventSplitter, data_spans, join_data
+from backends.usage_places import sum_choices, usage_in
+
+_TOTALS: Final = ("prompt_tokens", "completion_tokens")
+_DETAILS: Final = "completion_tokens_details"
+_WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
+
+
+def provider_usage(
+    summed: Mapping[str, Any] | None, stream: Any, tail: bytes
+) -> dict[str, Any] | None:
+    """Return what the provider told of `summed`, or what its last bytes tell; `None` without."""
+    chunks = _chunks_of(stream)
+    if chunks is None:  # nothing there that could have made it up
+        return None if summed is None else dict(summed)
+    told = [usage for chunk in chunks if (usage := _usage_of(chunk)) is not None]
+    if summed is None or not _are_told(summed, told):
+        return usage_in_events(tail)
+    is_detailed = any(usage.get(_DETAILS) is not None for usage in told)
+    return {name: value for name, value in summed.items() if is_detailed or name != _DETAILS}
+
+
+def usage_in_events(tail: bytes) -> dict[str, Any] | None:
+    """Return the last usage that chunks of chat tell, wherever they put it."""
+    own: dict[str, Any] | None = None
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in _chunks_in(tail):
+        own = usage_in({**chunk, "choices": []}) or own
+        for choice in chunk["choices"]:
+            usage = usage_in({"usage": choice.get("usage")}) if isinstance(choice, dict) else None
+            if usage is not None:
+                index = choice.get("index")
+                choices[index if type(index) is int else 0] = usage
+    if own is None and choices:
+        return sum_choices(list(choices.values()))
+    return own
+
+
+def _chunks_in(tail: bytes) -> Iterable[dict[str, Any]]:
+    """The first event may be the end of one."""
+    splitter = EventSplitter()
+    events = [*splitter.feed(tail), bytes(splitter.rest)]
+    for event in events:
+        spans = data_spans(event)
+        try:
+            value = msgspec.json.decode(join_data(event, spans)) if spans else None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        if isinstance(value, dict) and isinstance(value.get("choices"), list):
+            yield value
+
+
+def _chunks_of(stream: Any) -> list[Any] | None:
+    """What LiteLLM kept of the provider's chunks, with their usage."""
+    for _ in range(_WRAPPERS):
+        chunks = getattr(stream, "chunks", None)
+        if isinstance(chunks, list):
+            return chunks
+        stream = getattr(stream, "completion_stream", None)
+    return None
+
+
+def _usage_of(chunk: Any) -> dict[str, Any] | None:
+    usage = getattr(chunk, "usage", None)
+    if usage is None or isinstance(usage, dict):
+        return usage
+    plain: dict[str, Any] = usage.model_dump(mode="json", exclude_none=True)
+    return plain
+
+
+def _are_told(summed: Mapping[str, Any], told: list[dict[str, Any]]) -> bool:
+    """Whether each total is one that a chunk has: LiteLLM takes the last of each."""
+    return all(
+        any((summed.get(name) or 0) == (usage.get(name) or 0) for usage in told) for name in _TOTALS
+    )

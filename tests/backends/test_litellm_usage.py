@@ -1,0 +1,98 @@
+"""Usage of LiteLLM's streams: the provider's alone, wherever it stands, and never LiteLLM's own."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from backends.base import Call, Deadlines
+from backends.exchange import read_all
+from backends.litellm import LiteLLMBackend
+from backends.litellm_usage import provider_usage, usage_in_events
+from backends.openai import Credentials
+from backends.secret import Secret
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+USAGE = {"prompt_tokens": 10, "completion_tokens": 80, "total_tokens": 90}
+
+pytestmark = [
+    # LiteLLM's own, on import and in its background worker; nothing of ours.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*Pydantic.*"),
+]
+
+
+def chunk(*choices: dict[str, Any], **more: Any) -> bytes:
+    value = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return f"data: {json.dumps(value | {'choices': list(choices)} | more)}\n\n".encode()
+
+
+def choice(text: str | None = None, index: int = 0, **more: Any) -> dict[str, Any]:
+    return {"index": index, "delta": {} if text is None else {"content": text}, **more}
+
+
+END = choice(finish_reason="stop")
+TOLD = [
+    # Nothing told is nothing: LiteLLM counts words by its own tokenizer.
+    ("openai", [chunk(END)], None),
+    ("groq", [chunk(END)], None),
+    ("deepseek", [chunk(END)], None),
+    # Told in places that LiteLLM does not read.
+    ("groq", [chunk(END, x_groq={"id": "r", "usage": USAGE})], USAGE),
+    ("moonshot", [chunk(choice(finish_reason="stop", usage=USAGE))], USAGE),
+    # Told where it does.
+    ("openai", [chunk(END), chunk(usage=USAGE)], USAGE),
+    ("mistral", [chunk(choice("", finish_reason="stop"), usage=USAGE)], USAGE),
+]
+
+
+@pytest.mark.parametrize(("prefix", "last", "told"), TOLD)
+async def test_only_what_the_provider_told_is_usage(upstream, wire, prefix, last, told) -> None:
+    sent = [chunk(choice("word ")) for _ in range(3)] + last + [b"data: [DONE]\n\n"]
+    upstream.script = lambda n: [HEAD, wire.chunked(*sent)]
+    backend = LiteLLMBackend(prefix, Credentials(Secret("sk-none")), base_url=upstream.url)
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    asked = Call(
+        "/chat/completions", json.dumps(body).encode(), stream=True, deadlines=Deadlines(5, 30, 10)
+    )
+    answer = (await read_all(await backend.open(asked), 100_000)).decode()
+    await backend.aclose()
+    events = [json.loads(part[6:]) for part in answer.split("\n\n")[:-2]]
+    assert "".join(c["delta"].get("content") or "" for e in events for c in e["choices"]) == (
+        "word " * 3
+    )
+    usages = [event["usage"] for event in events if "usage" in event]
+    if told is None:
+        assert usages == []
+    else:
+        assert [{name: usages[0][name] for name in USAGE}, len(usages)] == [told, 1]
+
+
+def kept(*usages: dict[str, Any] | None) -> Any:
+    return SimpleNamespace(chunks=[SimpleNamespace(usage=usage) for usage in usages])
+
+
+def test_a_total_that_no_chunk_has_is_made_up() -> None:
+    """LiteLLM takes a first figure of Anthropic's for none, and counts words."""
+    stream = SimpleNamespace(completion_stream=kept(None, {**USAGE, "completion_tokens": 1}))
+    assert provider_usage(USAGE, stream, b"") is None
+    assert provider_usage(USAGE, kept(None, USAGE), b"") == USAGE, "control"
+    assert provider_usage(None, kept(None), b"") is None
+    assert provider_usage(USAGE, SimpleNamespace(), b"") == USAGE, "no wrapper: the chunks' own"
+
+
+def test_thoughts_that_no_chunk_counted_are_not_told() -> None:
+    thought = {**USAGE, "completion_tokens_details": {"reasoning_tokens": 7}}
+    assert provider_usage(thought, kept(USAGE), b"") == USAGE
+    assert provider_usage(thought, kept(USAGE, thought), b"") == thought
+
+
+def test_the_last_bytes_may_begin_within_an_event() -> None:
+    first = chunk(choice(usage=USAGE), choice(index=1, usage={**USAGE, "completion_tokens": 2}))
+    told = usage_in_events(b'ken"}}]}\n\n' + first + b"data: [DONE]\n\n")
+    assert told == {"prompt_tokens": 10, "completion_tokens": 82, "total_tokens": 170}
+    assert usage_in_events(first[10:]) is None
+    assert (
+        usage_in_events(b'data: {"type":"message_delta","usage":{"output_tokens":1}}\n\n') is None
+    )
