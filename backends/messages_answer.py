@@ -6,7 +6,7 @@ that chat has no form for pass too, and input of tools that run at the target co
 Usage keeps every member that chat has no name for: what nobody reads must be seen to be unread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -37,33 +37,35 @@ _COUNTS: Final = (
 _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
 # Calls of the same model, at the same price, that the totals may or may not count.
 _OWN_CALLS: Final = frozenset(("message", "compaction"))
+_WRITTEN: Final = "cache_creation_input_tokens"
+_THOUGHTS: Final = ("thinking_tokens",)
+_OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
+_OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
+# Of usage in chat's words: what the target said otherwise too.
+CONTRADICTING: Final = "contradicting"
 
 
 def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
     """Return usage in chat's words. `begun`: as it was told before anything was made.
 
     Where a request took several calls of the model, their list has all that is billed; the totals
-    leave out those that made a conversation short. What another model did stays, unread.
+    leave out those that made a conversation short. Of figures that differ the larger counts, and
+    what differs, or is no such member, stands under `CONTRADICTING`. What another model did stays,
+    unread.
     """
     left = {name: value for name, value in usage.items() if value is not None}
-    counts = {name: left.pop(name, 0) for name in _COUNTS}
-    if type(counts["input_tokens"]) is not int or any(
-        type(count) is not int for count in counts.values()
-    ):
+    told = {name: left.pop(name) for name in _COUNTS if name in left}
+    if not all(map(_is_count, told.values())):
         return dict(usage)  # nobody can add it up: the books say so
-    ages = left.pop("cache_creation", None) or {}
-    calls = left.pop("iterations", None)
-    if isinstance(calls, list) and calls and all(isinstance(call, dict) for call in calls):
-        own = [call for call in calls if call.get("type") in _OWN_CALLS]
-        if own:
-            counts = {name: sum(_number(call.get(name)) for call in own) for name in _COUNTS}
-            told = [call["cache_creation"] for call in own if call.get("cache_creation")]
-            if told:
-                ages = {age: sum(_number(each.get(age)) for each in told) for age in _AGES}
-        others = [call for call in calls if call.get("type") not in _OWN_CALLS]
-        if others:
-            left["iterations"] = others
+    odd: dict[str, Any] = {}
+    own, unread = _calls_of(left.pop("iterations", None), odd)
+    counts = {name: _whole_count(name, told.get(name), own, odd) for name in _COUNTS}
     fresh, read, written, made = counts.values()
+    ages = _ages_of(left, own, odd)
+    if sum(ages.values()) > written:
+        if written or _WRITTEN in told:
+            odd[_WRITTEN] = written
+        written = sum(ages.values())
     made = 0 if begun else made
     details: dict[str, Any] = {"cached_tokens": read}
     if written:
@@ -71,16 +73,107 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
         details["cache_creation_token_details"] = ages
     prompt = fresh + read + written
     told_usage = {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
-    thought = (left.pop("output_tokens_details", None) or {}).get("thinking_tokens")
+    odd |= {name: left.pop(name) for name in _OBJECTS if not _may_be_object(left.get(name))}
+    thought = _object(left.get("output_tokens_details")).get("thinking_tokens")
     if thought and not begun:
         told_usage["completion_tokens_details"] = {"reasoning_tokens": thought}
+    _keep_unknown(left, "output_tokens_details", _THOUGHTS)
     for name in ("service_tier", "inference_geo", "speed"):
         left.pop(name, None)
+    if begun:
+        left.pop("output_tokens_details", None)
+    if unread:
+        left["iterations"] = unread
+    if odd:
+        left[CONTRADICTING] = odd
     return {**told_usage, "prompt_tokens_details": details, **left}
 
 
+def _may_be_object(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _keep_unknown(fields: dict[str, Any], name: str, known: Collection[str]) -> None:
+    """Leave of one object in `fields` only the members that are not `known`."""
+    stated = _object(fields.pop(name, None))
+    if kept := {key: value for key, value in stated.items() if key not in known}:
+        fields[name] = kept
+
+
+def _calls_of(calls: Any, odd: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Return the model's own calls, and of the list what nobody here reads."""
+    if not calls:
+        return [], []
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        odd["iterations"] = calls
+        return [], []
+    own = [call for call in calls if _word(call) in _OWN_CALLS]
+    unread = [call for call in calls if _word(call) not in _OWN_CALLS]
+    for call in own:
+        kept = {name: value for name, value in call.items() if name not in _OF_CALLS}
+        for name, known in (("cache_creation", _AGES), ("output_tokens_details", _THOUGHTS)):
+            _keep_unknown(kept, name, known)
+            if not _may_be_object(call.get(name)):
+                odd["iterations"] = calls
+        if kept:
+            unread.append(kept)
+    return own, unread
+
+
+def _whole_count(
+    name: str, told: int | None, own: list[dict[str, Any]], odd: dict[str, Any]
+) -> int:
+    """Return one count of all calls; the total may or may not have those beside it."""
+    figures = [call.get(name) for call in own]
+    if any(not (figure is None or _is_count(figure)) for figure in figures):
+        odd["iterations"] = own
+    numbers = [figure if _is_count(figure) else 0 for figure in figures]
+    inside = [count for call, count in zip(own, numbers, strict=True) if not _is_beside(call)]
+    listed, all_listed = sum(inside), sum(numbers)
+    if told is None or told in (listed, all_listed):
+        return all_listed
+    silent = not inside or any(call.get(name) is None for call in own if not _is_beside(call))
+    if silent and listed <= told:  # a list that does not tell it takes nothing away
+        return told + all_listed - listed
+    odd["iterations"] = own
+    return max(told, all_listed)
+
+
+def _ages_of(
+    left: dict[str, Any], own: list[dict[str, Any]], odd: dict[str, Any]
+) -> dict[str, int]:
+    """Return cache writes by age, of the totals or of all calls; what is no count is `odd`."""
+    stated = left.get("cache_creation")
+    tops = _object(stated)
+    calls = [_object(call.get("cache_creation")) for call in own]
+    values = [each.get(age) for each in (tops, *calls) for age in _AGES]
+    if not all(value is None or _is_count(value) for value in values):
+        odd["ages"] = [tops, *calls]
+    if _may_be_object(stated):
+        _keep_unknown(left, "cache_creation", _AGES)
+    ages = {
+        age: max(_number(tops.get(age)), sum(_number(each.get(age)) for each in calls))
+        for age in _AGES
+    }
+    return {age: count for age, count in ages.items() if count}
+
+
 def _number(value: Any) -> int:
-    return value if type(value) is int else 0
+    return value if _is_count(value) else 0
+
+
+def _word(block: Mapping[str, Any]) -> str:
+    """Return what kind a member says that it is."""
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _is_beside(call: Mapping[str, Any]) -> bool:
+    return _word(call) != "message"
 
 
 def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
@@ -113,7 +206,7 @@ def _message(content: list[Any], *, native: bool) -> dict[str, Any]:
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
     for block in map(_object, content):
-        kind = block.get("type")
+        kind = _word(block)
         if kind in ("text", "compaction"):
             texts.append(str(block.get("text") or block.get("content") or ""))
         elif kind == "thinking":
@@ -140,7 +233,7 @@ def _ending(told: Mapping[str, Any]) -> dict[str, Any]:
     ending: dict[str, Any] = {"finish_reason": FINISHES.get(str(word), "stop")}
     if word == "stop_sequence" and isinstance(told.get("stop_sequence"), str):
         ending["stop_reason"] = told["stop_sequence"]  # as vLLM names the text
-    if word in _TELLING:
+    if isinstance(word, str) and word in _TELLING:
         ending["native_finish_reason"] = word
         if told.get("stop_details"):
             ending["stop_details"] = told["stop_details"]
@@ -214,23 +307,23 @@ class MessagesStream:
 
     def _delta(self, told: dict[str, Any]) -> dict[str, Any] | None:
         delta = _object(told.get("delta"))
-        kind = delta.get("type")
+        kind = _word(delta)
         if kind == "text_delta":
             return {"content": delta.get("text")}
         if kind == "thinking_delta":
             return {"reasoning_content": delta.get("thinking")}
         if kind == "compaction_delta":
             return {"content": delta.get("content")}
-        if kind == "input_json_delta" and told.get("index") in self._calls:
+        if kind == "input_json_delta" and _index(told) in self._calls:
             arguments = {"arguments": delta.get("partial_json")}
-            return {"tool_calls": [{"index": self._calls[told["index"]], "function": arguments}]}
+            return {"tool_calls": [{"index": self._calls[_index(told)], "function": arguments}]}
         return None
 
     def _start(self, told: dict[str, Any]) -> bytes:
         block = _object(told.get("content_block"))
-        kind = block.get("type")
+        kind = _word(block)
         if kind == "tool_use" or (self._native and kind in _CALLS):
-            number = self._calls[told.get("index", 0)] = len(self._calls)
+            number = self._calls[_index(told)] = len(self._calls)
             given = block.get("input")  # some servers send it at once
             arguments = msgspec.json.encode(given).decode() if given else ""
             return self._chunk({"tool_calls": [_call(number, block, arguments)]})
@@ -261,6 +354,11 @@ class MessagesStream:
         choice = {"index": 0, "delta": delta, "finish_reason": None, **ending}
         chunk = {**self._frame, "choices": [choice]}
         return _data(chunk if usage is None else {**chunk, "usage": usage})
+
+
+def _index(told: Mapping[str, Any]) -> int:
+    index = told.get("index")
+    return index if type(index) is int else 0
 
 
 def _object(value: Any) -> dict[str, Any]:

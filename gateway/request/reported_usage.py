@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from backends.answer_media import has_pictures, has_sound
+from backends.messages_answer import CONTRADICTING
 from backends.text_length import answer_content_bytes, answer_said_bytes
 from gateway.fleet.attempt_bounds import output_bound
 from gateway.kinds import KINDS
@@ -107,6 +108,8 @@ def _reading(
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
     reading = _judged(tokens, attempt, outcome, usage)
+    if usage.get(CONTRADICTING):
+        return reading._replace(disputed=True)
     if reading.disputed and (other := other_reading(usage)) is not None:
         second = _judged(other, attempt, outcome, usage)
         return reading if second.disputed else second

@@ -1,6 +1,7 @@
 """Answers of Messages as chat's: what they say, how they end, what they used, however they come."""
 
 import json
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -8,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.messages_answer import MessagesStream, chat_answer, chat_usage
+from backends.messages_answer import CONTRADICTING, MessagesStream, chat_answer, chat_usage
 from backends.native_events import MEMBER, native_document
 from backends.sse import EventSplitter, data_spans, join_data
 from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage import UsageError, has_unread, tokens_from_usage
 
 USAGE = {
     "input_tokens": 4,
@@ -250,3 +251,121 @@ def test_what_nobody_knows_stays_to_be_seen() -> None:
     for more in ({"iterations": advised}, {"server_tool_use": {"code_execution_requests": 1}}):
         assert has_unread(chat_usage({**USAGE, **more}))
     assert chat_usage({"input_tokens": "many"}) == {"input_tokens": "many"}
+
+
+TOTALS = {"input_tokens": 300, "output_tokens": 90}
+CALL = {"type": "message", "input_tokens": 300, "output_tokens": 90}
+SHRUNK = {"type": "compaction", "input_tokens": 1000, "output_tokens": 50}
+LISTS = [
+    # What the list says, what is read, whether it contradicts the totals.
+    ([{**CALL, "input_tokens": 1, "output_tokens": 1}], {}, (300, 0, 90), True),
+    ([{**CALL, "output_tokens": 95}], {}, (300, 0, 95), True),
+    ([CALL], {}, (300, 0, 90), False),
+    ([SHRUNK, CALL], {}, (1300, 0, 140), False),
+    ([SHRUNK, {**CALL, "input_tokens": 100, "output_tokens": 40}, CALL], {"input_tokens": 400,
+      "output_tokens": 130}, (1400, 0, 180), False),
+    ([SHRUNK, CALL], {"input_tokens": 1300, "output_tokens": 140}, (1300, 0, 140), False),
+    # A list without counts of caches takes none away.
+    ([SHRUNK, CALL], {"cache_read_input_tokens": 700}, (1300, 700, 140), False),
+    ([SHRUNK], {}, (1300, 0, 140), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("calls", "totals", "counts", "differs"), LISTS)
+def test_of_totals_and_their_list_the_larger_counts(calls, totals, counts, differs) -> None:
+    chat = chat_usage({**TOTALS, **totals, "iterations": calls})
+    found = tokens_from_usage(chat, Convention.CACHED_INSIDE)
+    assert (found.input, found.cached, found.output) == counts
+    assert (CONTRADICTING in chat, has_unread(chat)) == (differs, differs)
+
+
+ODD = [7, "x", [1], -3, {"n": [{}]}]
+MALFORMED = [
+    *({"output_tokens_details": value} for value in ODD[:3]),
+    *({"cache_creation": value} for value in ODD[:3]),
+    *({"server_tool_use": value} for value in ODD[:3]),
+    *({"iterations": value} for value in (7, "x", [1], {"n": 1})),
+    *({"iterations": [{**CALL, "cache_creation": value}]} for value in ODD[:3]),
+    *({"iterations": [{**CALL, "cache_read_input_tokens": value}]} for value in ODD[1:]),
+    *({"iterations": [{**CALL, "output_tokens_details": value}]} for value in ODD[:3]),
+    {"cache_creation": {"ephemeral_5m_input_tokens": -1}},
+]
+
+
+@pytest.mark.parametrize("more", MALFORMED)
+def test_what_is_malformed_is_told_and_takes_nothing_away(more) -> None:
+    chat = chat_usage({**TOTALS, **more})
+    assert CONTRADICTING in chat
+    found = tokens_from_usage(chat, Convention.CACHED_INSIDE)
+    assert (found.input, found.output) == (300, 90)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**9) | st.floats(0, 9) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["type", "index", "text", "input_tokens"]), inner)
+    ),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple = ()) -> list[tuple]:
+    if not isinstance(value, dict | list):
+        return [path]
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
+
+
+def changed(value: Any, path: tuple, to: Any) -> Any:
+    if not path:
+        return to
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], to)
+    return copy
+
+
+EVENTS = [json.loads(event.split(b"data: ")[1]) for event in STREAM]
+FULL = {
+    **USAGE, "output_tokens_details": {"thinking_tokens": 1}, "server_tool_use": {"n": 0},
+    "iterations": [{**CALL, "cache_creation": {"ephemeral_5m_input_tokens": 1}}, SHRUNK],
+}  # fmt: skip
+ANSWER = {
+    "id": "m", "model": "c", "stop_reason": "refusal", "stop_details": {}, "usage": FULL,
+    "content": [event["content_block"] for event in EVENTS if "content_block" in event],
+}  # fmt: skip
+
+
+@given(data=st.data())
+def test_no_member_of_any_kind_breaks_the_translation(data: st.DataObject) -> None:
+    events = [*EVENTS[:-2], {**EVENTS[-2], "usage": FULL}, EVENTS[-1]]
+    place = data.draw(st.sampled_from(places(events)[1:]))
+    for native in (False, True):
+        told = changed(events, place, data.draw(JSON))
+        fed(*(f"data: {json.dumps(each)}\n\n".encode() for each in told), native=native)
+        place_ = data.draw(st.sampled_from(places(ANSWER)[1:]))
+        body = json.dumps(changed(ANSWER, place_, data.draw(JSON))).encode()
+        chat_answer(body, created_s=1, native=native)
+    usage = changed(FULL, data.draw(st.sampled_from(places(FULL)[1:])), data.draw(JSON))
+    has_unread(chat_usage(usage))
+    with suppress(UsageError):
+        read(usage)
+
+
+def test_ages_without_a_total_are_written_and_unknown_members_are_seen() -> None:
+    ages = {"ephemeral_5m_input_tokens": 1000, "ephemeral_1h_input_tokens": 20}
+    found = read({**TOTALS, "cache_creation": ages})
+    assert (found.input, found.cache_write, found.cache_write_1h) == (300, 1000, 20)
+    assert CONTRADICTING not in chat_usage({**TOTALS, "cache_creation": ages})
+    less = {**TOTALS, "cache_creation_input_tokens": 20, "cache_creation": ages}
+    assert (read(less), CONTRADICTING in chat_usage(less)) == (found, True)
+    thought = {"thinking_tokens": 5}
+    for member, known, unknown in (
+        ("cache_creation", ages, {"ephemeral_24h_input_tokens": 1}),
+        ("output_tokens_details", thought, {"holo_tokens": 1}),
+        ("iterations", [CALL], [{**CALL, "holo_tokens": 1}]),
+        ("iterations", [CALL], [{**CALL, "output_tokens_details": {"holo_tokens": 1}}]),
+        ("iterations", [CALL], [{**CALL, "cache_creation": {"ephemeral_24h": 1}}]),
+    ):
+        assert has_unread(chat_usage({**TOTALS, member: unknown})), unknown
+        assert not has_unread(chat_usage({**TOTALS, member: known})), "control"

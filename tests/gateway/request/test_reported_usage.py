@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from backends.messages_answer import chat_usage
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.reported_usage import (
     Contradiction,
@@ -224,6 +225,15 @@ def test_what_no_model_has_to_read_is_not_missing_in_a_prompts_figure() -> None:
     spoken.plan.asked.prompt_bytes = 460
     found = read_usage(spoken, streamed(90, prompt=1))
     assert (found.tokens.prompt, found.disputed) == (1, False)
+
+
+@pytest.mark.parametrize(("output", "disputed"), [(1, True), (90, False)])
+def test_totals_that_their_own_list_contradicts_are_disputed(output, disputed) -> None:
+    call = {"type": "message", "input_tokens": 100, "output_tokens": output}
+    told = chat_usage({"input_tokens": 100, "output_tokens": 90, "iterations": [call]})
+    outcome = AttemptOutcome("finished", 200, told, usage_final=True, said_bytes=400)
+    found = read_usage(attempt(), outcome)
+    assert (found.tokens.output, found.disputed) == (90, disputed)
 
 
 def test_bounds_are_those_of_the_hold() -> None:
