@@ -38,6 +38,7 @@ _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
 # Calls of the same model, at the same price, that the totals may or may not count.
 _OWN_CALLS: Final = frozenset(("message", "compaction"))
 _WRITTEN: Final = "cache_creation_input_tokens"
+_OUTPUTS: Final = frozenset(("output_tokens", "iterations"))
 _THOUGHTS: Final = ("thinking_tokens",)
 _OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
 _OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
@@ -259,6 +260,7 @@ class MessagesStream:
             "id": None, "object": "chat.completion.chunk", "created": created_s, "model": None,
         }  # fmt: skip
         self._usage: dict[str, Any] = {}
+        self._counted = False  # what was made, by an end
         self._calls: dict[int, int] = {}  # a block's index: the call's
 
     def feed(self, data: bytes) -> bytes:
@@ -335,18 +337,25 @@ class MessagesStream:
         return b""
 
     def _end(self, told: dict[str, Any]) -> bytes:
-        """The ending, and all that was used: figures of an end are those of the whole answer."""
+        """The ending, and all that was used: figures of an end are those of the whole answer.
+
+        An end that counts no output leaves that of the start, which is of nothing: no last word.
+        """
         usage = _object(told.get("usage"))
-        self._usage |= {name: value for name, value in usage.items() if value is not None}
+        usage = {name: value for name, value in usage.items() if value is not None}
+        self._usage |= usage
+        self._counted = self._counted or not _OUTPUTS.isdisjoint(usage)
         delta = _object(told.get("delta"))
-        last = b""
-        if self._usage:
-            frame = {**self._frame, **_tier(self._usage), "choices": []}
-            last = _data({**frame, "usage": chat_usage(self._usage)})
+        last = running = b""
+        self._frame |= _tier(self._usage)
+        if usage and not self._counted:
+            running = self._chunk({}, usage=chat_usage(self._usage, begun=True))
+        elif self._counted:
+            last = _data({**self._frame, "choices": [], "usage": chat_usage(self._usage)})
         if delta.get("stop_reason") is None:
-            return last
+            return running + last
         details = told.get("stop_details") or delta.get("stop_details")
-        return self._chunk({}, **_ending({**delta, "stop_details": details})) + last
+        return running + self._chunk({}, **_ending({**delta, "stop_details": details})) + last
 
     def _chunk(
         self, delta: dict[str, Any], usage: dict[str, Any] | None = None, **ending: Any

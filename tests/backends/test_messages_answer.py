@@ -369,3 +369,24 @@ def test_ages_without_a_total_are_written_and_unknown_members_are_seen() -> None
     ):
         assert has_unread(chat_usage({**TOTALS, member: unknown})), unknown
         assert not has_unread(chat_usage({**TOTALS, member: known})), "control"
+
+
+@pytest.mark.parametrize(
+    ("usage", "last"),
+    [
+        (None, None), ({}, None), ({"output_tokens": None}, None),
+        ({"server_tool_use": {"web_search_requests": 2}}, None),
+        ({"output_tokens": 0}, 0), ({"output_tokens": 50}, 50), ({"iterations": [CALL]}, 90),
+    ],
+)  # fmt: skip
+def test_what_was_counted_at_the_start_is_no_last_word(usage, last) -> None:
+    end = event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
+    chunks = told(fed(*STREAM[:-2], end, STREAM[-1])[0])
+    final = [chunk["usage"]["completion_tokens"] for chunk in chunks if not chunk["choices"]]
+    assert final == ([] if last is None else [last])
+    assert chunks[-1]["service_tier"] == "priority"
+    running = [chunk["usage"] for chunk in chunks if chunk["choices"] and "usage" in chunk]
+    assert {told["completion_tokens"] for told in running} == {0}
+    assert "finish_reason" in chunks[-1 if last is None else -2]["choices"][0]
+    if usage and "server_tool_use" in usage:
+        assert running[-1]["server_tool_use"] == usage["server_tool_use"]
