@@ -58,8 +58,18 @@ def read_usage(
     """Return what the target reported; None when it reported nothing that can be read.
 
     Figures of a stream grow. Of several the largest counts that the text does not contradict; one
-    that was taken back later is disputed. `known`: of APIs, what they make and do not show.
+    that was taken back later is disputed, as one is that its own list contradicts. `known`: of
+    APIs, what they make and do not show.
     """
+    best = _best_reading(attempt, outcome, known)
+    if best is not None and best.usage.get(CONTRADICTING):
+        return best._replace(disputed=True)
+    return best
+
+
+def _best_reading(
+    attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None
+) -> UsageReading | None:
     last = _reading(attempt, outcome, outcome.usage)
     if not outcome.earlier_usage:
         return last
@@ -108,8 +118,6 @@ def _reading(
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
     reading = _judged(tokens, attempt, outcome, usage)
-    if usage.get(CONTRADICTING):
-        return reading._replace(disputed=True)
     if reading.disputed and (other := other_reading(usage)) is not None:
         second = _judged(other, attempt, outcome, usage)
         return reading if second.disputed else second

@@ -234,6 +234,9 @@ def test_totals_that_their_own_list_contradicts_are_disputed(output, disputed) -
     outcome = AttemptOutcome("finished", 200, told, usage_final=True, said_bytes=400)
     found = read_usage(attempt(), outcome)
     assert (found.tokens.output, found.disputed) == (90, disputed)
+    begun = chat_usage({"input_tokens": 100, "output_tokens": 1}, begun=True)
+    found = read_usage(attempt(), replace(outcome, earlier_usage=(begun,)))
+    assert (found.tokens.output, found.disputed) == (90, disputed), "a start says nothing of it"
 
 
 def test_bounds_are_those_of_the_hold() -> None:
