@@ -73,11 +73,13 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
         details["cache_creation_tokens"] = written
         details["cache_creation_token_details"] = ages
     prompt = fresh + read + written
-    told_usage = {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+    words: dict[str, Any] = {
+        "prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made,
+    }  # fmt: skip
     odd |= {name: left.pop(name) for name in _OBJECTS if not _may_be_object(left.get(name))}
     thought = _object(left.get("output_tokens_details")).get("thinking_tokens")
     if thought and not begun:
-        told_usage["completion_tokens_details"] = {"reasoning_tokens": thought}
+        words["completion_tokens_details"] = {"reasoning_tokens": thought}
     _keep_unknown(left, "output_tokens_details", _THOUGHTS)
     for name in ("service_tier", "inference_geo", "speed"):
         left.pop(name, None)
@@ -87,7 +89,7 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
         left["iterations"] = unread
     if odd:
         left[CONTRADICTING] = odd
-    return {**told_usage, "prompt_tokens_details": details, **left}
+    return {**words, "prompt_tokens_details": details, **left}
 
 
 def _may_be_object(value: Any) -> bool:
@@ -132,7 +134,7 @@ def _whole_count(
     figures = [call.get(name) for call in own]
     if any(not (figure is None or _is_count(figure)) for figure in figures):
         odd["iterations"] = own
-    numbers = [figure if _is_count(figure) else 0 for figure in figures]
+    numbers = [_number(figure) for figure in figures]
     inside = [count for call, count in zip(own, numbers, strict=True) if not _is_beside(call)]
     listed, all_listed = sum(inside), sum(numbers)
     if told is None or told in (listed, all_listed):
