@@ -100,7 +100,7 @@ class ByteRelay:
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
-        """Return the last three figures that `usage` took the place of, oldest first."""
+        """Return figures that `usage` took the place of, oldest first: all that no other covers."""
         return self._told.replaced
 
     @property
