@@ -132,7 +132,7 @@ def _covers(more: Any, less: Any, depth: int = 0) -> bool:
 
 
 def _sum_of(usage: dict[str, Any]) -> float:
-    return sum(value for value in usage.values() if type(value) in (int, float))
+    return float(sum(value for value in usage.values() if type(value) in (int, float)))
 
 
 def check_usage(raw: bytes) -> bytes:

@@ -76,8 +76,8 @@ def read_usage(
     most = merge_counts([reading.tokens for reading in merged])
     withdrawn = len(possible) < len(told) and last in possible
     disputed = last is None or withdrawn or takes_back(last.tokens, most)
-    base = max(reversed(merged), key=lambda reading: reading.tokens.output)
-    return base._replace(tokens=most, disputed=disputed or base.disputed)
+    base: UsageReading = max(reversed(merged), key=lambda reading: reading.tokens.output)
+    return UsageReading(most, base.basis, disputed or base.disputed, base.usage)
 
 
 def _is_beyond_text(
