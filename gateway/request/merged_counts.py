@@ -9,37 +9,28 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import TokenCounts
+from ledger.journals.token_kinds import TOKEN_KINDS, TokenCounts
 
 
 def merge_counts(told: Sequence[TokenCounts]) -> TokenCounts:
     """Return the most of each count, oldest first in `told`; the parts fit into their whole."""
-    newest_first = told[::-1]  # of equal ones the first is the largest to `max`
-    read = max(newest_first, key=lambda tokens: tokens.whole_prompt)
-    made = max(newest_first, key=lambda tokens: tokens.output)
+    most = {kind.field: max(getattr(tokens, kind.field) for tokens in told) for kind in TOKEN_KINDS}
+    left = most["output"]
+    for kind in TOKEN_KINDS:
+        if kind.part_of == "output":
+            most[kind.field] = min(most[kind.field], left)
+            left -= most[kind.field]
+    # Of equal ones the latest, which is the first to `max`.
+    read = max(told[::-1], key=lambda tokens: tokens.whole_prompt)
     left = read.whole_prompt
     written = min(max(tokens.cache_write + tokens.cache_write_1h for tokens in told), left)
-    for_an_hour = min(max(tokens.cache_write_1h for tokens in told), written)
-    heard = min(max(tokens.audio_input for tokens in told), left - written)
-    cached = min(read.cached, left - written - heard)
-    reasoning = min(max(tokens.reasoning for tokens in told), made.output)
-    spoken = min(max(tokens.audio_output for tokens in told), made.output - reasoning)
-    shown = min(max(tokens.image_output for tokens in told), made.output - reasoning - spoken)
-    return TokenCounts(
-        input=left - written - heard - cached,
-        cached=cached,
-        cache_write=written - for_an_hour,
-        cache_write_1h=for_an_hour,
-        output=made.output,
-        reasoning=reasoning,
-        audio_input=heard,
-        audio_output=spoken,
-        audio_ms=max(tokens.audio_ms for tokens in told),
-        searches=max(tokens.searches for tokens in told),
-        image_output=shown,
-        characters=max(tokens.characters for tokens in told),
-        pictures=max(tokens.pictures for tokens in told),
-    )
+    most["cache_write_1h"] = min(most["cache_write_1h"], written)
+    most["cache_write"] = written - most["cache_write_1h"]
+    left -= written
+    for name, limit in (("audio_input", left), ("cached", read.cached)):
+        most[name] = min(most[name], limit, left)
+        left -= most[name]
+    return TokenCounts(**{**most, "input": left})
 
 
 def takes_back(last: TokenCounts, most: TokenCounts) -> bool:
