@@ -9,9 +9,7 @@ nobody is held for more.
 
 Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
 given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
-half-life. One answer raises a known rate by `UNSEEN_STEP` at most. That the model thinks unseen is
-believed of the team that saw it at once, and of all others when a second team saw it, too: what one
-team's client and provider make up moves nobody else from nothing to a hold.
+half-life.
 
 State is one row of `router.estimate_rows` for each key, of a target and its provider: the models
 that clients make up at one provider displace that provider's own rows. `now_s` is wall clock.
@@ -142,7 +140,7 @@ class TargetOutput:
             if hidden:
                 rate = max(rate, hidden / max(answer.first_s, LEAST_S))
                 _note_hidden(view, number_of(team))
-        if view[_COUNT]:
+        if view[_COUNT]:  # one answer moves it by a step
             known = _rate(view[_RATE])
             rate = min(rate, UNSEEN_STEP * max(known, LEAST_RATE_PER_S))
             rate = max(rate, known * KEEP)
@@ -202,7 +200,11 @@ def target_key(target: str) -> RowKey:
 
 
 def _note_hidden(view: "memoryview[float]", team: float) -> None:
-    """Take note that a team saw the target hide what it made."""
+    """Take note that a team saw the target hide what it made.
+
+    It is believed of that team at once, of all others when a second one saw it: what the client and
+    the provider of one team make up moves nobody else from nothing to a hold.
+    """
     if view[_HIDES] > BELIEVED or (view[_TEAM_HIDES] > BELIEVED and view[_TEAM] != team):
         view[_HIDES] = 1.0
     view[_TEAM], view[_TEAM_HIDES] = team, 1.0

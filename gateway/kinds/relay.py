@@ -226,8 +226,7 @@ class ByteRelay:
         failed = bool(self._failed) and len(self._failed) >= self._choices
         if failed or chunk.error_bytes() is not None:
             raise self._reported_error(payload)
-        is_first = not self.content_events and not self._spoke
-        if chunk.choices is None and tells_error(event, payload, is_first=is_first):
+        if chunk.choices is None and tells_error(event, payload, is_first=not self._spoke):
             raise self._reported_error(payload)
 
     def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:
