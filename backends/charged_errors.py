@@ -97,7 +97,7 @@ def _says(choices: Any) -> bool:
 
 def _has_words(choice: Mapping[str, Any]) -> bool:
     return any(
-        any(value for name, value in words.items() if name != "role")
+        any(value for name, value in words.items() if name not in ("role", "error"))
         for words in (choice.get("message"), choice.get("delta"))
         if isinstance(words, Mapping)
     )

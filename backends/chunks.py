@@ -12,9 +12,10 @@ import msgspec
 
 from backends.charged_errors import charged_error
 from backends.chunk_choices import EMPTY, NULL, ChunkChoice, is_given, odd_choice
+from backends.error_shapes import words_error
 from backends.errors import BackendError, InvalidResponse, StreamError
 from backends.json_mending import mend_json
-from backends.reported import error_in, read_error
+from backends.reported import error_in, is_error, read_error
 from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, decode_usage, usage_bytes
 from backends.usage_places import usage_in
@@ -58,15 +59,18 @@ def read_chunk(payload: bytes) -> Chunk | None:
         return None if mended is None else read_chunk(mended)
 
 
-def tells_error(event: bytes, payload: bytes) -> bool:
+def tells_error(event: bytes, payload: bytes, *, is_first: bool = False) -> bool:
     """Whether an event without choices is an error that has no member `error` to say so.
 
     Older engines send the error itself (`object` or `type` is `error`); others name the event.
+    `is_first`: before any word; what has only an error's shape is one there alone.
     """
     if _ERROR_EVENT.search(event):
         return True
     found = decode_object(payload) or {}
-    return "error" in (found.get("object"), found.get("type"))
+    if "error" in (found.get("object"), found.get("type")):
+        return True
+    return is_first and is_error(found)
 
 
 def _read_odd(payload: bytes) -> Chunk | None:
@@ -92,9 +96,14 @@ def _read_odd(payload: bytes) -> Chunk | None:
 class _AnswerChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     error: msgspec.Raw = NULL
+    message: msgspec.Raw = NULL
 
     def is_failed(self) -> bool:
-        return self.finish_reason == "error" or is_given(self.error)
+        if self.finish_reason == "error" or is_given(self.error):
+            return True
+        if self.finish_reason is not None or b'"error"' not in bytes(self.message):
+            return False
+        return words_error(decode_object(bytes(self.message))) is not None
 
 
 class _Answer(msgspec.Struct, gc=False):

@@ -2,7 +2,8 @@
 
 Providers say an error in a whole body, in a choice, or in any event of a stream, each in shapes of
 its own: `code` as a number or a word, Google's `status`, Anthropic's `type`, a list of one, a bare
-text. It is judged by what it says, wherever it stands (`read_error`). A failure that has no better
+text, or without a member `error` (`error_shapes`). It is judged by what it says, wherever it
+stands (`read_error`). A failure that has no better
 word is a `StreamError`.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from backends.charged_errors import charged_error
+from backends.error_shapes import bare_message, shaped_error, words_error
 from backends.errors import (
     BackendError,
     RequestDeclined,
@@ -89,7 +91,22 @@ def is_error(value: Any) -> bool:
         return len(value) > 0 and is_error(value[0])
     if not isinstance(value, dict):
         return False
-    return bool(value.get("error")) or "error" in (value.get("object"), value.get("type"))
+    if bool(value.get("error")) or _is_named(value):
+        return True
+    if value.get("choices"):
+        return False
+    return shaped_error(value) is not None or _says_failure(bare_message(value))
+
+
+def _is_named(value: Mapping[str, Any]) -> bool:
+    return "error" in (value.get("object"), value.get("type"))
+
+
+def _says_failure(message: str | None) -> bool:
+    """Whether a text alone says that a target is full or refuses us: else it may be anything."""
+    if message is None:
+        return False
+    return _first(_STATUS_OF_TEXT, [message[:TEXT_LIMIT].lower()]) is not None
 
 
 def error_in(body: bytes) -> BackendError | None:
@@ -137,7 +154,9 @@ def _name(layers: list[dict[str, Any]]) -> str:
 
 
 def _is_failed(choice: Mapping[str, Any]) -> bool:
-    return bool(choice.get("error")) or choice.get("finish_reason") == "error"
+    if bool(choice.get("error")) or choice.get("finish_reason") == "error":
+        return True
+    return any(words_error(choice.get(name)) for name in ("message", "delta"))
 
 
 def _decoded(raw: bytes) -> Any:
@@ -158,6 +177,8 @@ def _layers(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
     elif isinstance(inner := value.get("error"), dict | str | list) and inner:
         yield from _layers(inner, depth + 1)
         yield {name: value.get(name) for name in {*_NUMBERS, *_WORDS, *_SECONDS} if name in value}
+    elif depth == 0 and not _is_named(value) and (shaped := shaped_error(value)) is not None:
+        yield from _layers(shaped, depth + 1)
     else:
         yield value
 

@@ -58,7 +58,7 @@ class EstimateRows:
         if place is None:
             if len(self._places) >= self.slots:
                 self._places.clear()
-            place = self._places[key] = _Place(_number(key[1]), _number(key[0]))
+            place = self._places[key] = _Place(number_of(key[1]), number_of(key[0]))
         view = place.view
         if view is not None:
             if view[OWNER] == place.owner and view[NAME] == place.name:
@@ -135,7 +135,7 @@ class EstimateRows:
 
     def forget(self, name: str | None, owner: str | None) -> int:
         """Drop the rows of a name, of an owner, or of both (None: of all); returns how many."""
-        of_name, of_owner = (None if text is None else _number(text) for text in (name, owner))
+        of_name, of_owner = (None if text is None else number_of(text) for text in (name, owner))
         found = [
             slot
             for slot, row in self.rows()
@@ -180,7 +180,7 @@ def cells_of(width: int, slots: int) -> int:
     return width * (slots + 1)
 
 
-def _number(name: str) -> float:
-    """Return a number of 48 bits, which a cell holds exactly, and never 0."""
+def number_of(name: str) -> float:
+    """Return the number of a name: one of 48 bits, which a cell holds exactly, and never 0."""
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=6).digest()
     return float(int.from_bytes(digest, "big") | 1)

@@ -117,12 +117,13 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
     Estimator.UNSEEN_OUTPUT: EstimatorRule(
         learns_from="finished answers of APIs with reported, undisputed usage",
         key="target",
-        step=None,
+        step=2.0,
         half_life_s=7 * DAY_S,
         returns=530,
         limits="20,000 tokens a second, and what the attempt is held for",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for everybody; only of attempts that were given up",
+        scopes="the target's, for everybody; only of attempts that were given up; that it hides "
+        "what it thinks, for the team that saw it, and for everybody where two did",
         shown="targets",
         reset="reset --target P/M",
     ),
@@ -174,6 +175,7 @@ OVERRUN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.OUTPUT_OVERRUN].half_life_s
 PROMPT_HALF_LIFE_S: Final = ESTIMATORS[Estimator.PROMPT_OVERRUN].half_life_s
 CACHED_HALF_LIFE_S: Final = ESTIMATORS[Estimator.CACHED_SHARE].half_life_s
 UNSEEN_HALF_LIFE_S: Final = ESTIMATORS[Estimator.UNSEEN_OUTPUT].half_life_s
+UNSEEN_STEP: Final = _step_of(Estimator.UNSEEN_OUTPUT)
 
 
 def share_left(age_s: float, half_life_s: float) -> float:

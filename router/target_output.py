@@ -20,11 +20,12 @@ from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, RowKey
+from router.estimate_rows import EstimateRows, RowKey, number_of
 from router.estimator_rules import (
     AGING_S,
     OVERRUN_HALF_LIFE_S,
     UNSEEN_HALF_LIFE_S,
+    UNSEEN_STEP,
     share_left,
 )
 
@@ -32,15 +33,19 @@ MARGIN = 2  # times the most that was seen
 OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would be endless
 KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
-LEAST_S = 0.01  # a clock's noise is no time to think in
+LEAST_S = 0.1  # no answer is so short that it tells of a rate
+LEAST_RATE_PER_S = 10.0  # below any model's: what one answer may always raise from
 TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
 SLOTS = 1024
 
-OUTPUT_CELLS: Final = 10
+OUTPUT_CELLS: Final = 12
 # The most output beyond a limit, whether it is told twice, tokens a second, whether it hides;
-# answers, and times; the most output beyond the limit of a request that asked to think.
-_, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED, _THOUGHT = range(OUTPUT_CELLS)
+# answers, and times; the most output beyond the limit of a request that asked to think; the team
+# that saw it hide last, and what is left of that.
+(
+    _, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED, _THOUGHT, _TEAM, _TEAM_HIDES,
+) = range(OUTPUT_CELLS)  # fmt: skip
 
 
 class EndedAnswer(NamedTuple):
@@ -125,8 +130,8 @@ class TargetOutput:
         seen = max(view[_OVERRUN], view[_THOUGHT]) if thinks else view[_OVERRUN]
         return _allowance(seen) if seen else 0
 
-    def observe(self, target: str, answer: EndedAnswer, now_s: float) -> None:
-        """Learn how fast the target was, and whether it hid what it made."""
+    def observe(self, target: str, answer: EndedAnswer, now_s: float, *, team: str = "") -> None:
+        """Learn how fast the target was for a team, and whether it hid what it made."""
         view = self._row(target, now_s)
         rate = answer.output / max(answer.duration_s, LEAST_S)
         if answer.first_s is not None:
@@ -134,15 +139,23 @@ class TargetOutput:
             hidden = min(answer.reasoning, max(0, answer.output - told))
             if hidden:
                 rate = max(rate, hidden / max(answer.first_s, LEAST_S))
-                view[_HIDES] = 1.0
-        view[_RATE] = min(max(rate, _rate(view[_RATE]) * KEEP), RATE_LIMIT_PER_S)
+                _note_hidden(view, number_of(team))
+        if view[_COUNT]:  # one answer moves it by a step
+            known = _rate(view[_RATE])
+            rate = min(rate, UNSEEN_STEP * max(known, LEAST_RATE_PER_S))
+            rate = max(rate, known * KEEP)
+        view[_RATE] = min(rate, RATE_LIMIT_PER_S)
         view[_COUNT] += 1.0
         view[_SEEN] = now_s
 
-    def hides(self, target: str) -> bool:
-        """Whether an answer of this target had reasoning that was not shown."""
+    def hides(self, target: str, team: str = "") -> bool:
+        """Whether answers of this target had reasoning that was not shown: to the team, or two."""
         view = self._rows.look(target_key(target))
-        return view is not None and view[_HIDES] > BELIEVED
+        if view is None:
+            return False
+        if view[_HIDES] > BELIEVED:
+            return True
+        return view[_TEAM_HIDES] > BELIEVED and view[_TEAM] == number_of(team)
 
     def tokens_per_s(self, target: str) -> float | None:
         """Return the fastest rate that was seen lately, `None` before the first answer."""
@@ -164,7 +177,7 @@ class TargetOutput:
                 slot,
                 _allowance(max(row[_OVERRUN], row[_THOUGHT])),
                 _rate(row[_RATE]) if row[_COUNT] else None,
-                row[_HIDES] > BELIEVED,
+                max(row[_HIDES], row[_TEAM_HIDES]) > BELIEVED,
                 int(row[_COUNT]),
                 row[_SEEN],
             )
@@ -184,6 +197,17 @@ class TargetOutput:
 def target_key(target: str) -> RowKey:
     """Return the key of a target's rows: its provider owns it."""
     return target, target.partition("/")[0]
+
+
+def _note_hidden(view: "memoryview[float]", team: float) -> None:
+    """Take note that a team saw the target hide what it made.
+
+    It is believed of that team at once, of all others when a second one saw it: what the client and
+    the provider of one team make up moves nobody else from nothing to a hold.
+    """
+    if view[_HIDES] > BELIEVED or (view[_TEAM_HIDES] > BELIEVED and view[_TEAM] != team):
+        view[_HIDES] = 1.0
+    view[_TEAM], view[_TEAM_HIDES] = team, 1.0
 
 
 def _overrun(cell: float) -> float:
@@ -207,6 +231,7 @@ def _age(row: list[float], now_s: float) -> None:
         row[cell] = left if left >= 1.0 else 0.0
     row[_TWICE] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     row[_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
+    row[_TEAM_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     if now_s - row[_SEEN] >= UNSEEN_HALF_LIFE_S:
         row[_RATE] = row[_COUNT] = 0.0
     row[_AGED] = now_s

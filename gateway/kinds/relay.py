@@ -100,7 +100,7 @@ class ByteRelay:
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
-        """Return the last three figures that `usage` took the place of, oldest first."""
+        """Return figures that `usage` took the place of, oldest first: all that no other covers."""
         return self._told.replaced
 
     @property
@@ -226,7 +226,7 @@ class ByteRelay:
         failed = bool(self._failed) and len(self._failed) >= self._choices
         if failed or chunk.error_bytes() is not None:
             raise self._reported_error(payload)
-        if chunk.choices is None and tells_error(event, payload):
+        if chunk.choices is None and tells_error(event, payload, is_first=not self._spoke):
             raise self._reported_error(payload)
 
     def _relay_marker(self, event: bytes, payload: bytes) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,9 @@ _OUTPUT: Final = re.compile(rb'"(?:completion|output|candidates)_?token', re.IGN
 _IS_NEWER: Final = re.compile(
     r"total|completion|output|candidates|thought|reasoning", re.IGNORECASE
 )
-EARLIER_LIMIT = 3  # figures that are kept beside the last
+EARLIER_LIMIT = 3  # figures that are kept beside the last, of a stream whose figures grow
+UNLIKE_LIMIT = 8  # of one where each has more of something than all others
+_DEEPEST = 8
 USAGE_LIMIT_BYTES = 64 * 1024
 
 
@@ -53,7 +56,7 @@ class StreamUsage:
 
     @property
     def replaced(self) -> tuple[dict[str, Any], ...]:
-        """Return the last three figures that `last` took the place of, oldest first."""
+        """Return figures that `last` took the place of, oldest first: all that no other covers."""
         decoded = (decode_usage(raw) for raw in self.earlier)
         return tuple(usage for usage in decoded if usage is not None)
 
@@ -67,7 +70,7 @@ class StreamUsage:
         if self.raw is not None and _PROMPT.search(checked) is None:
             checked = _with_prompt_of(self.raw, checked)
         if self.raw not in (None, checked):
-            self.earlier = (*self.earlier[1 - EARLIER_LIMIT :], self.raw)
+            self.earlier = _kept_of((*self.earlier, self.raw))
         self.raw, self.final, self.behind = checked, final, False
 
     def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
@@ -97,6 +100,39 @@ def _with_prompt_of(before: bytes, raw: bytes) -> bytes:
         return raw
     kept = {name: count for name, count in known.items() if not _IS_NEWER.search(name)}
     return msgspec.json.encode({**kept, **told})
+
+
+def _kept_of(figures: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return the figures without one of the too many: one that another has all counts of."""
+    if len(figures) <= EARLIER_LIMIT:
+        return figures
+    told = [decode_usage(raw) or {} for raw in figures]
+    for at, usage in enumerate(told):
+        # The next one first, as most streams count up.
+        if any(_covers(other, usage) for other in (*told[at + 1 :], *told[:at])):
+            return figures[:at] + figures[at + 1 :]
+    if len(figures) <= UNLIKE_LIMIT:
+        return figures
+    least = min(range(len(told)), key=lambda at: _sum_of(told[at]))
+    return figures[:least] + figures[least + 1 :]
+
+
+def _covers(more: Any, less: Any, depth: int = 0) -> bool:
+    """Whether each count in `less` is at least as large in `more`."""
+    if isinstance(less, dict) and depth < _DEEPEST:
+        beside = more if isinstance(more, dict) else {}
+        return all(_covers(beside.get(name), less[name], depth + 1) for name in less)
+    if isinstance(less, list) and depth < _DEEPEST:
+        listed = more if isinstance(more, list) else []
+        pairs = zip_longest(listed[: len(less)], less)
+        return all(_covers(other, value, depth + 1) for other, value in pairs)
+    if type(less) not in (int, float) or not less:
+        return True
+    return type(more) in (int, float) and more >= less
+
+
+def _sum_of(usage: dict[str, Any]) -> float:
+    return float(sum(value for value in usage.values() if type(value) in (int, float)))
 
 
 def check_usage(raw: bytes) -> bytes:

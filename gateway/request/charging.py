@@ -195,7 +195,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
         claimed_pusd=bill.claimed_pusd,
         plausible_pusd=bill.plausible_pusd,
         overrun=None if bill.cut is None else overrun_of(attempt, bill.cut),
-        partly_read=has_unread(outcome.usage or {}),
+        partly_read=any(map(has_unread, (outcome.usage or {}, *outcome.earlier_usage))),
         partly_priced=bool(bill.cost_pusd)
         and _is_partly_priced(attempt, outcome, price, bill.tokens),
     )  # fmt: skip

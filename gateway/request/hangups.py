@@ -129,6 +129,7 @@ def _is_known_to_go_on(attempt: Attempt) -> bool:
 def can_think(attempt: Attempt, known: TargetOutput) -> bool:
     """Whether the model may think unseen: asked to, priced for it, or it was seen to.
 
+    What another team alone saw moves nothing.
     A provider whose `features` lack `reasoning` has no model that thinks.
     """
     frozen = attempt.step.frozen
@@ -136,7 +137,7 @@ def can_think(attempt: Attempt, known: TargetOutput) -> bool:
         return False
     if asks_to_think(attempt.plan.asked.members) or lists_reasoning(frozen.price):
         return True
-    return known.hides(frozen.target.name)
+    return known.hides(frozen.target.name, attempt.plan.learning_key[1])
 
 
 def can_keep_back(attempt: Attempt) -> bool:

@@ -132,7 +132,8 @@ class EstimateLearner:
             record.duration_us / 1e6,
         )
         target, at_s = attempt.step.frozen.target.name, record.settled_us / 1e6
-        self._learned.target_output.observe(target, answer, at_s)
+        team = attempt.plan.learning_key[1]
+        self._learned.target_output.observe(target, answer, at_s, team=team)
         self._count(_UNSEEN, None)
 
 

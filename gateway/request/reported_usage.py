@@ -18,6 +18,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import can_think
+from gateway.request.merged_counts import merge_counts, takes_back
 from gateway.request.usage_checks import (
     UsageBounds,
     is_impossible,
@@ -57,9 +58,9 @@ def read_usage(
 ) -> UsageReading | None:
     """Return what the target reported; None when it reported nothing that can be read.
 
-    Figures of a stream grow. Of several the largest counts that the text does not contradict; one
-    that was taken back later is disputed, as one is that its own list contradicts. `known`: of
-    APIs, what they make and do not show.
+    Figures of a stream grow. Of several the most of each count, but of those that the text makes
+    too high; what a later figure takes back is disputed, and what the figure's own list
+    contradicts. `known`: of APIs, what they make and do not show.
     """
     best = _best_reading(attempt, outcome, known)
     if best is not None and best.usage.get(CONTRADICTING):
@@ -73,23 +74,29 @@ def _best_reading(
     last = _reading(attempt, outcome, outcome.usage)
     if not outcome.earlier_usage:
         return last
-    readings = [last, *(_reading(attempt, outcome, usage) for usage in outcome.earlier_usage)]
+    earlier = [_reading(attempt, outcome, usage) for usage in outcome.earlier_usage]
+    told = [reading for reading in (*earlier, last) if reading is not None]
+    # One that is too low is of the beginning: it says the prompt all the same.
     possible = [
-        reading
-        for reading in readings
-        if reading is not None and _is_possible(reading, attempt, outcome, known)
+        reading for reading in told if not _is_beyond_text(reading, attempt, outcome, known)
     ]
-    best = max(possible, key=_weight_of, default=last)
-    return best if best is None or best is last else best._replace(disputed=True)
+    merged = [reading for reading in possible if not reading.disputed] or possible
+    if not merged:
+        return last
+    most = merge_counts([reading.tokens for reading in merged])
+    withdrawn = len(possible) < len(told) and last in possible
+    disputed = last is None or withdrawn or takes_back(last.tokens, most)
+    base: UsageReading = max(reversed(merged), key=lambda reading: reading.tokens.output)
+    return UsageReading(most, base.basis, disputed or base.disputed, base.usage)
 
 
-def _is_possible(
+def _is_beyond_text(
     reading: UsageReading, attempt: Attempt, outcome: AttemptOutcome, known: TargetOutput | None
 ) -> bool:
-    contradiction = find_contradiction(reading, attempt, outcome)
-    if contradiction is Contradiction.TOO_HIGH and known is not None:
-        return is_kept_back(reading, attempt, outcome, known)
-    return contradiction is None
+    """Whether it counts more than can have been made."""
+    if find_contradiction(reading, attempt, outcome) is not Contradiction.TOO_HIGH:
+        return False
+    return known is None or not is_kept_back(reading, attempt, outcome, known)
 
 
 def is_kept_back(
@@ -102,10 +109,6 @@ def is_kept_back(
     if found.disputed or not is_within(found.tokens, bounds_of(attempt)):
         return False
     return not said_bytes_of(attempt, outcome) or can_think(attempt, known)
-
-
-def _weight_of(reading: UsageReading) -> tuple[bool, int, int]:
-    return not reading.disputed, reading.tokens.output, reading.tokens.prompt
 
 
 def _reading(

@@ -150,6 +150,55 @@ def test_what_is_an_error(value, error) -> None:
     assert is_error(value) is error
 
 
+SHAPES = [
+    ({"detail": "Too many requests"}, FULL),
+    ({"detail": [{"loc": ["body", "n"], "msg": "no", "type": "missing"}]}, THEIRS),
+    ({"status": 429, "title": "Too Many"}, FULL),
+    ({"statusCode": 503, "message": "no"}, FULL),
+    ({"message": "Service Unavailable"}, FULL),
+    ({"fault": {"faultstring": "no", "detail": {"errorcode": "policies.ratelimit.Qu"}}}, FULL),
+    ({"success": False, "errors": [{"code": 1015, "message": "rate limited"}]}, FULL),
+    ({"errors": {"message": "no", "type": "overloaded_error"}, "result": None}, FULL),
+    ({"base_resp": {"status_code": 1002, "status_msg": "no"}, "choices": None}, FULL),
+    ({"base_resp": {"status_code": 1008, "status_msg": "no"}}, UpstreamRejected),
+    ({"base_resp": {"status_code": 2013, "status_msg": "no"}}, THEIRS),
+    ({"code": "Throttling.RateQuota", "message": "no", "request_id": "x"}, FULL),
+    ({"code": "InvalidParameter", "message": "no"}, THEIRS),
+    ({"error_code": 18, "error_msg": "no"}, FULL),
+    ({"error_code": 110, "error_msg": "no"}, UpstreamRejected),
+    ({"code": 7, "message": "no"}, StreamError),
+    ({"choices": [{"message": {"content": None, "error": {"code": 503}}}]}, FULL),
+    ({"choices": [{"message": {"error": "overloaded"}, "finish_reason": "error"}]}, FULL),
+]
+ANSWERS = [
+    {"base_resp": {"status_code": 0, "status_msg": "success"}},
+    {"base_resp": {"status_code": 1002}, "choices": [{"message": {"content": "hi"}}]},
+    {"code": 200, "message": "ok"},
+    {"code": "", "message": ""},
+    {"status": "processing", "message": "wait"},
+    {"message": "hello"},
+    {"message": {"content": "rate limit"}},
+    {"message": "rate limit", "usage": {"prompt_tokens": 3}},
+    {"code": 7, "message": "no", "usage": {"prompt_tokens": 3, "completion_tokens": 9}},
+    {"detail": "x", "content": [{"text": "hi"}]},
+    {"errors": [], "data": [{"embedding": [1]}]},
+    {"choices": [{"message": {"content": "an error", "error": None}}]},
+]
+
+
+@pytest.mark.parametrize(("value", "kind"), SHAPES)
+def test_an_error_without_a_member_of_that_name_is_judged_by_what_it_says(value, kind) -> None:
+    """Red before: ten shapes of a refusal were booked at the hold."""
+    found = error_in(json.dumps(value).encode())
+    assert type(found) is kind
+    assert not found.billable
+
+
+@pytest.mark.parametrize("value", ANSWERS)
+def test_what_has_anything_of_an_answer_is_no_error(value) -> None:
+    assert error_in(json.dumps(value).encode()) is None
+
+
 @pytest.mark.parametrize(
     ("choices", "kind"),
     [

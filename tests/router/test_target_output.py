@@ -11,9 +11,11 @@ from router.estimator_rules import (
     AGING_S,
     OVERRUN_HALF_LIFE_S,
     UNSEEN_HALF_LIFE_S,
+    UNSEEN_STEP,
     UNUSED_S,
 )
 from router.target_output import (
+    LEAST_RATE_PER_S,
     MARGIN,
     OUTPUT_CELLS,
     OVERRUN_LIMIT,
@@ -63,6 +65,47 @@ def test_a_fast_answer_is_remembered_and_fades() -> None:
 def test_whatever_is_reported_the_rate_is_bounded(output, reasoning, said, first_s, duration_s):
     beside = observed(output, reasoning, said=said, first_s=first_s, duration_s=duration_s)
     assert 0.0 <= beside.tokens_per_s("p/m") <= RATE_LIMIT_PER_S
+
+
+answers = st.builds(EndedAnswer, counts, counts, counts, st.none() | seconds, seconds)
+
+
+@given(st.lists(answers, min_size=1, max_size=20), answers)
+def test_one_answer_of_another_team_moves_what_is_booked_unseen_by_a_bounded_step(seen, lie):
+    """Red before: one answer in milliseconds made 10,000 tokens a second of any rate."""
+    beside = TargetOutput()
+    for answer in seen:
+        beside.observe("p/m", answer, 0.0, team="honest")
+    before, hides = beside.tokens_per_s("p/m"), beside.hides("p/m", "honest")
+    beside.observe("p/m", lie, 0.0, team="liar")
+    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * max(before, LEAST_RATE_PER_S)
+    assert beside.tokens_per_s("p/m") >= before / UNSEEN_STEP
+    assert beside.hides("p/m", "other") <= hides
+
+
+def test_what_one_team_alone_saw_hidden_is_believed_of_it_alone() -> None:
+    cells = memory()
+    beside, other = TargetOutput(cells), TargetOutput(cells)
+    hidden = EndedAnswer(100, 95, 2, 0.002, 0.003)
+    for _ in range(100):
+        beside.observe("p/m", hidden, 0.0, team="liar")
+    assert (other.hides("p/m", "liar"), other.hides("p/m", "honest")) == (True, False)
+    assert next(other.rows()).hides
+    beside.observe("p/m", EndedAnswer(100, 0, 400, 1.0, 3.0), 0.0, team="honest")
+    assert not other.hides("p/m", "honest")
+    beside.observe("p/m", hidden, 0.0, team="honest")  # a second one saw it
+    assert (other.hides("p/m", "honest"), other.hides("p/m", "third")) == (True, True)
+    beside.age(UNSEEN_HALF_LIFE_S)
+    assert other.hides("p/m", "third")
+    beside.age(2 * UNSEEN_HALF_LIFE_S)
+    assert not any(other.hides("p/m", team) for team in ("honest", "third"))
+
+
+def test_a_rate_that_was_seen_is_reached_in_a_few_answers() -> None:
+    beside = observed(10)  # one token a second
+    for _ in range(4):
+        observed(1000, known=beside)
+    assert beside.tokens_per_s("p/m") == pytest.approx(100.0)
 
 
 def test_nothing_is_added_before_anything_was_seen() -> None:

@@ -320,7 +320,36 @@ def test_figures_that_were_taken_back_are_kept_and_bounded() -> None:
     for output in (300, 1, 1, 2, 3, 4):
         relay.feed(f"data: {PREFIX}]{usage(9, output)}}}\n\n".encode())
     assert relay.usage["completion_tokens"] == 4
-    assert [earlier["completion_tokens"] for earlier in relay.earlier_usage] == [1, 2, 3]
+    assert [earlier["completion_tokens"] for earlier in relay.earlier_usage] == [300, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("figures", "kept"),
+    [
+        ([(9, n, 0) for n in range(1, 20)], [(9, 16, 0), (9, 17, 0), (9, 18, 0)]),  # they grow
+        ([(9, 95, 0), *((9, n, 0) for n in range(21, 25))], [(9, 95, 0), (9, 22, 0), (9, 23, 0)]),
+        ([(9, 1, 2), *((9, n, 0) for n in range(2, 9))], [(9, 1, 2), (9, 6, 0), (9, 7, 0)]),
+    ],
+)
+def test_a_figure_that_has_the_most_of_anything_is_kept(figures, kept) -> None:
+    """Red before: four low figures pushed a high one out."""
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(event(said("a"), finish="stop"))
+    for prompt, output, searches in figures:
+        told = {"prompt_tokens": prompt, "completion_tokens": output, "searches": [searches]}
+        relay.feed(f'data: {PREFIX}],"usage":{json.dumps(told)}}}\n\n'.encode())
+    assert [
+        (told["prompt_tokens"], told["completion_tokens"], *told["searches"])
+        for told in relay.earlier_usage
+    ] == kept
+
+
+def test_figures_none_of_which_has_all_of_another_are_bounded() -> None:
+    relay = ByteRelay(hide_usage=False)
+    relay.feed(event(said("a"), finish="stop"))
+    for number in range(100):
+        relay.feed(f"data: {PREFIX}]{usage(100 + number, 500 - number)}}}\n\n".encode())
+    assert len(relay.earlier_usage) <= 8
 
 
 def test_an_error_before_any_word_leaves_no_usage_behind() -> None:

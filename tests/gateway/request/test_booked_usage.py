@@ -85,7 +85,7 @@ def test_of_a_model_that_does_not_think_it_is_disputed_and_narrows_by_no_more_th
     far = charge(asked, ended(counted(5_000_000)), now_s=12.0)
     assert far.cost_pusd + far.plausible_pusd <= HELD < far.claimed_pusd
     assert far.plausible_pusd == (16_000 - 64 - len(SAID)) * 40
-    known.observe("p/m", EndedAnswer(900, 800, 10, 1.0, 2.0), 0.0)  # it was seen to think
+    known.observe("p/m", EndedAnswer(900, 800, 10, 1.0, 2.0), 0.0, team="t")  # it was seen to think
     assert not charge(asked, ended(counted(10_000)), now_s=12.0, target_output=known).disputed
 
 

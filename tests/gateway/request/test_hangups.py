@@ -37,7 +37,7 @@ def attempt(
     frozen = SimpleNamespace(target=target, price=price)
     given = members if isinstance(members, dict) else dict.fromkeys(members, b"1")
     asked = SimpleNamespace(stream=stream, members=given)
-    plan = SimpleNamespace(asked=asked)
+    plan = SimpleNamespace(asked=asked, learning_key=("m", "t"))
     step = SimpleNamespace(frozen=frozen)
     return SimpleNamespace(
         plan=plan, step=step, dispatched_s=10.0, last_token_s=last_token_s,
@@ -47,7 +47,7 @@ def attempt(
 
 def learned(reasoning: int) -> TargetOutput:
     known = TargetOutput()
-    known.observe("p/m", EndedAnswer(100, reasoning, 0, 1.0, 1.0), 0.0)
+    known.observe("p/m", EndedAnswer(100, reasoning, 0, 1.0, 1.0), 0.0, team="t")
     return known
 
 

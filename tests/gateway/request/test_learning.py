@@ -241,9 +241,10 @@ def test_what_targets_make_unseen_is_learned_and_counted() -> None:
         settled_us=1_000_000,
     )  # fmt: skip
     outcome = AttemptOutcome("finished", 200)
-    EstimateLearner(learned, counts).learn_unseen(SimpleNamespace(step=step), outcome, record)
+    attempt = SimpleNamespace(step=step, plan=SimpleNamespace(learning_key=("m", "t")))
+    EstimateLearner(learned, counts).learn_unseen(attempt, outcome, record)
     beside = learned.target_output
-    assert beside.hides("p/m")
+    assert (beside.hides("p/m", "t"), beside.hides("p/m", "u")) == (True, False)
     assert beside.tokens_per_s("p/m") == pytest.approx(280 / 2)
     assert counts.seen == [("unseen_output", None)]
 

@@ -64,12 +64,35 @@ def streamed(*outputs, said=400, prompt=100):
         ((90, 20), 90, True),  # both could be, and figures grow
         ((20, 9_000), 20, True),  # more than the text can have
         ((1, 2), 2, False),  # neither can be: the last is judged as it is
+        ((9_000, 20), 20, True),  # it took back what nothing bears out
+        ((95, 21, 22, 23), 95, True),
     ],
 )
 def test_of_several_figures_the_largest_possible_one_counts(outputs, counted, disputed) -> None:
     found = read_usage(attempt(max_tokens=10_000), streamed(*outputs))
     assert found is not None
     assert (found.tokens.output, found.disputed) == (counted, disputed)
+
+
+FIGURES = [
+    (usage(0, 300), usage(20, 100), (300, 20, 0)),  # red before: 100 of 300 were booked
+    (usage(1, 300), usage(21, 100), (300, 21, 0)),
+    (usage(20, num_search_queries=2), usage(20), (100, 20, 2)),
+    (usage(20), usage(20, num_search_queries=2), (100, 20, 2)),
+    (usage(1, 300), usage(20, 300, prompt_tokens_details={"cached_tokens": 250}), (300, 20, 0)),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "counted"), FIGURES)
+def test_of_each_count_the_most_is_booked_and_what_was_taken_back_disputed(first, last, counted):
+    outcome = AttemptOutcome(
+        "finished", 200, last, usage_final=True, said_bytes=100, earlier_usage=(first,)
+    )
+    found = read_usage(attempt(), outcome)
+    tokens = found.tokens
+    assert (tokens.prompt, tokens.output, tokens.searches) == counted
+    alone = read_usage(attempt(), replace(outcome, earlier_usage=())).tokens
+    assert found.disputed is (alone != tokens)
 
 
 @pytest.mark.parametrize(

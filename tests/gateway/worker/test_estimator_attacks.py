@@ -22,7 +22,7 @@ from gateway.worker.learned_estimates import HostEstimates
 from ledger.overrides import Override
 from router.cached_share import LIMIT as CACHED_LIMIT
 from router.estimates import PRIOR_OUTPUT_TOKENS
-from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, Estimator
+from router.estimator_rules import DAY_S, LATENCY_STEP, LENGTH_STEP, UNSEEN_STEP, Estimator
 from router.target_output import OVERRUN_LIMIT, RATE_LIMIT_PER_S, EndedAnswer
 from router.target_prompts import (
     CONTEXT_LIMIT_TOKENS,
@@ -119,6 +119,7 @@ STEPS = {  # of the first figure that is held, for one lie after honest answers
     Estimator.BYTES_PER_TOKEN: 1.25,
     Estimator.OUTPUT_TOKENS: LENGTH_STEP,
     Estimator.API_LATENCY: LATENCY_STEP,
+    Estimator.UNSEEN_OUTPUT: UNSEEN_STEP,
 }
 HONEST = (TEXT, 2500, 1.0, 0.02)
 

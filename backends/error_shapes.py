@@ -1,0 +1,132 @@
+"""Finds the error of a body that has no member `error`, in the shapes that providers have for it.
+
+MiniMax counts in `base_resp`, Baidu in `error_code`; DashScope and gateways tell `code` and
+`message`, frameworks `detail`, Cloudflare `errors`, Apigee a `fault`, others a problem of RFC 9457.
+A body with anything of an answer is none of these.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from backends.usage_places import usage_in
+
+Reader = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+
+# What an answer of any kind has its results in, or its progress.
+_ANSWERS: Final = ("choices", "content", "data", "output", "outputs", "results", "result", "text",
+                   "candidates", "response", "predictions", "embeddings", "delta", "item",
+                   "generated_text")  # fmt: skip
+_CODES: Final = ("code", "error_code", "errorCode", "err_code", "errcode")
+_STATUSES: Final = ("status", "statusCode", "status_code")
+_MESSAGES: Final = ("message", "msg", "error_msg", "error_message", "errorMessage", "detail",
+                    "title", "Message")  # fmt: skip
+_SUCCESS: Final = frozenset(("", "0", "200", "ok", "success", "succeeded", "none"))
+# Numbers of their own, as the HTTP status that they stand for.
+_MINIMAX: Final = {1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 1026: 400, 1027: 400,
+                   1039: 429, 1041: 429, 2013: 400, 2049: 401, 2056: 429}  # fmt: skip
+_BAIDU: Final = {2: 503, 4: 429, 6: 403, 13: 401, 14: 401, 15: 401, 17: 429, 18: 429, 19: 429,
+                 110: 401, 111: 401, 336000: 500, 336100: 503, 336501: 429,
+                 336502: 429}  # fmt: skip
+
+
+def _of_base_resp(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    told = value.get("base_resp")
+    if not isinstance(told, Mapping) or type(code := told.get("status_code")) is not int:
+        return None
+    error = {"code": _MINIMAX.get(code, code), "message": told.get("status_msg")}
+    return error if code else None
+
+
+def _of_baidu(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    code, message = value.get("error_code"), value.get("error_msg")
+    if type(code) is not int or not code or not isinstance(message, str):
+        return None
+    return {"code": _BAIDU.get(code, code), "message": message}
+
+
+def _of_fault(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    fault = value.get("fault")
+    if not isinstance(fault, Mapping) or not fault:
+        return None
+    detail = fault.get("detail")
+    code = detail.get("errorcode") if isinstance(detail, Mapping) else None
+    return {"code": code, "message": fault.get("faultstring")}
+
+
+def _of_errors(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    errors = value.get("errors")
+    return _as_error(errors[0] if isinstance(errors, list) and errors else errors)
+
+
+def _of_status(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A problem of RFC 9457, and gateways that repeat the status."""
+    for name in _STATUSES:
+        status = value.get(name)
+        if type(status) is int and 400 <= status < 600:
+            return {**_words_of(value), "status": status}
+    return None
+
+
+def _of_code(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    message = _message_of(value)
+    for name in _CODES:
+        code = value.get(name)
+        told = type(code) in (int, str) and str(code).strip().lower() not in _SUCCESS
+        if message is not None and told:
+            return {**_words_of(value), "code": code}
+    return None
+
+
+def _of_detail(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    detail = value.get("detail")
+    if isinstance(detail, list) and detail and isinstance(detail[0], Mapping):
+        return {"code": 422, "message": detail[0].get("msg")}  # FastAPI, of a request's member
+    return _as_error(detail)
+
+
+def _of_choice(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What stands in the words of a choice."""
+    return words_error(value.get("message")) or words_error(value.get("delta"))
+
+
+_WHOLE: Final[tuple[Reader, ...]] = (
+    _of_base_resp, _of_baidu, _of_fault, _of_errors, _of_status, _of_code, _of_detail,
+)  # fmt: skip
+
+
+def shaped_error(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the error as a member `error` would have it, `None` where there is none."""
+    if (inside := _of_choice(value)) is not None:
+        return inside
+    if any(value.get(name) for name in _ANSWERS) or usage_in(value) is not None:
+        return None
+    return next((error for read in _WHOLE if (error := read(value)) is not None), None)
+
+
+def bare_message(value: Mapping[str, Any]) -> str | None:
+    """Return the text of a body that says nothing else; it may be an error by what it says."""
+    if any(item for name, item in value.items() if name not in ("message", "request_id")):
+        return None
+    message = value.get("message")
+    return message if isinstance(message, str) and message else None
+
+
+def words_error(words: Any) -> dict[str, Any] | None:
+    """Return the error that stands in a choice's message, `None` without any."""
+    return _as_error(words.get("error")) if isinstance(words, Mapping) else None
+
+
+def _as_error(told: Any) -> dict[str, Any] | None:
+    if isinstance(told, Mapping) and told:
+        return dict(told)
+    return {"message": told} if isinstance(told, str) and told else None
+
+
+def _message_of(value: Mapping[str, Any]) -> str | None:
+    texts = (value.get(name) for name in _MESSAGES)
+    return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def _words_of(value: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value[name] for name in ("type", "reason", "retry_after") if name in value}
+    return {**kept, "message": _message_of(value)}
