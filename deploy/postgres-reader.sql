@@ -16,7 +16,7 @@ GRANT SELECT ON
     capacity, catalog, claims, compared, condensed_postings, condensed_refusals, condensings,
     config_versions, decisions, engine_sample_hours, engine_samples, entered, gpu_contracts,
     gpu_hour_teams, gpu_hours, gpu_types, grants, holds, hosts, invoice_items, invoices,
-    journal_findings, journal_positions, key_changes, keys, meta, organisations,
+    journal_findings, journal_positions, key_changes, keys, meta, model_routes, organisations,
     outgoing_batches, overrides, policy_sets, postings, price_imports, price_versions,
     quarantine, rate_accounts, rate_hosts, rate_parts, refusals, register_entries,
     retired_bookings, retired_holds, retired_use, retirements, rollup_cells,

@@ -39,6 +39,7 @@ from ledger.seals.audit_log import register_head
 from ledger.seals.compact import PostingCompactor
 from ledger.seals.retire import LEAST_DAYS, AttemptRetirer, SealMismatch, prospect
 from ledger.seals.sealer import head
+from ledger.spans import DAY_US, HOUR_US
 from ledger.sums.rollups import RetiredError, Rollups
 from ledger.verify.checks import CHECKS, Finding, VerifyResult
 from ledger.verify.checks import verify as verify_books
@@ -46,8 +47,6 @@ from ledger.verify.registers import register_entry_is_there
 from ledger.verify.results import record_verification
 from ledger.verify.seals import head_is_there
 
-DAY_US = 86_400_000_000
-HOUR_US = 3_600_000_000
 PLACES = 4
 BUSY_S = 0.1
 SHORT = 60  # characters of a value in a table

@@ -10,17 +10,18 @@ Pure: what a pool's steps take comes from its profile, from the books or from wh
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from backends.engine.chunkbudget import full_step_s, prefill_budget
 from backends.engines import ENGINE_KINDS
-from backends.simulator.shape import EngineShape
-from backends.simulator.shapefile import ShapeFileError
 from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import logical_models
 from gateway.config.faults import ConfigFault, Place, warning
 from gateway.config.schema import PolicyRuleSection, Settings
 from ledger.fleet.pool_records import CapacityRow
+
+if TYPE_CHECKING:
+    from backends.simulator.shape import EngineShape
 
 LEAST_BUDGET = 256  # tokens: below it prompts are read at a fraction of the engine's speed
 LONG_ANSWER = 9  # tokens, from which on half of the steps of an answer may be full ones
@@ -37,7 +38,7 @@ class PoolSteps(NamedTuple):
     kv_tokens: int
 
     @classmethod
-    def of(cls, shape: EngineShape) -> "PoolSteps":
+    def of(cls, shape: "EngineShape") -> "PoolSteps":
         """Return those of an engine of this shape."""
         return cls(
             shape.step, shape.prefill_budget_tokens, shape.max_num_seqs, shape.kv_capacity_tokens
@@ -164,6 +165,8 @@ def is_started(settings: Settings, pool: str) -> bool:
 
 def profile_steps(settings: Settings, pool: str) -> PoolSteps | None:
     """Return what a simulated pool's profile says of its steps; `None`: it has none."""
+    from backends.simulator.shapefile import ShapeFileError  # noqa: PLC0415  (few commands simulate)
+
     engine = settings.pools[pool].engine
     try:
         preset = ENGINE_KINDS[engine.kind].profile(engine.model)

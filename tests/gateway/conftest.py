@@ -1,7 +1,6 @@
 """The whole gateway on shipped parts, in one background loop, for tests over real sockets.
 
-`Stack` runs what `serve` runs: a worker's application under its own HTTP server, telemetry, the
-ledger writer with its desk, on a SQLite ledger made by `prepare`; models are simulated.
+`Stack` runs what `serve` runs: a worker's application under its HTTP server, telemetry, the writer.
 """
 
 import asyncio
@@ -219,7 +218,6 @@ class Stack:
     def settled(self, answer: httpx.Response | str, count: int = 1) -> list[dict[str, Any]]:
         """The rows of a request once all `count` of them are settled."""
         name = answer if isinstance(answer, str) else answer.headers["x-request-id"]
-
         until_s = time.monotonic() + 1.0  # others may keep adding to what the writer has to read
 
         def look() -> list[dict[str, Any]]:
@@ -234,7 +232,9 @@ class Stack:
 
     def booked(self) -> int:
         """Rows of the ledger once it holds all that was asked before: what to count from."""
-        eventually(lambda: self.app.hot.in_flight == 0 == self.books.lag().backlog_bytes)
+        eventually(lambda: self.app.hot.in_flight == 0)
+        self.call(self.app.hot._dispatcher.metering._journal.flush())
+        eventually(lambda: self.books.lag().backlog_bytes == 0)
         return len(self.rows())
 
     def entries(self, upstream: str) -> list[dict[str, Any]]:

@@ -98,7 +98,7 @@ def test_every_role_on_every_route(stack, tokens) -> None:
 
 SPENT, HELD = {"usage", "costs", "decisions"}, {"policies", "targets", "routes", "engines"}
 READ = {"prices", "currencies", "scenarios", "budgets"}
-PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes"}
+PAID = {"invoices", "claims", "projects", "contracts", "rates", "changes", "verdict"}
 SEES = {
     KeyRole.VIEWER: SPENT | HELD | READ | {"estimates", "journal_findings"},
     KeyRole.FINANCE: SPENT | {"policies"} | READ | PAID,

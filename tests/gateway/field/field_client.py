@@ -110,10 +110,9 @@ def _settled_rows(stack: Any, key_id: str) -> list[dict[str, Any]]:
     """The rows of a key, once nothing is in flight and the ledger holds all of them."""
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
-        # In this order: what is in no flight any more is in the journal.
-        quiet = stack.app.hot.in_flight == 0 and stack.books.lag().backlog_bytes == 0
+        stack.booked()
         rows = stack.rows("key_id = :key", key=key_id)
-        if quiet and all(row["settled_us"] for row in rows):
+        if all(row["settled_us"] for row in rows):
             return rows
         assert time.monotonic() < deadline_s, f"not settled: {rows}"
         time.sleep(0.01)

@@ -30,6 +30,8 @@ from router.explain import unpack
 MESSAGES = [{"role": "user", "content": "hello there"}]
 HARD = [{"scope": "global", "usd": 100, "period": "day", "hard": True}]
 SOON_S = 10.0  # far less than what is asked for takes to its end
+# Refused now and by an empty engine as well; `hopeful` lets it wait all the same.
+PATIENT = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
 LONG = {"messages": MESSAGES, "stream": True, "max_tokens": 20_000, "ignore_eos": True}
 
 
@@ -166,10 +168,16 @@ def test_requests_that_wait_for_the_engines_slots_leave_with_their_clients(
     patiently(lambda: budgeted.app.hot.in_flight == 0)
 
 
+@pytest.fixture
+def hopeful(monkeypatch) -> None:
+    """As if an engine without load could keep what is asked: so requests wait for one."""
+    monkeypatch.setattr("router.decide._may_be_served", lambda *_: True)
+
+
+@pytest.mark.usefixtures("hopeful")
 def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> None:
     """The client goes while its request waits for room."""
-    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
-    with run_stack(policies=[policy]) as stack:
+    with run_stack(policies=[PATIENT]) as stack:
         connection = stack.raw({"model": "own", "messages": MESSAGES})
         patiently(lambda: stack.app.hot.in_flight == 1)
         connection.close()
@@ -178,6 +186,7 @@ def test_a_hang_up_before_dispatch_leaves_no_attempt(run_stack, patiently) -> No
         assert stack.entries("engine") == []
 
 
+@pytest.mark.usefixtures("hopeful")
 @pytest.mark.parametrize(
     ("model", "members", "status", "code"),
     [
@@ -196,7 +205,7 @@ def test_what_no_wait_changes_is_refused_at_once(
         return plan(self, *given, **named)
 
     monkeypatch.setattr(RoutePlanner, "plan", looking)
-    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 1_000, "slo": {"ttft_ms": 1}}
+    policy = {**PATIENT, "queue_ms": 1_000}
     with run_stack(policies=[policy], store={"enabled": False}) as stack:
         answer = stack.chat(model, **members)
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
@@ -547,11 +556,11 @@ def test_who_has_nowhere_else_to_go_is_told_when_to_come_back(stack) -> None:
     assert stack.chat("api", max_tokens=3).status_code == 200
 
 
+@pytest.mark.usefixtures("hopeful")
 def test_who_hangs_up_while_waiting_leaves_the_line_and_the_books_alone(
     run_stack, patiently
 ) -> None:
-    policy = {"name": "patient", "otherwise": "queue", "queue_ms": 20_000, "slo": {"ttft_ms": 1}}
-    with run_stack(policies=[policy], queue={"places": 2}) as stack:
+    with run_stack(policies=[PATIENT], queue={"places": 2}) as stack:
         waiting = [stack.raw({"model": "own", "messages": MESSAGES}) for _ in range(2)]
         shown = lambda: stack.get("/metrics").text  # noqa: E731  (looked at again and again)
         patiently(lambda: "breakeven_queue_length 2.0" in shown())
