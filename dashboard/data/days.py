@@ -32,7 +32,7 @@ def _spent_by(
     return queries.spent(connection, scope, by=by, bucket_us=width_us)
 
 
-@query(ViewerScope.TEAM, entries=4, teams=False)
+@query(ViewerScope.NAMES, entries=4, teams=False)
 def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZone:
     """Whose days and months pages have."""
     return read_zone(connection)

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard import viewer_identity
 from dashboard.sidebar import of_rate
+from dashboard.viewer import Viewer
 from ledger.currencies import Currency
 from ledger.database import make_engine
+from ledger.identity.people import DashboardRole
 from ledger.manual_entries import CURRENCY, ManualEntry, enter
 from ledger.reporting_zone import declare_zone
 
@@ -54,6 +57,18 @@ def test_a_shared_address_is_read_as_it_was_sent(app, text_of) -> None:
     said = text_of(test)
     assert "Amounts are in" not in said
     assert "Times are those of" not in said
+
+
+def test_who_sees_one_team_has_the_sidebar_and_the_page(app, monkeypatch, text_of) -> None:
+    """The organisation's zone is of no team: while it was refused, so was each page of theirs."""
+    eve = Viewer("eve@example.com", DashboardRole.VIEWER, ("search",))
+    monkeypatch.setattr(viewer_identity, "AT_THIS_MACHINE", eve)
+    test = app("Asia/Tokyo", live="false")
+    assert "Asia/Tokyo" in test.selectbox(key="zone").help
+    said = text_of(test)
+    assert "As of " in said
+    assert "days and months are those of Asia/Tokyo" in said
+    assert "Not for you to see" not in said
 
 
 def test_money_without_a_rate_and_a_place_that_is_none_stay_as_the_books(app, text_of) -> None:
