@@ -92,11 +92,6 @@ def health_at(
     return _move(health, HealthState.UNKNOWN, f"not seen for {age_s:.1f} s", now_s)
 
 
-def drain_health(health: EngineHealth, now_s: float) -> EngineHealth:
-    """No further requests; what runs may end."""
-    return _move(health, HealthState.DRAINING, "asked to drain", now_s)
-
-
 def _next(
     health: EngineHealth, probe: ProbeResult, limits: HealthLimits
 ) -> tuple[HealthState, str]:

@@ -33,7 +33,7 @@ def read_on_demand(name: str) -> ModuleType:
     return standing
 
 
-class Collecting:
+class CollectionPause:
     """From the first test file to the last."""
 
     def pytest_collection_finish(self) -> None:
@@ -53,5 +53,5 @@ class Collecting:
 def register(config: pytest.Config) -> None:
     sys.modules.setdefault(GRAMMAR, read_on_demand(GRAMMAR))
     gc.disable()
-    config.pluginmanager.register(Collecting())
+    config.pluginmanager.register(CollectionPause())
     config.add_cleanup(gc.enable)  # of a run that ends before

@@ -41,7 +41,7 @@ UNKNOWN = "unknown"
 Licences = Mapping[tuple[str, str], str]  # of (name, version), as installed
 
 
-class Locked(NamedTuple):
+class LockedPart(NamedTuple):
     """`hashes`: lines of `algorithm:hexadecimal`, of every file that the lock admits."""
 
     kind: str  # as in package URLs
@@ -67,13 +67,13 @@ def _name(path: str) -> str:
     return words.removeprefix("deploy/").replace("/", "-") or "gateway"
 
 
-def locked(path: Path) -> Iterator[Locked]:
+def locked(path: Path) -> Iterator[LockedPart]:
     """Everything that one lock file names."""
     text = path.read_text(encoding="utf-8")
     yield from (_of_npm if path.suffix == ".json" else _of_pip)(text)
 
 
-def _of_pip(text: str) -> Iterator[Locked]:
+def _of_pip(text: str) -> Iterator[LockedPart]:
     lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE)
     for block in filter(str.strip, re.split(r"\n(?=[A-Za-z0-9])", lines)):
         head, *rest = (line.strip().removesuffix("\\").strip() for line in block.splitlines())
@@ -81,16 +81,16 @@ def _of_pip(text: str) -> Iterator[Locked]:
         (pin,) = wanted.specifier
         hashes = tuple(line.removeprefix("--hash=") for line in rest if line)
         name, marker = canonicalize_name(wanted.name), str(wanted.marker or "")
-        yield Locked("pypi", name, pin.version, hashes, marker)
+        yield LockedPart("pypi", name, pin.version, hashes, marker)
 
 
-def _of_npm(text: str) -> Iterator[Locked]:
+def _of_npm(text: str) -> Iterator[LockedPart]:
     for path, package in json.loads(text)["packages"].items():
         if path:
             algorithm, _, digest = package["integrity"].partition("-")
             hashes = (f"{algorithm}:{base64.b64decode(digest).hex()}",)
             name = path.rpartition("node_modules/")[2]
-            yield Locked(
+            yield LockedPart(
                 "npm", name, package["version"], hashes, licence=package.get("license", "")
             )
 
@@ -107,7 +107,9 @@ def installed(sites: Iterable[Path]) -> dict[tuple[str, str], str]:
     return found
 
 
-def document(name: str, found: Iterable[Locked], licences: Licences, at: datetime | None) -> str:
+def document(
+    name: str, found: Iterable[LockedPart], licences: Licences, at: datetime | None
+) -> str:
     """The environment's bill of materials as text."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     licence = LicenseFactory().make_from_string
@@ -128,7 +130,7 @@ def document(name: str, found: Iterable[Locked], licences: Licences, at: datetim
     return json.dumps(made | {"serialNumber": serial.urn}, indent=1, sort_keys=True) + "\n"
 
 
-def _component(locked: Locked, licences: Licences) -> Component:
+def _component(locked: LockedPart, licences: Licences) -> Component:
     group, _, name = locked.name.rpartition("/")  # npm's scopes
     url = PackageURL(locked.kind, group or None, name, locked.version)
     stated = (

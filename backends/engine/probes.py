@@ -4,12 +4,13 @@ import json
 import random
 import time
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
-from backends.metrics import ProbeFailed, parse
+from backends.enginesample import EngineSample, ProbeFailed
 
 _TIMEOUT_S = 30.0
 _NONSENSE = (ValueError, LookupError, TypeError, AttributeError)  # JSON of another shape
@@ -44,8 +45,11 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
+    """An engine's model, and who reads its metrics page: each engine writes one of its own."""
+
     base_url: str
     model: str
+    read_page: Callable[[str], EngineSample]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ async def free_kv_tokens(client: httpx.AsyncClient, workload: Workload) -> int:
             f"{workload.base_url.removesuffix('/v1')}/metrics", timeout=_TIMEOUT_S
         )
         answer.raise_for_status()
-        sample = parse(answer.text)
+        sample = workload.read_page(answer.text)
     except (httpx.HTTPError, ProbeFailed):
         return 0
     if sample.running or sample.waiting:

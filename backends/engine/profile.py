@@ -109,13 +109,13 @@ class StepFit:
 
 
 async def profile(
-    base_url: str, model: str, *, limits: FitLimits | None = None, client: httpx.AsyncClient
+    workload: Workload, *, limits: FitLimits | None = None, client: httpx.AsyncClient
 ) -> StepFit:
     """Measure and fit; raises `ProbeError` when the engine gives nothing to fit."""
     limits = limits or FitLimits()
     began = time.monotonic()
     spent = ProbeCost()
-    observations = await _series(client, Workload(base_url, model), limits, began, spent)
+    observations = await _series(client, workload, limits, began, spent)
     return replace(fit(observations, seconds=time.monotonic() - began), spent=spent)
 
 

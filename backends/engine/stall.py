@@ -14,7 +14,9 @@ import httpx
 
 from backends.engine.flags import EngineLaunch
 from backends.engine.warmup import WarmUpFailed, warm_up
-from backends.metrics import METRICS_PATH, ProbeFailed, parse
+from backends.enginesample import ProbeFailed
+from backends.otherengines import METRICS_PATH
+from backends.vllm_metrics import read_vllm
 
 LOOKS = 12  # within the limit
 _METRICS_S = 10.0
@@ -50,8 +52,8 @@ async def _signs(client: httpx.AsyncClient, base_url: str) -> Signs | None:
     try:
         url = base_url.removesuffix("/v1") + METRICS_PATH
         page = await client.get(url, timeout=_METRICS_S)
-        found = parse(page.text)
-    except (httpx.HTTPError, ProbeFailed):
+        found = read_vllm(page.text)  # what is started here is vLLM
+    except (httpx.HTTPError, ProbeFailed, OverflowError, ValueError):
         return None
     return (
         found.running, found.waiting, found.kv_usage_ratio, found.preemptions_total,

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from backends.engine.kernels import KernelProfile, ProfilerTraceError, read, traces
 from backends.engine.probes import ProbeError, Workload, measure
+from backends.metrics import parse
 from gateway.cli.output import AsJson, emit, fail, table
 
 STOP_S = 600.0  # a trace is written before the engine answers
@@ -71,7 +72,7 @@ async def _record(
             if seconds is not None:
                 await asyncio.sleep(seconds)
             else:
-                work = Workload(base, model)
+                work = Workload(base, model, parse)
                 asks = [
                     measure(client, work, prompt_words=64, output_tokens=tokens)
                     for _ in range(users)

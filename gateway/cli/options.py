@@ -27,22 +27,6 @@ CHANGING = frozenset(
         *("rates:enter", "rates:withdraw", "rates:currency"),
     }
 )
-READING = frozenset(
-    {
-        *("check:check", "claims:claims_", "estimates:show", "estimates:targets", "keys:list_keys"),
-        *("enginebench:bench", "enginefit:fit", "engineplan:plan", "engineprobe:probe"),
-        *("engineprofile:profile", "engineladder:ladder", "enginetune:tune"),
-        *("engineops:status", "engineops:logs", "engineeval:evaluate", "engine:list_gpus"),
-        *("policysets:show", "policysets:check", "policysets:diff", "policysets:history"),
-        *("simulate:simulate", "policy:explain_command"),
-        *("operate:list_targets", "operate:list_routes"),
-        *("export:export", "ledger:report", "ledger:verify", "ledger:seal", "ledger:changes_"),
-        "journals:findings",
-        *("invoices:list_invoices", "invoices:show", "billing_claims:list_claims"),
-        *("prices:show", "prices:check", "prices:diff", "rates:list_rates"),
-        *("configuration:import_command", "configuration:schema_command"),
-    }
-)
 # They run until they are stopped, and print what happens meanwhile.
 RUNNING = frozenset({"up:up", "up:demo", "serve:serve"})
 

@@ -1,6 +1,6 @@
 """Who may call what, in one table: a route without a line in it is not served at all.
 
-The lines of operations are in `gateway.control.list_operations`, those of all other routes here.
+The lines of operations are in `gateway.control.operations`, those of all other routes here.
 
 `guard_routes` puts each line onto its route object, in front of it, and refuses to start where a
 route has

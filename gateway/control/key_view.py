@@ -8,14 +8,20 @@ those of the key that made it) what is left is told and not who spent it; of the
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
 from gateway.config.schema_limits import EACH
 from gateway.config.settings import Settings
 from gateway.request.model_list import usable_models
-from ledger.budgets.scopes import SCOPE_KINDS, request_scopes
+from ledger.budgets.scopes import (
+    BY_PREFIX,
+    BudgetReader,
+    BudgetScope,
+    request_scopes,
+    target_scopes,
+)
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.identity.keys import Identity
 from ledger.money import usd_exact
@@ -23,7 +29,12 @@ from ledger.queries.tags import KeySpend, keyed
 from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.spans import Scope
 
-OWN, SHARED = ("key", "user"), ("team", "tag")
+
+class PaidTarget(NamedTuple):
+    """Where an attempt goes, as budgets see it: each provider, at its own prices."""
+
+    provider: str | None
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +64,18 @@ def budget_lines(
     """Every budget that binds this key's requests, in the order of the narrowest first."""
     names = usable_models(settings, identity)
     scopes = {scope for name in names or [""] for scope in request_scopes(identity, name)}
-    houses = {f"provider:{name}" for name in settings.providers} | {"external"}
+    houses = {each for name in settings.providers for each in target_scopes(PaidTarget(name))}
     states = budget_states(connection, now_us, sorted(scopes))
     found = [each for each in states if not each.is_default and each.scope in scopes | houses]
-    order = {kind.prefix: kind.width for kind in SCOPE_KINDS}
-    found.sort(key=lambda each: (-order[each.scope.partition(":")[0]], each.account))
+    found.sort(key=lambda each: (-_kind_of(each.scope).width, each.account))
     return [_budget_line(state, identity) for state in found]
 
 
 def _budget_line(state: BudgetState, identity: Identity) -> dict[str, Any]:
-    kind = state.scope.partition(":")[0]
-    mine = kind in OWN and state.scope != "" and _is_own(state.scope, identity)
-    told = mine or kind in SHARED or kind in OWN
+    kind = _kind_of(state.scope)
+    own = None if kind.own_name is None else kind.own_name(identity)
+    mine = own is not None and state.scope == kind.scope(own)
+    told = kind.told_to is not BudgetReader.NOBODY
     left = max(0, state.remaining_pusd)
     return {
         "scope": state.scope,
@@ -80,8 +91,8 @@ def _budget_line(state: BudgetState, identity: Identity) -> dict[str, Any]:
     }
 
 
-def _is_own(scope: str, identity: Identity) -> bool:
-    return scope in (f"key:{identity.key_id}", f"user:{identity.user_id}")
+def _kind_of(scope: str) -> BudgetScope:
+    return BY_PREFIX[scope.partition(":")[0]]
 
 
 def rate_lines(settings: Settings, identity: Identity) -> list[dict[str, Any]]:

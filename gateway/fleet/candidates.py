@@ -1,4 +1,4 @@
-"""Freeze every target's state and price into `router.Candidate`s: the decision sees nothing else.
+"""Freeze every target's state and price into candidates: the decision sees nothing else.
 
 The moving half of a candidate is in `sightings`, what money says of it in the price book.
 """

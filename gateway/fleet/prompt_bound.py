@@ -20,12 +20,12 @@ from ledger.prices.picture_tokens import most_picture_tokens, picture_tokens
 from ledger.prices.quotes import PriceQuote
 from ledger.prices.rates import ReachableMedia
 from router.filters import CONTEXT_MARGIN
-from router.request_kinds import RequestKind
+from router.request_kinds import KIND_TRAITS, PromptCount
 from router.target_prompts import PICTURE_LEAST_TOKENS, PICTURE_LIMIT_TOKENS, PromptOverrun
 from router.types import Feature, RoutingRequest
 
-_CHAT: Final = RequestKind.CHAT
-_COMPLETION: Final = RequestKind.COMPLETION
+_ONE: Final = PromptCount.ONE
+_PER_CHOICE: Final = PromptCount.PER_CHOICE
 _HOSTED: Final = Feature.HOSTED_TOOLS
 # Without any of these a target opens no file: what may be an address is words to it.
 _OPENED: Final = frozenset((Feature.IMAGES, Feature.MEDIA_URLS))
@@ -149,12 +149,12 @@ def _target_prompt(
 def most_read(request: RoutingRequest, context: int) -> int | None:
     """Tokens of all prompts of a request at a target with such a context; None: no such limit.
 
-    Tools that run at a provider send it their results in further calls. Of completions each choice
-    may have a prompt of its own. Other kinds read a list's texts one by one, each of which may fill
-    a context.
+    Tools that run at a provider send it their results in further calls. How many prompts a request
+    has, each of which may fill a context, is a trait of its kind.
     """
     if _HOSTED in request.features:
         return None
-    if request.kind is _CHAT:
+    prompts = KIND_TRAITS[request.kind].prompts
+    if prompts is _ONE:
         return context
-    return context * request.n if request.kind is _COMPLETION else None
+    return context * request.n if prompts is _PER_CHOICE else None

@@ -18,10 +18,11 @@ from typing import Any
 import httpx
 
 from backends.engine import profiles
-from backends.engine.probes import ProbeCost, ProbeError
+from backends.engine.probes import ProbeCost, ProbeError, Workload
 from backends.engine.profile import SMALL, StepFit, profile
 from backends.engine.tasks import TASKS, EngineTask, task_of
 from backends.engines import ENGINE_KINDS
+from backends.metrics import parse
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shapefile import ShapeFileError, profile_of
 from backends.stepmodel import FittedStepModel
@@ -146,10 +147,9 @@ class StepFitStore:
             remembered = profiles.load(self._kept, model, under)
             if remembered is not None:
                 return EngineFit(remembered.step, version, _fit_text(remembered))
-        if self.measure_setting(seat) == "idle":
-            made = await profile(seat.base_url, seat.served_name, limits=SMALL, client=client)
-        else:
-            made = await profile(seat.base_url, seat.served_name, client=client)
+        workload = Workload(seat.base_url, seat.served_name, parse)
+        limits = SMALL if self.measure_setting(seat) == "idle" else None
+        made = await profile(workload, limits=limits, client=client)
         if under is not None and model is not None:
             profiles.save(self._kept, model, under, made)
         log.warning("%s: measured %s", seat.name, asdict(made.step))

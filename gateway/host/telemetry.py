@@ -30,7 +30,7 @@ from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.errors import BackendError
 from backends.health import EngineHealth, HealthState, ProbeResult
 from backends.http import HttpClient
-from backends.metrics import ProbeFailed, path_of
+from backends.metrics import ProbeFailed, parse, path_of
 from backends.pinned import PinnedTransport
 from backends.roundtrip import round_trip_s
 from gateway.clock import Clock, next_tick
@@ -265,7 +265,7 @@ class TelemetryProcess:
         watch.health = HealthState.LOADING.value
         watch.publish(self._board)
         try:
-            limit = await context_limit(client, Workload(seat.base_url, seat.served_name))
+            limit = await context_limit(client, Workload(seat.base_url, seat.served_name, parse))
         except ProbeError as error:
             log.warning("%s: its models cannot be read: %s", seat.name, error)
             return

@@ -60,7 +60,7 @@ log = logging.getLogger("breakeven.api")
 
 
 class InFlightCounter(Protocol):
-    """Told how many requests are being worked on: `gateway.telemetry.metrics.requests.Metrics`."""
+    """Told how many requests are being worked on: `gateway.telemetry.metrics.requests`."""
 
     working: int
 

@@ -48,7 +48,7 @@ class QueueCounters(Protocol):
 
 
 class RequestCounters(Protocol):
-    """Counts of the request path; implemented by `gateway.telemetry.metrics.requests.Metrics`."""
+    """Counts of the request path; implemented by `gateway.telemetry.metrics.requests`."""
 
     @property
     def calibration(self) -> EstimatorAccuracy:

@@ -74,9 +74,6 @@ class ReplayChoice:
     stands: Callable[[PeerLoad], bool] | None = None
 
 
-AT_THE_API = ReplayChoice(None)
-
-
 class ReplayPolicyProtocol(Protocol):
     """A policy under test. It must not read what an arrival's output will turn out to be."""
 
@@ -150,7 +147,7 @@ class Replay:
         outcome.engine = choice.seat.name
         if choice.patience_s < inf:
             heapq.heappush(self._moves, (now_s + choice.patience_s, _PATIENCE, index))
-        if choice.stands is not None:
+        if choice.stands is not None and choice.seat.is_looked_at_again:
             heapq.heappush(self._moves, (now_s + self.knowledge.skew_s, _LOOK, index))
 
     def _advance_until(self, until_s: float, chooser: ReplayPolicyProtocol) -> None:

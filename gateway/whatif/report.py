@@ -60,7 +60,7 @@ def _tokens_of(outcome: ReplayOutcome) -> TokenCounts:
 def decision_of(outcome: ReplayOutcome) -> ReplayDecision:
     assert outcome.choice is not None, "it was asked"
     told = outcome.choice.told
-    assert isinstance(told, ReplayDecision), "its chooser was `Planned`"
+    assert isinstance(told, ReplayDecision), "its chooser was `PolicyReplay`"
     return told
 
 

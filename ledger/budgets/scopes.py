@@ -51,6 +51,14 @@ class NameRule(Enum):
     TAG = auto()
 
 
+class BudgetReader(Enum):
+    """Who is told of a budget beside the people who run the house."""
+
+    OWNER = auto()  # a key that bears this name itself is told all, another what is left
+    SHARER = auto()  # each key that it binds is told what is left
+    NOBODY = auto()  # a key is told whether anything is left
+
+
 class AttemptRows(Enum):
     """Which attempts in the books fall under a scope."""
 
@@ -67,7 +75,8 @@ class BudgetScope:
     `of_request` returns the names that a request falls under wherever it goes, `of_target` those
     of an attempt at a target; "" stands for a scope without a name. `width` orders the scopes from
     the widest to the narrowest: hosts lock them in this order, so it never changes. A budget on
-    `team:*` is one for each team, if `for_each`.
+    `team:*` is one for each team, if `for_each`. `own_name` returns the name that a key bears
+    itself, None for a key without one: of `OWNER` alone.
     """
 
     prefix: str
@@ -75,15 +84,25 @@ class BudgetScope:
     words: str  # for people
     name_rule: NameRule
     rows: AttemptRows
+    told_to: BudgetReader
     column: str | None = None  # of attempts
     of_request: Callable[[Payer, str], Iterable[str]] | None = None
     of_target: Callable[[Destination], Iterable[str]] | None = None
+    own_name: Callable[[Payer], str | None] | None = None
     for_each: bool = False
 
     @property
     def limits_rates(self) -> bool:
         """Whether a rate limit can be set on it: it is known before the request goes anywhere."""
         return self.of_request is not None
+
+    @property
+    def is_of_keys(self) -> bool:
+        """Whether the ledger's keys bear its names: people, teams and tags, but no model."""
+        return self.of_request is not None and self.name_rule not in (
+            NameRule.NONE,
+            NameRule.MODEL,
+        )
 
     def scope(self, name: str) -> str:
         """Return the scope of one name: `team:search`."""
@@ -109,38 +128,43 @@ def _external(target: Destination) -> Iterable[str]:
 
 
 TEAM = BudgetScope(
-    "team", 3, "team", NameRule.IDENTITY, AttemptRows.COLUMN, "team_id",
+    "team", 3, "team", NameRule.IDENTITY, AttemptRows.COLUMN, BudgetReader.SHARER, "team_id",
     of_request=lambda payer, _: (payer.team_id,), for_each=True,
 )  # fmt: skip
 # In the order in which a request is counted on them.
 SCOPE_KINDS: tuple[BudgetScope, ...] = (
     BudgetScope(
-        "global", 0, "everything", NameRule.NONE, AttemptRows.ALL, of_request=lambda _, __: ("",)
+        "global", 0, "everything", NameRule.NONE, AttemptRows.ALL, BudgetReader.NOBODY,
+        of_request=lambda _, __: ("",),
     ),
     BudgetScope(
-        "org", 2, "organisation", NameRule.IDENTITY, AttemptRows.COLUMN, "org_id",
-        of_request=lambda payer, _: (payer.org_id,),
+        "org", 2, "organisation", NameRule.IDENTITY, AttemptRows.COLUMN, BudgetReader.NOBODY,
+        "org_id", of_request=lambda payer, _: (payer.org_id,),
     ),
     TEAM,
     BudgetScope(
-        "key", 5, "key", NameRule.KEY, AttemptRows.COLUMN, "key_id",
-        of_request=lambda payer, _: (payer.key_id, *payer.counts_on), for_each=True,
+        "key", 5, "key", NameRule.KEY, AttemptRows.COLUMN, BudgetReader.OWNER, "key_id",
+        of_request=lambda payer, _: (payer.key_id, *payer.counts_on),
+        own_name=lambda payer: payer.key_id, for_each=True,
     ),
     BudgetScope(
-        "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, "model",
+        "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, BudgetReader.NOBODY, "model",
         of_request=lambda _, model: (model,),
     ),
     BudgetScope(
-        "user", 4, "user", NameRule.IDENTITY, AttemptRows.COLUMN, "user_id", of_request=_user,
-        for_each=True,
-    ),
-    BudgetScope("tag", 8, "tag", NameRule.TAG, AttemptRows.TAGGED, of_request=_tags),
-    BudgetScope(
-        "provider", 6, "provider", NameRule.PROVIDER, AttemptRows.COLUMN, "provider",
-        of_target=_provider,
+        "user", 4, "user", NameRule.IDENTITY, AttemptRows.COLUMN, BudgetReader.OWNER, "user_id",
+        of_request=_user, own_name=lambda payer: payer.user_id, for_each=True,
     ),
     BudgetScope(
-        "external", 1, "all providers", NameRule.NONE, AttemptRows.EXTERNAL, of_target=_external
+        "tag", 8, "tag", NameRule.TAG, AttemptRows.TAGGED, BudgetReader.SHARER, of_request=_tags
+    ),
+    BudgetScope(
+        "provider", 6, "provider", NameRule.PROVIDER, AttemptRows.COLUMN, BudgetReader.NOBODY,
+        "provider", of_target=_provider,
+    ),
+    BudgetScope(
+        "external", 1, "all providers", NameRule.NONE, AttemptRows.EXTERNAL, BudgetReader.NOBODY,
+        of_target=_external,
     ),
 )  # fmt: skip
 BY_PREFIX = {kind.prefix: kind for kind in sorted(SCOPE_KINDS, key=lambda kind: kind.width)}

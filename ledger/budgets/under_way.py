@@ -51,7 +51,7 @@ class BudgetsInForce:
         self._newest: int | None = None
         self._by_scope: dict[str, list[BudgetLine]] = {}
         self._since_us: dict[str, int] = {}
-        self._bound: dict[tuple[object, ...], tuple[tuple[str, BudgetLine], ...]] = {}
+        self._bound: dict[tuple[str, ...], tuple[tuple[str, BudgetLine], ...]] = {}
         self._starts: dict[tuple[str, int], bool] = {}
 
     def refresh(self, connection: Connection) -> None:
@@ -108,21 +108,13 @@ class BudgetsInForce:
 
     def _lines(self, opened: AttemptOpened) -> tuple[tuple[str, BudgetLine], ...]:
         """The budgets that bind an attempt, with the accounts that it is counted on."""
-        who = (
-            opened.key_id,
-            opened.user_id,
-            opened.team_id,
-            opened.org_id,
-            opened.tags,
-            opened.counts_on,
-        )
-        whole = *who, opened.model, opened.provider, opened.simulated
-        found = self._bound.get(whole)
+        # Remembered by the scopes themselves: no list of what a scope is made of can lack one.
+        scopes = (*request_scopes(opened, opened.model), *target_scopes(opened))
+        found = self._bound.get(scopes)
         if found is None:
-            scopes = (*request_scopes(opened, opened.model), *target_scopes(opened))
             if len(self._bound) >= NAMES_LIMIT:
                 self._bound.clear()
-            found = self._bound[whole] = tuple(binding(self._by_scope, scopes))
+            found = self._bound[scopes] = tuple(binding(self._by_scope, scopes))
         return found
 
 

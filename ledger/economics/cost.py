@@ -137,28 +137,3 @@ def average_price(charges: Iterable[tuple[int, int]], *, basis: TokenBasis) -> U
         total += charge
         tokens += count
     return UnitPrice(Fraction(total, tokens), basis) if tokens else None
-
-
-def blended_price(
-    *, input_price: Exact, cached_price: Exact, output_price: Exact, mix: "Mix"
-) -> UnitPrice:
-    """One price for a mix of input, cached input and output, per input + output token."""
-    cached = mix.input_share * mix.cached_share
-    pusd = (
-        (mix.input_share - cached) * input_price
-        + cached * cached_price
-        + (1 - mix.input_share) * output_price
-    )
-    return UnitPrice(Fraction(pusd), TokenBasis.INPUT_OUTPUT)
-
-
-@dataclass(frozen=True, slots=True)
-class Mix:
-    """Of all tokens, the share that is input; of the input, the share read from a cache."""
-
-    input_share: Fraction
-    cached_share: Fraction
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.input_share <= 1 and 0 <= self.cached_share <= 1):
-            raise ValueError("a share lies between 0 and 1")

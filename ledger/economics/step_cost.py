@@ -16,7 +16,6 @@ from ledger.economics.cost import Exact, UnitPrice, same_basis
 from ledger.economics.cost import Volume as Tokens
 
 WINDOWS_MINUTES = range(1, 61)
-VOLUME_LIMIT_TOKENS = 10**18  # beyond any period; bounds the search for a crossing
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,6 @@ class InvoiceSpan(NamedTuple):
     utc_offset_min: int | None
 
 
-def newest_offset(connection: Connection, provider: str) -> int:
-    """Return by how many minutes the provider's days are ahead of UTC's, 0 where it is unknown."""
-    return known_offset(connection, provider) or 0
-
-
 def known_offset(connection: Connection, provider: str) -> int | None:
     """Return the offset of the provider's newest posted bill whose zone is known."""
     table = InvoiceRow

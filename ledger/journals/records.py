@@ -78,7 +78,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     user_id: str | None
     team_id: str
     org_id: str
-    kind: str  # router.Kind
+    kind: str  # router.request_kinds.RequestKind
     stream: bool
     model: str  # the logical model that was asked for
     target: str  # Candidate.name
@@ -90,7 +90,7 @@ class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True)
     simulated: bool
     policy: str
     policy_version: str
-    reason: str  # router.Reason of the chosen candidate
+    reason: str  # router.reasons.Reason of the chosen candidate
     spill_reason: str | None  # why the own engine was not taken, when an API serves an own model
     price_version: int | None
     bound_pusd: int
@@ -160,7 +160,7 @@ class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=Tr
     org_id: str
     model: str
     policy: str
-    reason: str  # router.Reason of the best own or only candidate, or "budget", "rate"
+    reason: str  # router.reasons.Reason of the best own or only candidate, or "budget", "rate"
     http_status: int
     scope: str | None = None  # the budget that refused
     decision: bytes = b""

@@ -36,7 +36,7 @@ class AttemptCell:
     engine_us: int
     cost_pusd: int  # priced attempts only
     unpriced: int  # settled, and no price was known
-    kind: str = "chat"  # router.Kind
+    kind: str = "chat"  # router.request_kinds.RequestKind
 
     @property
     def tokens(self) -> int:

@@ -38,7 +38,6 @@ from ledger.writing.rows import LOST
 REQUESTS = "requests"  # a fee per request
 UNSETTLED = "unsettled"  # perhaps billed: stands at its bound until evidence comes
 UNEXPLAINED = "unexplained"  # booked, and not what tokens and price say
-PER_REQUEST = frozenset({REQUESTS, UNSETTLED, UNEXPLAINED})
 ROWS_AT_ONCE = 2_000
 
 PROMPT = token_sum(PROMPT_KINDS)
@@ -67,7 +66,7 @@ class PriceGroup:
 class ChargeLine:
     """One kind of a group. Prices are pico-USD per unit; `list_pusd`: at the public price.
 
-    `quantity` is in `unit`s; requests for the kinds of `PER_REQUEST`, which have no unit.
+    `quantity` is in `unit`s; requests for fees and for what is unsettled or unexplained.
     """
 
     kind: str

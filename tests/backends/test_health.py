@@ -1,5 +1,7 @@
 """Health as a fold: every transition, and that silence is neither death nor good news."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,6 @@ from backends.health import (
     HealthState,
     ProbeResult,
     attached_health,
-    drain_health,
     health_at,
     observe_probe,
     starting_health,
@@ -72,7 +73,7 @@ def test_silence_turns_to_unknown_only_by_age():
 
 
 def test_draining_ends_with_the_closed_port_and_no_probe_revives_it():
-    health = drain_health(fold(starting_health(0.0), [A]), 1.0)
+    health = replace(fold(starting_health(0.0), [A]), state=HealthState.DRAINING)
     assert fold(health, [A, A, S, B]).state is HealthState.DRAINING
     assert fold(health, [A, R]).state is HealthState.DOWN
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
+from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_engine import ReplayEngine
 from gateway.whatif.traffic import Arrival
 
@@ -21,7 +21,7 @@ class Baseline:
     ) -> ReplayChoice:
         seat = self.pick(seats)
         if seat is None:
-            return AT_THE_API
+            return ReplayChoice(None)
         return ReplayChoice(seat, arrival.prompt_tokens + 256, 0, self.patience_s)
 
     def pick(self, seats: Sequence[ReplayEngine]) -> ReplayEngine | None:

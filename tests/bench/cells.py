@@ -7,11 +7,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from api_price import ApiPrice
 from traces import Load
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import EngineShape
-from gateway.whatif.traffic import ApiPrice
 
 MINI, CHEAP, DEAR = (
     ApiPrice(150_000, 600_000),

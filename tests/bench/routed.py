@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 
+from api_price import ApiPrice
+
 from gateway.policies.rules import PENALTY_FACTOR
-from gateway.whatif.replay import AT_THE_API, ReplayChoice, ReplayOutcome
+from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_engine import ReplayEngine
-from gateway.whatif.traffic import ApiPrice, Arrival
+from gateway.whatif.traffic import Arrival
 from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
@@ -82,12 +84,10 @@ class Routed:
             self._demand.add(demand)
         chosen = decision.first_choice
         if chosen is None or chosen.candidate.engine is None:
-            return AT_THE_API
+            return ReplayChoice(None)
         seat = next(seat for seat in seats if seat.name == chosen.candidate.name)
         final = max_kv_tokens(work_of(request, policy), chosen.candidate)
-        again = None
-        if seat.is_looked_at_again:
-            again = partial(is_still_first, request, policy, candidates, seat.name)
+        again = partial(is_still_first, request, policy, candidates, seat.name)
         return ReplayChoice(seat, chosen.kv_promise_tokens, final, stands=again)
 
     def on_ended(self, outcome: ReplayOutcome) -> None:

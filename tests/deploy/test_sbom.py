@@ -16,7 +16,7 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation import make_schemabased_validator
 
 from deploy import sbom
-from deploy.sbom import Locked, document, environments, locked
+from deploy.sbom import LockedPart, document, environments, locked
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = make_schemabased_validator(OutputFormat.JSON, SchemaVersion.V1_6)
@@ -45,7 +45,7 @@ def shorten(match: re.Match[str]) -> str:
     return match[0] if first == "%" else "a" if first.isalpha() else "1"
 
 
-def every(name: str) -> list[Locked]:
+def every(name: str) -> list[LockedPart]:
     return [item for file in environments()[name] for item in locked(file)]
 
 
@@ -145,7 +145,7 @@ def test_licences_are_those_of_the_very_version() -> None:
         for component in json.loads(made("tools"))["components"]
     }
     assert tools["uv"] == [{"expression": "MIT OR Apache-2.0"}]
-    told = document("x", [Locked("pypi", "x", "1", ())], LICENCES, None)
+    told = document("x", [LockedPart("pypi", "x", "1", ())], LICENCES, None)
     assert json.loads(told)["components"][0]["licenses"] == [{"license": {"name": "Free"}}]
 
 

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from backends.engine.guard import descendants
+from backends.engine.probes import Workload
 from backends.engine.profile import profile
 from backends.engine.sockets import remove_sockets
 from backends.metrics import parse
@@ -132,7 +133,9 @@ def test_embeddings_tell_texts_apart(tiny_embedder):
 @pytest.mark.real
 async def test_a_step_model_is_fitted_to_the_live_engine(tiny_engine):
     async with httpx.AsyncClient() as client:
-        made = await profile(tiny_engine.base_url, tiny_engine.model, client=client)
+        made = await profile(
+            Workload(tiny_engine.base_url, tiny_engine.model, parse), client=client
+        )
     assert made.observations >= 10
     slow, slower = (
         made.step.step_s(sequences=n, context_tokens=500 * n, prefill_tokens=0) for n in (1, 16)

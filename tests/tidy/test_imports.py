@@ -47,6 +47,11 @@ PLANTED = [
         "gateway.request.planted -> gateway.worker.app",
     ),
     (
+        "backends/engine",
+        "import backends.metrics",
+        "backends.engine.planted -> backends.metrics",
+    ),
+    (
         "gateway/kinds",
         "import gateway.request.plan",
         "gateway.kinds.planted -> gateway.request.plan",

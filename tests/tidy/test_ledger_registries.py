@@ -83,6 +83,36 @@ def test_each_exception_is_needed(product) -> None:
     assert set(WIRE) <= found
 
 
+PREFIXES = {kind.prefix for kind in SCOPE_KINDS}
+GROUPED = {"ledger/reports/usage.py": "what a usage page is grouped by"}
+
+
+def listed_scopes(tree: ast.Module) -> list[int]:
+    """The lines of lists, sets and tables of several scopes and of nothing else."""
+    found = []
+    for node in walk(tree, ast.Tuple, ast.List, ast.Set, ast.Dict):
+        parts = node.keys if isinstance(node, ast.Dict) else node.elts
+        names = {each.value if isinstance(each, ast.Constant) else None for each in parts}
+        if len(names) > 1 and names <= PREFIXES:
+            found.append(node.lineno)
+    return found
+
+
+def test_no_other_file_lists_scopes_alone(product) -> None:
+    found = {each.name: lines for each in product if (lines := listed_scopes(each.tree))}
+    assert set(GROUPED) <= found.keys()
+    assert_none(f"{name}: {found[name]}" for name in sorted(found.keys() - TABLES - GROUPED.keys()))
+
+
+@pytest.mark.parametrize("text", ['OWN = ("key", "user")', 'x = {"org": "organisation", "tag": 1}'])
+def test_a_planted_list_of_scopes_is_found(text: str) -> None:
+    assert listed_scopes(ast.parse(text))
+
+
+def test_other_words_beside_them_make_no_list_of_scopes() -> None:
+    assert_none(listed_scopes(ast.parse('BY = ("team", "user", "status")')))
+
+
 @pytest.mark.parametrize(
     ("text", "members", "least"),
     [

@@ -3,7 +3,7 @@
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,8 @@ NAMING = {
     and (fields := [name for name in NAME_FIELDS if name in kind._fields])
 }  # fmt: skip
 FILE = re.compile(r"`([\w./-]+\.py)`")
+DOTTED = re.compile(r"(?<![\w./])(?:gateway|ledger|router|backends|dashboard)(?:\.[A-Za-z_]\w*)+")
+SETTINGS = {"dashboard.access_file"}  # by their path in the configuration
 OTHER_TEXTS = {".yaml", ".yml", ".toml", ".json", ".html", ".js", ".mjs", ".c", ".sh", ".tpl"}
 
 
@@ -116,3 +118,45 @@ def test_the_files_that_documents_name_exist(root: Path) -> None:
 def test_a_file_that_went_is_found() -> None:
     text = "See `a/b.py`, `c.py`, `../a/b.py` and `a/gone.py`."
     assert missing_files(text, "docs/", {"a/b.py", "docs/c.py"}) == ["a/gone.py"]
+
+
+def dead_places(text: str, tree: ast.Module, modules: Mapping[str, set[str]]) -> list[str]:
+    """Modules, and names of a module, that sentences tell by their whole path and that are not."""
+    said = [ast.get_docstring(node) or "" for node in walk(tree, *DESCRIBED)]
+    said += re.findall(r"#.*", text)
+    named = {name for sentence in said for name in DOTTED.findall(sentence)}
+    return sorted(name for name in named - SETTINGS if not _is_there(name, modules))
+
+
+def _is_there(name: str, modules: Mapping[str, set[str]]) -> bool:
+    if name in modules or name.endswith((".py", ".md", ".yaml", ".db")):
+        return True
+    module, _, last = name.rpartition(".")
+    while module:
+        if module in modules:
+            return last in modules[module]
+        module, _, last = module.rpartition(".")
+    return False
+
+
+def test_the_places_that_sentences_name_by_their_path_exist(product) -> None:
+    modules = {
+        source.name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): code_words(
+            source.tree
+        )
+        for source in product
+    }
+    for name in list(modules):
+        modules.setdefault(name.partition(".")[0], set())
+    found = [
+        f"{source.name}: {name}"
+        for source in product
+        for name in dead_places(source.text, source.tree, modules)
+    ]
+    assert_none(found)
+
+
+def test_a_place_that_moved_is_found() -> None:
+    modules = {"router": set(), "router.kinds": {"Kind"}}
+    text = '"""As `router.kinds.Kind`, not `router.Kind`."""\nx = 1  # router.gone\n'
+    assert dead_places(text, ast.parse(text), modules) == ["router.Kind", "router.gone"]

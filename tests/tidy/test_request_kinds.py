@@ -36,10 +36,13 @@ def names_of_kinds(tree: ast.Module) -> set[str]:
     """Module-level names of a member, or of several."""
     names = set(SETS)
     for node in tree.body:
-        if isinstance(node, ast.Assign) and any(is_member(each) for each in ast.walk(node.value)):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        if any(is_member(each) for each in ast.walk(node.value)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names |= {
                 each.id
-                for target in node.targets
+                for target in targets
                 for each in ast.walk(target)
                 if isinstance(each, ast.Name)
             }
@@ -99,6 +102,7 @@ def test_what_has_other_words_still_has_them(product) -> None:
         "if Kind.CHAT == request.kind: pass",
         "if asked.kind not in (Kind.CHAT, Kind.COMPLETION): pass",
         "_CHAT = Kind.CHAT\nif kind is _CHAT: pass",
+        "_CHAT: Final = Kind.CHAT\nif kind is _CHAT: pass",
         "SPUN = (Kind.CHAT, Kind.COMPLETION)\nif asked.kind in SPUN: pass",
         "_SOME = frozenset({Kind.EMBEDDING})\nx = kind in _SOME",
         "if request.kind in UNDECODED: pass",

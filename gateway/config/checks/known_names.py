@@ -11,9 +11,10 @@ from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import Settings
 from gateway.config.schema_limits import EACH
 from gateway.config.unsatisfiable import compared_facts, tags_of
+from ledger.budgets.scopes import SCOPE_KINDS
 
 Known = Mapping[str, frozenset[str]]
-_NOUNS = {"org": "organisation", "team": "team", "user": "user", "key": "key", "tag": "tag"}
+_NOUNS = {kind.prefix: kind.words for kind in SCOPE_KINDS if kind.is_of_keys}
 
 
 def check_unknown_names(settings: Settings, known: Known) -> Iterator[ConfigFault]:
@@ -57,7 +58,7 @@ def _of_condition(text: str) -> Iterator[tuple[str, str]]:
     """Names that a condition compares with; of a tag that it only asks for, the tag's."""
     seen = set()
     for fact, value in compared_facts(text):
-        if fact in ("team", "org", "user", "key", "model"):
+        if fact == "model" or fact in _NOUNS:
             yield fact, value
         for tag in tags_of(fact):
             seen.add(tag)

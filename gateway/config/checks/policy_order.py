@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.checks.hours_of_week import covers_hours
 from gateway.config.faults import ConfigFault, Place
 from gateway.config.rule_fields import RESTRICTIONS, RuleRestriction
 from gateway.config.schema import MatchSection, PolicyRuleSection, Settings
@@ -28,6 +29,10 @@ class OrderedRule:
     asks: RoutingRule
 
 
+# By model, `None` for all: the rules that act in place of another.
+CoveringRules = Mapping[str | None, tuple[OrderedRule, ...]]
+
+
 def check_policy_order(settings: Settings) -> Iterator[ConfigFault]:
     above: list[OrderedRule] = []
     for index, source in enumerate(settings.policies):
@@ -40,9 +45,9 @@ def check_policy_order(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _never_used_fault(
-    settings: Settings, rule: OrderedRule, covering: Mapping[str | None, OrderedRule]
+    settings: Settings, rule: OrderedRule, covering: CoveringRules
 ) -> ConfigFault:
-    uppers = list(dict.fromkeys(covering.values()))
+    uppers = list(dict.fromkeys(upper for rules in covering.values() for upper in rules))
     names = " and ".join(f"`{upper.source.name}`" for upper in uppers)
     is_all = len(uppers) == 1 and not (uppers[0].asks.models or uppers[0].asks.teams)
     what = "every request" if is_all else "all that this one does"
@@ -63,32 +68,46 @@ def _never_used_fault(
 
 def _covering_rules(
     settings: Settings, above: Sequence[OrderedRule], rule: OrderedRule
-) -> dict[str | None, OrderedRule]:
+) -> CoveringRules:
     """Return by model the rules that act in place of this one; empty while it can act.
 
     `None` stands for all of its models. The rules above may cover it together, each of them some
-    of its models and teams.
+    of its models and teams, or some of its hours.
     """
     over = [upper for upper in above if _is_condition_covered(upper.source, rule.source)]
     if not over:
         return {}
-    for upper in over:
-        if is_covering(upper.asks, rule.asks):
-            return {None: upper}
-    found: dict[str | None, OrderedRule] = {}
+    if whole := _first_covering(over, rule, rule.asks):
+        return {None: whole}
+    found: dict[str | None, tuple[OrderedRule, ...]] = {}
     for model in _models(settings, rule.source):
         for team in rule.asks.teams or (None,):
             part = RoutingRule(
                 "", _NOBODY, (model,), () if team is None else (team,), shadow=rule.asks.shadow
             )
-            first = next((upper for upper in over if is_covering(upper.asks, part)), None)
-            if first is None:
+            first = _first_covering(over, rule, part)
+            if not first:
                 return {}
             if _lost_settings(settings, rule, {model: first}):
                 found[model] = first
             else:
                 found.setdefault(model, first)
     return found
+
+
+def _first_covering(
+    over: Sequence[OrderedRule], rule: OrderedRule, part: RoutingRule
+) -> tuple[OrderedRule, ...]:
+    """Return the first rule above that covers a part of the rule at all of its hours.
+
+    Where none does alone, the rules that do together; empty: there are hours that nobody has.
+    """
+    uppers = [upper for upper in over if is_covering(upper.asks, part)]
+    for upper in uppers:
+        if covers_hours(upper.source.match.times or (TimesSection(),), rule.source.match.times):
+            return (upper,)
+    hours = [times for upper in uppers for times in upper.source.match.times]
+    return tuple(uppers) if covers_hours(hours, rule.source.match.times) else ()
 
 
 def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
@@ -108,16 +127,11 @@ def _models(settings: Settings, rule: PolicyRuleSection) -> list[str]:
 
 
 def _is_condition_covered(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
-    """Whether conditions and hours of the upper rule hold wherever those of the lower do."""
-    asked, below = upper.match, lower.match
+    """Whether the condition of the upper rule holds wherever that of the lower does."""
     if upper.shadow and not lower.shadow:
         return False
-    says = _condition(asked)
-    if says is not None and says != _condition(below):
-        return False
-    if not asked.times or any(_is_always(times) for times in asked.times):
-        return True
-    return bool(below.times) and all(times in asked.times for times in below.times)
+    says = _condition(upper.match)
+    return says is None or says == _condition(lower.match)
 
 
 def _condition(asked: MatchSection) -> str | None:
@@ -125,19 +139,12 @@ def _condition(asked: MatchSection) -> str | None:
     return None if text == "true" else text
 
 
-def _is_always(times: TimesSection) -> bool:
-    whole_day = (times.starts, times.ends) == ("00:00", "24:00")
-    return whole_day and len(set(times.days)) in (0, 7)
-
-
 def _match_of(rule: PolicyRuleSection) -> RoutingRule:
-    """Model and team; conditions and hours are compared by `_is_condition_covered`."""
+    """Model and team; conditions and hours are compared by `_first_covering`."""
     return RoutingRule("", _NOBODY, rule.match.models, rule.match.teams, shadow=rule.shadow)
 
 
-def _lost_settings(
-    settings: Settings, rule: OrderedRule, covering: Mapping[str | None, OrderedRule]
-) -> list[str]:
+def _lost_settings(settings: Settings, rule: OrderedRule, covering: CoveringRules) -> list[str]:
     """Return the settings by which this rule is stricter than a rule that acts in its place."""
     if rule.source.shadow:
         return []
@@ -147,7 +154,8 @@ def _lost_settings(
         if not all(
             restriction.is_kept(upper.source, rule.source)
             or _is_kept_by_models(settings, restriction, rule.source, model)
-            for model, upper in covering.items()
+            for model, uppers in covering.items()
+            for upper in uppers
         )
     ]
 

@@ -7,5 +7,5 @@
                 a worker's side: threads, bodies, the routes with their documentation
     remote      the command line's side towards a gateway elsewhere
 
-`gateway.cli.admin_backend` has a verb done here or there; `gateway.access` says who may.
+`gateway.cli.admin_backend` has a verb done here or there; `gateway.control.access` says who may.
 """

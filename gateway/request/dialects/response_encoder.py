@@ -121,11 +121,6 @@ class ResponseEncoder(ABC):
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
         """The answer could not be stored: its last event says so, where the dialect can."""
 
-    def encode_whole(self, body: bytes) -> bytes:
-        """A chat completion in this dialect."""
-        self.read_whole(body)
-        return encode(self.document())
-
     def read_whole(self, body: bytes) -> None:
         """Take a chat completion in one piece."""
         answer = read_object(body) or {}

@@ -88,11 +88,6 @@ def read_conversation(instructions: str | None, given: Any) -> ResponsesConversa
     return found
 
 
-def chat_messages(instructions: str | None, given: Any) -> list[Message]:
-    """Return the conversation as it is told to whoever reads all of it."""
-    return read_conversation(instructions, given).turns.messages()
-
-
 def _first_new(items: Sequence[Mapping[str, Any]]) -> int:
     """Return the number of the first item that the user has just said.
 

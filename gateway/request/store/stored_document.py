@@ -1,9 +1,7 @@
 """A stored object with what it says, as the gateway reads and writes it."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-StoredKind = Literal["response", "chat", "conversation", "item"]
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

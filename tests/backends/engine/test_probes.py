@@ -15,8 +15,9 @@ from backends.engine.probes import (
     free_kv_tokens,
     measure,
 )
+from backends.metrics import parse
 
-WORKLOAD = Workload("http://engine/v1", "tiny")
+WORKLOAD = Workload("http://engine/v1", "tiny", parse)
 
 
 def client(handler) -> httpx.AsyncClient:

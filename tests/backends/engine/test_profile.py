@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.engine.probes import ProbeError, ProbeStream, TokenMark
+from backends.engine.probes import ProbeError, ProbeStream, TokenMark, Workload
 from backends.engine.profile import (
     FitLimits,
     ProfiledRun,
@@ -24,6 +24,7 @@ from backends.engine.profile import (
     profile,
 )
 from backends.engine.supervisor import EnginePhase, Supervisor
+from backends.metrics import parse
 from backends.stepmodel import FittedStepModel
 
 TRUTH = FittedStepModel(a_s=0.006, b_s=2e-4, c_s=3e-8, d_s=2e-5, t0_s=0.004)
@@ -204,7 +205,7 @@ async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
         status = await supervisor.wait_for(EnginePhase.SERVING, 120)
         async with httpx.AsyncClient() as client:
             made = await profile(
-                status.base_url, "fake", client=client,
+                Workload(status.base_url, "fake", parse), client=client,
                 limits=FitLimits(budget_s=120.0, concurrencies=(2, 4), output_tokens=12, rounds=2),
             )  # fmt: skip
     finally:
@@ -249,7 +250,9 @@ async def test_no_prompt_is_longer_than_the_context_by_the_tokenizer_there():
     engine = Spelling()
     async with httpx.AsyncClient(transport=httpx.MockTransport(engine)) as client:
         limits = FitLimits(budget_s=0.5, fuller_s=0.5, concurrencies=(2,), output_tokens=12)
-        measuring = profile("http://engine/v1", "spelling", client=client, limits=limits)
+        measuring = profile(
+            Workload("http://engine/v1", "spelling", parse), client=client, limits=limits
+        )
         (made,) = await asyncio.gather(measuring, return_exceptions=True)
     # Where the machine is busy it may find too little to fit, but no prompt was refused.
     assert isinstance(made, StepFit) or "for a fit" in str(made)

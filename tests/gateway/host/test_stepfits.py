@@ -63,8 +63,8 @@ async def test_a_live_engine_is_measured_through_its_own_http(stack, monkeypatch
     """Not known to be simulated, the same engine is probed, and asked for its version."""
     seen: list[str] = []
 
-    async def quick(base_url, name, *, client):
-        seen.append(name)
+    async def quick(workload, *, limits, client):
+        seen.append(workload.model)
         known = PROFILES[NAME].shape.step
         made = type("Made", (), {})()
         made.step, made.observations, made.seconds, made.error_median = known, 9, 0.1, 0.02

@@ -9,6 +9,7 @@ quarter may leave as the rest: then nobody prefers it.
 import random
 from itertools import accumulate, repeat
 
+from api_price import ApiPrice
 from routed import Routed, Terms
 
 from backends.simulator.latency import Latency
@@ -16,7 +17,7 @@ from backends.simulator.profiles import PROFILES
 from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
-from gateway.whatif.traffic import ApiPrice, Arrival
+from gateway.whatif.traffic import Arrival
 from router.types import Policy, Residency, Slo
 
 SHAPE = PROFILES["h100-llama-3.1-8b-fp8"].shape

@@ -7,7 +7,7 @@ import pytest
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draw_latencies
 from gateway.whatif.policy_replay import PolicyReplay
-from gateway.whatif.replay import AT_THE_API, Replay, ReplayChoice, ReplayOutcome
+from gateway.whatif.replay import Replay, ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
 from router.types import Slo
@@ -25,7 +25,7 @@ class Fixed:
 
     def choose(self, arrival, seats, now_s, worker):
         if self.patience_s is None:
-            return AT_THE_API
+            return ReplayChoice(None)
         return ReplayChoice(seats[0], arrival.prompt_tokens, 2000, self.patience_s)
 
     def on_ended(self, outcome) -> None:

@@ -4,13 +4,14 @@ import random
 from dataclasses import replace
 
 import pytest
+from api_price import ApiPrice
 from routed import Routed, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay, ReplayOutcome
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
-from gateway.whatif.traffic import ApiPrice, Arrival
+from gateway.whatif.traffic import Arrival
 from router.types import Policy, Slo
 
 POLICY = Policy("test", Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99), 0.05)

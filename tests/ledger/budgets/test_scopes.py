@@ -9,6 +9,7 @@ from ledger.budgets.scopes import (
     SCOPE_KINDS,
     TEAM,
     AttemptRows,
+    BudgetReader,
     NameRule,
     prefixes,
     request_scopes,
@@ -71,6 +72,26 @@ def test_an_entry_is_whole(kind) -> None:
     assert kind.column is None or kind.column in AttemptRow.__table__.columns
     assert kind.words
     assert not kind.for_each or kind.column
+
+
+def test_who_is_told_what() -> None:
+    told = {kind.prefix: kind.told_to for kind in SCOPE_KINDS}
+    assert {name for name, reader in told.items() if reader is BudgetReader.OWNER} == {
+        "key",
+        "user",
+    }
+    assert {name for name, reader in told.items() if reader is BudgetReader.SHARER} == {
+        "team", "tag",
+    }  # fmt: skip
+    assert prefixes(lambda kind: kind.is_of_keys) == ("org", "team", "user", "key", "tag")
+
+
+@pytest.mark.parametrize("kind", SCOPE_KINDS, ids=lambda kind: kind.prefix)
+def test_only_a_scope_with_owners_has_own_names(kind) -> None:
+    assert (kind.own_name is not None) == (kind.told_to is BudgetReader.OWNER)
+    if kind.own_name is not None:
+        asked = payer(user_id="ann", counts_on=("maker",))
+        assert kind.own_name(asked) in kind.of_request(asked, "chat")
 
 
 def test_a_scope_has_the_name_that_it_is_given() -> None:

@@ -8,7 +8,10 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
+from ledger.budgets import scopes
+from ledger.budgets.binding import BudgetLine
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, spent_by_journal, standings
+from ledger.budgets.scopes import AttemptRows, BudgetReader, BudgetScope, NameRule
 from ledger.budgets.states import budget_states
 from ledger.budgets.under_way import BudgetsInForce, SplitHolds
 from ledger.budgets.windows import window_at
@@ -135,6 +138,23 @@ def test_what_a_soft_budget_counted_is_nobodys_once_it_is_hard(books, read: bool
     assert books.spent() == 10_000
     assert (books.room(), standings(books.engine, "h")[HOME].mine_spent_pusd) == (0, 5_000)
     assert books.faults() == []
+
+
+def test_a_scope_that_the_registry_gains_books_on_its_own_budgets(opened, monkeypatch) -> None:
+    """Budgets of one attempt are remembered for the next, by all that a scope may read of it."""
+    added = BudgetScope(
+        "route", 9, "route", NameRule.IDENTITY, AttemptRows.COLUMN, BudgetReader.NOBODY, "policy",
+        of_request=lambda attempt, _: (attempt.policy,),
+    )  # fmt: skip
+    monkeypatch.setattr(scopes, "_OF_REQUEST", [(added, added.of_request)])
+    budgets = BudgetsInForce()
+    budgets._newest = 1
+    for name in ("blue", "red"):
+        line = BudgetLine(f"route:{name}@month", f"route:{name}", "month", "UTC", 10_000, True)
+        budgets._by_scope[line.scope] = [line]
+    for name in ("blue", "red"):
+        booked = budgets.split(opened(policy=name, bound_pusd=5, holds=())).booked
+        assert [hold.scope for hold in booked] == [f"route:{name}@month"]
 
 
 def test_control_without_a_look_at_new_records_their_cost_is_forgotten(books, monkeypatch) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.economics import cost as economics
-from ledger.economics.cost import BasisMismatchError, Mix, TokenBasis, UnitPrice, Volume
+from ledger.economics.cost import BasisMismatchError, TokenBasis, UnitPrice, Volume
 from ledger.money import usd_to_pusd
 
 BOTH, OUTPUT = TokenBasis.INPUT_OUTPUT, TokenBasis.OUTPUT
@@ -44,16 +44,6 @@ def test_average_price_weighs_by_tokens() -> None:
     assert average == UnitPrice(4, BOTH)
 
 
-@pytest.mark.parametrize(
-    ("input_share", "cached_share", "expected"),
-    [("1", "0", 150), ("1", "1", 75), ("0", "0", 600), ("2/3", "0", 300), ("2/3", "1/2", 275)],
-)
-def test_blended_price(input_share: str, cached_share: str, expected: int) -> None:
-    mix = Mix(Fraction(input_share), Fraction(cached_share))
-    blend = economics.blended_price(input_price=150, cached_price=75, output_price=600, mix=mix)
-    assert blend == UnitPrice(expected, BOTH)
-
-
 def test_bases_never_mix() -> None:
     with pytest.raises(BasisMismatchError, match="input \\+ output token cannot meet one per outp"):
         economics.same_basis(Volume(1, BOTH), UnitPrice(1, OUTPUT))
@@ -75,7 +65,6 @@ def test_output_capacity_restated_on_all_tokens_is_threefold_at_512_in_256_out()
         lambda: economics.peak_unit_cost(pusd_per_hour=1, tokens_per_s=0, basis=BOTH),
         lambda: economics.tokens_per_usd(pusd_per_hour=0, tokens_per_s=1),
         lambda: economics.capacity(tokens_per_s=1, hours=1, duty=2, basis=BOTH),
-        lambda: Mix(Fraction(2), Fraction(0)),
     ],
 )
 def test_impossible_inputs_are_refused(call) -> None:

@@ -109,6 +109,32 @@ def test_several_lost_protections_are_told_together() -> None:
     assert "its `residency` and `max_usd_per_request` never act: move it above `all`" in message
 
 
+DAY, LATE = "starts: '06:00', ends: '20:00'", "starts: '20:00', ends: '06:00'"
+
+
+@pytest.mark.parametrize(
+    "uppers",
+    [
+        (f"name: a, match: {{times: [{{{DAY}}}, {{{LATE}}}]}}",),
+        (f"name: a, match: {{times: [{{{DAY}}}]}}", f"name: b, match: {{times: [{{{LATE}}}]}}"),
+        (
+            f"name: a, match: {{models: [chat, code, inner], times: [{{{DAY}}}]}}",
+            f"name: b, match: {{times: [{{{LATE}}}]}}",
+        ),
+    ],
+)
+def test_hours_that_are_the_whole_week_together_leave_none(uppers) -> None:
+    ((severity, message),) = order_faults(*uppers, "name: law, residency: internal_only")
+    assert severity == "error"
+    assert "its `residency` never acts: move it above `a`" in message
+
+
+def test_hours_that_leave_a_minute_leave_the_rule() -> None:
+    late = LATE.replace("06:00", "05:59")
+    upper = f"name: a, match: {{times: [{{{DAY}}}, {{{late}}}]}}"
+    assert order_faults(upper, "name: law, residency: internal_only") == []
+
+
 @pytest.mark.parametrize(
     ("upper", "lower"),
     [

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from whole_answer import encode_whole
 
 from gateway.request.dialects.messages_encoder import MessagesEncoder
 from gateway.request.dialects.responses_encoder import ResponsesEncoder
@@ -60,7 +61,7 @@ def test_so_do_calls_of_an_answer_in_one_piece() -> None:
     calls = [call("f", F, index=0, id="a"), call("g", G, index=0, id="b")]
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     answer = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    content = json.loads(MessagesEncoder("req_1").encode_whole(json.dumps(answer).encode()))[
+    content = json.loads(encode_whole(MessagesEncoder("req_1"), json.dumps(answer).encode()))[
         "content"
     ]
     assert [(item["name"], item["input"]) for item in content] == [("f", {"x": 1}), ("g", {"y": 2})]
@@ -80,7 +81,7 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
     """OpenAI's own Responses say `{}`, and clients read what is there as JSON."""
     calls = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": arguments}}]
     whole = ResponsesEncoder("req_1", 7, echo={})
-    (item,) = json.loads(whole.encode_whole(answer_of({"tool_calls": calls}, "tool_calls")))[
+    (item,) = json.loads(encode_whole(whole, answer_of({"tool_calls": calls}, "tool_calls")))[
         "output"
     ]
     assert item["arguments"].strip() == "{}"
@@ -96,5 +97,5 @@ def test_a_call_without_arguments_has_an_empty_object_of_them(
 def test_a_call_that_was_cut_off_before_its_arguments_has_none(answer_of) -> None:
     calls = [{"id": "a", "function": {"name": "f", "arguments": ""}}]
     voice = ResponsesEncoder("req_1", 7, echo={})
-    (item,) = json.loads(voice.encode_whole(answer_of({"tool_calls": calls}, "length")))["output"]
+    (item,) = json.loads(encode_whole(voice, answer_of({"tool_calls": calls}, "length")))["output"]
     assert (item["arguments"], item["status"]) == ("", "incomplete")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from whole_answer import encode_whole
 
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
@@ -51,7 +52,7 @@ def test_the_answer_has_the_users_words_and_one_compaction(answer_of) -> None:
     asked = {"model": "m", "input": [user("hi"), {"role": "assistant", "content": "ho"}]}
     heard = COMPACT.decode_request(decode_members(json.dumps(asked).encode()))
     body = answer_of({"content": "They met.", "reasoning_content": "hm"})
-    document = json.loads(heard.voice("req_ab", 7).encode_whole(body))
+    document = json.loads(encode_whole(heard.voice("req_ab", 7), body))
     assert (document["id"], document["object"], document["created_at"]) == (
         "resp_ab", "response.compaction", 7
     )  # fmt: skip

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_answer import encode_whole
 
 from gateway.request.dialects.messages_encoder import MessagesEncoder, error_document, usage
 from ledger.journals.records import TokenCounts
@@ -61,7 +62,7 @@ CONTENT = [
 
 def test_a_stream_and_a_whole_answer_are_one_message(events, stream_of, answer_of) -> None:
     message = {"reasoning": "hm", "content": "so", "tool_calls": CALLS}
-    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of(message, "tool_calls")))
+    whole = json.loads(encode_whole(MessagesEncoder("req_1"), answer_of(message, "tool_calls")))
     assert whole == {
         "id": "msg_1",
         "type": "message",
@@ -118,7 +119,7 @@ def test_whatever_is_said_every_block_begins_once_and_ends_once(
 )
 def test_endings(events, stream_of, answer_of, finish: str, more: dict, expected: tuple) -> None:
     whole = json.loads(
-        MessagesEncoder("req_1").encode_whole(answer_of({"content": "x"}, finish, **more))
+        encode_whole(MessagesEncoder("req_1"), answer_of({"content": "x"}, finish, **more))
     )
     assert (whole["stop_reason"], whole["stop_sequence"]) == expected
     assert built(streamed(events, stream_of({"content": "x"}, finish=finish, **more))) == whole
@@ -130,14 +131,14 @@ def test_nothing_is_known_of_the_usage_at_the_start(events, stream_of) -> None:
 
 
 def test_a_refusal_is_text(answer_of) -> None:
-    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of({"refusal": "no"})))
+    whole = json.loads(encode_whole(MessagesEncoder("req_1"), answer_of({"refusal": "no"})))
     assert whole["content"] == [{"type": "text", "text": "no"}]
 
 
 @pytest.mark.parametrize("arguments", ['{"x": ', "[1]", "x"])
 def test_arguments_that_are_no_object_are_not_lost(answer_of, arguments: str) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
-    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of({"tool_calls": [call]})))
+    whole = json.loads(encode_whole(MessagesEncoder("req_1"), answer_of({"tool_calls": [call]})))
     assert whole["content"][0]["input"] == {"invalid_arguments": arguments}
 
 
@@ -176,7 +177,7 @@ def test_the_usage_told_is_the_usage_booked(stream: bool) -> None:
         begun = voice.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         assert b'"output_tokens":3' not in begun
     voice.booked = TokenCounts(input=7, output=3)
-    told = voice.end() if stream else voice.encode_whole(json.dumps(chunk).encode())
+    told = voice.end() if stream else encode_whole(voice, json.dumps(chunk).encode())
     assert b'"input_tokens":7' in told
     assert b'"output_tokens":3' in told
 
@@ -202,7 +203,7 @@ REFUSED = {"type": "refusal", "category": None, "explanation": None}
 def test_a_refusal_says_what_is_known_of_it(
     events, stream_of, answer_of, delta: dict, finish: str, more: dict, details: dict | None
 ) -> None:
-    whole = json.loads(MessagesEncoder("req_1").encode_whole(answer_of(delta, finish, **more)))
+    whole = json.loads(encode_whole(MessagesEncoder("req_1"), answer_of(delta, finish, **more)))
     assert whole.get("stop_details") == details
     assert (whole["stop_reason"] == "refusal") is (details is not None)
     assert built(streamed(events, stream_of(delta, finish=finish, **more))) == whole
@@ -221,7 +222,7 @@ def test_usage_has_its_parts_where_there_are_any() -> None:
 def test_a_tier_is_told_in_anthropics_words(answer_of) -> None:
     for tier, told in (("default", "standard"), ("priority", "priority"), ("flex", None)):
         answer = json.loads(answer_of({"content": "x"}))
-        whole = MessagesEncoder("req_1").encode_whole(
-            json.dumps({**answer, "service_tier": tier}).encode()
+        whole = encode_whole(
+            MessagesEncoder("req_1"), json.dumps({**answer, "service_tier": tier}).encode()
         )
         assert json.loads(whole)["usage"].get("service_tier") == told

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_answer import encode_whole
 
 from gateway.request.dialects.chat import ContentPiece
 from gateway.request.dialects.response_encoder import ContentBlock, ResponseEncoder, event
@@ -144,11 +145,11 @@ def test_any_slicing_tells_the_same_and_loses_nothing(stream_of, answer_of, answ
 def test_a_whole_answer_is_told_by_the_same_fold(answer_of) -> None:
     message = {"reasoning": "hm", "content": "a", **call(0, "{}", id="a", name="f")}
     voice = Plain("req_1")
-    told = voice.encode_whole(answer_of(message))
+    told = encode_whole(voice, answer_of(message))
     assert told == b'{"blocks":[["reasoning","hm"],["text","a"],["call","{}"]]}'
     assert all(block.closed for block in voice.blocks)
     assert (voice.model, voice.reason, voice.tokens.cached) == ("m1", "tool_calls", 20)
-    assert Plain("req_1").encode_whole(b'"odd"') == b'{"blocks":[]}'
+    assert encode_whole(Plain("req_1"), b'"odd"') == b'{"blocks":[]}'
 
 
 def test_comments_and_odd_events_say_nothing() -> None:

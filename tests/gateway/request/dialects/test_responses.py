@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from whole_answer import encode_whole
 
 from gateway.errors import RequestError, body
 from gateway.http.body import decode_members
@@ -113,7 +114,7 @@ def test_an_answer_repeats_what_was_asked() -> None:
     }  # fmt: skip
     found = RESPONSES.decode_request(members(**asked, prompt_cache_key="k"))
     assert found.session == "k"
-    answer = json.loads(found.voice("req_1", 7).encode_whole(b"{}"))
+    answer = json.loads(encode_whole(found.voice("req_1", 7), b"{}"))
     assert {name: answer[name] for name in asked} == asked
     assert (answer["created_at"], answer["tool_choice"]) == (7, "auto")
 
@@ -130,7 +131,7 @@ def test_an_answer_has_every_member_that_the_schema_requires() -> None:
     )  # fmt: skip
     encoder = found.voice("req_1", 7)
     encoder.elapsed_s = 3
-    answer = json.loads(encoder.encode_whole(b"{}"))
+    answer = json.loads(encode_whole(encoder, b"{}"))
     nothing = {"description": None, "parameters": None, "strict": False}
     assert answer["tools"] == [{"description": None, **TOOL}, {**nothing, **bare}]
     assert answer["text"] == {"format": {"description": None, "strict": False, **shape}}
@@ -145,8 +146,8 @@ def test_an_answer_has_every_member_that_the_schema_requires() -> None:
     }  # fmt: skip
     assert {name: answer.get(name, "missing") for name in expected} == expected
     flex = RESPONSES.decode_request(members(service_tier="flex"))
-    assert json.loads(flex.voice("r", 1).encode_whole(b"{}"))["service_tier"] == "flex"
-    tiered = flex.voice("r", 1).encode_whole(b'{"service_tier":"default"}')
+    assert json.loads(encode_whole(flex.voice("r", 1), b"{}"))["service_tier"] == "flex"
+    tiered = encode_whole(flex.voice("r", 1), b'{"service_tier":"default"}')
     assert json.loads(tiered)["service_tier"] == "default"
 
 
@@ -196,7 +197,7 @@ def test_their_calls_are_told_with_it() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     answer = json.loads(
-        voice.encode_whole(json.dumps({"model": "m", "choices": [choice]}).encode())
+        encode_whole(voice, json.dumps({"model": "m", "choices": [choice]}).encode())
     )
     first, second = answer["output"]
     assert (first["name"], first["namespace"]) == ("look", "crew")

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_answer import encode_whole
 
 from gateway.request.dialects.responses_encoder import ResponsesEncoder, usage
 from gateway.request.dialects.responses_tools import CalledTool
@@ -34,7 +35,7 @@ def streamed(events, stream: bytes) -> list[dict]:
 
 def test_the_last_event_holds_the_whole_answer(events, stream_of, answer_of) -> None:
     message = {"reasoning": "hm", "content": "so", "tool_calls": CALLS}
-    whole = json.loads(voice().encode_whole(answer_of(message, "tool_calls")))
+    whole = json.loads(encode_whole(voice(), answer_of(message, "tool_calls")))
     told = streamed(
         events, stream_of({"reasoning": "hm"}, {"content": "so"}, {"tool_calls": CALLS})
     )
@@ -145,7 +146,7 @@ def test_whatever_is_said_the_deltas_come_to_the_items(events, stream_of, answer
     ],
 )
 def test_endings(events, stream_of, answer_of, finish: str, status: str, cause: object) -> None:
-    whole = json.loads(voice().encode_whole(answer_of({"reasoning": "a", "content": "x"}, finish)))
+    whole = json.loads(encode_whole(voice(), answer_of({"reasoning": "a", "content": "x"}, finish)))
     assert (whole["status"], whole["incomplete_details"]) == (status, cause)
     assert [item["status"] for item in whole["output"]] == ["completed", status]
     told = streamed(events, stream_of({"reasoning": "a"}, {"content": "x"}, finish=finish))
@@ -242,7 +243,7 @@ def test_whole_answers_tell_the_same(events, stream_of, answer_of) -> None:
         {"id": "c0", "function": {"name": "crew__patch", "arguments": '{"input": "x"}'}},
         {"id": "c1", "function": {"name": "plain", "arguments": "{}"}},
     ]
-    whole = json.loads(with_tools().encode_whole(answer_of({"tool_calls": calls}, "tool_calls")))
+    whole = json.loads(encode_whole(with_tools(), answer_of({"tool_calls": calls}, "tool_calls")))
     assert whole["output"] == streamed_output["output"]
     assert [item["type"] for item in whole["output"]] == ["custom_tool_call", "function_call"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.request.dialects.conversation import image_part, text_part, tool_call
-from gateway.request.dialects.responses_input import chat_messages
+from gateway.request.dialects.responses_input import read_conversation
 
 URL = "data:image/png;base64,AAAA"
 
@@ -97,12 +97,15 @@ def part(kind: str, **members: object) -> dict:
     ],
 )
 def test_items(given: object, expected: list) -> None:
-    assert chat_messages(None, given) == expected
+    assert read_conversation(None, given).turns.messages() == expected
 
 
 def test_instructions_and_a_developers_message_are_one() -> None:
     given = [message("developer", part("input_text", text="b")), user("hi")]
-    assert chat_messages("a", given) == [{"role": "system", "content": "a\n\nb"}, user("hi")]
+    assert read_conversation("a", given).turns.messages() == [
+        {"role": "system", "content": "a\n\nb"},
+        user("hi"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,14 +131,14 @@ def test_instructions_and_a_developers_message_are_one() -> None:
 )
 def test_what_cannot_be_said_is_refused_by_its_place(given: object, place: str) -> None:
     with pytest.raises(RequestError) as caught:
-        chat_messages(None, given)
+        read_conversation(None, given).turns.messages()
     assert caught.value.row.status == 400
     assert caught.value.param == place
 
 
 def test_an_instruction_behind_a_turn_goes_into_the_users() -> None:
     """Many chat templates take no `system` in mid-conversation."""
-    found = chat_messages(
+    found = read_conversation(
         "You are an agent.",
         [
             {"role": "system", "content": "Be brief."},
@@ -144,7 +147,7 @@ def test_an_instruction_behind_a_turn_goes_into_the_users() -> None:
             {"role": "developer", "content": "Permissions changed."},
             {"role": "user", "content": "Go on"},
         ],
-    )
+    ).turns.messages()
     assert [message["role"] for message in found] == ["system", "user", "assistant", "user"]
     assert found[0]["content"] == "You are an agent.\n\nBe brief."
     texts = [part["text"] for part in found[3]["content"]]
@@ -155,7 +158,7 @@ def test_calls_and_outputs_of_the_clients_tools() -> None:
     patched = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "x",
                "namespace": "crew"}  # fmt: skip
     ran = {"type": "local_shell_call", "id": "lsh_1", "action": {"type": "exec", "command": ["ls"]}}
-    found = chat_messages(
+    found = read_conversation(
         None,
         [
             {"role": "user", "content": "go"},
@@ -166,7 +169,7 @@ def test_calls_and_outputs_of_the_clients_tools() -> None:
             ran,
             {"type": "local_shell_call_output", "id": "lsh_1", "output": "a b"},
         ],
-    )  # fmt: skip
+    ).turns.messages()  # fmt: skip
     assert [message["role"] for message in found] == [
         "user", "assistant", "tool", "assistant", "tool"
     ]  # fmt: skip

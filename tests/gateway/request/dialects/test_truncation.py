@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.request.dialects.responses_input import chat_messages
+from gateway.request.dialects.responses_input import read_conversation
 from gateway.request.dialects.truncation import LEFT_OUT, drop_oldest
 
 TEXTS = st.text("ab ", min_size=1, max_size=40)
@@ -34,7 +34,7 @@ def conversations(draw: Any) -> list[dict[str, Any]]:
             output = [{"type": "input_image", "image_url": "https://a.example/b.png"}]
         items += [{"type": "function_call_output", "call_id": name, "output": output}
                   for name in ids]  # fmt: skip
-    return chat_messages(None, items)
+    return read_conversation(None, items).turns.messages()
 
 
 @given(conversations(), st.integers(0, 400))
@@ -68,7 +68,7 @@ def test_what_must_stay_stays_and_the_oldest_goes_first(messages, least_bytes) -
 def test_as_little_goes_as_is_asked_and_a_sixteenth_at_least() -> None:
     items = [{"role": "user" if n % 2 == 0 else "assistant", "content": "x" * 100}
              for n in range(65)]  # fmt: skip
-    messages = chat_messages(None, items)
+    messages = read_conversation(None, items).turns.messages()
     assert len(drop_oldest(messages, 0) or ()) == 61
     assert len(drop_oldest(messages, 3000) or ()) == 43
     assert len(drop_oldest(messages, 10**9) or ()) == 1
