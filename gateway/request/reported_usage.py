@@ -63,7 +63,8 @@ def read_usage(
     contradicts. `known`: of APIs, what they make and do not show.
     """
     best = _best_reading(attempt, outcome, known)
-    if best is not None and best.usage.get(CONTRADICTING):
+    told = (outcome.usage or {}, *outcome.earlier_usage)
+    if best is not None and any(usage.get(CONTRADICTING) for usage in told):
         return best._replace(disputed=True)
     return best
 
