@@ -22,6 +22,7 @@ from ledger.economics.fleet_verdict import (
 from ledger.money import PUSD_PER_USD, divide_half_even, format_usd
 
 PUSD_PER_CENT = PUSD_PER_USD // 100
+MANY_TIMES = 10
 MoneyText = Callable[[Exact], str]
 
 
@@ -56,8 +57,11 @@ def shift_text(
     if shift.name == "ops":
         return f"Ops above {money(shift.value)} a month: leaving pays."
     if shift.name == "api_price":
-        return f"API prices {side} {float(shift.value) * 100:.0f} % of today's: {goal}."
-    return f"A rate {side} {money(shift.value)} per {assumptions.noun[0]}-hour: {goal}."
+        share = float(shift.value)
+        prices = f"{share:.0f} times" if share >= MANY_TIMES else f"{share * 100:.0f} % of"
+        return f"API prices {side} {prices} today's: {goal}."
+    rate = f"{side} {money(shift.value)}" if shift.value >= PUSD_PER_CENT else "near zero"
+    return f"A rate {rate} per {assumptions.noun[0]}-hour: {goal}."
 
 
 def count_text(gpus: int, assumptions: PoolAssumptions) -> str:

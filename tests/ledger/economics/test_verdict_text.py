@@ -2,13 +2,15 @@
 
 from fractions import Fraction
 
+import pytest
+
 from ledger.economics.assumptions import (
     AssumptionSheet,
     ModelAssumption,
     ModelResidency,
     PoolAssumptions,
 )
-from ledger.economics.fleet_verdict import FleetVerdict, judge
+from ledger.economics.fleet_verdict import FleetVerdict, VerdictShift, judge
 from ledger.economics.value_curve import TrafficClass, TrafficWindow, ValueCurve
 from ledger.economics.verdict_text import describe, dollars_and_cents, sentence, shift_text
 from ledger.money import PUSD_PER_USD
@@ -71,6 +73,21 @@ def test_what_would_change_it_is_told_with_its_value() -> None:
         "API prices below 36 % of today's: no own GPU.",
         "Ops above $128.00 a month: leaving pays.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("gpu_rate", Fraction(PUSD_PER_USD, 250), "A rate near zero per GPU-hour: 2 GPUs."),
+        ("gpu_rate", Fraction(PUSD_PER_USD, 100), "A rate below $0.01 per GPU-hour: 2 GPUs."),
+        ("api_price", Fraction(999, 100), "API prices below 999 % of today's: 2 GPUs."),
+        ("api_price", Fraction(314), "API prices below 314 times today's: 2 GPUs."),
+    ],
+)
+def test_a_value_far_from_todays_is_told_so_that_it_can_be_read(name, value, said) -> None:
+    (pool,) = verdict(rate=Fraction(PUSD_PER_USD, 10)).pools
+    shift = VerdictShift(name, "p", value, is_above=False, gpus=2)
+    assert shift_text(shift, pool.assumptions) == said
 
 
 def test_without_any_pool_there_is_nothing_to_keep() -> None:
