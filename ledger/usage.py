@@ -153,6 +153,9 @@ def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
 
 def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
     """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
+    if "cached_tokens" in usage and isinstance(usage.get("billed_units"), Mapping):
+        # Cohere: of all that was read, its template too, and no part of what it bills.
+        usage = {name: value for name, value in usage.items() if name != "cached_tokens"}
     shape = usage_shape(usage)
     said: dict[UsageCount, list[int]] = {}
     for meaning, name, value in _walked(usage) if shape is None else counts_by_shape(usage, shape):

@@ -187,6 +187,10 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         {"billed_units": {"input_tokens": 5, "output_tokens": 418},
          "tokens": {"input_tokens": 71, "output_tokens": 418}, "cached_tokens": 0},
         T(5, output=418)),
+    "cohere: its own, of which a template was cached": (
+        {"billed_units": {"input_tokens": 6, "output_tokens": 5},
+         "tokens": {"input_tokens": 72, "output_tokens": 5}, "cached_tokens": 64},
+        T(6, output=5)),
     "voyage: the total alone": ({"total_tokens": 800}, T(800)),
     "voyage: multimodal": (
         {"text_tokens": 10, "image_pixels": 2_000_000, "total_tokens": 3576}, T(3576)),
