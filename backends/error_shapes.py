@@ -85,7 +85,7 @@ def _of_detail(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_choice(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What stands in the words of a choice."""
+    """Return what stands in the words of a choice."""
     return words_error(value.get("message")) or words_error(value.get("delta"))
 
 

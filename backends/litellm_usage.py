@@ -63,7 +63,7 @@ def _chunks_in(tail: bytes) -> Iterable[dict[str, Any]]:
 
 
 def _chunks_of(stream: Any) -> list[Any] | None:
-    """What LiteLLM kept of the provider's chunks, with their usage."""
+    """Return what LiteLLM kept of the provider's chunks, with their usage."""
     for _ in range(_WRAPPERS):
         chunks = getattr(stream, "chunks", None)
         if isinstance(chunks, list):

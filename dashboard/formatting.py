@@ -180,7 +180,7 @@ def length(span_us: int) -> str:
 
 
 def comparison(found: AttemptComparison) -> str:
-    """What it would have cost elsewhere, and what of the prompt was assumed to be cached there."""
+    """Return what it would have cost elsewhere, and how much was assumed as cached there."""
     if not found.cached_tokens:
         return money(found.cost_pusd)
     return f"{money(found.cost_pusd)}, {count(found.cached_tokens)} tokens of the prompt cached"

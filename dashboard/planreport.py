@@ -36,7 +36,7 @@ FORMULAS: tuple[Row, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PlanFrame:
-    """What stands around a printed plan: when it was made, the page's labels, the verdict."""
+    """Holds what stands around a printed plan: when it was made, the page's labels, the verdict."""
 
     made: str
     labels: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ ENTERED = AssumptionSource.ENTERED
 
 @dataclass(frozen=True, slots=True)
 class ScenarioChange:
-    """What a person changed of one pool; `None` and 1 leave the sheet's value.
+    """Holds what a person changed of one pool; `None` and 1 leave the sheet's value.
 
     `movable` names models that are declared movable, at this price per token.
     """

@@ -249,7 +249,7 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
 
 
 def unpack_request(packed: Sequence[Any]) -> dict[str, Any]:
-    """What `pack` kept of the request alone, with its names; features as their bits.
+    """Return what `pack` kept of the request alone, with its names; features as their bits.
 
     Raises `ValueError`.
     """

@@ -34,11 +34,11 @@ def _spent_by(
 
 @query(ViewerScope.NAMES, entries=4, teams=False)
 def reporting_zone(connection: Connection, _view: DashboardView) -> ReportingZone:
-    """Whose days and months pages have."""
+    """Return whose days and months pages have."""
     return read_zone(connection)
 
 
 @query(ViewerScope.TEAM, entries=8)
 def month_outlook(connection: Connection, view: DashboardView) -> MonthOutlook:
-    """What the month has cost and what it will, of the view's team."""
+    """Return what the month has cost and what it will, of the view's team."""
     return read_outlook(connection, view.now_us, read_zone(connection), view.team)

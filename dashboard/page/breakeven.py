@@ -68,7 +68,7 @@ def _show_pool(found: FleetVerdict, pool: str) -> None:
 
 
 def capacity_text(able: PoolCapability) -> str:
-    """What the capacity rests on."""
+    """Return what the capacity rests on."""
     capacity = f"**{formatting.tokens(able.per_minute)} tokens a minute**"
     if able.known is CapabilitySource.SPILLS:
         return f"Capacity: {capacity}, as {_spills_of(able)} for lack of room show{_rate(able)}."

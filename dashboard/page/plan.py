@@ -109,7 +109,7 @@ def show(view: DashboardView) -> None:
 
 
 def _show_pool_ways(judged: FleetVerdict, survey: Survey) -> None:
-    """What each pool's verdict would be at the rates of commitments; judged, not added up here."""
+    """Show each pool's verdict at the rates of commitments; judged, not added up here."""
     terms = (Commitment(YEAR, OFF_YEAR), Commitment(THREE_YEARS, OFF_THREE_YEARS))
     for pool in judged.judged:
         rows = [

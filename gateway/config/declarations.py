@@ -1,4 +1,4 @@
-"""What a configuration declares to the books: GPU contracts, budgets, where models may go."""
+"""Tells what a configuration declares to the books: GPU contracts, budgets, where models may go."""
 
 from backends.engines import ENGINE_KINDS
 from gateway.config.aliases import logical_models, resolve_model

@@ -64,14 +64,14 @@ class BrokenPromise(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What breaks it, in a line."""
+        """Return what breaks it, in a line."""
         return (
             f"a step full of prompts takes {self.full_step_ms:.0f} ms on pool `{self.pool}`, longer"
             f" than the {self.tpot_ms:g} ms for a token that policy `{self.policy}` promises"
         )
 
     def cure(self, *, managed: bool) -> str:
-        """What to set; engines that run elsewhere are told by a flag of theirs."""
+        """Return what to set; engines that run elsewhere are told by a flag of theirs."""
         if self.budget is None:
             return "no step is short enough: promise more, or route short answers elsewhere"
         setting = f"`prefill_budget_tokens: {self.budget}`"

@@ -25,7 +25,7 @@ from gateway.auth import (
 
 
 class KeyScope(StrEnum):
-    """What keys may do, as routes ask for it (`gateway.control.access`)."""
+    """Holds what keys may do, as routes ask for it (`gateway.control.access`)."""
 
     INFERENCE = INFERENCE
     USAGE = USAGE

@@ -110,7 +110,7 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
 
 
 def _asked(decision: bytes | None) -> dict[str, Any]:
-    """What the decision was told of the request; nothing where it is not kept any more."""
+    """Return what the decision was told of the request; nothing where it is not kept any more."""
     if not decision:
         return {}
     try:

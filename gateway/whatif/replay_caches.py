@@ -47,7 +47,7 @@ def beginning_of_arrival(arrival: Arrival) -> PromptPrefix:
 
 
 class ReplayCaches:
-    """Of one set of policies: what each API has read, and what it was seen to charge as cached."""
+    """Holds what each API has read under a set of policies, and what it charged as cached."""
 
     def __init__(self) -> None:
         self.forecast = CacheForecast(ProviderCaches(None), CachedShare())
@@ -97,7 +97,7 @@ class ReplayCaches:
 
 
 class CachedBills:
-    """What requests would cost, each at the cheapest API of its model, were all asked there.
+    """Holds what requests would cost, each at the cheapest API of its model, were all asked there.
 
     Every request is known to each of these APIs from its instant on.
     """

@@ -26,7 +26,7 @@ MOST_FLOWS = 20
 
 
 class AllApiBill:
-    """What each request would cost, were all asked at the cheapest API of its model, in order."""
+    """Holds what each request would cost at the cheapest API of its model, in order."""
 
     def __init__(self, house: ReplayFleet, arrivals: Sequence[Arrival]) -> None:
         known: dict[str, Sequence[Price]] = {}

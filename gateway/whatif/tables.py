@@ -107,7 +107,7 @@ def notes(document: dict[str, Any]) -> list[str]:
 
 
 def _caches(traffic: dict[str, Any]) -> str:
-    """What is known of prompts' beginnings, and so of providers' prompt caches."""
+    """Return what is known of prompts' beginnings, and so of providers' prompt caches."""
     told = traffic.get("beginnings")
     if told == "recorded":
         return (
@@ -146,7 +146,7 @@ def _dollars(entry: dict[str, Any]) -> list[str]:
 
 
 def _bill(dollars: dict[str, Any], lacks: str) -> tuple[str, str]:
-    """What all would have cost at APIs, and what is left of it; an older gateway says neither."""
+    """Return what all would cost at APIs, and what is left of it; older gateways say neither."""
     if "all_api_usd" not in dollars:
         return "-", "-"
     unpriced = "+?" if dollars["all_api_unpriced_requests"] else ""

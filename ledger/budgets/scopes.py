@@ -52,7 +52,7 @@ class NameRule(Enum):
 
 
 class BudgetReader(Enum):
-    """Who is told of a budget beside the people who run the house."""
+    """Holds who is told of a budget beside the people who run the house."""
 
     OWNER = auto()  # a key that bears this name itself is told all, another what is left
     SHARER = auto()  # each key that it binds is told what is left

@@ -19,7 +19,7 @@ MOST_OPTIONS = 64  # engines beyond what runs that are looked at
 
 
 class VerdictAction(StrEnum):
-    """What to do with the number of engines."""
+    """Holds what to do with the number of engines."""
 
     KEEP = "keep"
     ADD = "add"
@@ -51,7 +51,7 @@ class VerdictOption:
 
 @dataclass(frozen=True, slots=True)
 class VerdictShift:
-    """What would change the verdict: an input, the value at which it does, and the new number."""
+    """Holds an input, the value at which it changes the verdict, and the new number."""
 
     name: str  # gpu_rate | ops | api_price
     pool: str
@@ -86,8 +86,9 @@ class PoolVerdict:
     @property
     def depends(self) -> bool:
         """Whether the two ends of the interval name different numbers."""
-        ends = self.best, self.other
-        return None not in ends and ends[0].engines != ends[1].engines  # type: ignore[union-attr]  # both are there
+        if self.best is None or self.other is None:
+            return False
+        return self.best.engines != self.other.engines
 
     @property
     def substitutes(self) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ class ValueCurve:
         return Fraction(found, _FINE)
 
     def _taken_back(self, engines: int) -> Fraction:
-        """What is no longer bought: it fits beside what was kept."""
+        """Return what is no longer bought: it fits beside what was kept."""
         unit, stated = self._unit, self._stated(engines)
         works = [traffic.work * unit for traffic in self.classes]
         back = [0] * len(self.classes)

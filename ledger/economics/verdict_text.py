@@ -192,7 +192,7 @@ def _worth(verdict: PoolVerdict, money: MoneyText) -> str:
 
 
 def _tail(verdict: PoolVerdict, money: MoneyText) -> str:
-    """What the sentence must not hide: order, substitutes, unknown ops."""
+    """Return what the sentence must not hide: order, substitutes, unknown ops."""
     pool, parts = verdict.assumptions, []
     if verdict.substitutes:
         parts.append(f", if {' and '.join(verdict.substitutes)} is good enough")

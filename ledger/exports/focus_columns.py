@@ -104,7 +104,7 @@ def account(name: str, shown: str, kind: str) -> dict[str, Value]:
 
 
 def providers(name: str) -> dict[str, Value]:
-    """Who bills, serves and hosts it: one name, because no provider shows where it hosts."""
+    """Return who bills, serves and hosts it: one name, because no provider shows where it hosts."""
     return dict.fromkeys(("InvoiceIssuerName", "ServiceProviderName", "HostProviderName"), name)
 
 

@@ -47,7 +47,7 @@ _SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class SheetReads:
-    """What a sheet is made of, all of one state of the books and of every team."""
+    """Holds what a sheet is made of, all of one state of the books and of every team."""
 
     facts: SpanFacts
     loads: PoolLoads
@@ -146,7 +146,7 @@ def _classes(
 
 
 def _name(model: ModelAssumption) -> str:
-    """What the verdict calls a class where it objects."""
+    """Return what the verdict calls a class where it objects."""
     unknown = model.residency is ModelResidency.NOT_KNOWN
     return f"{model.model} (no API of it is known)" if unknown else model.model
 
@@ -188,7 +188,7 @@ class _ApiUse:
 
 
 def _seen_at(facts: SpanFacts, model: str, kinds: frozenset[str] | None) -> Mapping[str, _ApiUse]:
-    """What APIs answered of a model in the period: tokens, and what was paid, by target."""
+    """Return what APIs answered of a model in the period: tokens, and what was paid, by target."""
     found: dict[str, _ApiUse] = {}
     for group in facts.attempts:
         if group.model != model or group.backend != "api" or group.status not in ANSWERED:

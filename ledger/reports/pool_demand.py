@@ -62,7 +62,7 @@ class KeptMix:
 
 @dataclass(frozen=True, slots=True)
 class PoolMix:
-    """Of one pool: tokens that each class had of an hour, and the engine time of each class."""
+    """Holds a pool's tokens of each class in an hour, and the engine time of each class."""
 
     hours: Mapping[ClassKey, Mapping[int, int]]
     engine_us: Mapping[ClassKey, int]
