@@ -192,7 +192,7 @@ def _option_row(verdict: PoolVerdict, option: VerdictOption) -> tuple[str, str, 
 
 
 def _below(verdict: PoolVerdict) -> list[str]:
-    """Show what would change it, and what the options rest on."""
+    """Return what would change it, and what the options rest on."""
     lines = [shift_text(shift, verdict.assumptions, read_money) for shift in verdict.shifts]
     notes = [f"**What would change it.** {' '.join(lines)}"] if lines else []
     if verdict.stays:
