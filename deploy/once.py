@@ -27,6 +27,7 @@ from ledger.database import make_engine, migrate, sqlite_url
 from ledger.prices.rates import Price
 from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.seals.sealer import Sealer
+from ledger.write_lock import turns_of
 
 STATEMENTS = 3_000
 LISTS = 8  # of three thousand prices each
@@ -190,6 +191,7 @@ def share_migrations(module: str) -> None:
                 draft = shutil.copy(Path(_make_migrated().name) / "ledger.db", folder)
                 with contextlib.suppress(FileExistsError):  # others were as quick
                     path.hardlink_to(draft)
+            turns_of(path).touch(0o600)  # as who writes leaves it
         migrate(url, revision)
 
     vars(holder)["migrate"] = copy_or_migrate

@@ -60,7 +60,8 @@ def test_a_new_ledger_is_a_copy_and_one_that_is_there_is_migrated(
     migrate(old)
     assert asked == ["head"]
     assert database.schema_of(old) == database.schema_of(new)
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["ledger.db"]
+    files = [{path.name for path in (tmp_path / name).iterdir()} for name in ("new", "old")]
+    assert files[0] == files[1]
 
 
 def test_a_started_ledger_is_one_of_a_start(tmp_path: Path) -> None:

@@ -495,14 +495,17 @@ def test_sticky_sessions_come_back_to_their_target(run_stack) -> None:
 
 
 def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
-    """Sixty requests in sixes against a small limit: (who answered, how many were refused)."""
+    """Thirty requests in sixes against a small limit: (who answered, how many were refused).
+
+    What comes back to the limit in the minutes that a busy machine may take is not enough for all.
+    """
     stack.forgive("alpha")
     before = len(stack.entries("alpha"))
     apps = (server.config.app for server, _ in stack._servers)
     (alpha,) = [app for app in apps if isinstance(app, SimulatedProvider) and app._name == "alpha"]
     usual, alpha._quota = alpha._quota, quota
     with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda _: stack.chat("pair", **members), range(60)))
+        answers = list(pool.map(lambda _: stack.chat("pair", **members), range(30)))
     alpha._quota = usual
     stack.forgive("alpha")
     assert {answer.status_code for answer in answers} == {200}
@@ -512,7 +515,7 @@ def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("requests_per_minute", "tokens_per_minute", "words"), [(30, 1_000_000, 3), (10_000, 4000, 200)]
+    ("requests_per_minute", "tokens_per_minute", "words"), [(10, 1_000_000, 3), (10_000, 2000, 200)]
 )
 def test_a_providers_limit_is_never_overrun(
     stack, patiently, requests_per_minute, tokens_per_minute, words, stream
@@ -539,7 +542,7 @@ def test_a_providers_limit_is_never_overrun(
 def test_a_limit_that_nobody_listens_to_is_overrun(stack, monkeypatch) -> None:
     """The negative control."""
     monkeypatch.setattr(TargetStats, "record_rate_limit", lambda *_: None)
-    _, refused = overrun(stack, Quota(30, 1_000_000), max_tokens=3)
+    _, refused = overrun(stack, Quota(10, 1_000_000), max_tokens=3)
     assert refused > 0
 
 
