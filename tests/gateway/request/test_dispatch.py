@@ -103,10 +103,17 @@ WHOLE = {"model": "own", "messages": MESSAGES, "max_tokens": 20_000, "ignore_eos
 
 
 def unfinished(stack) -> int:
-    """Sequences that the engine works on or keeps waiting."""
-    server = stack.servers["engine"]
-    server.pacer.catch_up()
-    return server.pacer.engine.unfinished
+    """Sequences that the engine works on or keeps waiting, asked where the engine runs.
+
+    From this thread it would change its batch in the midst of the other thread's step.
+    """
+
+    async def look() -> int:
+        server = stack.servers["engine"]
+        server.pacer.catch_up()
+        return server.pacer.engine.unfinished
+
+    return stack.call(look())
 
 
 @pytest.mark.parametrize("how", ["FIN", "RST"])
