@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-import httpx
 import msgspec
 import pytest
 from sqlalchemy import text
@@ -18,7 +17,6 @@ from backends.errors import IdleTimeout
 from backends.openai import OpenAIBackend
 from backends.ratelimit import Allowance, RateLimitHeaders
 from backends.sending import Transmission
-from backends.simulator.provider import SimulatedProvider
 from backends.simulator.quota import Quota
 from gateway.fleet.target_stats import TargetStats
 from gateway.request import inference_api
@@ -103,15 +101,12 @@ WHOLE = {"model": "own", "messages": MESSAGES, "max_tokens": 20_000, "ignore_eos
 
 
 def unfinished(stack) -> int:
-    """Sequences that the engine works on or keeps waiting, asked where the engine runs.
-
-    From this thread it would change its batch in the midst of the other thread's step.
-    """
+    """Sequences in the engine, asked in its thread: from this one its batch would break."""
 
     async def look() -> int:
-        server = stack.servers["engine"]
-        server.pacer.catch_up()
-        return server.pacer.engine.unfinished
+        pacer = stack.servers["engine"].pacer
+        pacer.catch_up()
+        return pacer.engine.unfinished
 
     return stack.call(look())
 
@@ -493,8 +488,7 @@ def test_sticky_sessions_come_back_to_their_target(run_stack) -> None:
 
         def target() -> str:
             url = f"{stack.url}/v1/chat/completions"
-            answer = httpx.post(url, json=body, headers=headers, trust_env=False)
-            return answer.headers["x-breakeven-backend"]
+            return stack.client.post(url, json=body, headers=headers).headers["x-breakeven-backend"]
 
         assert target() == "beta/m"  # by failure
         assert target() == "beta/m"  # by stickiness, although dearer
@@ -502,14 +496,10 @@ def test_sticky_sessions_come_back_to_their_target(run_stack) -> None:
 
 
 def overrun(stack, quota: Quota, **members) -> tuple[list[str], int]:
-    """Thirty requests in sixes against a small limit: (who answered, how many were refused).
-
-    What comes back to the limit in the minutes that a busy machine may take is not enough for all.
-    """
+    """Thirty requests in sixes; a limit's room comes back too slowly for all on any machine."""
     stack.forgive("alpha")
     before = len(stack.entries("alpha"))
-    apps = (server.config.app for server, _ in stack._servers)
-    (alpha,) = [app for app in apps if isinstance(app, SimulatedProvider) and app._name == "alpha"]
+    alpha = stack.providers["alpha"]
     usual, alpha._quota = alpha._quota, quota
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda _: stack.chat("pair", **members), range(30)))
