@@ -25,7 +25,7 @@ TOGETHER = {
     "tree": ("tests/tidy/",),
     "LiteLLM": (
         "tests/backends/test_litellm", "tests/gateway/faults/test_adapter.py",
-        "tests/gateway/request/dialects/test_translated_response.py",
+        "tests/gateway/field/", "tests/gateway/request/dialects/test_translated_response.py",
     ),
 }  # fmt: skip
 # Files that take a minute or more, so that none begins when the others are about to end.

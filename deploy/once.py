@@ -4,6 +4,7 @@ Two thirds of the work of a gateway's start are an empty ledger, migrated throug
 and the bundled prices, read from three thousand rows of JSON.
 """
 
+import contextlib
 import functools
 import importlib
 import os
@@ -16,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import certifi
+import psycopg
 from sqlalchemy import Engine
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
 
@@ -25,9 +27,12 @@ from ledger.database import make_engine, migrate, sqlite_url
 from ledger.prices.rates import Price
 from ledger.prices.start_prices import read_sources, store_start_prices
 from ledger.seals.sealer import Sealer
+from ledger.write_lock import turns_of
 
 STATEMENTS = 3_000
 LISTS = 8  # of three thousand prices each
+SERVER_OWNER = "postgres"  # of the tests' own servers, which ask for no password
+STARTED = "started_ledger"  # a database that others are copies of
 _Folder = tempfile.TemporaryDirectory[str]
 
 
@@ -42,9 +47,31 @@ def put_ledger(place: str | Path) -> str:
 def put_started_ledger(place: str | Path) -> str:
     """The ledger of a host that was started once: the bundled prices are stored and sealed.
 
-    Otherwise as `put_ledger`.
+    Otherwise as `put_ledger`, but an empty database of a server of the tests becomes one, too.
     """
+    target = make_url(place) if isinstance(place, str) else None
+    if target is not None and target.username == SERVER_OWNER:
+        _copy_started(target)
     return _put(_make_started, place)
+
+
+def _copy_started(target: URL) -> None:
+    """Replace a database without a table by a copy: the migrations alone take four seconds."""
+    how: dict[str, Any] = {"host": target.host, "port": target.port, "user": target.username}
+    with psycopg.connect(**how, dbname=target.database) as connection:
+        if connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchone():
+            return
+    with psycopg.connect(**how, dbname="postgres", autocommit=True) as connection:
+        copied = "STRATEGY file_copy" if connection.info.server_version >= 150_000 else ""
+        asked = "SELECT 1 FROM pg_database WHERE datname = %s"
+        if connection.execute(asked, [STARTED]).fetchone() is None:
+            connection.execute(f"CREATE DATABASE {STARTED}_first")
+            first = target.set(database=f"{STARTED}_first").render_as_string(hide_password=False)
+            migrate(first)
+            _start(first)
+            connection.execute(f"ALTER DATABASE {STARTED}_first RENAME TO {STARTED}")
+        connection.execute(f"DROP DATABASE {target.database}")
+        connection.execute(f"CREATE DATABASE {target.database} TEMPLATE {STARTED} {copied}")
 
 
 def _put(make: Callable[[], _Folder], place: str | Path) -> str:
@@ -145,6 +172,31 @@ def remember_what_passed(module: str, name: str) -> None:
     vars(holder)[name] = judge_once
 
 
+def share_migrations(module: str) -> None:
+    """Let a SQLite ledger that is new be a copy of one that was migrated through every revision.
+
+    For who imports the function from here on. One that is there is migrated, and so is one to a
+    revision of the past or by other scripts; `migrate.__wrapped__` migrates in any case.
+    """
+    holder = importlib.import_module(module)
+    scripts = vars(holder)["_scripts"]
+
+    @functools.wraps(migrate)
+    def copy_or_migrate(url: str, revision: str = "head") -> None:
+        kind, _, place = url.partition(":///")
+        is_head = revision == "head" and vars(holder)["_scripts"] is scripts
+        path = Path(place)
+        if kind == "sqlite" and is_head and path.parent.is_dir() and not path.exists():
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                draft = shutil.copy(Path(_make_migrated().name) / "ledger.db", folder)
+                with contextlib.suppress(FileExistsError):  # others were as quick
+                    path.hardlink_to(draft)
+            turns_of(path).touch(0o600)  # as who writes leaves it
+        migrate(url, revision)
+
+    vars(holder)["migrate"] = copy_or_migrate
+
+
 @functools.cache
 def _make_migrated() -> _Folder:
     """It goes with the process."""
@@ -157,13 +209,17 @@ def _make_migrated() -> _Folder:
 def _make_started() -> _Folder:
     """It goes with the process."""
     made = tempfile.TemporaryDirectory(prefix="breakeven-started-")
-    engine = make_engine(put_ledger(Path(made.name) / "ledger.db"))
-    at_us = time.time_ns() // 1000
+    _start(put_ledger(Path(made.name) / "ledger.db"))
+    return made
+
+
+def _start(url: str) -> None:
+    """Do with a migrated ledger what a host's first start does."""
+    engine, at_us = make_engine(url), time.time_ns() // 1000
     store_start_prices(engine, read_sources(()), actor="tests", at_us=at_us)
     while Sealer(engine).seal(at_us=at_us):
         pass
     engine.dispose()
-    return made
 
 
 def share_statements(module: str) -> None:
@@ -213,3 +269,4 @@ def register() -> None:
     share_adapters()
     share_authorities()
     share_statements("ledger.database")
+    share_migrations("ledger.database")

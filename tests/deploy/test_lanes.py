@@ -97,6 +97,7 @@ def test_a_crash_fails_one_test_and_the_others_run(
         ("tests/real/test_engine.py::test_it", "engines"),
         ("tests/tidy/test_sizes.py::test_it[a]", "tree"),
         ("tests/backends/test_litellm_sent.py::test_it", "LiteLLM"),
+        ("tests/gateway/field/test_money.py::test_it[a]", "LiteLLM"),
         ("tests/router/test_real.py::test_it", None),
     ],
 )

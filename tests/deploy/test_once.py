@@ -1,5 +1,6 @@
 """What is made once for all tests of a process is what each would have made by itself."""
 
+import importlib
 import inspect
 import sqlite3
 import ssl
@@ -35,9 +36,32 @@ def dump(path: Path) -> list[str]:
 
 def test_the_ledger_is_one_that_was_migrated(tmp_path: Path) -> None:
     assert once.put_ledger(tmp_path / "state" / "ledger.db").endswith("/state/ledger.db")
-    migrate(sqlite_url(tmp_path / "own.db"))
+    migrate.__wrapped__(sqlite_url(tmp_path / "own.db"))
     assert dump(tmp_path / "state" / "ledger.db") == dump(tmp_path / "own.db")
     assert len(dump(tmp_path / "own.db")) > 100
+
+
+def test_a_new_ledger_is_a_copy_and_one_that_is_there_is_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("new", "old"):
+        (tmp_path / name).mkdir()
+    new, old = (sqlite_url(tmp_path / name / "ledger.db") for name in ("new", "old"))
+    migrate(old, "0050")
+    asked: list[str] = []
+    command = importlib.import_module("alembic.command")
+    upgrade = command.upgrade
+    monkeypatch.setattr(
+        command, "upgrade", lambda config, head: asked.append(head) or upgrade(config, head)
+    )
+    migrate(new)
+    assert asked == []
+    assert database.schema_of(new) is not None
+    migrate(old)
+    assert asked == ["head"]
+    assert database.schema_of(old) == database.schema_of(new)
+    files = [{path.name for path in (tmp_path / name).iterdir()} for name in ("new", "old")]
+    assert files[0] == files[1]
 
 
 def test_a_started_ledger_is_one_of_a_start(tmp_path: Path) -> None:
@@ -67,6 +91,22 @@ def test_a_servers_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     once.put_ledger("postgresql://user@127.0.0.1:1/books")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_database_of_the_tests_becomes_a_started_ledger(postgres_server) -> None:
+    """The second is a copy of the first, and one that is in use is left alone."""
+    urls = [postgres_server.url(postgres_server.create()) for _ in range(2)]
+    engines = [make_engine(once.put_started_ledger(url)) for url in urls]
+    prices = [stored_prices(engine) for engine in engines]
+    assert prices[0] == prices[1]
+    assert len(prices[0]) > 100
+    with engines[0].begin() as connection:
+        connection.execute(sa.text("CREATE TABLE moods (id integer)"))
+    for engine in engines:
+        engine.dispose()
+    once.put_started_ledger(urls[0])
+    assert sa.inspect(engines[0]).has_table("moods")
+    engines[0].dispose()
 
 
 def test_the_seed_is_that_of_its_text_and_cannot_be_changed() -> None:

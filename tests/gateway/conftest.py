@@ -59,6 +59,7 @@ SLOW_START, SLOW_PACE = replace(QUICK, ttft_s=30.0), replace(QUICK, tpot_s=0.05)
 PROVIDERS = {"alpha": QUICK, "beta": QUICK, "late": SLOW_START, "steady": SLOW_PACE}
 PRICED_AS = {"beta": "openai/gpt-4o"}
 PATIENCE_S, START_S = 20.0, 180.0  # of a host's start, on a machine with much else to do
+LONGEST_PAUSE_S = 0.2  # between two looks
 dump_yaml = functools.partial(yaml.dump, Dumper=yaml.CSafeDumper, sort_keys=False)
 CLAIM = "SELECT claimed_pusd FROM claims c WHERE c.attempt_id = attempts.attempt_id"
 
@@ -66,9 +67,11 @@ CLAIM = "SELECT claimed_pusd FROM claims c WHERE c.attempt_id = attempts.attempt
 def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """The first true value of `check`; fails with its last value when patience ends.
 
-    A check that costs much is made seldom: a fifth of a processor at most goes to waiting.
+    A check that costs much is made seldom: a fifth of a processor at most goes to waiting. So is
+    one that was made for long: whoever answers it, in other processes, works on what is waited for.
     """
-    deadline = time.monotonic() + patience_s
+    since_s = time.monotonic()
+    deadline = since_s + patience_s
     while True:
         began_s = time.thread_time()
         value = check()
@@ -76,7 +79,8 @@ def eventually(check: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         if value:
             return value
         assert time.monotonic() < deadline, f"never came true; last: {value!r}"
-        time.sleep(max(0.02, 4 * cost_s))
+        waited_s = time.monotonic() - since_s
+        time.sleep(max(0.02, 4 * cost_s, min(waited_s / 10, LONGEST_PAUSE_S)))
 
 
 def plain_client() -> httpx.Client:
@@ -440,11 +444,7 @@ class Host:
     def __init__(self, state: Path, *, workers: int = 2, engines: int = 2, **changes: Any) -> None:
         self.state = state
         self.config = state / "breakeven.yaml"
-        self.url, self.root, self.serve = (
-            "",
-            ROOT,
-            warmstart.BREAKEVEN,
-        )  # whose code it runs, and how
+        self.url, self.root, self.serve = "", ROOT, warmstart.BREAKEVEN  # whose code it runs, how
         self.within: list[str] = []  # what its command is run by
         self.warm = True  # forked with its imports made: of no use to who looks at these
         self.environ = dict(os.environ)

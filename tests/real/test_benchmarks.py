@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-APPLIED_LIMIT_S = 30
+APPLIED_LIMIT_S = 120
 PROGRAM_LIMIT_S = 300
 REQUESTS = 40
 OUTPUT_TOKENS = 12

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 CLIENTS = 16
 FINISHING = 72
 CUT_OFF = 36  # every second of them leaves
-APPLIED_LIMIT_S = 30
+APPLIED_LIMIT_S = 120
 WORDS = ("volume", "hour", "budget", "machine", "token", "price", "answer", "team", "batch")
 ROWS = "SELECT * FROM attempts WHERE team_id = :team"
 

@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,19 @@ CLIENTS = Path(__file__).with_name("clients")
 SDKS = ("openai-2", "openai-3", "openai-node")
 PYTHONS = ("openai-2", "openai-3")
 FRAMEWORKS = {  # what runs in which part, by name
-    "langchain": ("frameworks", "langchain_checks.py"),
-    "llamaindex": ("frameworks", "llamaindex_checks.py"),
-    "agents": ("frameworks", "agents_checks.py"),
-    "llm": ("frameworks", "llm_checks.py"),
-    "ai": ("openai-node", "ai_checks.mjs"),
+    "langchain": "frameworks",
+    "llamaindex": "frameworks",
+    "agents": "frameworks",
+    "llm": "frameworks",
+    "ai": "openai-node",
 }
 COMMON = {"langchain", "ai"}
+# What the programs of a part have in common, imported once: two to three seconds of CPU.
+IMPORTS = {
+    "openai-2": ("openai", "openai.resources", "openai.types.responses"),
+    "openai-3": ("openai", "openai.resources", "openai.types.responses"),
+    "anthropic": ("anthropic", "anthropic.resources", "anthropic.types.beta"),
+}
 PROGRAM_LIMIT_S = 120
 GPU = {"type": "H200", "billing": "owned", "usd_per_hour": 3.5, "source": "for the test"}
 # What the stand-in offers: it is asked for pictures by address, as an API outside would be.
@@ -113,18 +120,13 @@ def sdk(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def program(sdk: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict]:
+def program(sdk: str, see, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict]:
     """Runs the client program of one SDK: `program(base_url, key, poor_key, *checks)`."""
-    if sdk == "openai-node":
-        folder = tmp_path_factory.mktemp("node")
-        command = node_command("checks.mjs", folder)
-    else:
-        folder = tmp_path_factory.mktemp("python")
-        command = isolated(sdk, "checks.py")
+    folder = tmp_path_factory.mktemp(sdk)
 
     def run(base_url: str, key: str, poor_key: str, *checks: str) -> dict:
         environ = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": key, "POOR_KEY": poor_key}
-        return seen_by([*command, *checks], folder, environ)
+        return see(sdk, "checks", folder, environ, *checks)
 
     return run
 
@@ -139,17 +141,69 @@ def seen_by(command: list[str], folder: Path, environ: dict[str, str]) -> dict:
     return json.loads(answer.stdout)
 
 
-def node_command(program: str, folder: Path) -> list[str]:
+class WarmClient:
+    """One SDK's interpreter, with nothing of ours, that forks the programs of the tests."""
+
+    def __init__(self, part: str) -> None:
+        command = [str(parts.by_name(part).find()), "-I", str(CLIENTS / "warm_client.py")]
+        self._process = subprocess.Popen(
+            [*command, *IMPORTS[part]], env={"PATH": os.environ["PATH"]}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def see(self, program: str, folder: Path, environ: dict[str, str], *words: str) -> dict:
+        """What a client program tells; it sees nothing of this process's environment."""
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            files = {name: f"{place}/{name}" for name in ("output", "errors")}
+            for path in files.values():
+                Path(path).touch()
+            order = {
+                "program": str(CLIENTS / program), "words": words, "folder": str(folder),
+                "environ": {"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
+                "input": os.devnull, **files,
+            }  # fmt: skip
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            code = self._process.stdout.readline().strip()
+            assert code == "0", Path(files["errors"]).read_text("utf-8", "replace")[-4000:]
+            return json.loads(Path(files["output"]).read_text("utf-8"))
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(PROGRAM_LIMIT_S)
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def see() -> Iterator[Callable[..., dict]]:
+    """`see(part, program, folder, environ, *words)`: what a client program of a part tells."""
+    clients: dict[str, WarmClient] = {}
+
+    def ask(part: str, program: str, folder: Path, environ: dict, *words: str) -> dict:
+        if part not in IMPORTS:
+            command = node_command if part == "openai-node" else isolated_command
+            return seen_by([*command(part, program, folder), *words], folder, environ)
+        if part not in clients:
+            clients[part] = WarmClient(part)
+        return clients[part].see(f"{program}.py", folder, environ, *words)
+
+    yield ask
+    for client in clients.values():
+        client.close()
+
+
+def node_command(part: str, program: str, folder: Path) -> list[str]:
     """Node looks for packages beside the program."""
-    shutil.copy(CLIENTS / program, folder)
-    packages = parts.by_name("openai-node").find() / "node_modules"
-    (folder / "node_modules").symlink_to(packages)
-    return ["node", str(folder / program)]
+    copied = Path(shutil.copy(CLIENTS / f"{program}.mjs", folder))
+    packages = folder / "node_modules"
+    if not packages.exists():
+        packages.symlink_to(parts.by_name(part).find() / "node_modules")
+    return ["node", str(copied)]
 
 
-def isolated(part: str, program: str) -> list[str]:
+def isolated_command(part: str, program: str, _: Path) -> list[str]:
     """The program under the SDK's own interpreter, with nothing of ours."""
-    return [str(parts.by_name(part).find()), "-I", str(CLIENTS / program)]
+    return [str(parts.by_name(part).find()), "-I", str(CLIENTS / f"{program}.py")]
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +215,7 @@ def told(gateway, sdk: str, program: Callable[..., dict]) -> dict:
 
 
 @pytest.fixture(scope="session", params=[pytest.param(None, marks=pytest.mark.part("anthropic"))])
-def messages_told(gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def messages_told(gateway, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What Anthropic's SDK saw."""
     environ = {
         "ANTHROPIC_BASE_URL": gateway.base_url.removesuffix("/v1"),
@@ -169,14 +223,14 @@ def messages_told(gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
         "POOR_KEY": gateway.key(team="poor-anthropic"),
     }
     folder = tmp_path_factory.mktemp("messages")
-    return seen_by(isolated("anthropic", "messages_checks.py"), folder, environ)
+    return see("anthropic", "messages_checks", folder, environ)
 
 
 @pytest.fixture(
     scope="session",
     params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
 )
-def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def responses_told(request, gateway, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What OpenAI's SDK saw of the Responses API, by its major."""
     team = f"responses-{request.param}"
     environ = {
@@ -185,7 +239,7 @@ def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
         "POOR_KEY": gateway.key(team=f"poor-{team}"),
     }
     folder = tmp_path_factory.mktemp("responses")
-    found = seen_by(isolated(request.param, "responses_checks.py"), folder, environ)
+    found = see(request.param, "responses_checks", folder, environ)
     return {**found, "team": f"team-{team}", "poor": f"poor-{team}"}
 
 
@@ -193,7 +247,7 @@ def responses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
     scope="session",
     params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
 )
-def uses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def uses_told(request, gateway, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What OpenAI's SDK saw of raw answers, helpers, pages and tasks, by its major."""
     team = f"uses-{request.param}"
     environ = {
@@ -201,13 +255,13 @@ def uses_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dic
         "OPENAI_API_KEY": gateway.key(team=team),
     }
     folder = tmp_path_factory.mktemp("uses")
-    found = seen_by(isolated(request.param, "uses_checks.py"), folder, environ)
+    found = see(request.param, "uses_checks", folder, environ)
     return {**found, "team": team}
 
 
 def marks_of(framework: str) -> list[pytest.MarkDecorator]:
     """One framework of each language is asked at every commit."""
-    marks = [pytest.mark.part(FRAMEWORKS[framework][0])]
+    marks = [pytest.mark.part(FRAMEWORKS[framework])]
     return marks if framework in COMMON else [*marks, pytest.mark.long]
 
 
@@ -215,7 +269,7 @@ def marks_of(framework: str) -> list[pytest.MarkDecorator]:
     scope="session",
     params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
 )
-def kinds_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def kinds_told(request, gateway, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What OpenAI's SDK saw of pictures, speech, moderations and Azure, by its major."""
     team = f"kinds-{request.param}"
     environ = {
@@ -224,7 +278,7 @@ def kinds_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> di
         "POOR_KEY": gateway.key(team=f"poor-{team}"),
     }
     folder = tmp_path_factory.mktemp("kinds")
-    found = seen_by(isolated(request.param, "kinds_checks.py"), folder, environ)
+    found = see(request.param, "kinds_checks", folder, environ)
     return {**found, "team": team}
 
 
@@ -232,10 +286,9 @@ def kinds_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> di
     scope="session",
     params=[pytest.param(name, marks=marks_of(name)) for name in FRAMEWORKS],
 )
-def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def framework_told(request, gateway, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What the program of one framework saw; `untold` are checks that say nothing of usage."""
     name = request.param
-    part, program = FRAMEWORKS[name]
     key = gateway.key(team=f"team-{name}")
     environ = {
         "OPENAI_BASE_URL": gateway.base_url,
@@ -245,8 +298,7 @@ def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
         "UNTOLD_KEY": gateway.key(team=f"untold-{name}"),
     }
     folder = tmp_path_factory.mktemp(name)
-    command = node_command(program, folder) if program.endswith("mjs") else isolated(part, program)
-    checks = seen_by(command, folder, environ)
+    checks = see(FRAMEWORKS[name], f"{name}_checks", folder, environ)
     return {
         "name": name,
         "team": f"team-{name}",
@@ -256,7 +308,7 @@ def framework_told(request, gateway, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def batches_told(gateway, sdk: str, tmp_path_factory: pytest.TempPathFactory) -> dict:
+def batches_told(gateway, sdk: str, see, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What OpenAI's SDKs saw of files and batches."""
     folder, team = tmp_path_factory.mktemp("batches"), f"batches-{sdk}"
     environ = {
@@ -264,20 +316,14 @@ def batches_told(gateway, sdk: str, tmp_path_factory: pytest.TempPathFactory) ->
         "OPENAI_API_KEY": gateway.key(team=team),
         "OTHER_KEY": gateway.key(team=f"other-{team}"),
     }
-    if sdk == "openai-node":
-        shutil.copy(CLIENTS / "batches_checks.mjs", folder)
-        (folder / "node_modules").symlink_to(parts.by_name(sdk).find() / "node_modules")
-        command = ["node", str(folder / "batches_checks.mjs")]
-    else:
-        command = isolated(sdk, "batches_checks.py")
-    return {**seen_by(command, folder, environ), "team": team}
+    return {**see(sdk, "batches_checks", folder, environ), "team": team}
 
 
 @pytest.fixture(
     scope="session",
     params=[pytest.param(name, marks=pytest.mark.part(name)) for name in PYTHONS],
 )
-def usage_program(request, gateway, tmp_path_factory: pytest.TempPathFactory):
+def usage_program(request, gateway, see, tmp_path_factory: pytest.TempPathFactory):
     """Runs a part of the usage program of one major of OpenAI's SDK; and its client's team."""
     team, folder = f"usage-{request.param}", tmp_path_factory.mktemp("usage")
     environ = {
@@ -286,5 +332,4 @@ def usage_program(request, gateway, tmp_path_factory: pytest.TempPathFactory):
         "OPENAI_ADMIN_KEY": gateway.key(team="finance", scopes=("usage:all",)),
         "TEAM": team,
     }
-    command = isolated(request.param, "usage_checks.py")
-    return lambda part: seen_by([*command, part], folder, environ), team
+    return lambda word: see(request.param, "usage_checks", folder, environ, word), team

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 LONG_TOKENS = 4000  # what the impatient clients ask for
 FINISHED = 20  # the checks that end in an answer, the asynchronous one with eight of them
 LABEL = "[simulated]:"  # how every answer of the stand-in begins

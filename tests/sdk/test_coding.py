@@ -9,7 +9,7 @@ import pytest
 
 from deploy import parts
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 PROGRAM_LIMIT_S = 120
 LABEL = "[simulated]:"  # how every answer of the stand-in begins
 ROWS = "SELECT * FROM attempts WHERE team_id = :team AND settled_us IS NOT NULL ORDER BY opened_us"

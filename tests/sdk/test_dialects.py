@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 LABEL = "[simulated]:"  # how every answer of the stand-in begins
 BOOKED = ("input_tokens", "cached_tokens", "output_tokens")
 

@@ -6,7 +6,7 @@ Node; chat completions, Responses and Messages, as far as each speaks them.
 
 import pytest
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 LABEL = "[simulated]:"  # how every answer of the stand-in begins
 EXPECTED = {  # checks of each program, so that none is lost
     "langchain": 16, "llamaindex": 8, "agents": 23, "llm": 5, "ai": 26,

@@ -1,6 +1,6 @@
 """Pictures, speech, moderations and Azure's addresses with OpenAI's SDK, against a real `serve`."""
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 
 
 def test_no_check_broke(kinds_told: dict) -> None:

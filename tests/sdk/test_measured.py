@@ -1,18 +1,9 @@
 """Sound through OpenAI's SDKs and rankings through Cohere's, unchanged, against one gateway."""
 
-import json
-import os
-import shutil
-import subprocess
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
-from deploy import parts
-
-CLIENTS = Path(__file__).with_name("clients")
-LIMIT_S = 60
 SECONDS_PUSD = 2 * 100_000_000  # two seconds at whisper-1's price
 CONFIG = {
     "models": {
@@ -43,15 +34,6 @@ def gateway(serve):
     return found
 
 
-def run(command: list[str], folder: Path, **environ: str) -> dict:
-    answer = subprocess.run(
-        command, cwd=folder, env={"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
-        check=False, capture_output=True, timeout=LIMIT_S,
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr.decode()[-4000:]
-    return json.loads(answer.stdout)
-
-
 @pytest.fixture(
     scope="module",
     params=[
@@ -59,25 +41,17 @@ def run(command: list[str], folder: Path, **environ: str) -> dict:
         for name in ("openai-2", "openai-3", "openai-node")
     ],
 )
-def heard(request, gateway, tmp_path_factory) -> dict:
+def heard(request, gateway, see, tmp_path_factory) -> dict:
     """What one of OpenAI's SDKs saw."""
-    found, folder = parts.by_name(request.param).find(), tmp_path_factory.mktemp("client")
-    if request.param == "openai-node":
-        shutil.copy(CLIENTS / "sound_checks.mjs", folder)
-        (folder / "node_modules").symlink_to(found / "node_modules")
-        command = ["node", str(folder / "sound_checks.mjs")]
-    else:
-        command = [str(found), "-I", str(CLIENTS / "sound_checks.py")]
-    return run(command, folder, OPENAI_BASE_URL=gateway.base_url, OPENAI_API_KEY=gateway.token)
+    environ = {"OPENAI_BASE_URL": gateway.base_url, "OPENAI_API_KEY": gateway.token}
+    return see(request.param, "sound_checks", tmp_path_factory.mktemp("client"), environ)
 
 
 @pytest.fixture(scope="module", params=[pytest.param(None, marks=pytest.mark.part("cohere"))])
-def ranked(gateway, tmp_path_factory) -> dict:
+def ranked(gateway, see, tmp_path_factory) -> dict:
     """What Cohere's SDK saw."""
-    command = [str(parts.by_name("cohere").find()), "-I", str(CLIENTS / "rank_checks.py")]
-    folder = tmp_path_factory.mktemp("client")
-    address = gateway.base_url.removesuffix("/v1")
-    return run(command, folder, BASE_URL=address, API_KEY=gateway.token)
+    environ = {"BASE_URL": gateway.base_url.removesuffix("/v1"), "API_KEY": gateway.token}
+    return see("cohere", "rank_checks", tmp_path_factory.mktemp("client"), environ)
 
 
 def test_every_shape_of_a_transcript(heard: dict) -> None:

@@ -20,7 +20,7 @@ from deploy import parts
 HOOKS = Path(__file__).with_name("clients") / "schemathesis_hooks.py"
 LIMIT_S = 1800
 LONG_S = os.environ.get("SCHEMATHESIS_SECONDS", "600")
-PARTS = 4  # processes at once, for most of the time goes by in the targets; its threads do not hold
+PARTS = 2  # processes at once: each reads the document for seconds; its threads do not hold
 SELECTED = re.compile(r"(\d+) selected / (\d+) total")
 LEAST = 100  # operations of the product: a document that lost most of them proves nothing
 pytestmark = pytest.mark.part("schemathesis")
@@ -75,6 +75,7 @@ def are_clean(runs: list[subprocess.CompletedProcess]) -> None:
 
 
 def test_the_document_is_kept_to(gateway, tmp_path: Path) -> None:
+    # Two minutes of CPU; four drawn requests of each operation find one of the three faults below.
     words = ("--seed", "1", "--phases", "examples,coverage")
     are_clean(examined_in_parts(gateway, tmp_path, *with_key(gateway), *words))
 

@@ -1,6 +1,6 @@
 """What else programs do with OpenAI's SDK: raw answers, its helpers, pages, tasks that end."""
 
-APPLIED_LIMIT_S = 10
+APPLIED_LIMIT_S = 60
 LABEL = "[simulated]:"  # how every answer of the stand-in begins
 LEFT = 5  # four tasks that were cancelled, and one time limit
 

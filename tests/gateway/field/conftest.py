@@ -14,6 +14,8 @@ from field_cases import MoneyCase, load_cases
 from field_client import CaseRun, play_case
 from field_upstream import ScriptedUpstream
 
+from backends import litellm
+
 MONEY = Path(__file__).parent / "money"
 FEATURES = ["tools", "json_schema", "images", "logprobs", "n", "reasoning"]
 KINDS = ["chat", "completion", "embedding", "rerank", "transcription"]
@@ -23,12 +25,16 @@ LITELLM_KINDS = KINDS[:3]  # what LiteLLM translates
 @pytest.fixture(scope="module")
 def play(running, tmp_path_factory) -> Iterator[Callable[[MoneyCase], CaseRun]]:
     """Play a case through the gateway and return the answers, the rows and the upstream's log."""
+    litellm.load()  # before a request waits for it: on a busy machine for a minute
     cases = load_cases(MONEY)
     state = tmp_path_factory.mktemp("field")
     with (
+        pytest.MonkeyPatch.context() as patch,
         ScriptedUpstream() as upstream,
         running(state, **settings(cases, state, upstream)) as stack,
     ):
+        # A sign of life is a 200, after which no refusal of a slow machine has its own status.
+        patch.setattr("gateway.request.client_response.KEEP_ALIVE_S", 300.0)
         yield lambda case: play_case(stack, upstream, case)
 
 

@@ -64,7 +64,7 @@ class ScriptedUpstream:
         self._server.should_exit = True
         self._thread.join()
 
-    def run_of(self, case: str, patience_s: float = 20.0) -> ScriptRun:
+    def run_of(self, case: str, patience_s: float = 120.0) -> ScriptRun:
         """Wait for the first request of a case and return its run."""
         with self.started:
             assert self.started.wait_for(lambda: self.runs.get(case), patience_s), "never sent"

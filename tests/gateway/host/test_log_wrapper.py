@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy import warmstart
 from gateway.host.log_wrapper import LogOptions, passwords, wrapper_arguments
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,11 +75,11 @@ def test_json_is_json_for_every_line_of_every_process(make_host, patiently) -> N
         workers=1, engines=1,
         logs={"format": "json", "level": "info"}, dashboard={"enabled": True, "port": 0},
     )  # fmt: skip
-    done = subprocess.Popen(
-        [sys.executable, "-c", host.serve, "serve", "--config", str(host.config)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=host.environ, cwd=host.root,
-    )  # fmt: skip
-    folder = host.state / "logs"
+    folder, own = host.state / "logs", [host.state / name for name in ("output", "errors")]
+    with own[0].open("wb") as output, own[1].open("wb") as errors:
+        done = warmstart.programs().start(
+            ["serve", "--config", host.config], output=output.fileno(), errors=errors.fileno()
+        )
 
     def said(name: str) -> str:
         return (folder / f"{name}.log").read_text() if (folder / f"{name}.log").exists() else ""
@@ -91,11 +92,12 @@ def test_json_is_json_for_every_line_of_every_process(make_host, patiently) -> N
         patiently(lambda: said("ledger-writer"), 120)
     finally:
         done.terminate()
-        own = done.communicate(timeout=120)
-    texts = {name: said(name) for name in OURS} | {"serve": own[1], "serve's output": own[0]}
+        done.wait(120)
+    output, errors = (path.read_text() for path in own)
+    texts = {name: said(name) for name in OURS} | {"serve": errors, "serve's output": output}
     for name, text in texts.items():
         for line in text.splitlines():
             assert json.loads(line)["process"] == name, (name, line)
     assert all(texts[name] for name in ("dashboard", "ledger-writer", "serve"))
-    assert own[0] == ""
-    assert any("is started again" in json.loads(line)["message"] for line in own[1].splitlines())
+    assert output == ""
+    assert any("is started again" in json.loads(line)["message"] for line in errors.splitlines())

@@ -40,7 +40,7 @@ def spent(stack) -> int:
 
 def test_a_budget_is_used_up_and_never_exceeded_by_a_crowd(tight, patiently) -> None:
     with ThreadPoolExecutor(24) as crowd:
-        answers = list(crowd.map(lambda number: ask(tight, number), range(120)))
+        answers = list(crowd.map(lambda number: ask(tight, number), range(60)))
     statuses = {answer.status_code for answer in answers}
     assert statuses == {200, 429}
     limit = 2 * 10**9
@@ -78,7 +78,7 @@ def test_two_keys_of_one_tag_share_its_budget(run_stack, patiently) -> None:
             return stack.chat("api", tokens[number % 2], max_tokens=100)
 
         with ThreadPoolExecutor(24) as crowd:
-            answers = list(crowd.map(tagged, range(120)))
+            answers = list(crowd.map(tagged, range(60)))
         refused = [answer for answer in answers if answer.status_code == 429]
         assert {answer.status_code for answer in answers} == {200, 429}
         assert "`tag:app=web@day`" in refused[0].json()["error"]["message"]
@@ -105,17 +105,17 @@ def test_a_soft_budget_lets_the_same_crowd_through(run_stack, patiently) -> None
     """The control: what kept the crowd below the limit was the hold."""
     with run_stack(budgets=[{**TIGHT[0], "hard": False}]) as stack:
         with ThreadPoolExecutor(24) as crowd:
-            answers = list(crowd.map(lambda number: ask(stack, number), range(120)))
+            answers = list(crowd.map(lambda number: ask(stack, number), range(60)))
         assert {answer.status_code for answer in answers} == {200}
         patiently(lambda: all(row["settled_us"] for row in stack.rows()))
         assert spent(stack) > 2 * 10**9
 
 
-@pytest.mark.parametrize("name", ["functions", "documents", "response_format", "prediction", "x"])
-def test_what_a_target_may_read_is_held_for_wherever_it_stands(run_stack, name) -> None:
+def test_what_a_target_may_read_is_held_for_wherever_it_stands(run_stack) -> None:
     """20,000 bytes are 3 thousandths of a dollar at most, and the budget has 2."""
     with run_stack(budgets=TIGHT) as stack:
-        assert stack.chat("api", max_tokens=1, **{name: "y" * 20_000}).status_code == 429
+        for name in ("functions", "documents", "response_format", "prediction", "x"):
+            assert stack.chat("api", max_tokens=1, **{name: "y" * 20_000}).status_code == 429, name
         assert stack.chat("api", max_tokens=1, stop=["y" * 1000] * 20).status_code == 200
 
 

@@ -1,10 +1,9 @@
 """A real client program of the official `anthropic` SDK against who speaks Messages, told as JSON.
 
-    python native_messages_checks.py MODEL < request.json
-        reads ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY
+    python native_messages_checks.py URL KEY MODEL [URL KEY MODEL]... < request.json
 
-Nothing of the product is imported. The test runs it twice, directly at a server and through the
-gateway, and compares.
+Nothing of the product is imported. The test runs it directly at a server and through the gateway,
+and compares.
 """
 
 import json
@@ -49,12 +48,17 @@ def counted(client, asked: dict) -> dict:
 CHECKS = (whole, streamed, folded, beta, counted)
 
 
-def main() -> None:
-    client = anthropic.Anthropic(max_retries=0)
-    asked = {**json.load(sys.stdin), "model": sys.argv[1]}
+def told(url: str, key: str, model: str, given: dict) -> dict:
+    client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
+    asked = {**given, "model": model}
     beta_only = {"context_management": asked.pop("context_management")}
     asked["extra_body"] = beta_only
-    print(json.dumps({check.__name__: check(client, asked) for check in CHECKS}))
+    return {check.__name__: check(client, asked) for check in CHECKS}
+
+
+def main() -> None:
+    given, words = json.load(sys.stdin), sys.argv[1:]
+    print(json.dumps([told(*words[at : at + 3], given) for at in range(0, len(words), 3)]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hundreds of live decisions, made again in a fresh process from what the ledger stored."""
+"""Live decisions, made again in a fresh process from what the ledger stored."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from deploy import warmstart
 from gateway.control.decisions.decision_replay import replay_decision
 from router.snapshot_codec import encode
 
-LIVE = 300
+LIVE = 90
 SCRIPT = """
 import json, sys
 import sqlalchemy

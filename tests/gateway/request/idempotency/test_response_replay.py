@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -250,11 +251,15 @@ def test_an_answer_that_cannot_be_kept_is_sent(each, monkeypatch):
         patch.setattr("gateway.request.idempotency.response_replay.store_response", away)
         assert ask(each, "away").status_code == 200
         patch.setattr("gateway.request.idempotency.idempotency_store.KEEP_WAIT_S", 0.1)
-        patch.setattr(
-            "gateway.request.idempotency.response_replay.store_response",
-            lambda *_, **__: time.sleep(0.5),
-        )
+        hangs = threading.Event()
+
+        def hang(*_: object, **__: object) -> None:
+            hangs.set()
+            time.sleep(0.5)
+
+        patch.setattr("gateway.request.idempotency.response_replay.store_response", hang)
         assert ask(each, "hangs").status_code == 200
+        assert hangs.wait(60), "its thread may begin after the answer"
     assert ask(each, "away").status_code == 409
     assert ask(each, "hangs").status_code == 409
 
