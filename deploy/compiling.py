@@ -2,18 +2,23 @@
 
 In a tree that is new, each lane would compile all of it at the same time as the others: half a
 minute of work a lane. Here as many processes as there are cores share it while no lane runs yet.
+So they do with the constants of the product, which Hypothesis parses it for: each lane draws them.
 """
 
 import compileall
+import hashlib
 import importlib.util
 import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from _pytest.assertion import rewrite
+from hypothesis.configuration import storage_directory
+from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "tests"
@@ -60,6 +65,17 @@ def compile_all(config: pytest.Config, paths: Sequence[Path]) -> None:
             _rewrite(config, path)
         else:
             compileall.compile_file(path, quiet=2)
+            if is_local_module_file(str(path)):
+                keep_constants(path)
+
+
+def keep_constants(path: Path) -> None:
+    """Let Hypothesis find and store the constants of a file, where it would do so later."""
+    digest = hashlib.sha1(path.read_bytes(), usedforsecurity=False).hexdigest()[:16]
+    if not (storage_directory("constants").path / digest).exists():
+        module = ModuleType(path.stem)
+        module.__file__ = str(path)
+        constants_from_module(module)
 
 
 def _rewrite(config: pytest.Config, path: Path) -> None:

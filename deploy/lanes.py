@@ -55,16 +55,17 @@ class Lanes:
 
     def __init__(self) -> None:
         self._locks = tempfile.TemporaryDirectory(prefix="breakeven-lanes-")
-
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """No lane has begun."""
-        compile_ahead(session.config)
+        self._is_compiled = False
 
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> LoadScopeScheduling:
         config.option.loadscopereorder = False
         return ByFile(config, log)
 
     def pytest_configure_node(self, node: Any) -> None:
+        """No lane has begun before the first of them is told what it is."""
+        if not self._is_compiled:
+            compile_ahead(node.config)
+            self._is_compiled = True
         node.workerinput[WHERE] = self._locks.name
 
     def pytest_unconfigure(self) -> None:

@@ -34,7 +34,7 @@ import pytest
 import sqlalchemy
 import yaml
 
-from deploy import collecting, lanes, once, parts, warmstart
+from deploy import collecting, lanes, once, onecase, parts, warmstart
 from deploy.quietports import find_quiet_port
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -515,6 +515,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: belongs to `make test-long`")
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     collecting.register(config)
+    onecase.register(config)
     once.register()
     config.add_cleanup(warmstart.programs().close)
     lanes.register(config)

@@ -8,6 +8,7 @@ words that no request has.
 import re
 from collections.abc import Iterator
 
+from ledger.budgets.scopes import prefixes
 from router.request_kinds import RequestKind
 from router.types import Feature
 
@@ -20,7 +21,7 @@ _LISTED = re.compile(rf"(?P<fact>{_FACT})\s+in\s+\[(?P<items>[^\]]*)\]")
 _WITHIN = re.compile(rf"(?P<word>{_STRING})\s+in\s+features\b")
 _TAG = re.compile(rf"\btags\.(\w+)|\btags\s*\[\s*({_STRING})\s*\]")
 _NUMBERS = frozenset({"prompt_tokens", "max_tokens", "n"})
-_TEXTS = frozenset({"model", "team", "org", "key", "user", "kind"})
+_TEXTS = frozenset({"kind", *prefixes(lambda scope: scope.is_one_name)})
 
 
 def unsatisfiable_reasons(text: str) -> Iterator[str]:

@@ -104,6 +104,11 @@ class BudgetScope:
             NameRule.MODEL,
         )
 
+    @property
+    def is_one_name(self) -> bool:
+        """Whether it is a text that a request has before it goes anywhere, as a condition asks."""
+        return self.of_request is not None and self.name_rule not in (NameRule.NONE, NameRule.TAG)
+
     def scope(self, name: str) -> str:
         """Return the scope of one name: `team:search`."""
         return self.prefix if self.name_rule is NameRule.NONE else f"{self.prefix}:{name}"

@@ -9,6 +9,7 @@ import html
 import math
 import random
 import re
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -26,6 +27,10 @@ from fastapi import FastAPI, Response
 from sqlalchemy import insert
 from streamlit import config
 from streamlit.testing.v1 import AppTest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from scripted_desk import ScriptedDesk
 
 from backends.simulator.running import bind
 from dashboard import admin_client
@@ -411,18 +416,31 @@ def show_page(name: str, url: str, period: str, team: str | None) -> None:
     importlib.import_module(f"dashboard.page.{name}").show(view)
 
 
+@pytest.fixture(scope="module")
+def remembered() -> Iterator[None]:
+    """Answers about books that nobody changes are remembered for a file's tests."""
+    yield
+    st.cache_resource.clear()
+
+
 @pytest.fixture
-def page() -> Iterator[Callable[..., AppTest]]:
+def page(request: pytest.FixtureRequest, remembered: None) -> Iterator[Callable[..., AppTest]]:
     """Run one page against a ledger; everything that it shows is in `text_of(test)`."""
+    names, urls = request.fixturenames, set()
+    is_plain = "month" in names and "monkeypatch" not in names
+    if not is_plain:
+        st.cache_resource.clear()
 
     def run(name: str, url: str, *, period: str = "30 d", team: str | None = None) -> AppTest:
+        urls.add(url)
         args = {"name": name, "url": url, "period": period, "team": team}
         test = AppTest.from_function(show_page, kwargs=args, default_timeout=60).run()
         assert not test.exception, test.exception
         return test
 
     yield run
-    st.cache_resource.clear()
+    if not is_plain or urls != {request.getfixturevalue("month").url}:
+        st.cache_resource.clear()
 
 
 @pytest.fixture
@@ -436,62 +454,6 @@ def text_of() -> Callable[[AppTest], str]:
         return " ".join(re.sub(r"<[^>]+>", " ", body) for body in bodies)
 
     return read
-
-
-IN_FORCE = "policies:\n- name: calm\n"
-
-
-class ScriptedDesk:
-    """What pages need of a gateway, without one: it judges a text by a word, and remembers."""
-
-    def __init__(self, viewer: Viewer) -> None:
-        self.viewer = viewer
-        self.sets: list[dict] = []
-        self.asked: list[tuple[str, dict]] = []
-        self.looks: list[dict] = []  # answers to a look at a what-if; the last one stays
-        self.refuses: dict[str, admin_client.AdminRefused] = {}
-        self.text = IN_FORCE
-
-    def get(self, path: str, **query: object) -> dict:
-        self._hear(path, query)
-        if path == "/policies":
-            newest = self.sets[0] if self.sets else _FIRST
-            return {**newest, "policies": self.text, "fault": None, "source": "x"}
-        if path == "/policies/history":
-            return {"data": self.sets}
-        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
-
-    def post(self, path: str, **given: object) -> dict:
-        self._hear(path, given)
-        text = str(given.get("policies", IN_FORCE))
-        if path == "/policies/check":
-            fault = {"path": "policies[0].slo.ttft", "line": 3, "message": "no such member",
-                     "severity": "error"}  # fmt: skip
-            faults = [fault] if "wrong" in text else []
-            return {"valid": not faults, "faults": faults, "policies": ["calm: every request"],
-                    "version": text[-4:]}  # fmt: skip
-        changes = [] if text == self.text else [f"+{line}" for line in text.splitlines()]
-        if path == "/policies/simulate":
-            return {"job": "j" * 32, "limit_s": 600.0}
-        if path == "/policies/diff" or given.get("look"):
-            return {"set": len(self.sets), "changes": changes}
-        self.text = text
-        new = {"set": len(self.sets) + 1, "since": "2026-11-01 00:00:00 UTC", "version": text[-4:],
-               "by": self.viewer.name, "note": given.get("note")}  # fmt: skip
-        self.sets.insert(0, new)
-        return {**new, "changes": changes}
-
-    def delete(self, path: str, **query: object) -> dict:
-        self._hear(f"DELETE {path}", query)
-        return {}
-
-    def _hear(self, path: str, given: dict) -> None:
-        self.asked.append((path, given))
-        if path in self.refuses:
-            raise self.refuses[path]
-
-
-_FIRST = {"set": 0, "since": None, "by": "the configuration file", "note": None, "version": "v0"}
 
 
 @pytest.fixture

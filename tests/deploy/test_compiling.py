@@ -4,9 +4,12 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from _pytest.assertion import rewrite
+from hypothesis import configuration
+from hypothesis.internal.constants_ast import constants_from_module
 
 from deploy import compiling
 
@@ -59,6 +62,19 @@ def test_only_what_changed_is_compiled_again(asked: pytest.Config, tree: Path) -
     compiling.compile_ahead(asked, tree)
     assert compiling.is_current(source, rewritten)
     assert rewritten.stat().st_ino != before
+
+
+def test_hypothesis_finds_the_constants_of_the_product(asked, tree: Path, monkeypatch) -> None:
+    """Those of tests it leaves out."""
+    monkeypatch.setattr(configuration, "__hypothesis_home_directory", tree / "home")
+    (tree / "gateway" / "b.py").write_text("B = 81_919\n")
+    compiling.compile_ahead(asked, tree)
+    (kept,) = (tree / "home" / "constants").iterdir()
+    assert "81919" in kept.read_text()
+    kept.write_text("7_654_321")
+    module = ModuleType("b")
+    module.__file__ = str(tree / "gateway" / "b.py")
+    assert 7_654_321 in constants_from_module(module).integers
 
 
 @pytest.mark.parametrize("word", ["tests/test_a.py", "elsewhere"])

@@ -5,7 +5,6 @@ The way of the chart: a role that owns the tables migrates, a host that may not 
 
 import re
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
-from deploy import parts
+from deploy import parts, warmstart
 from ledger.database import make_engine, migrate
 from ledger.identity.keys import KeySpec, create_key, load_pepper
 
@@ -81,11 +80,8 @@ def bound_engine(durable):
 
 def migrated_as(url: str) -> subprocess.CompletedProcess[str]:
     """As the chart's Job does."""
-    return subprocess.run(
-        [Path(sys.executable).with_name("breakeven"), "ledger", "migrate"],
-        env={"BREAKEVEN_LEDGER_URL": url, "PATH": "/usr/bin:/bin"},
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    environ = {"BREAKEVEN_LEDGER_URL": url, "PATH": "/usr/bin:/bin"}
+    return warmstart.programs().run(["ledger", "migrate"], environ=environ)
 
 
 def test_a_host_serves_and_bills_with_it(postgres_url: str, role_url: str, serve) -> None:

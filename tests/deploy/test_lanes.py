@@ -37,23 +37,38 @@ def overlaps(folder: Path) -> int:
     return sum(any(low < end and begun < high for low, high in others) for begun, end in ours)
 
 
-@pytest.mark.parametrize(
-    ("mark", "alone"),
-    [("@pytest.mark.quiet", True), pytest.param("", False, marks=pytest.mark.long)],
-)
-def test_a_quiet_test_runs_beside_no_other(
-    pytestconfig: pytest.Config, tmp_path: Path, mark: str, *, alone: bool
-) -> None:
-    """The second is the control: the same tests do run side by side."""
-    (tmp_path / "test_a.py").write_text(TESTS.format(mark=mark))
-    (tmp_path / "test_b.py").write_text(TESTS.format(mark=""))
+NEEDS_ENGINE = "def test_it(engine_python): assert engine_python\n"
+
+
+def run_lanes(root: Path, folder: Path, mark: str) -> str:
+    """Run two lanes of this suite: tests that tell their times, and one that lacks a part."""
+    (folder / "test_a.py").write_text(TESTS.format(mark=mark))
+    (folder / "test_b.py").write_text(TESTS.format(mark=""))
+    (folder / "test_needs_engine.py").write_text(NEEDS_ENGINE)
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
-         "-p", "no:cacheprovider", tmp_path],
-        cwd=pytestconfig.rootpath, check=False, capture_output=True, text=True,
+         "-p", "no:cacheprovider", folder],
+        cwd=root, check=False, capture_output=True, text=True,
+        env={**os.environ, "BREAKEVEN_ENGINE": str(folder / "nowhere"), "CI": ""},
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
-    assert (overlaps(tmp_path) == 0) is alone
+    return answer.stdout
+
+
+def test_a_quiet_test_runs_beside_no_other_and_what_lanes_count_is_told(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    said = run_lanes(pytestconfig.rootpath, tmp_path, "@pytest.mark.quiet")
+    assert overlaps(tmp_path) == 0
+    assert "vllm         SKIPPED: vLLM in its own environment is missing: " in said
+
+
+@pytest.mark.long
+def test_control_the_same_tests_do_run_side_by_side(
+    pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    run_lanes(pytestconfig.rootpath, tmp_path, "")
+    assert overlaps(tmp_path) > 0
 
 
 CRASH = "import os, signal\ndef test_crash(): os.kill(os.getpid(), signal.SIGSEGV)\n"
@@ -80,7 +95,7 @@ def test_a_crash_fails_one_test_and_the_others_run(
     (tmp_path / "conftest.py").write_text("from deploy.lanes import register as pytest_configure\n")
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "2", "-p", "xdist", "-p", "no:faulthandler"],
-        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=50,
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=150,
         env={**os.environ, "PYTHONPATH": str(pytestconfig.rootpath),
              "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
@@ -109,15 +124,3 @@ def test_long_files_come_first_and_are_there(pytestconfig: pytest.Config) -> Non
     names = ["tests/router/test_a.py", "tests/sdk/test_openapi.py", "tests/tidy/test_b.py"]
     assert sorted(names, key=lanes.rank) == names[::-1]
     assert all((pytestconfig.rootpath / name).exists() for name in lanes.LONGEST)
-
-
-def test_what_a_lane_counts_is_in_the_summary(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    test = tmp_path / "test_needs_engine.py"
-    test.write_text("def test_it(engine_python): assert engine_python\n")
-    environ = {**os.environ, "BREAKEVEN_ENGINE": str(tmp_path / "nowhere"), "CI": ""}
-    answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
-         "-p", "no:cacheprovider", test],
-        cwd=pytestconfig.rootpath, env=environ, check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    assert "vllm         SKIPPED: vLLM in its own environment is missing: " in answer.stdout

@@ -18,6 +18,7 @@ from sqlalchemy import Engine, insert, make_url
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))
 
+from kept_books import KeptBooks
 from lent_database import LentDatabase
 
 from ledger import database
@@ -94,6 +95,11 @@ def engine(database_url: str, request: pytest.FixtureRequest) -> Iterator[Engine
     engine = make_engine(database_url, keep_open=True)  # opening takes a tenth of all tests' time
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def kept_books(tmp_path_factory: pytest.TempPathFactory) -> KeptBooks:
+    return KeptBooks(tmp_path_factory.mktemp("kept"))
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,33 @@ import psycopg
 from ledger.orm import tables as orm
 
 ALONE = """
-SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_get_activity(NULL)
+WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
-CATALOGUES = (
-    "pg_class", "pg_attribute", "pg_attrdef", "pg_index", "pg_constraint", "pg_trigger", "pg_proc",
-    "pg_namespace", "pg_type", "pg_rewrite", "pg_policy", "pg_db_role_setting",
-)  # fmt: skip
-SHAPE = " UNION ALL ".join(
-    f"SELECT '{name}:' || count(*) || ':' || coalesce(sum(xmin::text::bigint), 0) FROM {name}"
-    for name in CATALOGUES
-)
+OURS = 16384  # the first number of what PostgreSQL did not make itself
+CATALOGUES = {
+    "pg_attribute": "attrelid", "pg_attrdef": "adrelid", "pg_index": "indexrelid",
+    "pg_constraint": "oid", "pg_trigger": "oid", "pg_proc": "oid", "pg_namespace": "oid",
+    "pg_type": "oid", "pg_rewrite": "oid", "pg_policy": "oid", "pg_db_role_setting": "setdatabase",
+}  # fmt: skip
+# Of a table what stays when its rows are taken away: that gives it a file, and a row here, anew.
+TABLES = """
+SELECT 'pg_class:' || count(*) || ':' || coalesce(sum(hashtext(concat_ws(
+    ' ', relname, relnamespace, reltype, relowner, relkind, relpersistence, relnatts, relchecks,
+    relhastriggers, relrowsecurity, relforcerowsecurity, relreplident, relacl::text,
+    reloptions::text
+))::bigint), 0)
+FROM pg_class WHERE oid >= 16384
+"""
+SHAPE = " UNION ALL ".join((TABLES, *(
+    f"SELECT '{name}:' || count(*) || ':' || coalesce(sum(xmin::text::bigint), 0) "
+    f"FROM {name} WHERE {number} >= {OURS}"
+    for name, number in CATALOGUES.items()
+)))  # fmt: skip
+FILLED = "SELECT name FROM unnest(%s::text[]) AS name WHERE pg_relation_size(name::regclass) > 0"
 # What is known of rows that are gone would change how the next test's are read.
-STATISTICS = "DELETE FROM pg_statistic WHERE starelid >= 16384"
+STATISTICS = f"DELETE FROM pg_statistic WHERE starelid >= {OURS}"
 SEQUENCES = """
 SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
 FROM pg_sequences WHERE last_value IS NOT NULL
@@ -27,46 +41,52 @@ FROM pg_sequences WHERE last_value IS NOT NULL
 
 
 class LentDatabase:
-    """One migrated database, which one test after the other finds empty, under a name of its own.
+    """One migrated database, which one test after the other finds empty, for a user of its own.
 
-    A database for each takes twenty times as long. Whoever still writes under an earlier name finds
-    none; whoever changed more than rows, as the catalogue tells, has had the last of it.
+    A database for each takes twenty times as long, and a new connection for what is done between
+    two tests as long as that. Whoever still writes as an earlier user finds that there is none;
+    whoever changed more than rows, as the catalogue tells, has had the last of it.
     """
 
     def __init__(self, server: Any, template: str) -> None:
         self._server, self._template = server, template
-        self._name, self._shape = "", ""
+        self._user, self._shape = "", ""
+        self._own: psycopg.Connection | None = None  # in the database, as long as it is lent
 
     def lend(self) -> str:
         self._server.count += 1
-        name = f"test_{self._server.count}"
-        if self._name:
-            with psycopg.connect(self._server.admin, autocommit=True) as connection:
-                connection.execute(f"ALTER DATABASE {self._name} RENAME TO {name}")
+        user = f"test_{self._server.count}"
+        if self._own is None:
+            name = self._server.create("", self._template)
+            self._own = self._connected(name)
+            self._own.execute(f"CREATE ROLE {user} SUPERUSER LOGIN")
+            self._shape = shape_of(self._own)
         else:
-            self._server.create(name, self._template)
-            with self._connected(name) as connection:
-                self._shape = shape_of(connection)
-        self._name = name
-        return self._server.url(name)
+            self._own.execute(f"ALTER ROLE {self._user} RENAME TO {user}")
+        self._user = user
+        address: str = self._server.url(self._own.info.dbname)
+        return address.replace("postgres@", f"{user}@")
 
     def take_back(self) -> None:
+        assert self._own is not None, "it was lent"
         try:
-            with self._connected(self._name) as connection:
-                connection.execute(ALONE)
-                same = shape_of(connection) == self._shape
-                if same:
-                    clear(connection)
-                    self._shape = shape_of(connection)
+            self._own.execute(ALONE, prepare=True)
+            same = shape_of(self._own) == self._shape
+            if same:
+                clear(self._own)
         except psycopg.Error:
             same = False
         if not same:
             self.end()
 
     def end(self) -> None:
-        if self._name:
-            self._server.drop(self._name)
-            self._name = ""
+        if self._own is not None:
+            name = self._own.info.dbname
+            self._own.close()
+            self._own = None
+            self._server.drop(name)
+            with psycopg.connect(self._server.admin, autocommit=True) as connection:
+                connection.execute(f"DROP ROLE {self._user}")
 
     def _connected(self, name: str) -> psycopg.Connection:
         address = self._server.admin.replace("dbname=postgres", f"dbname={name}")
@@ -74,15 +94,14 @@ class LentDatabase:
 
 
 def shape_of(connection: psycopg.Connection) -> str:
-    """By who wrote the catalogue's rows last: not what is in the tables, but what they are."""
-    return " ".join(row[0] for row in connection.execute(SHAPE))
+    """Not what is in the tables, but what they are, mostly by who wrote the catalogue's rows."""
+    return " ".join(row[0] for row in connection.execute(SHAPE, prepare=True))
 
 
 def clear(connection: psycopg.Connection) -> None:
     names = [table.name for table in orm.LedgerBase.metadata.sorted_tables]
-    asked = (f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for name in names)
-    filled = ", ".join(row[0] for row in connection.execute(" UNION ALL ".join(asked)))
+    filled = ", ".join(row[0] for row in connection.execute(FILLED, [names], prepare=True))
     if filled:
         connection.execute(f"TRUNCATE {filled} CASCADE")
-    connection.execute(SEQUENCES)
-    connection.execute(STATISTICS)
+    connection.execute(SEQUENCES, prepare=True)
+    connection.execute(STATISTICS, prepare=True)

@@ -64,12 +64,12 @@ def test_rows_go_numbers_begin_anew_and_the_database_is_the_same(
         assert connection.execute(select(func.min(orm.AttemptRow.seq))).scalar() == 1
 
 
-def test_the_same_database_is_lent_again_under_another_name(next_engine) -> None:
+def test_the_same_database_is_lent_again_to_another_user(next_engine) -> None:
     first = next_engine()
-    number, name = kept_database(first), first.url.database
+    number, user = kept_database(first), first.url.username
     second = next_engine()
     assert kept_database(second) == number
-    assert second.url.database != name
+    assert second.url.username != user
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,9 @@ def test_the_same_database_is_lent_again_under_another_name(next_engine) -> None
         "ALTER TABLE attempts ADD COLUMN left_behind int",
         "DROP INDEX ix_attempts_flag_opened_us",
         "CREATE FUNCTION left_behind() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE TABLE left_behind (number int)",
+        "GRANT SELECT ON attempts TO PUBLIC",
+        "ALTER TABLE attempts RENAME COLUMN model TO left_behind",
     ],
 )
 def test_who_changes_more_than_rows_has_it_last(next_engine, change: str) -> None:
@@ -92,7 +95,7 @@ def test_who_changes_more_than_rows_has_it_last(next_engine, change: str) -> Non
         assert "left_behind" not in columns
 
 
-def test_who_still_writes_finds_no_database(next_engine) -> None:
+def test_who_still_writes_has_no_user(next_engine) -> None:
     first = next_engine()
     held = first.connect()
     held.execute(text("SELECT 1"))

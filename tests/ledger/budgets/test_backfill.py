@@ -178,6 +178,7 @@ def test_booked_money_is_no_workers_and_no_hosts(books):
         assert connection.execute(query).one() == (3000, 3000)
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(
     ("scope", "cost"),
     [

@@ -84,6 +84,7 @@ def test_who_is_told_what() -> None:
         "team", "tag",
     }  # fmt: skip
     assert prefixes(lambda kind: kind.is_of_keys) == ("org", "team", "user", "key", "tag")
+    assert prefixes(lambda kind: kind.is_one_name) == ("org", "team", "user", "key", "model")
 
 
 @pytest.mark.parametrize("kind", SCOPE_KINDS, ids=lambda kind: kind.prefix)

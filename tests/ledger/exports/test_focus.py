@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from focus_validation import FOLLOWING, IMPOSSIBLE, validate
+from focus_validation import ACCEPTED, FOLLOWING, IMPOSSIBLE, digest_of, validate
 from sqlalchemy import text
 
 from ledger.database import snapshot
@@ -175,22 +175,41 @@ def test_what_a_commitment_cost_is_what_its_usage_bears(random_sqlite) -> None:
 # ---------------------------------------------------------------- FOCUS' own validator
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [pytest.param(FOCUS_1_2, marks=pytest.mark.long), FOCUS_1_4],
-    ids=["1.2", "1.4"],
-)
-def test_the_validator_accepts_it(
+def sample_of(ledger, layout: FocusLayout) -> list[str]:
+    """Some API rows, all others: with every row it takes twice the time."""
+    head, *lines = lines_of(ledger, scope_of(ledger), layout=layout)
+    others = [line for line in lines if "Own GPUs" in line or "Adjustment" in line]
+    return [head, *lines[::23], *others]
+
+
+def test_the_validator_accepts_it(focus_validator: Path, random_sqlite, tmp_path: Path) -> None:
+    """Or has accepted these very bytes before."""
+    lines = sample_of(random_sqlite, FOCUS_1_4)
+    if digest_of(lines, FOCUS_1_4.version) not in ACCEPTED:
+        judge(focus_validator, tmp_path, lines, FOCUS_1_4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda each: each.version)
+def test_asked_again_it_accepts_it(
     focus_validator: Path, random_sqlite, tmp_path: Path, layout: FocusLayout
 ) -> None:
-    """A sample of API rows, all others: with every row it takes twice the time."""
-    head, *lines = lines_of(random_sqlite, scope_of(random_sqlite), layout=layout)
-    others = [line for line in lines if "Own GPUs" in line or "Adjustment" in line]
-    failed, passed = validate(
-        focus_validator, tmp_path, [head, *lines[::23], *others], layout.version
-    )
+    judge(focus_validator, tmp_path, sample_of(random_sqlite, layout), layout)
+
+
+def judge(python: Path, folder: Path, lines: list[str], layout: FocusLayout) -> None:
+    failed, passed = validate(python, folder, lines, layout.version)
     assert failed == IMPOSSIBLE | FOLLOWING
     assert passed >= PASSED_AT_LEAST
+    digest = digest_of(lines, layout.version)
+    print(f"accepted, so that it need not be asked again: {digest}")
+
+
+@pytest.mark.parametrize("change", [lambda lines: [*lines, lines[3]], lambda lines: lines[:-1]])
+def test_control_other_bytes_are_asked_anew(random_sqlite, change) -> None:
+    lines = sample_of(random_sqlite, FOCUS_1_4)
+    assert digest_of(change(lines), FOCUS_1_4.version) not in ACCEPTED
+    assert digest_of(lines, FOCUS_1_2.version) not in ACCEPTED
 
 
 @pytest.mark.long

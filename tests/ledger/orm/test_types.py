@@ -20,6 +20,7 @@ def numbers(engine):
     metadata.drop_all(engine)
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("value", [0, -1, LARGE, -LARGE, None])
 def test_totals_come_back_as_they_went_in(engine, numbers, value):
     with engine.begin() as connection:
@@ -27,6 +28,7 @@ def test_totals_come_back_as_they_went_in(engine, numbers, value):
         assert connection.execute(select(numbers.c.total)).scalar_one() == value
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("values", [[], [5], [2**63 - 1] * 3, [-(2**63), 2**63 - 1, -7], [None, 3]])
 def test_sums_are_exact(engine, numbers, values):
     with engine.begin() as connection:

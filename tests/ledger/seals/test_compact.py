@@ -20,22 +20,27 @@ LATER_US = 2**62
 
 
 @pytest.fixture
-def books(make_random_ledger, engine, seal_all, refused):
+def books(make_random_ledger, engine, seal_all, refused, kept_books):
     """Two days with refusals; sealed in small links, added up, every attempt retired that may."""
-    random = make_random_ledger(7, 70)
-    random.adjusted = {}  # postings of invoices that are not there
-    random.fill(engine)
-    start, day = random.START_US, 2 * DAY_US
-    rows = [
-        msgspec.structs.replace(
-            refused(n), refused_us=start + n * day // 30, team_id="search" if n % 3 else "ads",
-            scope=None if n % 2 else "team:ads",
-        ) for n in range(30)
-    ]  # fmt: skip
-    LedgerRepository(engine, host="h").import_records(rows, journal="r", at_us=random.end_us)
-    seal_all(engine, rows_at_once=70)
-    while Rollups(engine).follow():
-        pass
+
+    def fill(engine):
+        random = make_random_ledger(7, 70)
+        random.adjusted = {}  # postings of invoices that are not there
+        random.fill(engine)
+        start, day = random.START_US, 2 * DAY_US
+        rows = [
+            msgspec.structs.replace(
+                refused(n), refused_us=start + n * day // 30, team_id="search" if n % 3 else "ads",
+                scope=None if n % 2 else "team:ads",
+            ) for n in range(30)
+        ]  # fmt: skip
+        LedgerRepository(engine, host="h").import_records(rows, journal="r", at_us=random.end_us)
+        seal_all(engine, rows_at_once=70)
+        while Rollups(engine).follow():
+            pass
+        return random
+
+    random = kept_books.fill("compact", engine, fill)
     random.engine = engine
     return random
 

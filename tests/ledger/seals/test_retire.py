@@ -22,14 +22,19 @@ LATER_US = 2**62
 
 
 @pytest.fixture
-def books(make_random_ledger, engine, seal_all):
+def books(make_random_ledger, engine, seal_all, kept_books):
     """Two days, lost, late and unpriced attempts among them; sealed in small links, added up."""
-    random = make_random_ledger(7, 250)
-    random.adjusted = {}  # postings of invoices that are not there
-    random.fill(engine)
-    seal_all(engine, rows_at_once=70)
-    while Rollups(engine).follow():
-        pass
+
+    def fill(engine):
+        random = make_random_ledger(7, 250)
+        random.adjusted = {}  # postings of invoices that are not there
+        random.fill(engine)
+        seal_all(engine, rows_at_once=70)
+        while Rollups(engine).follow():
+            pass
+        return random
+
+    random = kept_books.fill("retire", engine, fill)
     random.engine = engine
     random.middle_us = random.START_US + DAY_US
     return random

@@ -169,6 +169,7 @@ def test_every_check_is_broken_below():
     assert set(BROKEN) == {check.__name__ for check in CHECKS}
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize("check", BROKEN)
 def test_what_is_broken_is_found(books, check):
     statement = BROKEN[check]
