@@ -13,6 +13,7 @@ import threading
 import pytest
 
 from deploy import warmstart
+from ledger.journals import group_writer
 from ledger.journals import journal as module
 from ledger.journals.flusher import ThreadFlusher
 from ledger.journals.homes import FOLDER
@@ -349,15 +350,15 @@ def test_a_reserve_grows_with_what_is_in_flight(tmp_path, opened, settled, monke
 def test_a_segment_that_a_full_disk_refused_is_opened_later(tmp_path, opened, monkeypatch):
     writer = JournalWriter(tmp_path, "w0", segment_bytes=500)
     writer.append(opened(1))
-    real = module.sync_directory
+    real = group_writer.sync_directory
 
     def fail(_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "sync_directory", fail)
+    monkeypatch.setattr(group_writer, "sync_directory", fail)
     with pytest.raises(JournalFull):
         writer.append(opened(2))
-    monkeypatch.setattr(module, "sync_directory", real)
+    monkeypatch.setattr(group_writer, "sync_directory", real)
     writer.append(opened(3))
     writer.close()
     assert read_all(tmp_path) == [opened(1), opened(3)]
