@@ -57,7 +57,6 @@ from ledger.journals.write_behind import (
 __all__ = ["ROUND_S", "JournalBroken", "JournalError", "JournalFull", "JournalWriter"]
 
 JournalWay = Literal["kernel", "thread", "calls"]
-RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
 
 
@@ -84,7 +83,6 @@ class JournalWriter:
         self._kept_bytes = sum(self._kept.values())
         self._number = self._sequence = self._stamp = 0  # segment, number of the last frame
         self._head = NOTHING_YET
-        self._retired: list[int] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._flushing = False
         self._round_s = -math.inf  # when the last flush began, by the loop's clock
@@ -122,9 +120,6 @@ class JournalWriter:
         except OSError as error:
             self.way_refused = f"io_uring: {error.strerror}"
         self.way = "thread" if uring is None else "kernel"
-        sync(self._retired)
-        while self._retired:
-            os.close(self._retired.pop())
         fcntl.fcntl(self._file, fcntl.F_SETFL, 0)  # no O_APPEND: it passes over a write's place
         with suppress(OSError):
             self._reserve.keep(self._unended + 1)
@@ -237,14 +232,13 @@ class JournalWriter:
                     self.owed.write_all()
                     self._write(b"", FrameKind.END)
         if self._broken is None:
-            sync([*self._retired, self._file])
+            sync([self._file])
             if is_whole:
                 self._mark.record_flushed(self._head, self._sequence)
         self._reserve.close()
         self._mark.close()
-        for file in (*self._retired, self._file, self._holder):
+        for file in (self._file, self._holder):
             os.close(file)
-        self._retired = []
 
     def _plan_round(self, loop: asyncio.AbstractEventLoop) -> None:
         """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
@@ -261,35 +255,27 @@ class JournalWriter:
         if self._closed or not self._waiting:
             self._flushing = False
             return
-        if self.owed.is_writing:  # it may change which files there are
-            loop.call_later(ROUND_S, self._start_round, loop)
-            return
         if self._flusher is None:
             self._flusher = best()
         self._round_s = loop.time()
         waiting, self._waiting = self._waiting, []
-        retired, self._retired = self._retired, []
         sequence, head = self._sequence, self._head
 
         def done(error: OSError | None) -> None:
             if error is None and not self._closed:
                 self._mark.record_flushed(head, sequence)
-            self._end_round(waiting, retired, error)
+            self._end_round(waiting, error)
             if self._waiting:
                 self._plan_round(loop)
             else:
                 self._flushing = False
 
-        self._flusher.start_flush([*retired, self._file], loop, done)
+        self._flusher.start_flush([self._file], loop, done)
 
-    def _end_round(
-        self, waiting: list[asyncio.Future[None]], retired: list[int], error: OSError | None
-    ) -> None:
+    def _end_round(self, waiting: list[asyncio.Future[None]], error: OSError | None) -> None:
         if error is not None:
             # After a failed flush the kernel may drop the pages: a retry could lie.
             self._broken = error
-        for file in retired:
-            os.close(file)
         broken = None if error is None else JournalBroken(f"{self._home}: {error.strerror}")
         tell_waiters(waiting, broken)
 
@@ -360,14 +346,21 @@ class JournalWriter:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
 
     def _rotate(self) -> None:
+        """Go on in a new segment. The one before is durable first: no cut leaves a later one alone.
+
+        The file keeps its number, for a flush of it may be under way.
+        """
         before, path, size = self._file, self._path, self._offset
+        try:
+            sync([before])
+        except OSError as error:  # final, as any failed flush
+            self._broken = error
+            raise JournalBroken(f"{self._home}: {error.strerror}") from error
         self._open_segment()
+        os.dup2(self._file, before, inheritable=False)
+        os.close(self._file)
+        self._file = before
         self._retire(path, size)
-        self._retired.append(before)
-        if len(self._retired) > RETIRED_LIMIT:
-            oldest = self._retired.pop(0)
-            sync([oldest])
-            os.close(oldest)
 
     def _open_segment(self) -> None:
         number = self._number + 1

@@ -34,7 +34,6 @@ class OwedEndings:
         self._loop: asyncio.AbstractEventLoop | None = None
         self.waiting: deque[tuple[bytes, Written | None]] = deque()
         self.lost = 0
-        self.is_writing = False  # the thread has the journal's file
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Without a loop nothing is written later, so nothing is kept."""
@@ -69,7 +68,6 @@ class OwedEndings:
             return
         attempt = partial(self._try, tuple(self.waiting))
         if waits:
-            self.is_writing = True
             self._thread.start_work(attempt, loop, partial(self._end, loop, waits))
         else:
             attempt()
@@ -78,7 +76,6 @@ class OwedEndings:
     def _end(self, loop: asyncio.AbstractEventLoop, waits: bool, _error: OSError | None) -> None:
         if self._closed:
             return
-        self.is_writing = False
         self._take_stored()
         if self._broken:
             self.lost += len(self.waiting)
