@@ -98,6 +98,7 @@ class JournalWriter:
         self._put: Callable[[bytes], None] = self._write
         self.way: JournalWay = "calls"  # that records go now
         self.way_refused: str | None = None  # why it is not the one that was asked for
+        self._path, self._file, self._offset = self._home, -1, 0  # of the segment that is open
         self._open_segment()
 
     def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
