@@ -118,7 +118,7 @@ def read_all(directory: Path) -> list:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(plan=PLANS)
 def test_each_ending_is_written_once_and_in_order(opened, settled, way, plan) -> None:
     result, there = played(opened, settled, way, plan)
