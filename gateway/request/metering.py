@@ -79,8 +79,7 @@ class UsageMeter:
         """
         if not attempt.settled:
             record = self._settled_record(attempt, outcome)
-            self._journal.append_ending(record)
-            self._finish(attempt, outcome, record)
+            self._journal.append_ending(record, partial(self._finish, attempt, outcome, record))
 
     def record_policy_notes(self, plan: RoutingPlan) -> None:
         """What policies said of a request, beside the decision that acts."""

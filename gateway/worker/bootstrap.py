@@ -369,5 +369,6 @@ async def _beat(
 ) -> None:
     while True:
         gate.is_open()
+        gate.show_owed(metrics.endings_waiting, metrics.endings_lost)
         board.record_heartbeat(worker, clock.now_s())
         await next_tick(BEAT_S if metrics.flush() else IDLE_BEAT_S)

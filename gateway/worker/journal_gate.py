@@ -8,7 +8,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from prometheus_client import Gauge
+from prometheus_client import Counter, Gauge
 
 from ledger.journals.journal import JournalWay, JournalWriter
 from ledger.writing.lag import read_lag
@@ -28,6 +28,7 @@ class JournalGate:
     def __init__(self, journal: JournalWriter, run_dir: Path) -> None:
         self._journal, self._run_dir = journal, run_dir
         self._refused = False
+        self._owed = (0, 0)
 
     def attach(self, way: JournalWay, workers: Gauge) -> None:
         """Have records brought to the disk beside the running loop, or in a way that is allowed.
@@ -50,6 +51,17 @@ class JournalGate:
             log.warning("the journal takes new work again")
         self._refused = refused
         return not refused
+
+    def show_owed(self, waiting: Gauge, lost: Counter) -> None:
+        """Tell of ends of attempts that the disk has no room for."""
+        owed = self._journal.owed
+        if (shown := (len(owed.waiting), owed.lost)) == self._owed:
+            return
+        waiting.set(shown[0])
+        if given_up := shown[1] - self._owed[1]:
+            lost.inc(given_up)
+            log.error("%d ends of attempts had no room and are given up", given_up)
+        self._owed = shown
 
     def stalled(self) -> str | None:
         """Return why the ledger writer cannot read a journal of this host on; None: it can."""

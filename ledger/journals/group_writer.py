@@ -162,10 +162,10 @@ def write_group(write: SegmentWrite, reserve: DiskReserve) -> None:
     os.fdatasync(write.file)
 
 
-def create_segment(home: Path, header: SegmentHeader) -> int:
+def create_segment(home: Path, header: SegmentHeader, flags: int = 0) -> int:
     """Make a segment's file with its header, durably; raises `OSError`, and then there is none."""
     path = segment_path(home, header.segment)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600)
     try:
         _pwrite_whole(file, memoryview(encode_header(header)), 0)
         os.fdatasync(file)

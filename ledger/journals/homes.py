@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ledger.journals.layout import HEADER_BYTES
 from ledger.journals.mark import WriteMark
 from ledger.locks import is_locked
 
@@ -79,11 +80,14 @@ def segment_path(home: Path, number: int) -> Path:
     return home / f"{number:012d}{_SUFFIXES[2]}"
 
 
-def segments_of_worker(directory: Path, worker: str) -> Iterator[Path]:
-    """Segments that this worker's earlier processes left: they count against its limit."""
+def segments_of_worker(directory: Path, worker: str) -> dict[Path, int]:
+    """Bytes of the segments that this worker's earlier processes left, towards its limit."""
+    kept = {}
     for journal in list_journals(directory):
-        if journal.worker == worker:
-            yield from segments(journal)
+        for path in segments(journal) if journal.worker == worker else ():
+            with suppress(FileNotFoundError):  # applied and removed meanwhile
+                kept[path] = max(0, path.stat().st_size - HEADER_BYTES)
+    return kept
 
 
 def make_home(directory: Path, name: str) -> tuple[Path, int, WriteMark]:

@@ -11,7 +11,6 @@ its settles have room kept for them.
 """
 
 import asyncio
-import errno
 import fcntl
 import math
 import os
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from ledger.journals.flusher import Flusher, best, sync
-from ledger.journals.group_writer import GroupWriter
+from ledger.journals.group_writer import GroupWriter, create_segment
 from ledger.journals.homes import (
     RESERVE_FILE,
     make_home,
@@ -36,10 +35,10 @@ from ledger.journals.layout import (
     FrameKind,
     SegmentHeader,
     encode_head,
-    encode_header,
     stamp_of,
 )
 from ledger.journals.mark import NOTHING_YET, WRITTEN
+from ledger.journals.owed import OwedEndings, Written
 from ledger.journals.payloads import encode_payload
 from ledger.journals.pending import PendingFrames
 from ledger.journals.records import AttemptOpened, Record
@@ -52,12 +51,12 @@ from ledger.journals.write_behind import (
     JournalFull,
     SegmentPlace,
     WriteBehind,
+    tell_waiters,
 )
 
 __all__ = ["ROUND_S", "JournalBroken", "JournalError", "JournalFull", "JournalWriter"]
 
 JournalWay = Literal["kernel", "thread", "calls"]
-RETIRED_LIMIT = 4
 SEGMENTS_AT_LEAST = 4
 
 
@@ -75,7 +74,7 @@ class JournalWriter:
         flusher: Flusher | None = None,
     ) -> None:
         self.name = f"{worker}-{new_id()}"
-        self._kept = {path: _frame_bytes(path) for path in segments_of_worker(directory, worker)}
+        self._kept = segments_of_worker(directory, worker)
         self._home, self._holder, self._mark = make_home(directory, self.name)
         sync_directory(self._home.parent)
         # What is applied goes a segment at a time: a few must fit, or full would stay full.
@@ -84,7 +83,6 @@ class JournalWriter:
         self._kept_bytes = sum(self._kept.values())
         self._number = self._sequence = self._stamp = 0  # segment, number of the last frame
         self._head = NOTHING_YET
-        self._retired: list[int] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._flushing = False
         self._round_s = -math.inf  # when the last flush began, by the loop's clock
@@ -94,11 +92,13 @@ class JournalWriter:
         self._broken: OSError | None = None
         self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
-        self._full = False
+        self._full = self._torn = False  # a frame that had no room is still to be cut off
         self._behind: WriteBehind | None = None
+        self.owed = OwedEndings(self._put_ending)
         self._put: Callable[[bytes], None] = self._write
         self.way: JournalWay = "calls"  # that records go now
         self.way_refused: str | None = None  # why it is not the one that was asked for
+        self._path, self._file, self._offset = self._home, -1, 0  # of the segment that is open
         self._open_segment()
 
     def attach(self, loop: asyncio.AbstractEventLoop, way: JournalWay = "kernel") -> bool:
@@ -108,6 +108,8 @@ class JournalWriter:
         False: it is the loop, as asked, or because this file system maps no memory that a full disk
         spares, or has no room for it.
         """
+        self._loop = loop
+        self.owed.attach(loop)
         pending = None if way == "calls" else PendingFrames.make(self._home)
         if pending is None:
             if way != "calls":
@@ -119,7 +121,6 @@ class JournalWriter:
         except OSError as error:
             self.way_refused = f"io_uring: {error.strerror}"
         self.way = "thread" if uring is None else "kernel"
-        self._give_up_retired()
         fcntl.fcntl(self._file, fcntl.F_SETFL, 0)  # no O_APPEND: it passes over a write's place
         with suppress(OSError):
             self._reserve.keep(self._unended + 1)
@@ -166,29 +167,33 @@ class JournalWriter:
         self._full = False
         return None
 
-    def append_ending(self, record: Record) -> None:
-        """Write what ends an attempt when nobody waits for the disk; the size limit spares it."""
-        payload = encode_payload(record)
-        try:
-            self._put(payload)
-        except JournalFull:
-            if self._behind is not None:
-                raise
-            self._reserve.release()
-            self._write(payload)
-        self._unended = max(0, self._unended - 1)
+    def append_ending(self, record: Record, written: Written | None = None) -> bool:
+        """Write what ends an attempt when nobody waits for the disk; the size limit spares it.
 
-    async def append_durable(
-        self, record: Record, written: Callable[[], None] | None = None
-    ) -> None:
+        `written` is called once it is, so that it survives this process's death. False: that is
+        later, it waits in memory for room. Raises `JournalFull` where too much does.
+        """
+        payload = encode_payload(record)
+        if not self.owed.waiting:
+            try:
+                self._put_ending(payload)
+            except JournalFull:
+                pass
+            else:
+                if written is not None:
+                    written()
+                return True
+        self.owed.add(payload, written, waits=self._behind is None)
+        return False
+
+    async def append_durable(self, record: Record, written: Written | None = None) -> None:
         """Write what ends an attempt, and return when it is on the disk.
 
         The write itself is done before the first await: cancelling the caller cannot undo it.
-        `written` is called between the two: the record then survives this process's death.
+        `written`: see `append_ending`. Raises `JournalFull` where it waits for room.
         """
-        self.append_ending(record)
-        if written is not None:
-            written()
+        if not self.append_ending(record, written):
+            raise JournalFull(f"{self._home}: an ending waits for room")
         if self._behind is None or self._closed:
             await self.flush()
         else:
@@ -214,28 +219,27 @@ class JournalWriter:
 
     def close(self) -> None:
         """Write the end frame, flush and give the journal up; waiters still open are failed."""
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_exception(JournalBroken("the journal was closed"))
+        tell_waiters(self._waiting, JournalBroken("the journal was closed"))
         self._waiting = []
         self._closed = True
+        self.owed.close()
         if self._flusher is not None:
             self._flusher.close()
         is_whole = self._behind is None or self._detach(self._behind)
         if self._broken is None:
-            self._reserve.release()
-            with suppress(JournalError):  # a full disk: the mark says as well that all is there
+            with suppress(OSError, JournalError):  # full: the mark says as well that all is there
+                self._reserve.release()
                 if is_whole:
+                    self.owed.write_all()
                     self._write(b"", FrameKind.END)
         if self._broken is None:
-            sync([*self._retired, self._file])
+            sync([self._file])
             if is_whole:
                 self._mark.record_flushed(self._head, self._sequence)
         self._reserve.close()
         self._mark.close()
-        for file in (*self._retired, self._file, self._holder):
+        for file in (self._file, self._holder):
             os.close(file)
-        self._retired = []
 
     def _plan_round(self, loop: asyncio.AbstractEventLoop) -> None:
         """Who ends in this turn of the loop shares the round; in a rush, who ends soon after, too.
@@ -256,41 +260,44 @@ class JournalWriter:
             self._flusher = best()
         self._round_s = loop.time()
         waiting, self._waiting = self._waiting, []
-        retired, self._retired = self._retired, []
         sequence, head = self._sequence, self._head
 
         def done(error: OSError | None) -> None:
             if error is None and not self._closed:
                 self._mark.record_flushed(head, sequence)
-            self._end_round(waiting, retired, error)
+            self._end_round(waiting, error)
             if self._waiting:
                 self._plan_round(loop)
             else:
                 self._flushing = False
 
-        self._flusher.start_flush([*retired, self._file], loop, done)
+        self._flusher.start_flush([self._file], loop, done)
 
-    def _end_round(
-        self, waiting: list[asyncio.Future[None]], retired: list[int], error: OSError | None
-    ) -> None:
+    def _end_round(self, waiting: list[asyncio.Future[None]], error: OSError | None) -> None:
         if error is not None:
             # After a failed flush the kernel may drop the pages: a retry could lie.
             self._broken = error
-        for file in retired:
-            os.close(file)
-        for waiter in waiting:
-            if waiter.done():
-                continue
-            if error is None:
-                waiter.set_result(None)
-            else:
-                waiter.set_exception(JournalBroken(f"{self._home}: {error.strerror}"))
+        broken = None if error is None else JournalBroken(f"{self._home}: {error.strerror}")
+        tell_waiters(waiting, broken)
+
+    def _put_ending(self, payload: bytes) -> None:
+        try:
+            self._put(payload)
+        except JournalFull:
+            if self._behind is not None:
+                raise
+            with suppress(OSError):
+                self._reserve.release()
+            self._write(payload)
+        self._unended = max(0, self._unended - 1)
 
     def _write(self, payload: bytes, kind: int = FrameKind.RECORD) -> None:
         if self._broken is not None:
             raise JournalBroken(f"{self._home}: {self._broken.strerror}") from self._broken
         sequence = self._sequence + 1
         try:
+            if self._torn:
+                self._cut_torn()
             head = encode_head(payload, sequence, self._stamp, kind)
             frame = head + payload
             size = len(frame)
@@ -306,15 +313,22 @@ class JournalWriter:
             if error.errno not in NO_SPACE:
                 self._broken = error
                 raise JournalBroken(f"{self._home}: {error.strerror}") from error
-            self._full = True
-            os.ftruncate(self._file, HEADER_BYTES + self._offset)
+            self._full = self._torn = True
+            with suppress(OSError):  # some need room to give room back: before the next frame then
+                self._cut_torn()
             raise JournalFull(f"{self._home}: {error.strerror}") from error
         self._offset += size
         self._sequence, self._head = sequence, head
 
+    def _cut_torn(self) -> None:
+        os.ftruncate(self._file, HEADER_BYTES + self._offset)
+        self._torn = False
+
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
-        behind = self._behind
+        behind, owed = self._behind, self.owed.waiting
+        if owed:
+            raise JournalFull(f"{self._home}: {len(owed)} endings wait for room on the disk")
         held = self._kept_bytes + (self._offset if behind is None else behind.place.offset)
         if held + size > self._limit_bytes:
             self._forget_removed()
@@ -333,39 +347,34 @@ class JournalWriter:
             raise JournalFull(f"{self._home}: {error.strerror}") from error
 
     def _rotate(self) -> None:
+        """Go on in a new segment. The one before is durable first: no cut leaves a later one alone.
+
+        The file keeps its number, for a flush of it may be under way.
+        """
         before, path, size = self._file, self._path, self._offset
+        try:
+            sync([before])
+        except OSError as error:  # final, as any failed flush
+            self._broken = error
+            raise JournalBroken(f"{self._home}: {error.strerror}") from error
         self._open_segment()
+        os.dup2(self._file, before, inheritable=False)
+        os.close(self._file)
+        self._file = before
         self._retire(path, size)
-        self._retired.append(before)
-        if len(self._retired) > RETIRED_LIMIT:
-            oldest = self._retired.pop(0)
-            sync([oldest])
-            os.close(oldest)
 
     def _open_segment(self) -> None:
         number = self._number + 1
         path = segment_path(self._home, number)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        try:
-            header = SegmentHeader(self.name, number, 1, self._sequence + 1)
-            block = encode_header(header)
-            _write_whole(file, block)
-            sync_directory(self._home)
-        except OSError:  # a full disk: the same segment is opened again when there is room
-            os.close(file)
-            path.unlink()
-            raise
+        # On a full disk nothing is made: the same segment is opened again when there is room.
+        header = SegmentHeader(self.name, number, 1, self._sequence + 1)
+        file = create_segment(self._home, header, os.O_APPEND)
         self._file, self._path, self._offset = file, path, 0
         self._number, self._stamp = number, stamp_of(self.name, number)
 
     def _retire(self, path: Path, size: int) -> None:
         self._kept[path] = size
         self._kept_bytes += size
-
-    def _give_up_retired(self) -> None:
-        sync(self._retired)
-        while self._retired:
-            os.close(self._retired.pop())
 
     def _detach(self, behind: WriteBehind) -> bool:
         """Write all that is pending, and go on by system calls; False: some of it has no room."""
@@ -383,15 +392,3 @@ class JournalWriter:
         for path in list(self._kept):
             if not path.exists():
                 self._kept_bytes -= self._kept.pop(path)
-
-
-def _write_whole(file: int, block: bytes) -> None:
-    if os.write(file, block) < len(block):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _frame_bytes(segment: Path) -> int:
-    try:
-        return max(0, segment.stat().st_size - HEADER_BYTES)
-    except FileNotFoundError:  # applied and removed meanwhile
-        return 0

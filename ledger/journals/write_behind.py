@@ -165,7 +165,7 @@ class WriteBehind:
         for planned in (self._soon, self._lazy):
             if planned is not None:
                 planned.cancel()
-        _fail(self._waiting, JournalBroken("the journal was closed"))
+        tell_waiters(self._waiting, JournalBroken("the journal was closed"))
         self._writer.close()
         if self.broken is None:
             with suppress(OSError):  # what a full disk refuses stays in the file, and is read there
@@ -306,16 +306,19 @@ class WriteBehind:
         self._writer.start_work(look, self._loop, seen)
 
     def _tell(self, waiters: list[asyncio.Future[None]], error: OSError | None) -> None:
-        if error is not None:
-            kind = JournalBroken if self.broken is not None else JournalFull
-            _fail(waiters, kind(f"{self.place.home}: {error.strerror}"))
+        if error is None:
+            tell_waiters(waiters)
             return
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        kind = JournalBroken if self.broken is not None else JournalFull
+        tell_waiters(waiters, kind(f"{self.place.home}: {error.strerror}"))
 
 
-def _fail(waiters: list[asyncio.Future[None]], error: JournalError) -> None:
+def tell_waiters(waiters: list[asyncio.Future[None]], error: JournalError | None = None) -> None:
+    """End the waits that nobody has given up."""
     for waiter in waiters:
-        if not waiter.done():
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
             waiter.set_exception(error)

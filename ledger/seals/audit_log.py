@@ -18,9 +18,10 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, String, cast, exists, insert, select
+from sqlalchemy import Connection, Engine, String, cast, exists, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
+from ledger.database import reading
 from ledger.orm.books import ConfigVersionRow, PriceImportRow
 from ledger.orm.budgets import BudgetVersionRow
 from ledger.orm.fleet import CatalogEntryRow, EngineCapacityRow, GpuContractRow
@@ -122,6 +123,9 @@ class AuditLog:
 
     def follow(self, *, at_us: int) -> int:
         """Enter what is new; returns how many rows. Of two hosts at once one gives way."""
+        with reading(self._engine) as connection:  # of idle books, without a lock for writing
+            if not connection.execute(_any_fresh()).scalar_one():
+                return 0
         try:
             with self._engine.begin() as connection:
                 entries = list(self._entries(connection, at_us))
@@ -173,6 +177,13 @@ def _fresh_rows(register: AuditedTable, event: str, limit: int) -> Any:
     if register.end is not None and event != MADE:
         query = query.where(getattr(register.table, register.end.column).is_not(None))
     return query
+
+
+@functools.cache
+def _any_fresh() -> Any:
+    """Return the statement of whether any register has such a row: one in place of one for each."""
+    fresh = [_fresh_rows(register, event, 1) for register in REGISTERS for event in register.events]
+    return select(or_(*(query.order_by(None).exists() for query in fresh)))
 
 
 @dataclass(frozen=True, slots=True)

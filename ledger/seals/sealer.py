@@ -99,6 +99,8 @@ class Sealer:
         since, to = last.to, sealed.before(last.to, most, self._at_once)
         draft = _Draft(last.number + 1)
         waiting = _waiting_attempts(connection, since.attempts)
+        if to == since and not waiting:  # idle books
+            return draft, to
         for place in range(0, len(waiting), NAMED_AT_ONCE):
             some = waiting[place : place + NAMED_AT_ONCE]
             for attempt in sealed.attempts(connection, 0, since.attempts, some):
@@ -132,9 +134,8 @@ def head(connection: Connection) -> tuple[SealLink, bytes]:
 
 def _newest_ranges(connection: Connection) -> SealRanges:
     columns = (AttemptRow.seq, PostingRow.seq, RefusalRow.seq, PriceVersionRow.version)
-    return SealRanges(
-        *[connection.execute(select(func.max(column))).scalar_one() or 0 for column in columns]
-    )
+    newest = [select(func.max(column)).scalar_subquery() for column in columns]
+    return SealRanges(*(last or 0 for last in connection.execute(select(*newest)).one()))
 
 
 def _waiting_attempts(connection: Connection, until: int) -> list[int]:

@@ -151,15 +151,15 @@ class RecordList:
         if self.journal is not None:
             self.journal.append(record)
 
-    def append_ending(self, record: Any) -> None:
+    def append_ending(self, record: Any, written: Any) -> None:
         self.records.append(record)
         if self.journal is not None:
             self.journal.append_ending(record)
+        written()
 
     async def append_durable(self, record: Any, written: Any) -> None:
         """Nobody waits for the disk: the schedule's end does."""
-        self.append_ending(record)
-        written()
+        self.append_ending(record, written)
 
 
 class Listener:

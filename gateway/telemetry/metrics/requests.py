@@ -90,6 +90,7 @@ class RequestMetrics:
         )
         self.in_flight.set(0)  # what a predecessor that was killed worked on is over
         self.journal_writes = _journal_writes(registry)
+        self.endings_waiting, self.endings_lost = _endings(registry)
         self.working = 0
         self._told_working = -1  # what the registry has; a worker before may have left another
         self._counted: dict[tuple[Counter, tuple[str, ...]], float] = {}
@@ -99,6 +100,7 @@ class RequestMetrics:
     def _create_series(self) -> None:
         """Prometheus sees no increase in a series' birth: what alerts count is there before it."""
         self.refusals.labels("budget")
+        self.endings_waiting.set(0)  # a predecessor's are gone with it
         for way in JOURNAL_WAYS:
             self.journal_writes.labels(way).set(0)  # a predecessor may have had another one
         for target in (*self._targets, OTHER):
@@ -208,6 +210,22 @@ def _journal_writes(registry: CollectorRegistry | None) -> Gauge:
         registry=registry,
         multiprocess_mode="livesum",
     )
+
+
+def _endings(registry: CollectorRegistry | None) -> tuple[Gauge, Counter]:
+    """Return the metrics of ends of attempts that found no room on the disk."""
+    waiting = Gauge(
+        "breakeven_journal_endings_waiting",
+        "Ends of attempts that wait in memory for room on the disk; no new work is taken meanwhile",
+        registry=registry,
+        multiprocess_mode="livesum",
+    )
+    lost = Counter(
+        "breakeven_journal_endings_lost",
+        "Ends of attempts that were given up because too many waited; booked as after a death",
+        registry=registry,
+    )
+    return waiting, lost
 
 
 def _hangups(registry: CollectorRegistry | None) -> Counter:

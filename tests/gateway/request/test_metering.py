@@ -36,11 +36,12 @@ class Journal:
             raise JournalFull("full")
         self.records.append(record)
 
-    append_ending = append
-
-    async def append_durable(self, record, written) -> None:
+    def append_ending(self, record, written) -> None:
         self.append(record)
         written()
+
+    async def append_durable(self, record, written) -> None:
+        self.append_ending(record, written)
 
 
 class Recorder:

@@ -55,6 +55,17 @@ async def test_a_way_that_was_not_asked_for_is_logged_once_and_shown(caplog, nam
     assert all(why in line and "ledger.journal_writes" in line for line in told)
 
 
+def test_ends_that_wait_for_room_are_shown_and_those_given_up_counted(caplog) -> None:
+    metrics = RequestMetrics(CollectorRegistry(), models=(), targets=())
+    owed = SimpleNamespace(waiting=[b"1", b"2"], lost=0)
+    gate = JournalGate(SimpleNamespace(owed=owed), Path("nowhere"))
+    for owed.lost in (0, 3, 3):
+        gate.show_owed(metrics.endings_waiting, metrics.endings_lost)
+    assert metrics.endings_waiting.collect()[0].samples[0].value == 2
+    assert metrics.endings_lost.collect()[0].samples[0].value == 3
+    assert len(caplog.records) == 1
+
+
 def test_a_host_shows_the_way_of_its_workers(stack) -> None:
     told = stack.get("/metrics").text
     ways = [line for line in told.splitlines() if line.startswith("breakeven_journal_writes{")]

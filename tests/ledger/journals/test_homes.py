@@ -43,7 +43,7 @@ def test_older_journals_come_first(tmp_path, opened) -> None:
     ]
     assert [has_owner(journal) for journal in found] == [True, True]
     assert [len(segments(journal)) for journal in found] == [1, 1]
-    assert len(list(segments_of_worker(tmp_path, "w1"))) == 1
+    assert len(segments_of_worker(tmp_path, "w1")) == 1
     new.close()
     old.close()
     assert [has_owner(journal) for journal in found] == [False, False]

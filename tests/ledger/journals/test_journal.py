@@ -13,9 +13,10 @@ import threading
 import pytest
 
 from deploy import warmstart
+from ledger.journals import group_writer
 from ledger.journals import journal as module
 from ledger.journals.flusher import ThreadFlusher
-from ledger.journals.homes import FOLDER
+from ledger.journals.homes import FOLDER, segment_path
 from ledger.journals.journal import JournalBroken, JournalFull, JournalWriter
 from ledger.journals.reader import JournalOffset, JournalReader
 
@@ -131,6 +132,45 @@ async def test_segments_rotate(tmp_path, opened):
     writer.close()
     assert len(segments(tmp_path, writer)) > 4
     assert read_all(tmp_path) == [opened(number) for number in range(100)]
+
+
+async def test_a_segment_is_durable_before_the_next_one_is_made(tmp_path, opened, monkeypatch):
+    """Else a power cut between the two leaves a gap, of which rows are said to lack."""
+    writer, made, flushed = JournalWriter(tmp_path, "w0", segment_bytes=2000), [], []
+    monkeypatch.setattr(
+        module, "sync", lambda files: flushed.extend(os.fstat(each).st_ino for each in files)
+    )
+    real = module.create_segment
+
+    def create(home, header, flags):
+        before = segment_path(home, header.segment - 1)
+        made.append(before.stat().st_ino in flushed)
+        return real(home, header, flags)
+
+    monkeypatch.setattr(module, "create_segment", create)
+    for number in range(20):
+        writer.append(opened(number))
+    writer.close()
+    assert len(made) > 3
+    assert all(made)
+
+
+async def test_a_segment_whose_flush_fails_ends_the_journal(tmp_path, opened, monkeypatch):
+    """Also for want of room: what was not flushed may be dropped, and a second flush would lie."""
+
+    def fail(_files):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=500)
+    writer.append(opened(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "sync", fail)
+        with pytest.raises(JournalBroken):
+            writer.append(opened(2))
+    with pytest.raises(JournalBroken):
+        writer.append(opened(3))
+    writer.close()
+    assert read_all(tmp_path) == [opened(1)]
 
 
 async def test_full_refuses_new_work_but_takes_its_settles(tmp_path, opened, settled):
@@ -349,15 +389,15 @@ def test_a_reserve_grows_with_what_is_in_flight(tmp_path, opened, settled, monke
 def test_a_segment_that_a_full_disk_refused_is_opened_later(tmp_path, opened, monkeypatch):
     writer = JournalWriter(tmp_path, "w0", segment_bytes=500)
     writer.append(opened(1))
-    real = module.sync_directory
+    real = group_writer.sync_directory
 
     def fail(_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "sync_directory", fail)
+    monkeypatch.setattr(group_writer, "sync_directory", fail)
     with pytest.raises(JournalFull):
         writer.append(opened(2))
-    monkeypatch.setattr(module, "sync_directory", real)
+    monkeypatch.setattr(group_writer, "sync_directory", real)
     writer.append(opened(3))
     writer.close()
     assert read_all(tmp_path) == [opened(1), opened(3)]

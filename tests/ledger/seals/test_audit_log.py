@@ -1,7 +1,7 @@
 """What the books are kept by is entered once, chained, without secrets, whoever wrote it."""
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import event, insert, select
 
 from ledger.budgets.versions import record_versions
 from ledger.fleet.samples import add_capacity, add_catalog
@@ -159,3 +159,12 @@ def test_many_rows_are_entered_in_steps(engine) -> None:
     assert [registers.follow(at_us=1) for _ in range(4)] == [3, 3, 1, 0]
     with engine.connect() as connection:
         assert list(registers_hold(connection)) == []
+
+
+def test_idle_books_are_asked_in_one_statement_that_locks_nothing(kept) -> None:
+    engine, _ = kept
+    asked: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    assert AuditLog(engine).follow(at_us=10) == 0
+    assert [words.split()[0] for words in asked if "register_entries" in words] == ["SELECT"]
+    assert not any("IMMEDIATE" in words or "INSERT" in words for words in asked)
