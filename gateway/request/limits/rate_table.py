@@ -150,14 +150,19 @@ class RateWindowTable:
     def correct(
         self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int, now: int
     ) -> None:
-        """Tokens that were really used, in place of those that were counted ahead."""
-        if used == counted.tokens or now - counted.second >= RING:
+        """Count tokens that were really used, in place of those that were counted ahead.
+
+        What is beyond them was made since, and counts from now: a long answer takes its minute.
+        """
+        more = used - counted.tokens
+        at = now if more > 0 else counted.second
+        if not more or now - at >= RING:
             return
         names = [_hash_of(account.name) for account in accounts]
         with self._lock_file():
             for name in names:
                 row = self._row(name, now)
-                self._add(row, 1, counted.second, used - counted.tokens)
+                self._add(row, 1, at, more)
 
     # -- parts, which one process of the host sets ---------------------------------------------
 
