@@ -317,9 +317,8 @@ class ByteRelay:
 
     def _broken_error(self, reason: str, unread: bytes = b"") -> BackendError:
         """Before anything left, another target may still be tried; `unread` may be no stream."""
-        if self._started:
-            return UpstreamBroken(reason)
-        return with_usage_of(InvalidResponse(reason), unread)
+        started = self._started
+        return UpstreamBroken(reason) if started else with_usage_of(InvalidResponse(reason), unread)
 
     def _reported_error(self, payload: bytes) -> BackendError:
         """The upstream's own error event; its message may quote the request and stays here.

@@ -256,10 +256,6 @@ class Stack:
     def forgive(self, provider: str) -> None:
         """No more trouble, and no memory of it."""
         self.client.delete(f"http://127.0.0.1:{self.ports[provider]}/_faults")
-        self.forget_failures()
-
-    def forget_failures(self) -> None:
-        """No target is known to have failed."""
         for row in range(len(self.runtime.apis)):
             base = self.board.api_stats_row(0, row)
             for cell in range(base, base + len(ApiStatsCell)):

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from gateway.batches.runner import BatchRunner
+from gateway.table_layout import ApiStatsCell
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -143,7 +144,11 @@ class Hostile:
     def calm(self) -> None:
         """No script and no memory of failures is left for what comes next."""
         self.provider.plays.clear()
-        self.stack.forget_failures()
+        board = self.stack.board
+        for row in range(len(self.stack.runtime.apis)):
+            base = board.api_stats_row(0, row)
+            for cell in range(base, base + len(ApiStatsCell)):
+                board.cells[cell] = 0.0
 
     def judged(self, team: str, limit_usd: float = LIMIT_USD) -> list[dict[str, Any]]:
         """The team's rows, which neither judge objects to."""
