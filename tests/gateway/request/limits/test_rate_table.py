@@ -118,6 +118,20 @@ def test_rows_of_others_minutes_are_used_again(rates, monkeypatch) -> None:
     assert rates.count_request([RateLimitAccount("a", (1, None))], 0, SECOND + RING).over is None
 
 
+def test_models_that_clients_make_up_take_nobody_elses_rows(rates, monkeypatch) -> None:
+    """Red before: names behind `provider/*` filled the file, and every other key got 503."""
+    monkeypatch.setattr(module, "PROBES", 16)
+    made_up = (RateLimitAccount(f"model:alpha/{number}", (9, None)) for number in range(20_000))
+    for _ in range(3):
+        with pytest.raises(RateTableFull):
+            for account in made_up:
+                rates.count_request([account], 0, SECOND)
+    for number in range(300):
+        assert rates.count_request([RateLimitAccount(f"key:{number}", (1, 1))], 0, SECOND)
+    again = RateLimitAccount("model:alpha/0", (9, None))
+    assert rates.count_request([again], 0, SECOND).rooms[0].remaining == 7
+
+
 WORKER = """
 import json, sys
 from pathlib import Path
