@@ -278,7 +278,9 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if self._silent_bytes > HEAD_LIMIT_BYTES and not self._complete:
             self._fault = self._fault or "head or trailers over the limit"
         if self._fault is not None and not self._complete:
-            self.abort(self._broken_error(self._fault))
+            broken = self._broken_error(self._fault)
+            broken.hides_output = not self._head_done  # an answer was made, and is not read
+            self.abort(broken)
         elif self._complete:
             self._finish()
         elif self._news:

@@ -194,7 +194,7 @@ def _fault(exchange: HttpExchange, *, stream: bool) -> BackendError | None:
         return packed
     if stream and status < 300:
         kind = headers.get("content-type", "text/event-stream").lower()
-        if "text/event-stream" not in kind:
+        if "json" in kind.partition(";")[0] or "html" in kind:  # events stand under any other type
             return InvalidResponse(
                 "the answer to a streamed call is no event stream", status=status
             )

@@ -75,7 +75,9 @@ class EventSplitter:
 
     def _raise(self) -> NoReturn:
         limit = min(self._limit, PLAIN_LIMIT_BYTES) if _is_no_event(self.rest) else self._limit
-        raise UpstreamBroken(f"an event is larger than {limit} bytes")
+        error = UpstreamBroken(f"an event is larger than {limit} bytes")
+        error.hides_output = True
+        raise error
 
 
 def _is_no_event(rest: bytearray) -> bool:

@@ -1,7 +1,8 @@
 """Finds usage in an answer that cannot be relayed as what it should be.
 
 A target that ignores `stream` answers in one piece, another one streams where nobody asked for it;
-some write UTF-16, a mark of their byte order, or a second document. They bill such answers.
+some write UTF-16, a mark of their byte order, a second document, a document a line, or events
+without the empty line between them. They bill such answers, also where nothing tells how much.
 """
 
 import json
@@ -21,19 +22,31 @@ def usage_of_unreadable(body: bytes) -> dict[str, Any] | None:
     if len(body) > LIMIT_BYTES:
         return None
     if body.lstrip()[:6] in (b"data: ", b"data:{", b"event:"):
-        return _usage_of_events(body)
+        return _usage_of_events(body) or _usage_of_lines(body)
     try:
         text = body.decode(json.detect_encoding(body)).lstrip("\ufeff \t\r\n")
         value, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return usage_in(value) if isinstance(value, dict) else None
+    return (usage_in(value) if isinstance(value, dict) else None) or _usage_of_lines(body)
 
 
 def with_usage_of(error: BackendError, body: bytes) -> BackendError:
-    """Return the error with the usage that the unreadable bytes tell."""
+    """Return the error with the usage that the unreadable bytes tell, and that they are an answer.
+
+    A page of a server on the way (HTML) is none.
+    """
     error.usage = usage_of_unreadable(body)
+    error.hides_output = error.hides_output or body.lstrip()[:1] not in (b"", b"<")
     return error
+
+
+def _usage_of_lines(body: bytes) -> dict[str, Any] | None:
+    found = None
+    for line in body.splitlines():
+        value = decode_object(line.removeprefix(b"data:"))
+        found = (None if value is None else usage_in(value)) or found
+    return found
 
 
 def _usage_of_events(body: bytes) -> dict[str, Any] | None:

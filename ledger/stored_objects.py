@@ -31,6 +31,10 @@ class ChainError(Exception):
         self.missing = missing
 
 
+class NameTaken(Exception):
+    """An object's id, which somebody else chose, is another object's."""
+
+
 class StorageFull(Exception):
     """An object has no place: it does not fit, or was deleted while it was made."""
 
@@ -86,12 +90,14 @@ def store_objects(
     *,
     renews: str | None = None,
     replaces: bool = False,
+    is_new: bool = False,
 ) -> bool:
     """Store the objects of one team, in place of those of their ids; False where none fits.
 
     Where the team's bytes or all bytes are used up, the team's oldest objects go first.
     `renews`: an object of the team that stays as long as these. `replaces`: the first object is
-    there already; False where it was deleted meanwhile.
+    there already; False where it was deleted meanwhile. `is_new`: their ids are somebody else's
+    choice, and take no object's place: raises `NameTaken`.
     """
     team_id = objects[0].team_id
     size = sum(stored.size for stored in objects)
@@ -99,6 +105,8 @@ def store_objects(
         with engine.begin() as connection:
             used = _lock_team(connection, team_id)
             replaced = _take_out(connection, objects, is_required=replaces)
+            if is_new and replaced:
+                raise NameTaken
             needed = size - sum(row.size for row in replaced)
             every_team = select(func.sum(StoredBytesRow.bytes))
             total = int(connection.execute(every_team).scalar_one() or 0)
@@ -125,11 +133,25 @@ def find_object(
 
 
 def find_objects(
-    engine: Engine, team_id: str, ids: Sequence[str], *, now_us: int
+    engine: Engine, team_id: str, ids: Sequence[str], *, max_bytes: int, now_us: int
 ) -> dict[str, SealedObject]:
-    """Return those of the ids that there are."""
-    query = select(*_COLUMNS).where(_is_there(team_id, now_us), _Object.id.in_(ids))
-    return {row.id: SealedObject(*row) for row in read_rows(engine, query)}
+    """Return those of the ids that there are; raises `ChainError` where they are too large."""
+    wanted = (_is_there(team_id, now_us), _Object.id.in_(ids))
+    _check_bytes(engine, wanted, max_bytes)
+    rows = read_rows(engine, select(*_COLUMNS).where(*wanted))
+    return {row.id: SealedObject(*row) for row in rows}
+
+
+def check_items(engine: Engine, team_id: str, parent: str, *, max_bytes: int, now_us: int) -> None:
+    """Raise `ChainError` where a conversation's items are too large together to be read."""
+    there = _is_there(team_id, now_us), _Object.kind == "item", _Object.parent == parent
+    _check_bytes(engine, there, max_bytes)
+
+
+def _check_bytes(engine: Engine, wanted: Sequence[Any], max_bytes: int) -> None:
+    row = read_row(engine, select(func.sum(_Object.size)).where(*wanted))
+    if row is not None and (row[0] or 0) > max_bytes:
+        raise ChainError(None)
 
 
 def find_chain(

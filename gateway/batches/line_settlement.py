@@ -37,6 +37,7 @@ UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
 GONE = "batch_gone"
 NO_RESULT = "no_result"
 _NOT_DONE = "not_done"
+_EMPTY = frozenset((b"null", b'""', b"{}"))
 
 
 class _Response(msgspec.Struct):
@@ -57,6 +58,20 @@ class LineResult(msgspec.Struct):
     custom_id: str
     response: _Response | None = None
     error: object = None
+    usage: object = None  # beside an error
+
+    @property
+    def answer(self) -> _Response | None:
+        """The response, unless it is empty and an error stands beside it."""
+        response = self.response
+        is_empty = response is not None and bytes(response.body) in _EMPTY
+        return None if self.error and is_empty else response
+
+    @property
+    def failure(self) -> bytes:
+        """The error as the body of a refusal, with what was used all the same."""
+        inside = self.error.get("usage") if isinstance(self.error, dict) else None
+        return msgspec.json.encode({"error": self.error, "usage": self.usage or inside})
 
     @property
     def is_undone(self) -> bool:
@@ -104,12 +119,12 @@ class LineSettlement:
 
     def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
         """How the line ended, by its result."""
-        response = result.response
+        response = result.answer
         if response is None:
-            undone = result.is_undone
-            return self._settle_retry(line, opening, None, failed=not undone)
+            undone, used = result.is_undone, refused_usage(line, result.failure)
+            return self._settle_retry(line, opening, None, failed=not undone, used=used)
         status, body = response.status, bytes(response.body)
-        if status == 200:
+        if status // 100 == 2:
             return self._settle_answer(line, opening, body)
         return self._refused(line, opening, status, body)
 

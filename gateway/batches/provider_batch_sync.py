@@ -192,13 +192,15 @@ class ProviderBatchSync:
         if over and record.cancel_us is None:
             await self._cancel(record, remote)
         there = await remote.batch(record.remote_id)
-        if there.status == "failed":
+        why = there.status
+        if why == "failed":
             why = FULL if FULL in there.codes else REFUSED_THERE
-            return await self._move(record, state=State.RETURNING, why=why)
-        if there.status not in ENDED_THERE:
+            if not (there.completed or there.output_file_id or there.error_file_id):
+                return await self._move(record, state=State.RETURNING, why=why)
+        elif why not in ENDED_THERE:
             return await self._later(record)
         return await self._move(
-            record, state=State.BOOKING, why=there.status, tries=0,
+            record, state=State.BOOKING, why=why, tries=0,
             output_file_id=there.output_file_id, error_file_id=there.error_file_id,
         )  # fmt: skip
 
@@ -226,7 +228,7 @@ class ProviderBatchSync:
             told = (await remote.batch(record.remote_id or "")).completed
             unseen = max(found.odd, told - len(found.known))
             await asyncio.to_thread(self.booker.book_unseen, record, unseen)
-        kept = record.why == "completed"  # it says that it did all: it will not do these
+        kept = record.why in ("completed", REFUSED_THERE)  # it will not do these
         await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=0)
         await self._move(record, state=State.DONE)
         await self._delete_files(record, remote)
@@ -303,9 +305,11 @@ class ProviderBatchSync:
     async def _later(
         self, record: OutgoingRecord, why: Exception | None = None, **values: Any
     ) -> bool:
-        """Looked at again after a while that grows. Always False: nothing more to do now."""
+        """Look at it again after a while that grows; True where it was waited for for days."""
         if why is not None:
             log.warning("%s at %s: %s", record.id, record.provider, why)
+        if record.state in _THERE and self._is_overdue(record):
+            return await self._move(record, state=State.RETURNING, why=LOST_THERE)
         next_us = self.clock.wall_us() + self.waits.delay_us(record.tries)
         now = await asyncio.to_thread(self.store.find, record.id)
         if now is not None:
@@ -319,9 +323,10 @@ class ProviderBatchSync:
         log.warning("%s at %s: %s", record.id, record.provider, refused)
         if record.state in _BEFORE:
             return await self._move(now, state=State.RETURNING, why=REFUSED_THERE)
-        if self.clock.wall_us() - record.created_us > OVERDUE_US:
-            return await self._move(now, state=State.RETURNING, why=LOST_THERE)
         return await self._later(now)
+
+    def _is_overdue(self, record: OutgoingRecord) -> bool:
+        return self.clock.wall_us() - record.created_us > OVERDUE_US
 
     def _remote(self, record: OutgoingRecord) -> ProviderBatchClient | None:
         """`None`: the provider is configured no more."""
@@ -336,6 +341,7 @@ class ProviderBatchSync:
         return self.clock.wall_us() >= batch.expires_us - self.spill_us // 2
 
 
+_THERE = (State.CREATING, State.SENT, State.BOOKING)
 _NOT_SENT = (State.READY, State.UPLOADING, State.UPLOADED, State.CREATING)
 # What a step falls back to where surely nothing was done.
 _BEFORE = {State.READY: State.READY, State.UPLOADED: State.UPLOADED}

@@ -170,8 +170,7 @@ class ByteRelay:
         if not self.is_ended:
             if len(rest) <= WITHHELD_LIMIT_BYTES and error_in_events(rest) is not None:
                 raise self._reported_error(rest)
-            broken = self._broken_error("the stream ended before the answer did")
-            raise broken if self._started else with_usage_of(broken, rest)  # it may be no stream
+            raise self._broken_error("the stream ended before the answer did", rest)
         self._trail([rest])
         if not (self._spoke or self.content_events or self._finished):
             raise self._broken_error("the stream ended without an answer")
@@ -189,7 +188,7 @@ class ByteRelay:
         if spans is None:
             if error_in(event) is not None:
                 raise self._reported_error(event)
-            raise with_usage_of(self._broken_error("the answer is no event stream"), event)
+            raise self._broken_error("the answer is no event stream", event)
         if not spans:
             return event
         payload = join_data(event, spans)
@@ -218,7 +217,7 @@ class ByteRelay:
         if chunk is None:
             if error_in(payload) is not None:  # Google sends a list of one
                 raise self._reported_error(payload)
-            raise self._broken_error("an event is not a JSON object")
+            raise self._broken_error("an event is not a JSON object", payload)
         return chunk
 
     def _check_errors(self, chunk: Chunk, event: bytes, payload: bytes) -> None:
@@ -316,9 +315,10 @@ class ByteRelay:
         if len(self._withheld) - self._ending_bytes > WITHHELD_LIMIT_BYTES:
             raise UpstreamBroken("the answer goes on far beyond its ending")
 
-    def _broken_error(self, reason: str) -> BackendError:
-        """Before anything left, another target may still be tried."""
-        return UpstreamBroken(reason) if self._started else InvalidResponse(reason)
+    def _broken_error(self, reason: str, unread: bytes = b"") -> BackendError:
+        """Before anything left, another target may still be tried; `unread` may be no stream."""
+        started = self._started
+        return UpstreamBroken(reason) if started else with_usage_of(InvalidResponse(reason), unread)
 
     def _reported_error(self, payload: bytes) -> BackendError:
         """The upstream's own error event; its message may quote the request and stays here.

@@ -30,6 +30,7 @@ from gateway.request.dialects.translated_paths import SPOKEN
 from gateway.request.dialects.translated_response import TranslatedResponse
 from gateway.request.dispatch import Dispatcher
 from gateway.request.idempotency.idempotency_store import IdempotentRequest
+from gateway.request.limits.rate_limiter import rate_error
 from gateway.request.request_endings import refuse, send_ending, waits_to_send
 from gateway.request.store.background_responses import BackgroundResponses
 from gateway.request.store.response_storage import NoStoredResponses, ResponseStorage
@@ -253,11 +254,19 @@ class InferenceApi:
     async def _count_tokens(
         self, asked: InferenceRequest, identity: Identity, reply: TranslatedResponse
     ) -> None:
-        """Tell the number of a prompt's tokens: its target's own count, else the estimate."""
-        plans = self._dispatcher.plans.value
+        """Tell the number of a prompt's tokens: its target's own count, else the estimate.
+
+        It is one of the requests a minute: a target is asked with our key.
+        """
+        plans, limits = self._dispatcher.plans.value, self._dispatcher.limits
+        tokens = plans.prompt_tokens(asked, identity)  # 404 for a model that is not there
+        if limits is not None:
+            reply.use = await limits.count(identity, asked.model, 0)
+            if reply.use is not None and reply.use.counted.over is not None:
+                raise rate_error(reply.use.counted.over)
         counted = await count_at_target(plans, asked, identity, reply.request_id, self._clock)
         if counted is None:
-            tokens, told = plans.prompt_tokens(asked, identity), [JSON, ESTIMATED]
+            told = [JSON, ESTIMATED]
         else:
             tokens, told = counted.tokens, [JSON, COUNTED, (BACKEND, counted.target.encode())]
         await reply.send_whole(200, told, encode(reply.count_document(tokens)))

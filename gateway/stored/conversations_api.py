@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request
 from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.ids import BatchIds
-from gateway.request.dialects.fields import invalid_error, iterate_objects
+from gateway.request.dialects.fields import invalid_error, iterate_objects, metadata_of
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import name_items
 from gateway.request.store.stored_document import StoredDocument
-from gateway.stored.json_body import BodyLimits, metadata_of, read_json_object
+from gateway.stored.json_body import BodyLimits, read_json_object
 from gateway.stored.list_page import (
     Limit,
     Order,

@@ -8,9 +8,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from gateway.errors import RequestError
-from gateway.request.dialects.fields import invalid_error
 
-PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # as OpenAI documents `metadata`
 JSON_TYPE: Final = "application/json"
 
 
@@ -46,19 +44,3 @@ async def read_json_object(request: Request, limits: BodyLimits) -> dict[str, An
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RequestError("bad_request", "The body must be a JSON object.") from error
-
-
-def metadata_of(body: dict[str, Any]) -> dict[str, str]:
-    """Return `metadata`, empty where it is left out; raises `RequestError` 400 for none."""
-    given = body.get("metadata")
-    if given is None:
-        return {}
-    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise invalid_error("metadata", "must be an object of strings.")
-    if len(given) > PAIRS:
-        raise invalid_error("metadata", f"has more than {PAIRS} members.")
-    for name, value in given.items():
-        if len(name) > KEY_LIMIT or len(value) > VALUE_LIMIT:
-            most = f"{KEY_LIMIT} characters, or a value of more than {VALUE_LIMIT}."
-            raise invalid_error("metadata", f"has a name of more than {most}")
-    return given

@@ -6,6 +6,7 @@ import pytest
 
 from backends.chunks import parse_answer
 from backends.errors import BackendError, InvalidResponse
+from backends.sse import PLAIN_LIMIT_BYTES
 from backends.unreadable_answers import LIMIT_BYTES, usage_of_unreadable
 from gateway.kinds.relay import ByteRelay
 
@@ -31,6 +32,42 @@ def test_an_answer_that_is_no_json_object_tells_its_usage(body: bytes) -> None:
     with pytest.raises(InvalidResponse) as caught:
         parse_answer(body)
     assert caught.value.usage == USAGE
+
+
+LINES = CHUNK.strip() + b"\n" + TOLD.strip()
+
+
+@pytest.mark.parametrize(
+    "form", [LINES, LINES.replace(b"data: ", b""), LINES + b"\ndata: [DONE]\n"]
+)
+def test_a_stream_of_lines_tells_its_usage(form: bytes) -> None:
+    """Red before: a document a line, or no empty line between events, was free."""
+    relay = ByteRelay(hide_usage=True)
+    relay.feed(form)
+    with pytest.raises(BackendError) as caught:
+        relay.check_end()
+    assert caught.value.usage == USAGE
+
+
+@pytest.mark.parametrize(
+    ("form", "hides"),
+    [
+        (b"", False), (b"<html>\n\n", False), (b" <!doctype html>", False),
+        (b"data: \xff\n\n", True), (b"hello\n\n", True), (b'{"done": false}\n' * 3, True),
+        (b"x" * (PLAIN_LIMIT_BYTES + 1), True),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_page_hide_an_answer(form: bytes, hides: bool) -> None:
+    """Red before: such a stream was booked at its prompt."""
+    relay = ByteRelay(hide_usage=True)
+
+    def read() -> None:
+        relay.feed(form)
+        relay.check_end()
+
+    with pytest.raises(BackendError) as caught:
+        read()
+    assert caught.value.hides_output == hides
 
 
 @pytest.mark.parametrize("end", [b"", b"\n\n"])

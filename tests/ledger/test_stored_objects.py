@@ -1,6 +1,7 @@
 """Stored objects as rows, on both databases: chains, pages, bounds, ends, and true sums."""
 
 import threading
+from functools import partial
 
 import pytest
 from sqlalchemy import func, select
@@ -69,10 +70,13 @@ def test_an_object_is_its_teams_alone_until_it_expires(engine) -> None:
     stored = make("r1", parent="r0", residency="internal_only", status="queued", lease_us=7)
     assert store_objects(engine, [stored], AMPLE)
     assert find_object(engine, "a", "r1", now_us=NOW_US) == stored
-    assert find_objects(engine, "a", ["r1", "r2"], now_us=NOW_US) == {"r1": stored}
+    read = partial(find_objects, engine, max_bytes=stored.size)
+    assert read("a", ["r1", "r2"], now_us=NOW_US) == {"r1": stored}
+    with pytest.raises(ChainError):
+        find_objects(engine, "a", ["r1"], max_bytes=stored.size - 1, now_us=NOW_US)
     for team, now_us in (("b", NOW_US), ("a", LATER_US)):
         assert find_object(engine, team, "r1", now_us=now_us) is None
-        assert find_objects(engine, team, ["r1"], now_us=now_us) == {}
+        assert read(team, ["r1"], now_us=now_us) == {}
     assert not delete_object(engine, "b", "r1")
     assert delete_object(engine, "a", "r1")
     assert not delete_object(engine, "a", "r1")

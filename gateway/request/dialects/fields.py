@@ -9,6 +9,7 @@ from typing import Any
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member
 
+PAIRS, KEY_LIMIT, VALUE_LIMIT = 16, 64, 512  # as OpenAI documents `metadata`
 OF_CHAT = "is a member of chat completions and says nothing here. Leave it out."
 
 
@@ -65,3 +66,19 @@ def refuse_members(members: Members, reasons: Mapping[str, str]) -> None:
 def decode_whole_member(members: Members, name: str) -> Any:
     """A member with all that it holds; `None` when it is not there."""
     return decode_member(members, name, Any)
+
+
+def metadata_of(body: Mapping[str, Any]) -> dict[str, str]:
+    """Return `metadata`, empty where it is left out; raises `RequestError` 400 for none."""
+    given = body.get("metadata")
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise invalid_error("metadata", "must be an object of strings.")
+    if len(given) > PAIRS:
+        raise invalid_error("metadata", f"has more than {PAIRS} members.")
+    for name, value in given.items():
+        if len(name) > KEY_LIMIT or len(value) > VALUE_LIMIT:
+            most = f"{KEY_LIMIT} characters, or a value of more than {VALUE_LIMIT}."
+            raise invalid_error("metadata", f"has a name of more than {most}")
+    return given

@@ -1,7 +1,8 @@
 """Which limits of requests and tokens a minute a request falls under, and what its client is told.
 
 A request counts when it comes, with the tokens that it may take: its prompt and its longest answer,
-or a usual one where it names none. When it has ended, what it took stands in their place. Where
+or a usual one where it names none. When it has ended, what it took stands in their place, what is
+beyond them from then on. Where
 hosts share a ledger, they share limits: each lets in its part, and one whose part is used up asks
 for more before it refuses. Lines of batches are not counted.
 """

@@ -30,6 +30,8 @@ RATES_FILE = "rates.parts"  # in the run directory
 MINUTE_S = 60
 RING = MINUTE_S + 1  # the second that has begun, and a whole minute before it
 ROWS = 1 << 13  # accounts in one minute, about; of a kilobyte each, once used
+MADE_UP_ROWS = 1 << 11  # behind them, for names that clients make up: they fill nobody else's
+_FIRST_MADE_UP, _EVERY_ROW = ROWS, ROWS + MADE_UP_ROWS
 PROBES = 256  # rows that are looked at for one account
 ELSEWHERE_S = 5  # until what other hosts have left may have come here
 _NAME, _SECOND, _HEAD = 0, 1, 10
@@ -96,7 +98,7 @@ class RateWindowTable:
     def __init__(self, path: Path, shared: Callable[[], float] | None = None) -> None:
         self._shared = shared
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        size = (_HEADER + ROWS * _WIDTH) * _CELL_BYTES
+        size = (_HEADER + _EVERY_ROW * _WIDTH) * _CELL_BYTES
         allocate_blocks(self._file, size)
         os.ftruncate(self._file, size)
         self._map = mmap.mmap(self._file, size)
@@ -150,14 +152,19 @@ class RateWindowTable:
     def correct(
         self, accounts: Sequence[RateLimitAccount], counted: RateCount, used: int, now: int
     ) -> None:
-        """Tokens that were really used, in place of those that were counted ahead."""
-        if used == counted.tokens or now - counted.second >= RING:
+        """Count tokens that were really used, in place of those that were counted ahead.
+
+        What is beyond them was made since, and counts from now: a long answer takes its minute.
+        """
+        more = used - counted.tokens
+        at = now if more > 0 else counted.second
+        if not more or now - at >= RING:
             return
         names = [_hash_of(account.name) for account in accounts]
         with self._lock_file():
             for name in names:
                 row = self._row(name, now)
-                self._add(row, 1, counted.second, used - counted.tokens)
+                self._add(row, 1, at, more)
 
     # -- parts, which one process of the host sets ---------------------------------------------
 
@@ -187,7 +194,7 @@ class RateWindowTable:
     def replace_parts(self, parts: Iterable[HostRateShare], second: int) -> None:
         """These, and no others."""
         with self._lock_file():
-            for row in range(0, ROWS * _WIDTH, _WIDTH):
+            for row in range(0, _EVERY_ROW * _WIDTH, _WIDTH):
                 for cell in (*_PARTS, *_KEPT):
                     self._cells[row + cell] = 0
         self.set_parts(parts, second)
@@ -252,8 +259,9 @@ class RateWindowTable:
         """The account's first cell, its ring as it is in this second."""
         cells, free = self._cells, None
         self._all[_LATEST] = max(second, self._all[_LATEST])
+        first, count = (_FIRST_MADE_UP, MADE_UP_ROWS) if name < 0 else (0, ROWS)
         for probe in range(PROBES):
-            row = (name + probe) % ROWS * _WIDTH
+            row = (first + (name + probe) % count) * _WIDTH
             if cells[row + _NAME] == name:
                 self._expire_seconds(row, second)
                 return row
@@ -339,6 +347,7 @@ _BLANK = memoryview(bytes(_WIDTH * _CELL_BYTES)).cast("q")
 
 @functools.lru_cache(maxsize=ROWS)
 def _hash_of(name: str) -> int:
-    """Never 0, which is a row that nobody had yet."""
+    """Never 0, which is a row that nobody had yet; below 0 for a model behind `provider/*`."""
     digest = blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True) or 1
+    found = int.from_bytes(digest, "little") >> 1 or 1
+    return -found if name.startswith("model:") and "/" in name else found

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import ClientResponse, Send
 from gateway.request.dialects.chat import read_object
+from gateway.request.dialects.fields import metadata_of
 from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.store.chunk_fold import completion_of
 from gateway.request.store.object_store import ObjectStore
@@ -28,6 +29,9 @@ class ChatKeeper:
     def __init__(
         self, store: ObjectStore, asked: InferenceRequest, reply: ClientResponse, team_id: str
     ) -> None:
+        """Raise `RequestError` for metadata that cannot be stored."""
+        raw = bytes(asked.members.get("metadata", b"null"))
+        self._metadata = metadata_of({"metadata": msgspec.json.decode(raw)})
         self._store = store
         self._asked = asked
         self._reply = reply
@@ -78,9 +82,8 @@ class ChatKeeper:
         if completion is None or not isinstance(completion.get("id"), str):
             return "unreadable"
         members = self._asked.members
-        metadata = msgspec.json.decode(bytes(members.get("metadata", b"null"))) or {}
         content = {
-            "completion": {**completion, "metadata": metadata},
+            "completion": {**completion, "metadata": self._metadata},
             "messages": msgspec.json.decode(bytes(members["messages"])),
         }
         document = StoredDocument(
@@ -92,7 +95,7 @@ class ChatKeeper:
             expires_us=self._store.expires_us,
             residency=self._reply.residency.value,
         )
-        return await self._store.store([document])
+        return await self._store.store([document], is_new=True)
 
 
 def without_store(asked: InferenceRequest) -> InferenceRequest:

@@ -120,6 +120,10 @@ class RequestContinuation:
             raise RequestError(
                 "not_found", f"Conversation with id '{name}' not found.", param="conversation"
             )
+        try:
+            await self._store.check_items(team_id, name)
+        except ChainError as error:
+            raise too_long_error(self._limit_bytes) from error
         after, size = None, 0
         while True:
             query = ObjectQuery(
@@ -140,10 +144,13 @@ class RequestContinuation:
         self, asked: ContinuedRequest, items: Sequence[Any], ids: Sequence[str], team_id: str
     ) -> list[Any]:
         """Return the items with each reference replaced by the item that it names."""
-        if len(ids) > REFERENCES_LIMIT:
+        if sum(map(is_reference, items)) > REFERENCES_LIMIT:
             raise invalid_error("input", f"has more than {REFERENCES_LIMIT} references.")
         answers = {answer for item_id in ids if (answer := response_of(item_id)) is not None}
-        found = await self._store.find_many(team_id, [*ids, *answers])
+        try:
+            found = await self._store.find_many(team_id, [*ids, *answers])
+        except ChainError as error:
+            raise too_long_error(self._limit_bytes) from error
         known = {name: item.content for name, item in found.items() if item.kind == "item"}
         for source in found.values():
             if source.kind == "response":
@@ -158,6 +165,10 @@ class RequestContinuation:
                     "not_found", f"Item with id '{name}' not found.", param=f"input[{place}]"
                 )
             _tighten(asked, found.get(name) or found[response_of(name) or ""])
+        sizes = {name: len(msgspec.json.encode(known[name])) for name in ids}
+        # An item may be named as often as a body has room for its name.
+        if sum(sizes[item["id"]] for item in items if is_reference(item)) > self._limit_bytes:
+            raise too_long_error(self._limit_bytes)
         return [known[item["id"]] if is_reference(item) else item for item in items]
 
     async def _open_compactions(

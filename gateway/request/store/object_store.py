@@ -26,13 +26,20 @@ from ledger.database import make_engine, sqlite_url
 from ledger.identity.tokens import PEPPER_FILE
 from ledger.orm.base import LedgerBase
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
-from ledger.stored_objects import ChainError, ObjectQuery, SealedObject, StorageBounds
+from ledger.stored_objects import (
+    ChainError,
+    NameTaken,
+    ObjectQuery,
+    SealedObject,
+    StorageBounds,
+)
 
 FILE = "stored.sqlite3"
 ID_CHARACTERS = 256
 WAIT_S = 5.0
 STORE_WAIT_S = 2.0  # an answer that is whole waits no longer for being stored
 THREADS = {"sqlite": 2, "postgresql": 4}
+AT_ONCE_BYTES = 64 * 1024 * 1024  # of the objects that one request goes on from
 _DAY_US = 86_400 * 1_000_000
 T = TypeVar("T")
 
@@ -68,13 +75,15 @@ class ObjectStore:
         *,
         renews: str | None = None,
         replaces: bool = False,
+        is_new: bool = False,
     ) -> str | None:
         """Store the objects of one team; return why not, if they are not stored.
 
         `renews`: an object that stays as long as these, which belong to it. `replaces`: the first
-        one is stored already, unless it was deleted.
+        one is stored already, unless it was deleted. `is_new`: their ids are a target's choice.
         """
-        work = partial(self._store, documents, renews=renews, replaces=replaces)
+        how = {"renews": renews, "replaces": replaces, "is_new": is_new}
+        work = partial(self._store, documents, **how)
         try:
             return await self._in_thread(work, limit_s=STORE_WAIT_S)
         except (SQLAlchemyError, OSError, TimeoutError) as error:
@@ -89,9 +98,13 @@ class ObjectStore:
         return None if found is None else await self._reach(self._open, found)
 
     async def find_many(self, team_id: str, ids: Sequence[str]) -> dict[str, StoredDocument]:
-        """Return those of the ids that there are; raises 503 as `find`."""
+        """Return those of the ids that there are; raises 503 as `find`.
+
+        Raises `ChainError` where they are too large to be read at once.
+        """
         names = [name for name in ids if _is_id(name)]
-        found = await self._call(rows.find_objects, team_id, names, now_us=self.wall_us())
+        most, now_us = AT_ONCE_BYTES, self.wall_us()
+        found = await self._call(rows.find_objects, team_id, names, max_bytes=most, now_us=now_us)
         opened = await self._reach(self._open_all, list(found.values()))
         return {document.id: document for document in opened}
 
@@ -105,6 +118,11 @@ class ObjectStore:
         now_us = self.wall_us()
         found = await self._call(rows.find_chain, team_id, last, max_bytes=max_bytes, now_us=now_us)
         return await self._reach(self._open_all, found)
+
+    async def check_items(self, team_id: str, parent: str) -> None:
+        """Raise `ChainError` where a conversation is too large to be read, and 503 as `find`."""
+        most, now_us = AT_ONCE_BYTES, self.wall_us()
+        await self._call(rows.check_items, team_id, parent, max_bytes=most, now_us=now_us)
 
     async def list_page(self, query: ObjectQuery) -> list[StoredDocument] | None:
         """Return one page; None where `after` does not exist. Raises 503 as `find`."""
@@ -197,17 +215,16 @@ class ObjectStore:
         async with asyncio.timeout(limit_s):
             return await asyncio.wrap_future(job)
 
-    def _store(
-        self, documents: Sequence[StoredDocument], *, renews: str | None, replaces: bool
-    ) -> str | None:
+    def _store(self, documents: Sequence[StoredDocument], **how: Any) -> str | None:
         """In a thread."""
         sealed = [self._seal(document) for document in documents]
         if sum(row.size for row in sealed) > self._section.object_bytes:
             return "too_large"
         engine = self._connected()
-        is_stored = rows.store_objects(
-            engine, sealed, self._bounds, renews=renews, replaces=replaces
-        )
+        try:
+            is_stored = rows.store_objects(engine, sealed, self._bounds, **how)
+        except NameTaken:
+            return "taken"
         return None if is_stored else "full"
 
     def _seal(self, document: StoredDocument) -> SealedObject:

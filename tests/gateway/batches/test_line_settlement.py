@@ -291,3 +291,42 @@ def test_thoughts_beside_the_limit_teach_of_their_target() -> None:
     assert taught == [(line, LimitOverrun(50, is_text=False))], "beyond the limit of 40"
     booking.settle_result(line, HELD, result(200, answer()))
     assert len(taught) == 1
+
+
+def told(**members: Any) -> LineResult:
+    found = result_of(json.dumps({"custom_id": LINE.attempt_id, **members}).encode())
+    assert found is not None
+    return found
+
+
+USED = answer()["usage"]
+FAILED = {"code": "server_error", "message": "why"}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"error": {**FAILED, "usage": USED}},
+        {"error": FAILED, "usage": USED},
+        {"error": {"code": "batch_expired"}, "usage": USED},
+        {"response": {"status_code": 0, "body": None}, "error": FAILED, "usage": USED},
+    ],
+)
+def test_an_error_that_counts_output_is_charged(members) -> None:
+    """Red before: without a response nothing was booked, whatever the line counted."""
+    ended = BOOKING.settle_result(LINE, OPENING, told(**members))
+    assert ended.settled.cost_pusd == 20 * 500 + 4 * 2000
+    assert ended.answer is None
+
+
+def test_an_error_beside_an_empty_response_costs_nothing() -> None:
+    """Red before: it was an answer that cannot be read, at its bound."""
+    for body in ({}, {"body": None}, {"body": ""}, {"body": {}}):
+        empty = told(response={"status_code": 0, **body}, error={"code": "batch_expired"})
+        ended = BOOKING.settle_result(LINE, OPENING, empty)
+        assert (ended.settled.cost_pusd, ended.failed, ended.answer) == (0, False, None)
+
+
+def test_every_2xx_is_an_answer() -> None:
+    ended = BOOKING.settle_result(LINE, OPENING, result(202, answer(usage=None)))
+    assert (ended.ok, ended.settled.cost_pusd) == (True, 100 * 500 + 50 * 2000)

@@ -18,8 +18,12 @@ from sqlalchemy.event import listen
 from backends.secret import Secret
 from backends.simulator.jobs import SimulatedBatches
 from gateway.batches.poll_intervals import PollIntervals
-from gateway.batches.provider_batch_client import BatchProviders, ProviderBatchClient
-from gateway.batches.provider_batch_sync import ProviderBatchSync
+from gateway.batches.provider_batch_client import (
+    BatchProviders,
+    ProviderBatchClient,
+    ProviderUnavailable,
+)
+from gateway.batches.provider_batch_sync import OVERDUE_US, ProviderBatchSync
 from ledger.batches.lines import LineStore, NewLine
 from ledger.batches.outgoing import (
     LeavingLine,
@@ -374,3 +378,43 @@ async def test_lines_that_nobody_says_were_done_cost_nothing(world) -> None:
     await world.live()
     assert {row["cost_pusd"] for row in world.rows()} == {0}
     assert world.lines() == [("waiting", None, True)] * LINES
+
+
+@pytest.mark.parametrize("completed", [LINES, 0])
+async def test_what_a_batch_did_before_it_failed_is_booked(world, completed) -> None:
+    """Red before: a batch that fails as a whole cost nothing, whatever it had answered."""
+
+    class Failing(ProviderBatchClient):
+        async def batch(self, batch_id: str) -> Any:
+            there = await super().batch(batch_id)
+            done = there.status == "completed"
+            return replace(there, status="failed", completed=completed) if done else there
+
+    world.remote = Failing
+    await world.live()
+    assert_each_once(world)
+
+
+class Mute(ProviderBatchClient):
+    """It takes batches, and never says what became of them."""
+
+    async def batch(self, batch_id: str) -> Any:
+        raise ProviderUnavailable("500")
+
+
+class Slow(ProviderBatchClient):
+    async def batch(self, batch_id: str) -> Any:
+        return replace(await super().batch(batch_id), status="paused")
+
+
+@pytest.mark.parametrize("remote", [Mute, Slow])
+async def test_what_a_provider_never_ends_is_booked_at_its_bound(world, remote) -> None:
+    """Red before: its lines were held for ever, and never in the books."""
+    world.remote = remote
+    await world.live(looks=3)
+    assert {row["settled_us"] for row in world.rows()} == {None}
+    world.clock.us += OVERDUE_US
+    await world.live()
+    assert {row["cost_pusd"] for row in world.rows()} == {20 * 500 + 4 * 2000}
+    with world.engine.connect() as connection:
+        assert verify(connection).findings == ()

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
-from billing_provider import PROMPT, ProviderCall, Script
+from billing_provider import PROMPT, ProviderCall, Script, chunk_of
 
 WHOLE = "application/json"
 
@@ -116,6 +117,34 @@ def slow(words: int, pause_s: float, *, stops: bool) -> Script:
         call.answer(call.completion(words))
 
     return says
+
+
+def framed(
+    frame: Callable[[str], str],
+    *,
+    before: str = "",
+    head: str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n",
+    packed: Callable[[bytes], bytes] = bytes,
+    piece: int = 0,
+) -> Script:
+    """Stream 20 words, each document in this frame; `piece`: in pieces of so many bytes."""
+
+    async def play(call: ProviderCall) -> None:
+        call.bill.input, call.bill.output = PROMPT, 20
+        choice = {"index": 0, "delta": {"content": "word "}, "finish_reason": None}
+        ending = {"index": 0, "delta": {}, "finish_reason": "stop"}
+        documents = [
+            *[chunk_of(choices=[choice])] * 20, chunk_of(choices=[ending]),
+            chunk_of(choices=[], usage=call.usage()),
+        ]  # fmt: skip
+        words = [*map(json.dumps, documents), "[DONE]"]
+        data = packed((before + "".join(map(frame, words))).encode())
+        call.send(head + "\r\n")
+        for start in range(0, len(data), piece or len(data)):
+            call.send(data[start : start + (piece or len(data))])
+            await asyncio.sleep(0)
+
+    return play
 
 
 async def counts_prompt(call: ProviderCall) -> None:

@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from gateway.errors import RequestError
-from gateway.stored.json_body import BodyLimits, metadata_of, read_json_object
+from gateway.stored.json_body import BodyLimits, read_json_object
 
 LIMITS = BodyLimits(20, 0.05)
 
@@ -60,11 +60,3 @@ async def test_a_client_that_hangs_up(monkeypatch) -> None:
     monkeypatch.setattr(request, "stream", stream)
     with pytest.raises(RequestError, match="hung up"):
         await read_json_object(request, LIMITS)
-
-
-def test_metadata() -> None:
-    assert metadata_of({}) == metadata_of({"metadata": None}) == {}
-    assert metadata_of({"metadata": {"a": "b"}}) == {"a": "b"}
-    for given in ([], {"a": 1}, {"a" * 65: ""}, {"a": "b" * 513}, {str(n): "" for n in range(17)}):
-        with pytest.raises(RequestError):
-            metadata_of({"metadata": given})

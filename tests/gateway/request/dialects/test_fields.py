@@ -40,3 +40,11 @@ def test_what_says_nothing_is_not_refused(value: str) -> None:
     fields.refuse_members(decode_members(f'{{"a": {value}}}'.encode()), {"a": "no."})
     with pytest.raises(RequestError, match="`a`: no\\."):
         fields.refuse_members(decode_members(b'{"a": 1}'), {"a": "no."})
+
+
+def test_metadata() -> None:
+    assert fields.metadata_of({}) == fields.metadata_of({"metadata": None}) == {}
+    assert fields.metadata_of({"metadata": {"a": "b"}}) == {"a": "b"}
+    for given in ([], {"a": 1}, {"a" * 65: ""}, {"a": "b" * 513}, {str(n): "" for n in range(17)}):
+        with pytest.raises(RequestError):
+            fields.metadata_of({"metadata": given})

@@ -81,6 +81,18 @@ def test_a_stream_tells_its_limits_and_counts_what_came(limited) -> None:
     assert answer.text.endswith("data: [DONE]\n\n")
 
 
+@pytest.mark.parametrize("path", ["/v1/messages/count_tokens", "/v1/responses/input_tokens"])
+def test_a_count_of_tokens_is_a_request(limited, path) -> None:
+    """Red before: a target was asked for its count as often as a client liked."""
+    token = limited.key(path).token
+    said = {"messages": [{"role": "user", "content": "hi"}]} if "messages" in path else {}
+    body = {"model": "own", **(said or {"input": "hi"})}
+    codes = [limited.post(path, body, token).status_code for _ in range(8)]
+    assert codes == [200] * 6 + [429] * 2
+    assert limited.chat("own", token, max_tokens=2).status_code == 429
+    assert limited.post(path, {**body, "model": "none"}, token).status_code == 404
+
+
 def test_a_model_has_its_own_and_what_was_refused_there_counts_nowhere(limited) -> None:
     token = limited.key("many").token
     codes = [limited.chat("api", token, max_tokens=2).status_code for _ in range(5)]

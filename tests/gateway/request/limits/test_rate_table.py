@@ -86,13 +86,19 @@ def test_what_was_really_used_stands_in_its_second(rates, used) -> None:
     rates.correct([ONE], counted, used, SECOND + 30)
     assert rates.count_request([ONE], 0, SECOND + 30).rooms[1].remaining == 1000 - used
     assert rates.count_request([ONE], 0, SECOND + MINUTE_S).rooms[1].remaining == 1000 - used
-    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
+    beyond = max(0, used - 100)
+    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000 - beyond
+    assert rates.count_request([ONE], 0, SECOND + 30 + RING).rooms[1].remaining == 1000
 
 
-def test_a_correction_that_comes_too_late_changes_nothing(rates) -> None:
+def test_of_a_long_answer_what_came_late_counts_in_its_own_minute(rates) -> None:
+    """Red before: an answer of more than a minute took no more than was counted ahead."""
     counted = rates.count_request([ONE], 100, SECOND)
     rates.correct([ONE], counted, 900, SECOND + RING)
-    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000
+    assert rates.count_request([ONE], 0, SECOND + RING).rooms[1].remaining == 1000 - 800
+    less = rates.count_request([ONE], 100, SECOND + RING)
+    rates.correct([ONE], less, 0, SECOND + 2 * RING)
+    assert rates.count_request([ONE], 0, SECOND + 2 * RING).rooms[1].remaining == 1000
 
 
 def test_a_clock_that_is_set_back_lets_nobody_in(rates) -> None:
@@ -110,6 +116,23 @@ def test_rows_of_others_minutes_are_used_again(rates, monkeypatch) -> None:
         rates.count_request([RateLimitAccount("d", (1, None))], 0, SECOND + MINUTE_S)
     assert rates.count_request([RateLimitAccount("d", (1, None))], 0, SECOND + RING).over is None
     assert rates.count_request([RateLimitAccount("a", (1, None))], 0, SECOND + RING).over is None
+
+
+def test_models_that_clients_make_up_take_nobody_elses_rows(rates, monkeypatch) -> None:
+    """Red before: names behind `provider/*` filled the file, and every other key got 503."""
+    monkeypatch.setattr(module, "PROBES", 16)
+
+    def count_made_up(first: int) -> None:
+        for number in range(first, first + 10_000):
+            rates.count_request([RateLimitAccount(f"model:alpha/{number}", (9, None))], 0, SECOND)
+
+    for first in (0, 10_000, 20_000):
+        with pytest.raises(RateTableFull):
+            count_made_up(first)
+    for number in range(300):
+        assert rates.count_request([RateLimitAccount(f"key:{number}", (1, 1))], 0, SECOND)
+    again = RateLimitAccount("model:alpha/0", (9, None))
+    assert rates.count_request([again], 0, SECOND).rooms[0].remaining == 7
 
 
 WORKER = """

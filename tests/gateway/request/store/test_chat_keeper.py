@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
+from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.store.chat_keeper import ChatKeeper, without_store
 from router.types import Feature, Residency
 
@@ -90,3 +92,23 @@ def test_the_target_is_not_asked_to_store() -> None:
     bare = without_store(asked)
     assert bare.members.keys() == {"model", "messages"}
     assert bare.features == asked.features - {Feature.STORE}
+
+
+async def test_a_targets_id_takes_no_objects_place(open_store, send, document) -> None:
+    """Red before: a target that always says one id replaced what was stored, conversations too."""
+    store = open_store()
+    await store.store([document("c1", {"id": "c1"}, kind="conversation")])
+    start, _ = await send(store, ask(), START, body(WHOLE))
+    assert start["headers"] == [(NOT_STORED, b"taken")]
+    found = await store.find("a", "c1")
+    assert found is not None
+    assert found.kind == "conversation"
+
+
+@pytest.mark.parametrize("metadata", ["x", [1], {"a": 1}])
+async def test_metadata_that_cannot_be_kept_is_refused_before_the_target(
+    open_store, send, metadata
+) -> None:
+    """Red before: it was stored, and a list that asks for metadata was a 500."""
+    with pytest.raises(RequestError, match="metadata"):
+        await send(open_store(), ask(metadata=metadata), START, body(WHOLE))

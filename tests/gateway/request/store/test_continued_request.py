@@ -6,6 +6,7 @@ import pytest
 
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
+from gateway.request.store import continued_request, object_store
 from gateway.request.store.compaction import seal_summary
 from gateway.request.store.continued_request import RequestContinuation, refuse_stored
 from router.types import Residency
@@ -127,6 +128,30 @@ async def test_references_stand_for_their_items(open_store, expand, document) ->
     assert found.residency is Residency.INTERNAL_ONLY
     loose, _, _ = await expand(store, input=[{"type": "item_reference", "id": "msg_c"}])
     assert loose.residency is Residency.ANY
+
+
+async def test_references_make_no_more_than_a_body_may_have(
+    open_store, expand, document, monkeypatch
+) -> None:
+    """Red before: a body of names of one long item filled the worker's memory."""
+    store, reference = open_store(), {"type": "item_reference", "id": "msg_c"}
+    long = [user("x" * 300), document("conv_1", kind="conversation")]
+    await store.store([document("msg_c", long[0], parent="conv_1"), long[1]])
+
+    async def refused(**members) -> None:
+        with pytest.raises(RequestError) as raised:
+            await expand(store, limit_bytes=5_000, **members)
+        assert raised.value.kind == "context"
+
+    with pytest.raises(RequestError, match="references"):
+        await expand(store, input=[reference] * 1_001)
+    encoded = []
+    monkeypatch.setattr(continued_request, "encode_raw", encoded.append)
+    await refused(input=[reference] * 20)
+    assert encoded == []
+    monkeypatch.setattr(object_store, "AT_ONCE_BYTES", 100)
+    await refused(input=[reference])
+    await refused(conversation="conv_1", input="a")
 
 
 async def test_a_compaction_stands_for_what_it_sums_up(open_store, expand) -> None:
