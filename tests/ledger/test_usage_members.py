@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 
 from ledger.cache_conventions import Convention
 from ledger.journals.token_kinds import TokenCounts
-from ledger.usage import (
-    UsageError,
-    has_unread,
-    tokens_from_usage,
-    tokens_of_embedding,
-)
+from ledger.unit_usage import tokens_of_embedding
+from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage_figures import UsageError
 from ledger.usage_members import MEMBERS, UsageCount, leaves, unread
 
 OUTSIDE = Convention.CACHED_OUTSIDE
