@@ -21,7 +21,14 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
-from ledger.usage_figures import BESIDE, NoCountsError, UsageContradiction, UsageError, read_figures
+from ledger.usage_figures import (
+    BESIDE,
+    NoCountsError,
+    UsageContradiction,
+    UsageError,
+    figures_of,
+    read_figures,
+)
 from ledger.usage_members import (
     AGREED,
     BY_MODALITY,
@@ -153,10 +160,7 @@ def has_unread(usage: Mapping[str, object]) -> bool:
     if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
         return False
     if BESIDE in usage:
-        listed = usage[BESIDE]
-        beside = listed if isinstance(listed, list) else ()
-        own = {name: value for name, value in usage.items() if name != BESIDE}
-        return any(isinstance(each, Mapping) and has_unread(each) for each in (own, *beside))
+        return any(map(has_unread, figures_of(usage)))
     usage = with_rounds(usage)
     shape = usage_shape(usage)
     if shape is None:

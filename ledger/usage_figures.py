@@ -12,6 +12,7 @@ from ledger.merged_counts import merge_counts, takes_back
 
 # Of usage: further figures of the same answer, as the wire clients put them there.
 BESIDE: Final = "told_beside"
+MOST_FIGURES: Final = 100  # of one answer that are read
 
 
 class UsageError(ValueError):
@@ -30,6 +31,19 @@ class UsageContradiction(UsageError):  # what it is, not that it failed
         self.most = most
 
 
+def figures_of(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return usage and the figures beside it, each alone; of what a target nests so, few."""
+    left: list[Any] = [usage]
+    found: list[Mapping[str, Any]] = []
+    while left and len(found) < MOST_FIGURES:
+        figure = left.pop(0)
+        if isinstance(figure, Mapping):
+            found.append({name: value for name, value in figure.items() if name != BESIDE})
+            beside = figure.get(BESIDE)
+            left += beside if isinstance(beside, list) else [beside]
+    return found
+
+
 def read_figures(
     usage: Mapping[str, Any], read: Callable[[Mapping[str, Any]], TokenCounts]
 ) -> TokenCounts:
@@ -39,15 +53,12 @@ def read_figures(
     less than those beside it, or one of them contradicts itself, and `UsageError` for what no
     figure can have meant.
     """
-    own = {name: value for name, value in usage.items() if name != BESIDE}
-    listed = usage[BESIDE]
-    beside = listed if isinstance(listed, list) else [listed]
     told: list[TokenCounts] = []
     first: UsageError | None = None
     contradicts = False
-    for figure in (*beside, own):
+    for figure in reversed(figures_of(usage)):
         try:
-            told.append(read(figure if isinstance(figure, Mapping) else {}))
+            told.append(read(figure))
         except UsageContradiction as error:
             told.append(error.most)
             contradicts = True

@@ -112,3 +112,12 @@ def test_kinds_with_units_keep_the_most_as_well(read) -> None:
 def test_what_nobody_knows_beside_is_partly_read() -> None:
     assert not has_unread({**LOW, BESIDE: [GROQ]})
     assert has_unread({**LOW, BESIDE: [{**GROQ, "holograms": 3}]})
+
+
+def test_figures_that_a_target_nests_are_bounded() -> None:
+    """Red before: it was walked through by recursion, and the request was a 500."""
+    usage = dict(LOW)
+    for _ in range(5000):
+        usage = {**LOW, BESIDE: [usage]}
+    assert chat(usage) == T(10, output=22)
+    assert not has_unread(usage)
