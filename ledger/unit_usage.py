@@ -50,13 +50,13 @@ class _Figures(NamedTuple):
 
 def tokens_of_embedding(usage: _Usage) -> TokenCounts:
     """Return what an embedding read; a total above its prompt is prompt where nothing was made."""
-    return _read(usage, lambda found: found.tokens, is_input=True, needed=_TOKENS)
+    return _read(usage, lambda figures: figures.tokens, is_input=True, needed=_TOKENS)
 
 
 def tokens_of_reranking(usage: _Usage) -> TokenCounts:
     """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
     needed = (*_TOKENS, UsageCount.SEARCHES)
-    return _read(usage, lambda found: found.tokens, is_input=True, needed=needed)
+    return _read(usage, lambda figures: figures.tokens, is_input=True, needed=needed)
 
 
 def tokens_of_transcription(usage: _Usage) -> TokenCounts:
