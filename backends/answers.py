@@ -14,11 +14,14 @@ from backends.charged_errors import charged_error
 from backends.errors import InvalidResponse
 from backends.reported import error_in, read_error
 from backends.text_length import text_bytes
+from backends.usage_places import usage_in
 
 PICTURE_FORM = ("size", "quality")
 OCTETS = "application/octet-stream"
 TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"})
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+# Members of an answer that are what was asked for.
+_ASKED = frozenset(("data", "results", "text", "segments", "words"))
 _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
@@ -38,9 +41,7 @@ def read_ranking(body: bytes) -> AnswerUsage:
     members = _decode_members(body)
     if not any(bytes(members.get(name, b"null"))[:1] == b"[" for name in ("results", "data")):
         raise error_in(body) or InvalidResponse("the answer has no results")
-    usage = _object(members.get("usage"))
-    billed = _object(_object(members.get("meta")).get("billed_units"))
-    return AnswerUsage({**billed, **usage} or None)
+    return AnswerUsage(_usage_of(members))
 
 
 def read_results(body: bytes, name: str) -> AnswerUsage:
@@ -48,7 +49,7 @@ def read_results(body: bytes, name: str) -> AnswerUsage:
     members = _decode_members(body)
     if bytes(members.get(name, b"null"))[:1] != b"[":
         raise error_in(body) or InvalidResponse(f"the answer has no {name}")
-    return AnswerUsage(_object(members.get("usage")) or None)
+    return AnswerUsage(_usage_of(members))
 
 
 def read_pictures(body: bytes) -> AnswerUsage:
@@ -63,7 +64,7 @@ def read_pictures(body: bytes) -> AnswerUsage:
         pictures = []
     if not pictures:
         raise error_in(body) or InvalidResponse("the answer has no pictures")
-    usage = {**_object(members.get("usage")), "generated_images": len(pictures)}
+    usage = {**(_usage_of(members) or {}), "generated_images": len(pictures)}
     for name in PICTURE_FORM:
         if isinstance(said := _value(members.get(name)), str):
             usage[name] = said
@@ -82,7 +83,7 @@ def refuse_text(body: bytes, _media: str) -> AnswerUsage:
 
 def read_object(body: bytes) -> AnswerUsage:
     """Usage of an answer that is an object; raises `InvalidResponse` for anything else."""
-    return AnswerUsage(_object(_decode_members(body).get("usage")) or None)
+    return AnswerUsage(_usage_of(_decode_members(body)))
 
 
 def read_transcript(body: bytes, media: str) -> AnswerUsage:
@@ -93,10 +94,10 @@ def read_transcript(body: bytes, media: str) -> AnswerUsage:
     text = _value(members.get("text"))
     if not isinstance(text, str):
         raise error_in(body) or InvalidResponse("the answer has no text")
-    usage, lasts = _object(members.get("usage")), _value(members.get("duration"))
+    usage, lasts = _usage_of(members), _value(members.get("duration"))
     if not usage and isinstance(lasts, (int, float)):  # `verbose_json` of whisper-1 and its like
         usage = {"type": "duration", "seconds": lasts}
-    return AnswerUsage(usage or None, text_bytes(text))
+    return AnswerUsage(usage, text_bytes(text))
 
 
 def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
@@ -110,14 +111,14 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
     return members
 
 
+def _usage_of(members: Mapping[str, msgspec.Raw]) -> dict[str, Any] | None:
+    """Return what an answer tells of usage, wherever; `None` without any."""
+    told = {name: _value(raw) for name, raw in members.items() if name not in _ASKED}
+    return usage_in(told)
+
+
 def _value(raw: msgspec.Raw | None) -> Any:
     try:
         return None if raw is None else msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None
-
-
-def _object(raw: Any) -> dict[str, Any]:
-    """The object behind encoded or decoded JSON; empty for anything else."""
-    value = _value(raw) if isinstance(raw, msgspec.Raw) else raw
-    return value if isinstance(value, dict) else {}

@@ -18,7 +18,7 @@ from backends.json_mending import mend_json
 from backends.reported import error_in, is_error, read_error
 from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, decode_usage, usage_bytes
-from backends.usage_places import usage_in
+from backends.usage_places import may_tell_more, usage_in
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
@@ -153,8 +153,9 @@ def parse_answer(body: bytes) -> AnswerSummary:
     if first.is_failed() and all(choice.is_failed() for choice in answer.choices or ()):
         raise error_in(body) or StreamError("the answer failed")
     raw = usage_bytes(answer.usage)
+    elsewhere = raw is None or may_tell_more(body, raw)
     return AnswerSummary(
-        usage_in(decode_object(body) or {}) if raw is None else decode_usage(raw),
+        usage_in(decode_object(body) or {}) if elsewhere else decode_usage(raw),
         printable_text(first.finish_reason),
         printable_text(answer.service_tier),
     )

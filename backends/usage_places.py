@@ -1,7 +1,8 @@
-"""Finds usage in an answer or a chunk, wherever its provider puts it.
+"""Finds usage in an answer or a chunk, wherever its provider puts it, and in how many places.
 
 `usage` of the whole stands first, then that of its choices, then any object of counts that stands
-elsewhere: `usageMetadata`, llama.cpp's `timings`, Bedrock's metrics, a message's own `usage`.
+elsewhere: `usageMetadata`, llama.cpp's `timings`, Bedrock's metrics, a message's own `usage`. What
+several places tell is not always the same: one may lack thoughts, or be of one choice.
 Which count a member is, the ledger decides; here its name tells only whether it counts at all, and
 whether it counts output. A request's `metadata` may be sent back, so nothing is read there.
 """
@@ -14,7 +15,12 @@ import msgspec
 
 from backends.usage_bytes import decode_usage, usage_bytes
 
+_WORDS = ("choices", "message", "delta")
+# Of usage: what the same answer tells elsewhere, where that is not the same.
+BESIDE = "told_beside"
+_BILLED = "billed_units"
 _DEEPEST = 4
+_LONG = 4096  # bytes of a body
 # Members that providers have counts in.
 _HOLDERS = re.compile(r"usage|metrics|timings|stats|billed|x_groq|^meta$|^tokens$", re.IGNORECASE)
 _COUNT = re.compile(
@@ -27,6 +33,8 @@ _OUTPUT = re.compile(
     r"|response|seconds$|^search_units$",
     re.IGNORECASE,
 )
+_TOTAL = re.compile(r"total|reasoning", re.IGNORECASE)
+_ENDS = (b'okens"', b'ount"', b'_n"')  # of the names of counts
 # Members with such names tell times, money and rates.
 _NO_COUNT = re.compile(
     r"time|duration|latency|cost|price|usd|ticks|_ms$|_us$|_s$|per_?sec|per_?token|rate$",
@@ -35,17 +43,29 @@ _NO_COUNT = re.compile(
 
 
 def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the usage of a decoded answer in one piece; `None` without any."""
+    """Return the usage of a decoded answer or chunk; `None` without any.
+
+    What it tells elsewhere and otherwise stands under `BESIDE`.
+    """
     own = _usage_of(value)
-    if own is not None:
-        return own
-    choices = value.get("choices")
-    told = [
-        usage
-        for choice in (choices if isinstance(choices, list) else ())
-        if isinstance(choice, dict) and (usage := _usage_of(choice)) is not None
-    ]
-    return sum_choices(told) if told else find_usage(value)
+    inside = _usage_of_choices(value.get("choices"))
+    others = _others_in({name: item for name, item in value.items() if name != "choices"})
+    told = [*([] if own is None else [own]), *inside, *others]
+    if not told:
+        return None
+    first, *more = told
+    beside = [figure for figure in more if figure != first and _tells_counts(figure)]
+    return {**first, BESIDE: beside} if beside else first
+
+
+def may_tell_more(body: bytes, raw: bytes) -> bool:
+    """Whether an answer or a chunk may count elsewhere what its usage, `raw`, counts.
+
+    Embeddings are looked through around their numbers.
+    """
+    if len(body) > _LONG and b"]" not in raw:
+        body = body[: body.find(b"[")] + body[body.rfind(b"]") :]
+    return any(body.count(end) > raw.count(end) for end in _ENDS) or b"\\u00" in body
 
 
 def _usage_of(value: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -53,23 +73,56 @@ def _usage_of(value: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if raw is None else decode_usage(usage_bytes(msgspec.Raw(msgspec.json.encode(raw))))
 
 
-def find_usage(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the first object of counts that stands where providers have them."""
-    left: list[tuple[Any, int]] = [(value, 0)]
+def _usage_of_choices(choices: Any) -> list[dict[str, Any]]:
+    """What choices tell of themselves, added up, and what one tells beside that."""
+    told, more = [], []
+    for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choice, dict):
+            continue
+        own = _usage_of(choice)
+        figures = [*([] if own is None else [own]), *_others_in(choice)]
+        if figures:
+            told.append(figures[0])
+            more += figures[1:]
+    return [sum_choices(told), *more] if told else []
+
+
+def _others_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Objects of counts that stand where providers have them, but for `usage` itself."""
+    return list(_objects_in({name: item for name, item in value.items() if name != "usage"}))
+
+
+def _objects_in(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    left: list[tuple[Any, int, bool]] = [(value, 0, False)]
     while left:
-        item, depth = left.pop(0)
+        item, depth, is_held = left.pop(0)
         if isinstance(item, list):
-            left += [(inner, depth) for inner in item]
+            left += [(inner, depth, is_held) for inner in item]
         elif isinstance(item, dict):
-            if any(_COUNT.search(name) and _is_number(count) for name, count in item.items()):
-                return item
-            if depth < _DEEPEST:
-                left += [(inner, depth + 1) for name, inner in item.items() if _may_hold(name)]
-    return None
+            counts = {name: count for name, count in item.items() if _is_count(name, count)}
+            if counts:  # beside words, as Ollama's, or an object of their own
+                yield item if is_held else counts
+            if depth < _DEEPEST and not (counts and is_held):
+                # Cohere's `tokens` have its own template in them; what it bills says what counts.
+                names = [_BILLED] if isinstance(item.get(_BILLED), dict) else item
+                left += [
+                    (item[name], depth + 1, name not in _WORDS) for name in names if _may_hold(name)
+                ]
+
+
+def _tells_counts(usage: Mapping[str, Any]) -> bool:
+    """Whether it counts what was read or made, and not a total of something alone."""
+    return any(
+        _is_count(name, count) and _TOTAL.match(name) is None for name, count in usage.items()
+    )
+
+
+def _is_count(name: str, count: Any) -> bool:
+    return _COUNT.search(name) is not None and _is_number(count)
 
 
 def _may_hold(name: str) -> bool:
-    return name in ("choices", "message", "delta") or _HOLDERS.search(name) is not None
+    return name in _WORDS or _HOLDERS.search(name) is not None
 
 
 def sum_choices(told: list[dict[str, Any]]) -> dict[str, Any]:
@@ -127,6 +180,10 @@ def _output_counts(usage: Mapping[str, Any], *, output: bool, depth: int) -> Ite
         counted = output or _OUTPUT.search(name) is not None
         if isinstance(value, dict) and depth < _DEEPEST:
             yield from _output_counts(value, output=counted, depth=depth + 1)
+        elif isinstance(value, list) and depth < _DEEPEST:
+            for item in value:
+                if isinstance(item, dict):
+                    yield from _output_counts(item, output=counted, depth=depth + 1)
         elif counted and _is_number(value) and value > 0:
             yield True
 
@@ -136,7 +193,7 @@ def _most(usage: Mapping[str, Any], begins: tuple[str, ...]) -> float:
         (
             count
             for name, count in usage.items()
-            if name.lower().startswith(begins) and _COUNT.search(name) and _is_number(count)
+            if name.lower().startswith(begins) and _is_count(name, count)
         ),
         default=0,
     )

@@ -3,12 +3,12 @@
 Providers disagree whether cached reads and cache writes are counted inside the prompt's total
 (OpenAI, vLLM, LiteLLM's translations) or beside it (Anthropic). The `Convention` is therefore a
 required argument; figures that tell another one are read by that (`cache_conventions`). Usage that
-contradicts itself is refused, so that the attempt is settled on an estimate, visibly, instead of on
-nonsense. Rerankings count tokens or searches, transcriptions tokens or seconds, each in words of
-their own.
+cannot be meant is refused, so that the attempt is settled on an estimate, visibly, instead of on
+nonsense; of figures that contradict each other the refusal has the most (`usage_figures`). Kinds of
+request that count units read the same table (`unit_usage`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +21,14 @@ from ledger.journals.token_kinds import (
     TokenCounts,
 )
 from ledger.prices.rates import prompt_tokens
+from ledger.usage_figures import (
+    BESIDE,
+    NoCountsError,
+    UsageContradiction,
+    UsageError,
+    figures_of,
+    read_figures,
+)
 from ledger.usage_members import (
     AGREED,
     BY_MODALITY,
@@ -31,6 +39,7 @@ from ledger.usage_members import (
     leaves,
     unread,
 )
+from ledger.usage_output import read_output
 from ledger.usage_rounds import with_rounds
 from ledger.usage_shapes import (
     ORDER,
@@ -46,8 +55,7 @@ _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
 
 
-class UsageError(ValueError):
-    """Usage that no provider can have meant; the message names the field."""
+_Note = Callable[[str], None]  # is told of figures that contradict each other
 
 
 def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> TokenCounts:
@@ -59,55 +67,77 @@ def tokens_from_usage(usage: Mapping[str, object], convention: Convention) -> To
         plain = _plain(usage)
         if plain is not None:
             return plain
+    if BESIDE in usage:
+        return read_figures(usage, lambda figure: tokens_from_usage(figure, convention))
     usage = with_rounds(usage)
-    counts = _counts(usage)
+    odd: list[str] = []
+    counts = counts_of(usage, odd.append)
+    if UsageCount.PROMPT not in counts:
+        raise NoCountsError("neither `prompt_tokens` nor `input_tokens` is there")
+    return tokens_of_counts(usage, counts, convention, odd)
+
+
+def tokens_of_counts(
+    usage: Mapping[str, object],
+    counts: Mapping[UsageCount, int],
+    convention: Convention,
+    odd: list[str],
+) -> TokenCounts:
+    """Return counts as tokens by kind. Raises `UsageContradiction` where `odd` gets any."""
     if convention is Convention.CACHED_INSIDE:
-        convention = find_convention(counts, usage, _cached(counts)).convention
-    return _tokens(usage, counts, convention)
+        convention = find_convention(counts, usage, _cached(counts, odd.append)).convention
+    tokens = _tokens(usage, counts, convention, odd.append)
+    if odd:
+        raise UsageContradiction(odd[0], tokens)
+    return tokens
 
 
 def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
     """Return what usage says by the other convention, None where its figures tell which it is."""
+    if BESIDE in usage:
+        return None
     usage = with_rounds(usage)
+    odd: list[str] = []
     try:
-        counts = _counts(usage)
-        known = find_convention(counts, usage, _cached(counts))
-        if known.is_told:
+        counts = counts_of(usage, odd.append)
+        known = find_convention(counts, usage, _cached(counts, odd.append))
+        other = next(way for way in Convention if way != known.convention)
+        if known.is_told or UsageCount.PROMPT not in counts:
             return None
-        return _tokens(usage, counts, next(way for way in Convention if way != known.convention))
+        tokens = _tokens(usage, counts, other, odd.append)
     except UsageError:
         return None
+    return None if odd else tokens
 
 
-def _cached(counts: Mapping[UsageCount, int]) -> int:
+def _cached(counts: Mapping[UsageCount, int], note: _Note) -> int:
     """All that stands for cached tokens: read and written."""
-    return counts.get(UsageCount.CACHED, 0) + sum(_writes(counts))
+    return counts.get(UsageCount.CACHED, 0) + sum(_writes(counts, note))
 
 
 def _tokens(
-    usage: Mapping[str, object], counts: Mapping[UsageCount, int], convention: Convention
+    usage: Mapping[str, object],
+    counts: Mapping[UsageCount, int],
+    convention: Convention,
+    note: _Note,
 ) -> TokenCounts:
-    prompt = counts.get(UsageCount.PROMPT)
-    if prompt is None:
-        raise UsageError("neither `prompt_tokens` nor `input_tokens` is there")
-    prompt += counts.get(UsageCount.PROMPT_BESIDE, 0)
+    prompt = counts.get(UsageCount.PROMPT, 0) + counts.get(UsageCount.PROMPT_BESIDE, 0)
     cached = counts.get(UsageCount.CACHED, 0)
-    write, write_1h = _writes(counts)
+    write, write_1h = _writes(counts, note)
     if convention is Convention.CACHED_INSIDE:
         if write_1h == 0 and UsageCount.CREATED in counts:
             write = min(write or counts[UsageCount.CREATED], max(0, prompt - cached))
         fresh = prompt - cached - write - write_1h
         if fresh < 0:
-            raise UsageError(
-                f"{cached} cached + {write + write_1h} written of {prompt} in the prompt"
-            )
+            note(f"{cached} cached + {write + write_1h} written of {prompt} in the prompt")
+            fresh, prompt = prompt, prompt + cached + write + write_1h
     else:
         fresh = prompt
         prompt = summed_prompt(counts, prompt, (cached, write + write_1h))
         write = write or counts.get(UsageCount.CREATED, 0)
     # Cached audio is counted in both details; what is left of the prompt bounds the audio.
     audio = min(counts.get(UsageCount.AUDIO_IN, 0), fresh)
-    output, reasoning, audio_output, image_output = _output(counts, prompt)
+    output, reasoning, audio_output, image_output = read_output(counts, prompt, note)
     return check_limit(
         TokenCounts(
             input=fresh - audio + counts.get(UsageCount.CITED, 0),
@@ -120,7 +150,7 @@ def _tokens(
             audio_output=audio_output,
             searches=_searches(counts.get(UsageCount.SEARCHES, 0)),
             image_output=image_output,
-            audio_ms=_sound_ms(usage) or 0,
+            audio_ms=sound_ms_of(usage) or 0,
         )
     )
 
@@ -129,6 +159,8 @@ def has_unread(usage: Mapping[str, object]) -> bool:
     """Whether the usage has counts above zero that nobody here knows."""
     if _PLAIN.issuperset(usage) and usage.get("prompt_tokens_details") is None:
         return False
+    if BESIDE in usage:
+        return any(map(has_unread, figures_of(usage)))
     usage = with_rounds(usage)
     shape = usage_shape(usage)
     if shape is None:
@@ -140,19 +172,8 @@ def has_unread(usage: Mapping[str, object]) -> bool:
     return False
 
 
-def tokens_of_embedding(usage: Mapping[str, object]) -> TokenCounts:
-    """As `tokens_from_usage`; Voyage tells the total alone, and all of it is prompt."""
-    if "total_tokens" in usage and not any(
-        usage.get(path) is not None
-        for path, meaning in MEMBERS.items()
-        if meaning in (UsageCount.PROMPT, UsageCount.COMPLETION)
-    ):
-        usage = {**usage, "prompt_tokens": usage["total_tokens"]}
-    return tokens_from_usage(usage, Convention.CACHED_INSIDE)
-
-
-def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
-    """The numbers of `usage` by what they mean. Raises `UsageError` for one that is no count."""
+def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]:
+    """Return the numbers of `usage` by what they mean. Raises `UsageError` for what is no count."""
     if "cached_tokens" in usage and isinstance(usage.get("billed_units"), Mapping):
         # Cohere: of all that was read, its template too, and no part of what it bills.
         usage = {name: value for name, value in usage.items() if name != "cached_tokens"}
@@ -165,7 +186,7 @@ def _counts(usage: Mapping[str, object]) -> dict[UsageCount, int]:
         said.setdefault(meaning, []).append(value if usual else _whole(name, value))
     return {
         # A zero beside a count is a name that is not in use.
-        meaning: _agree_on_count(_WORDS[meaning], numbers)
+        meaning: _agree_on_count(_WORDS[meaning], numbers, note)
         if meaning in AGREED
         else next(filter(None, numbers), 0)
         for meaning, numbers in said.items()
@@ -214,49 +235,14 @@ def _plain(usage: Mapping[str, object]) -> TokenCounts | None:
     )
 
 
-def tokens_of_reranking(usage: Mapping[str, object]) -> TokenCounts:
-    """vLLM, Jina and Voyage count tokens (some in their total alone), Cohere bills searches."""
-    read = first_count(usage, "prompt_tokens", "input_tokens", "total_tokens")
-    searches = first_count(usage, "search_units")
-    if read is None and searches is None:
-        raise UsageError("neither tokens nor `search_units` are there")
-    made = first_count(usage, "completion_tokens", "output_tokens") or 0  # by a model that judges
-    found = TokenCounts(input=read or 0, output=made, searches=_searches(searches or 0))
-    return check_limit(found)
-
-
 def _searches(count: int) -> int:
     if count > SEARCHES_LIMIT:
         raise UsageError(f"more than {SEARCHES_LIMIT} searches in one request")
     return count
 
 
-def tokens_of_transcription(usage: Mapping[str, object]) -> TokenCounts:
-    """OpenAI's two types (`tokens`, `duration`), Mistral's both at once, vLLM's in streams.
-
-    Tokens of a prompt whose kind is not told are sound's.
-    """
-    audio_ms = _sound_ms(usage)
-    prompt = first_count(usage, "input_tokens", "prompt_tokens")
-    if prompt is None:
-        if audio_ms is None:
-            raise UsageError("neither tokens nor seconds are there")
-        return TokenCounts(audio_ms=audio_ms)
-    details = details_of(usage, "input_token_details", "input_tokens_details")
-    text = first_count(details, "text_tokens") or 0
-    audio = first_count(details, "audio_tokens")
-    if audio is None:
-        audio = max(0, prompt - text)
-    if text + audio > prompt:
-        raise UsageError(f"{text} of text + {audio} of sound in {prompt} input tokens")
-    output = first_count(usage, "output_tokens", "completion_tokens") or 0
-    found = TokenCounts(
-        input=prompt - audio, audio_input=audio, output=output, audio_ms=audio_ms or 0
-    )
-    return check_limit(found)
-
-
-def _sound_ms(usage: Mapping[str, object]) -> int | None:
+def sound_ms_of(usage: Mapping[str, object]) -> int | None:
+    """Return the milliseconds of sound that usage tells, None without any."""
     for name in SOUND_SECONDS:
         value = usage.get(name)
         if value is None or value == {}:  # as Mistral writes none
@@ -269,7 +255,7 @@ def _sound_ms(usage: Mapping[str, object]) -> int | None:
     return None
 
 
-def _writes(counts: Mapping[UsageCount, int]) -> tuple[int, int]:
+def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:
     """Cache writes kept five minutes, and those kept an hour.
 
     A split by age may be of the first of several rounds, as Anthropic's with server tools. What it
@@ -281,51 +267,17 @@ def _writes(counts: Mapping[UsageCount, int]) -> tuple[int, int]:
     if not (short or long) or rest == 0 or total == 0:
         return short or (0 if long else total), long
     if rest < 0:
-        raise UsageError(f"cache writes: {total} in all, {short + long} by age")
+        note(f"cache writes: {total} in all, {short + long} by age")
+        return short, long
     return (short, long + rest) if long else (short + rest, long)
 
 
-def _output(counts: Mapping[UsageCount, int], prompt: int) -> tuple[int, int, int, int]:
-    """Output with reasoning inside, reasoning, sound, and pictures.
-
-    Some providers count reasoning beside the completion: in a member that always is (Gemini), in
-    their total alone (xAI), or in one that has more than the completion (Perplexity), which cannot
-    be a part of it.
-    """
-    completion = counts.get(UsageCount.COMPLETION, 0)
-    audio, image = counts.get(UsageCount.AUDIO_OUT, 0), counts.get(UsageCount.IMAGE_OUT, 0)
-    reasoning = counts.get(UsageCount.THOUGHT, 0)
-    beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
-    anywhere = counts.get(UsageCount.THOUGHT_ANYWHERE, 0)
-    total = counts.get(UsageCount.TOTAL)
-    surplus = 0 if total is None else total - prompt - completion
-    if surplus < 0:
-        raise UsageError(f"total_tokens {total} is less than {prompt} + {completion}")
-    if anywhere and not reasoning:
-        if anywhere > completion and surplus == 0:
-            beside += anywhere
-        else:
-            reasoning = anywhere
-    if surplus and beside == 0 and reasoning not in (0, surplus):
-        raise UsageError(f"total_tokens {total} is neither with nor without {reasoning} reasoning")
-    if surplus and beside not in (0, surplus):
-        raise UsageError(f"total_tokens {total} is neither with nor without {beside} thoughts")
-    beside = beside or surplus
-    output = completion + beside
-    reasoning = max(reasoning, beside)
-    if reasoning + audio + image > output:
-        raise UsageError(
-            f"{reasoning} reasoning + {audio} audio + {image} image of {output} output tokens"
-        )
-    return output, reasoning, audio, image
-
-
-def _agree_on_count(what: str, counts: Iterable[int]) -> int:
+def _agree_on_count(what: str, counts: Iterable[int], note: _Note) -> int:
     """One number under several names: a zero beside a count is a name that is not in use."""
     said = {count for count in counts if count}
     if len(said) > 1:
-        raise UsageError(f"{what}: reported as {' and '.join(map(str, sorted(said)))}")
-    return said.pop() if said else 0
+        note(f"{what}: reported as {' and '.join(map(str, sorted(said)))}")
+    return max(said, default=0)
 
 
 def details_of(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:

@@ -37,8 +37,8 @@ class UsageCount(IntEnum):
 
 
 AGREED = frozenset((UsageCount.CACHED, UsageCount.WRITTEN))
-_IN = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-_OUT = ("completion_tokens_details", "output_tokens_details", "output_token_details")
+INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details", "output_token_details")
 _AGES = (
     "cache_creation", "prompt_tokens_details.cache_creation_token_details",
     "prompt_tokens_details.cache_creation", "input_tokens_details.cache_creation_token_details",
@@ -51,34 +51,35 @@ MEMBERS: dict[str, UsageCount] = {
     "completion_tokens": UsageCount.COMPLETION,
     "output_tokens": UsageCount.COMPLETION,
     "total_tokens": UsageCount.TOTAL,
-    **{f"{details}.cached_tokens": UsageCount.CACHED for details in _IN},
-    **{f"{details}.audio_tokens": UsageCount.AUDIO_IN for details in _IN},
-    **{f"{details}.audio_tokens": UsageCount.AUDIO_OUT for details in _OUT},
-    **{f"{details}.image_tokens": UsageCount.IMAGE_OUT for details in _OUT},
-    **{f"{details}.reasoning_tokens": UsageCount.THOUGHT for details in _OUT},
+    **{f"{details}.cached_tokens": UsageCount.CACHED for details in INPUT_DETAILS},
+    **{f"{details}.audio_tokens": UsageCount.AUDIO_IN for details in INPUT_DETAILS},
+    **{f"{details}.audio_tokens": UsageCount.AUDIO_OUT for details in OUTPUT_DETAILS},
+    **{f"{details}.image_tokens": UsageCount.IMAGE_OUT for details in OUTPUT_DETAILS},
+    **{f"{details}.reasoning_tokens": UsageCount.THOUGHT for details in OUTPUT_DETAILS},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED
-       for details in _IN for part in ("text", "image", "video", "multimodal", "file")},
+       for details in INPUT_DETAILS for part in ("text", "image", "video", "multimodal", "file")},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED
-       for details in _OUT
+       for details in OUTPUT_DETAILS
        for part in ("text", "video", "accepted_prediction", "rejected_prediction")},
     # Anthropic, and translations of it.
     "cache_read_input_tokens": UsageCount.CACHED,
     "cache_creation_input_tokens": UsageCount.WRITTEN,
-    **{f"{details}.{name}": UsageCount.WRITTEN for details in _IN
+    **{f"{details}.{name}": UsageCount.WRITTEN for details in INPUT_DETAILS
        for name in ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")},
     **{f"{ages}.ephemeral_5m_input_tokens": UsageCount.WRITTEN_5M for ages in _AGES},
     **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
     "server_tool_use.web_search_requests": UsageCount.SEARCHES,
     "server_tool_use.web_fetch_requests": UsageCount.INCLUDED,  # without a fee of its own
     # vLLM: blocks that this prompt filled.
-    **{f"{details}.{name}": UsageCount.CREATED for details in _IN
+    **{f"{details}.{name}": UsageCount.CREATED for details in INPUT_DETAILS
        for name in ("created_cache_tokens", "created_cached_tokens")},
     # DeepSeek; Kimi, Together; Mistral.
     "prompt_cache_hit_tokens": UsageCount.CACHED,
     "prompt_cache_miss_tokens": UsageCount.INCLUDED,
     "cached_tokens": UsageCount.CACHED,
     "num_cached_tokens": UsageCount.CACHED,
-    # SGLang counts it inside the completion, Perplexity's deep research beside it.
+    # SGLang counts it inside the completion, Perplexity's deep research beside it: there it comes
+    # with what was cited, is a step of its own at a price of its own, and in no total.
     "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,
     # Searches: Perplexity, xAI (sources), DashScope.
     "citation_tokens": UsageCount.CITED,  # pages that Perplexity's model read

@@ -16,7 +16,7 @@ PUSD_PER_MICRO_USD = 10**6
 PUSD_PER_USD = 10**12
 TITLES = (
     "candidate", "answer", "ttft ms", "tpot ms", "kv", "z", "miss",
-    "engine ms", "usd/engine-h", "objective uUSD",
+    "engine ms", "usd/engine-h", "objective uUSD", "most uUSD",
 )  # fmt: skip
 
 
@@ -68,6 +68,7 @@ def as_dict(decision: Decision) -> dict[str, Any]:
                 "reason": verdict.reason.value,
                 "detail": verdict.detail,
                 "output_cap_tokens": verdict.candidate.output_cap,
+                "bound_pusd": verdict.candidate.bound_pusd,
                 "cached_tokens": verdict.candidate.cached_tokens,
                 "cache_saves_pusd": verdict.candidate.cache_saves_pusd,
                 **(_kv(verdict) if verdict.candidate.engine else {}),
@@ -114,6 +115,7 @@ def _kv(verdict: Verdict) -> dict[str, Any]:
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
+    bound = verdict.candidate.bound_pusd
     seconds, density, objective = (
         verdict.engine_seconds,
         verdict.density_pusd_per_s,
@@ -130,6 +132,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
         _cell(None if seconds is None else 1000.0 * seconds, 1),
         _cell(None if density is None else density * 3600.0 / PUSD_PER_USD, 2),
         _cell(None if objective is None else objective / PUSD_PER_MICRO_USD, 1),
+        _cell(None if bound is None else bound / PUSD_PER_MICRO_USD, 1),
     )
 
 

@@ -34,6 +34,7 @@ OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would be endless
 KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
 LEAST_S = 0.1  # no answer is so short that it tells of a rate
+USUAL_RATE_PER_S = 100.0  # of most models: where the first answer steps from
 LEAST_RATE_PER_S = 10.0  # below any model's: what one answer may always raise from
 TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
@@ -140,9 +141,11 @@ class TargetOutput:
             if hidden:
                 rate = max(rate, hidden / max(answer.first_s, LEAST_S))
                 _note_hidden(view, number_of(team))
-        if view[_COUNT]:  # one answer moves it by a step
-            known = _rate(view[_RATE])
-            rate = min(rate, UNSEEN_STEP * max(known, LEAST_RATE_PER_S))
+        known = _rate(view[_RATE]) if view[_COUNT] else USUAL_RATE_PER_S
+        rate = min(
+            rate, UNSEEN_STEP * max(known, LEAST_RATE_PER_S)
+        )  # one answer moves it by a step
+        if view[_COUNT]:
             rate = max(rate, known * KEEP)
         view[_RATE] = min(rate, RATE_LIMIT_PER_S)
         view[_COUNT] += 1.0

@@ -33,7 +33,8 @@ from ledger.cache_conventions import Convention
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
 from ledger.prices.rates import ReachableMedia
-from ledger.usage import UsageError, other_reading, tokens_from_usage
+from ledger.usage import other_reading, tokens_from_usage
+from ledger.usage_figures import UsageContradiction, UsageError
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN
 
 _PICTURE = b'"image_url"'
@@ -50,6 +51,8 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         return most_usage(line.terms)
     try:
         tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except UsageContradiction as error:
+        return _disputed(_judged(line, usage, error.most, body), error.most, line)
     except UsageError:
         return most_usage(line.terms)._replace(disputed=True)
     used = _judged(line, usage, tokens, body)
@@ -57,6 +60,15 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         second = _judged(line, usage, other, body)
         return used if second.disputed else second
     return used
+
+
+def _disputed(used: BookedUsage, most: TokenCounts, line: OutLine) -> BookedUsage:
+    """Return what contradicts itself, booked at the most of it that was held for."""
+    if used.disputed:
+        return used
+    within = fit_tokens(used.tokens, _bounds_of(line.terms))
+    basis: Basis = used.basis if within == used.tokens else "bound"
+    return BookedUsage(within, basis, True, most, used.tokens)
 
 
 def refused_usage(line: OutLine, body: bytes) -> BookedUsage | None:

@@ -14,7 +14,12 @@ from gateway.config.machines import MachineShare, machine_shares
 from gateway.config.settings import ModelSection, Settings
 from gateway.config.step_promises import PoolSteps, started_steps
 from gateway.demo.demand import DemoArrival
-from gateway.fleet.attempt_bounds import api_bound_pusd, expected_tokens, output_bound
+from gateway.fleet.attempt_bounds import (
+    api_bound_pusd,
+    expected_tokens,
+    output_bound,
+    own_bound_pusd,
+)
 from gateway.fleet.candidates import API_CONTEXT_TOKENS
 from gateway.fleet.target_views import is_crowded
 from ledger.fleet.samples import PPM, FleetSample
@@ -258,6 +263,7 @@ class DemoFleet:
 
 
 def _own(replica: DemoReplica, request: RoutingRequest, avoided: int, at_s: float) -> Candidate:
+    state = replica.state(at_s)
     return Candidate(
         name=replica.name,
         pool=replica.pool,
@@ -266,19 +272,13 @@ def _own(replica: DemoReplica, request: RoutingRequest, avoided: int, at_s: floa
         context_tokens=replica.context_tokens,
         internal=True,
         expected_pusd=0,
-        bound_pusd=_alone_pusd(replica, request),
+        bound_pusd=own_bound_pusd(
+            replica.rate_pusd_per_hour, state, request, output_bound(request)
+        ),
         avoided_pusd=avoided,
         bid_price_pusd_per_s=replica.bid_price_pusd_per_s,
-        engine=replica.state(at_s),
+        engine=state,
     )
-
-
-def _alone_pusd(replica: DemoReplica, request: RoutingRequest) -> int:
-    """The most it can be charged: alone in the engine every token costs a whole step."""
-    prompt, output, step = request.prompt_tokens_bound, output_bound(request), replica.step
-    alone_s = step.a_s + step.b_s + step.c_s * (prompt + output)
-    seconds = step.t0_s + step.d_s * prompt + output * alone_s
-    return math.ceil(seconds * (replica.rate_pusd_per_hour or 0) / 3600)
 
 
 def _api(api: DemoApi, request: RoutingRequest, latencies: LatencyTracker) -> Candidate:

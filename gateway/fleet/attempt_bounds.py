@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection
 
-from gateway.fleet.fleet import Target
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from ledger.journals.records import TokenCounts
@@ -55,14 +54,17 @@ def api_bound_pusd(
 
 
 def own_bound_pusd(
-    target: Target, state: EngineState, request: RoutingRequest, output_tokens: int
+    rate_pusd_per_hour: int | None,
+    state: EngineState,
+    request: RoutingRequest,
+    output_tokens: int,
 ) -> int:
     """The most an own request can be charged: its engine-seconds with this much output.
 
     Alone in the engine each token costs a full step, so no share of a batch exceeds this.
     """
     step = state.step
-    if target.rate_pusd_per_hour is None or step is None:
+    if rate_pusd_per_hour is None or step is None:
         return 0
     prompt, output = request.prompt_tokens_bound, output_tokens * request.n
     seconds = (
@@ -70,4 +72,4 @@ def own_bound_pusd(
         + step.d_s * prompt
         + output * (step.a_s + step.b_s + step.c_s * (prompt + output))
     )
-    return math.ceil(seconds * state.step_feedback * target.rate_pusd_per_hour / 3600)
+    return math.ceil(seconds * state.step_feedback * rate_pusd_per_hour / 3600)

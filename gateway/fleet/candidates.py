@@ -243,7 +243,7 @@ class CandidateBuilder:
         open_end = None
         if request.max_tokens is None:
             open_end = OutputCapRule(
-                partial(own_bound_pusd, target, state, request),
+                partial(own_bound_pusd, target.rate_pusd_per_hour, state, request),
                 limit_tokens=max(1, context - likely_prompt_tokens(request)),
                 unasked_tokens=context,
             )
@@ -256,7 +256,7 @@ class CandidateBuilder:
             context if known or state.health is _HEALTHY else API_CONTEXT_TOKENS,
             True,  # internal; all by place, as names cost as much again
             0,
-            own_bound_pusd(target, state, request, asked.output),
+            own_bound_pusd(target.rate_pusd_per_hour, state, request, asked.output),
             asked.avoided_pusd,
             room,
             target.bid_price_pusd_per_s or bid,  # a fixed one is the operator's word

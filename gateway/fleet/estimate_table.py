@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gateway.fleet.mapped_file import map_file
+from gateway.fleet.output_overruns import TargetOverruns
 from router.cached_share import SHARE_CELLS, CachedShare, ShareRow
 from router.estimate_rows import RowKey, cells_of
 from router.estimator_rules import AGING_S
@@ -63,11 +64,17 @@ class EstimateTable:
         cells: list[memoryview[float]] = [
             memoryview(self._map)[start:end].cast("d") for start, end in pairwise((*starts, names))
         ]
+        self._overruns = cells[1], cells[2]
         named = [partial(self._name, first) for first in self._names]
         self.ratio = TokenRatio(cells[0], named[0])
         self.target_output = TargetOutput(cells[1], named[1])
         self.target_prompts = TargetPrompts(cells[2], named[2])
         self.cached_share = CachedShare(cells[3], named[3])
+
+    def copy_overruns(self) -> TargetOverruns:
+        """Return what holds are made of, as it is now."""
+        output, prompts = (memoryview(bytearray(cells)).cast("d") for cells in self._overruns)
+        return TargetOverruns(TargetOutput(output), TargetPrompts(prompts))
 
     def close(self) -> None:
         self.ratio.close()
@@ -129,3 +136,18 @@ class EstimateTable:
         text = self._map[start : start + NAME_BYTES].decode("utf-8", "replace").rstrip("\0")
         model, found, team = text.partition("\0")
         return (model, team) if found else (None, None)
+
+
+def seen_overruns(state: Path) -> TargetOverruns | None:
+    """Return what targets were seen to bill beyond bounds, by a host's state; None without any.
+
+    Whoever asks what a request would meet holds for what the host holds for.
+    """
+    path = state.resolve() / "run" / ESTIMATES_FILE
+    if not path.exists():
+        return None
+    table = EstimateTable(path)
+    try:
+        return table.copy_overruns()
+    finally:
+        table.close()

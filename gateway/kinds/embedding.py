@@ -38,7 +38,7 @@ from gateway.kinds.text_members import (
     refuse_store,
     session_of,
 )
-from ledger.usage import tokens_of_embedding
+from ledger.unit_usage import tokens_of_embedding
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 

@@ -20,7 +20,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.spec import KindUnits, RequestKindSpec
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
-from ledger.usage import UsageError
+from ledger.usage_figures import BESIDE, UsageContradiction, UsageError
 from router.types import RoutingRequest
 
 TOO_SHORT = 2  # times a stated length that a sound may have: some leave silence out
@@ -52,9 +52,12 @@ def usage_of(
     `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
     given up, the most that it can be. The last says whether the target's figures are disputed:
-    no target can have meant them.
+    no target can have meant them, or they contradict each other.
     """
-    counted, said = _counted(spec, outcome), round(outcome.said_bytes / BYTES_PER_TOKEN)
+    (counted, contradicts), said = (
+        _counted(spec, outcome),
+        round(outcome.said_bytes / BYTES_PER_TOKEN),
+    )
     own, disputed = sent is None, counted is None and bool(outcome.usage)
     if counted is not None and sent is not None:
         if outcome.is_given_up and not outcome.usage_final:
@@ -70,7 +73,7 @@ def usage_of(
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
             counted, price
         )
-        return whole, "estimated" if guessed else "reported", False
+        return whole, "estimated" if guessed else "reported", contradicts
     if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
     failed = outcome.is_told_failure  # the request is booked, not the most
@@ -134,19 +137,27 @@ def complete_counts(counted: TokenCounts, price: Price | None, guess: TokenCount
     if terms.character_pusd and not whole.characters:
         whole = replace(whole, characters=guess.characters)
     if not (terms.character_pusd or whole.audio_output) and guess.audio_output:
-        whole = replace(whole, output=guess.output, audio_output=guess.audio_output)
+        output = guess.output + whole.reasoning
+        whole = replace(whole, output=output, audio_output=guess.audio_output)
     if not (terms.picture_pusd or whole.image_output) and guess.image_output:
-        whole = replace(whole, output=guess.output, image_output=guess.image_output)
+        output = guess.output + whole.reasoning
+        whole = replace(whole, output=output, image_output=guess.image_output)
     return whole
 
 
-def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> TokenCounts | None:
-    if outcome.usage is None:
-        return None
+def _counted(spec: RequestKindSpec, outcome: AttemptOutcome) -> tuple[TokenCounts | None, bool]:
+    """The most of each count that the target told, and whether its figures contradict."""
+    usage = outcome.usage
+    if usage is None:
+        return None, False
+    if outcome.earlier_usage:
+        usage = {**usage, BESIDE: [*outcome.earlier_usage, *usage.get(BESIDE, ())]}
     try:
-        return spec.usage(outcome.usage)
+        return spec.usage(usage), False
+    except UsageContradiction as error:
+        return error.most, True
     except UsageError:
-        return None  # implausible usage is not money: `basis` and the flag show it
+        return None, False  # implausible usage is not money: `basis` and the flag show it
 
 
 def _charged_counts(tokens: TokenCounts, price: Price) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from gateway.kinds.text_members import media_features, model_of, prompt_of, refu
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd
 from ledger.prices.rates import TEXT_ALONE
-from ledger.usage import tokens_of_reranking
+from ledger.unit_usage import tokens_of_reranking
 from router.request_kinds import RequestKind
 from router.types import Feature, RoutingRequest
 

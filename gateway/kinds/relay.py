@@ -33,7 +33,7 @@ from backends.sse import (
 )
 from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, read_counts, sum_running
-from backends.usage_places import counts_output, find_usage
+from backends.usage_places import counts_output, usage_in
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
 from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage, trailing_usage
 
@@ -201,7 +201,9 @@ class ByteRelay:
         if choices:
             self._spoke = True
             said = self._observe(choices)
-            told = usage is not None or self._take_inside(choices)
+            told = usage is not None or self._told.take_inside(
+                event, choices, final=self._withholding
+            )
             ends = not told and choices[-1].finish_reason is not None
             if not said or ends or len(payload) > PLAIN_CHUNK_BYTES:
                 self._observe_others(payload, said=said, told=told)
@@ -245,20 +247,10 @@ class ByteRelay:
 
         A chunk of its own has the last figure, wherever it stands, until words come behind it.
         """
-        self._told.take(raw, final=self._withholding or not choices)
+        self._told.take_event(event, raw, final=self._withholding or not choices)
         if not self._hide_usage:
             return event
         return cut_usage(event, raw) if choices else b""
-
-    def _take_inside(self, choices: list[ChunkChoice]) -> bool:
-        """Usage inside a choice, which is left where it stands; whether there was any."""
-        told = False
-        for choice in choices:
-            raw = choice.usage_bytes()
-            if raw is not None:
-                self._told.take_choice(choice.index, raw, final=self._withholding)
-                told = True
-        return told
 
     def _observe(self, choices: list[ChunkChoice]) -> bool:
         """Count what the choices say and which of them end; whether there was a word."""
@@ -298,7 +290,7 @@ class ByteRelay:
         self._beside_bytes += most - least
         if text and not said:
             self._add_content()
-        if not told and (usage := find_usage(value)) is not None:
+        if not told and (usage := usage_in(value)) is not None:
             raw = msgspec.json.encode(usage)
             self._told.take(raw, final=self._withholding or not value.get("choices"))
 

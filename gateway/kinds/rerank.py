@@ -26,7 +26,7 @@ from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import media_features, model_of
-from ledger.usage import tokens_of_reranking
+from ledger.unit_usage import tokens_of_reranking
 from router.request_kinds import RequestKind
 from router.types import Feature
 

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from backends.chunks import read_chunk
+from backends.chunk_choices import ChunkChoice
+from backends.json_mending import mend_json
 from backends.sse import data_spans, join_data
-from backends.usage_bytes import UNREADABLE_USAGE, decode_usage
-from backends.usage_places import sum_choices
+from backends.usage_bytes import UNREADABLE_USAGE, decode_object, decode_usage
+from backends.usage_places import may_tell_more, sum_choices, usage_in
 
 # Names of counts in the usage of one answer, in all spellings of vendors.
 _PROMPT: Final = re.compile(
@@ -72,6 +73,31 @@ class StreamUsage:
         if self.raw not in (None, checked):
             self.earlier = _kept_of((*self.earlier, self.raw))
         self.raw, self.final, self.behind = checked, final, False
+
+    def take_event(self, event: bytes, raw: bytes | None, *, final: bool) -> None:
+        """Take the usage of an event, `raw`, with what the event tells elsewhere and otherwise.
+
+        Raises `UsageTooLong`.
+        """
+        if raw is None or may_tell_more(event, raw):
+            usage = usage_in(_decoded(event))
+            raw = raw if usage is None else msgspec.json.encode(usage)
+        if raw is not None:
+            self.take(raw, final=final)
+
+    def take_inside(self, event: bytes, choices: list[ChunkChoice], *, final: bool) -> bool:
+        """Take usage inside of choices, which stays where it stands; whether there was any."""
+        inside = [choice for choice in choices if choice.usage_bytes() is not None]
+        if not inside:
+            return False
+        if may_tell_more(event, b"".join(bytes(choice.usage) for choice in inside)):
+            value = _decoded(event)
+            beside = usage_in({**value, "choices": _without_usage(value.get("choices"))})
+            if beside is not None:
+                self.take(msgspec.json.encode(beside), final=final)
+        for choice in inside:
+            self.take_choice(choice.index, bytes(choice.usage), final=final)
+        return True
 
     def take_choice(self, index: int, raw: bytes, *, final: bool) -> None:
         """Take a figure that stands in a choice. Raises `UsageTooLong`.
@@ -142,11 +168,23 @@ def check_usage(raw: bytes) -> bytes:
     return raw
 
 
+def _decoded(event: bytes) -> dict[str, Any]:
+    payload = join_data(event, data_spans(event) or [])
+    return decode_object(payload) or decode_object(mend_json(payload) or b"") or {}
+
+
+def _without_usage(choices: Any) -> list[dict[str, Any]]:
+    return [
+        {name: item for name, item in choice.items() if name != "usage"}
+        for choice in (choices if isinstance(choices, list) else ())
+        if isinstance(choice, dict)
+    ]
+
+
 def trailing_usage(events: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the usage of events behind an answer's end, all else of which counts nothing."""
     for event in events:
-        spans = data_spans(event)
-        chunk = read_chunk(join_data(event, spans)) if spans else None
-        raw = None if chunk is None else chunk.usage_bytes()
-        if raw is not None and len(raw) <= USAGE_LIMIT_BYTES:
+        usage = usage_in(_decoded(event))
+        raw = b"" if usage is None else msgspec.json.encode(usage)
+        if 0 < len(raw) <= USAGE_LIMIT_BYTES:
             yield raw

@@ -43,9 +43,9 @@ class TranscriptRelay(ByteRelay):
         found = _read(event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
-        told = usage_bytes(found.usage)
-        if told is not None:
-            self._told.take(told, final=found.type == _DONE)
+        told, ends = usage_bytes(found.usage), found.type == _DONE
+        if told is not None or ends:
+            self._told.take_event(event, told, final=ends)
         if found.error or found.type == "error":
             raise self._reported_error(join_data(event, spans or []))
         if found.type == _DELTA and isinstance(found.delta, str) and found.delta:

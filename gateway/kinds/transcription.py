@@ -33,7 +33,7 @@ from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
 from ledger.prices.rates import WITHOUT_IMAGES
-from ledger.usage import tokens_of_transcription
+from ledger.unit_usage import tokens_of_transcription
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest

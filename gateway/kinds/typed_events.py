@@ -49,9 +49,9 @@ class TypedRelay(ByteRelay):
         found = _read_typed(event, spans)
         if found is None or found.type is None:
             return super()._event(event, spans)
-        told = usage_bytes(found.usage)
-        if told is not None:
-            self._told.take(told, final=found.type == self._done)
+        told, ends = usage_bytes(found.usage), found.type == self._done
+        if told is not None or ends:
+            self._told.take_event(event, told, final=ends)
         if found.error or found.type == "error":
             raise self._reported_error(join_data(event, spans or []))
         self._observe_typed(found)

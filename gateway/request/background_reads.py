@@ -18,24 +18,34 @@ from gateway.request.attempt import Attempt
 READ_S = 30.0
 READS_LIMIT = 64  # at once in a worker
 # Of an answer in one piece: its usage may stand anywhere in it. A stream keeps no text at all.
+# Each may have so much; beyond it, as pictures are, all of a worker share what there is.
 WHOLE_LIMIT_BYTES = 1024 * 1024
+SHARED_LIMIT_BYTES = 128 * 1024 * 1024
 
 
 class LeavableResponse(Protocol):
     """A response whose client may leave: `ClientResponse`.
 
-    `on_leave` says whether the task goes on without the client; `None`: it does not.
+    `on_leave` says whether the task goes on without the client; `None`: it does not. `keeps`:
+    whether so many bytes of an answer in one piece may be kept, once the client has left.
     """
 
     task: asyncio.Task[Any]
     on_leave: Callable[[], bool] | None
+    keeps: Callable[[int], bool] | None
 
 
 class BackgroundReads:
     """One per worker. `open`: how many answers are being read without a client."""
 
-    def __init__(self, *, limit: int = READS_LIMIT, read_s: float = READ_S) -> None:
-        self.limit, self.read_s = limit, read_s
+    def __init__(
+        self,
+        *,
+        limit: int = READS_LIMIT,
+        read_s: float = READ_S,
+        shared_bytes: int = SHARED_LIMIT_BYTES,
+    ) -> None:
+        self.limit, self.read_s, self.shared_bytes = limit, read_s, shared_bytes
         self._reading: dict[BackgroundRead, None] = {}  # the oldest first
 
     @property
@@ -55,6 +65,11 @@ class BackgroundReads:
             other.cancel()
         self._reading[read] = None
         return True
+
+    def has_room(self, read: "BackgroundRead", beyond: int) -> bool:
+        """Whether a read may keep so many bytes beyond what each may have."""
+        others = sum(each.beyond for each in self._reading if each is not read)
+        return others + beyond <= self.shared_bytes
 
     def end(self, read: "BackgroundRead") -> None:
         self._reading.pop(read, None)
@@ -76,13 +91,14 @@ class BackgroundReads:
 class BackgroundRead:
     """One attempt at a target that goes on without us: around all that is awaited of it."""
 
-    __slots__ = ("_reads", "_response", "_timer", "held_pusd", "team")
+    __slots__ = ("_reads", "_response", "_timer", "beyond", "held_pusd", "team")
 
     def __init__(
         self, reads: BackgroundReads, response: LeavableResponse, attempt: Attempt
     ) -> None:
         self._reads, self._response = reads, response
         self._timer: asyncio.TimerHandle | None = None
+        self.beyond = 0  # bytes that it keeps beyond what each may have
         self.team = attempt.plan.identity.team_id
         self.held_pusd = attempt.step.frozen.candidate.bound_pusd or 0
 
@@ -90,8 +106,17 @@ class BackgroundRead:
         """Let the task go on for a while. False: too many do, so it has to be cancelled."""
         if not self._reads.take(self):
             return False
+        self._response.keeps = self.keeps
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._reads.read_s, self._response.task.cancel)
+        return True
+
+    def keeps(self, size: int) -> bool:
+        """Take so many bytes in all; False: others have them."""
+        beyond = max(0, size - WHOLE_LIMIT_BYTES)
+        if beyond and not self._reads.has_room(self, beyond):
+            return False
+        self.beyond = beyond
         return True
 
     def cancel(self) -> None:
@@ -111,5 +136,5 @@ class BackgroundRead:
     def __exit__(
         self, _: type[BaseException] | None, __: object, ___: TracebackType | None
     ) -> None:
-        self._response.on_leave = None
+        self._response.on_leave = self._response.keeps = None
         self._end()

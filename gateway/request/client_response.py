@@ -58,6 +58,7 @@ class ClientResponse:
         "ended_by",
         "finished",
         "is_file",
+        "keeps",
         "keeps_alive",
         "on_leave",
         "opened_early",
@@ -103,6 +104,7 @@ class ClientResponse:
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
         self.on_leave: Callable[[], bool] | None = None  # whether the task goes on without it
+        self.keeps: Callable[[int], bool] | None = None  # what is read then, of so many bytes
 
     def end(self, why: str) -> None:
         """End the request from outside its task; the first reason stands, a full answer too.

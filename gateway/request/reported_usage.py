@@ -18,7 +18,6 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.prompt_parts import is_continued
 from gateway.request.attempt import Attempt
 from gateway.request.hangups import can_think
-from gateway.request.merged_counts import merge_counts, takes_back
 from gateway.request.usage_checks import (
     UsageBounds,
     is_impossible,
@@ -29,7 +28,9 @@ from gateway.request.usage_checks import (
 )
 from ledger.journals.records import Basis, TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
-from ledger.usage import UsageError, other_reading
+from ledger.merged_counts import merge_counts, takes_back
+from ledger.usage import other_reading
+from ledger.usage_figures import UsageContradiction, UsageError
 from router.target_output import TargetOutput
 from router.types import Feature, RoutingRequest
 
@@ -38,12 +39,16 @@ _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_
 
 
 class UsageReading(NamedTuple):
-    """A target's figures; `disputed`: no target can have meant them."""
+    """A target's figures; `disputed`: no target can have meant them.
+
+    `contradicts`: only that they contradict each other, and these are the most of them.
+    """
 
     tokens: TokenCounts
     basis: Basis
     disputed: bool
     usage: Mapping[str, Any]
+    contradicts: bool = False
 
 
 class Contradiction(Enum):
@@ -81,14 +86,17 @@ def _best_reading(
     possible = [
         reading for reading in told if not _is_beyond_text(reading, attempt, outcome, known)
     ]
-    merged = [reading for reading in possible if not reading.disputed] or possible
+    merged = [
+        reading for reading in possible if reading.contradicts or not reading.disputed
+    ] or possible
     if not merged:
         return last
     most = merge_counts([reading.tokens for reading in merged])
     withdrawn = len(possible) < len(told) and last in possible
     disputed = last is None or withdrawn or takes_back(last.tokens, most)
     base: UsageReading = max(reversed(merged), key=lambda reading: reading.tokens.output)
-    return UsageReading(most, base.basis, disputed or base.disputed, base.usage)
+    disputed = disputed or base.disputed or any(reading.contradicts for reading in merged)
+    return UsageReading(most, base.basis, disputed, base.usage)
 
 
 def _is_beyond_text(
@@ -119,6 +127,9 @@ def _reading(
         return None
     try:
         tokens = KINDS[attempt.plan.request.kind].usage(usage)
+    except UsageContradiction as error:
+        reading = _judged(error.most, attempt, outcome, usage)
+        return reading._replace(disputed=True, contradicts=not reading.disputed)
     except UsageError:
         return None  # implausible usage is not money: `basis` and the flag show it
     reading = _judged(tokens, attempt, outcome, usage)

@@ -31,7 +31,6 @@ from gateway.kinds import KINDS
 from gateway.kinds.outcome import REFUSED, AttemptOutcome
 from gateway.kinds.relay import ByteRelay, parse_answer
 from gateway.request.attempt import Attempt
-from gateway.request.background_reads import WHOLE_LIMIT_BYTES
 from gateway.request.client_response import JSON, NO_CACHE, STREAM, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
 from router.explain import short
@@ -267,8 +266,8 @@ class StreamSink:
 
 def _check_wanted(reply: ClientResponse, size: int) -> None:
     """Raise `IdleTimeout` for an answer without a client that is too large to be kept."""
-    if reply.ended_by is not None and size > WHOLE_LIMIT_BYTES:
-        raise IdleTimeout(f"nobody waits for an answer of more than {WHOLE_LIMIT_BYTES} bytes")
+    if reply.ended_by is not None and reply.keeps is not None and not reply.keeps(size):
+        raise IdleTimeout(f"nobody waits for an answer of {size} bytes")
 
 
 def _flows(attempt: Attempt, exchange: Exchange) -> bool:

@@ -123,7 +123,7 @@ class PolicyReplay:
         self._caches = ReplayCaches()
         self._candidates = CandidateBuilder(
             _Sights(self), house.prices, stale_s=1.0, limits=model_limits(),
-            caches=PromptCaches(None, self._caches.forecast),
+            caches=PromptCaches(None, self._caches.forecast), overruns=house.overruns,
         )  # fmt: skip
         self._clock = Clock(lambda: self._now_s, self._wall_us)
         self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}

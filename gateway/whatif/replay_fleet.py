@@ -25,6 +25,7 @@ from gateway.config.step_promises import (
     started_steps,
 )
 from gateway.control.decisions.hypothetical import make_null_backend, unstarted_runtime
+from gateway.fleet.estimate_table import seen_overruns
 from gateway.fleet.fleet import Fleet
 from gateway.runtime import Runtime
 from ledger.fleet.pool_records import CapacityRow
@@ -91,6 +92,7 @@ class ReplayFleet:
         self._entered = entered or {}
         self.runtime: Runtime = unstarted_runtime(settings)
         self.fleet = Fleet(settings, self.runtime, make_null_backend)
+        self.overruns = seen_overruns(settings.state)
         self.seen = {
             name: seen.get(name, ApiLatencySource(Latency(), PRIOR_SOURCE))
             for name in self.runtime.apis

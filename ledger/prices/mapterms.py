@@ -74,11 +74,12 @@ SEARCH_PROVIDERS = frozenset({"perplexity"})
 # map has no member that says so.
 # OpenAI's: in Chat Completions these models look up the web before each answer, without a tool
 # being asked for (developers.openai.com/api/docs/guides/tools-web-search); Perplexity's as above.
+# Resellers' have a word for it in their name (aihubmix `gemini-3-flash-preview-search`).
 _ALWAYS_SEARCHES = re.compile(
-    r"(?:.*/)?(?:.+-search-(?:preview|api)(?:-\d{4}-\d{2}-\d{2})?"
-    r"|sonar(?:-pro|-reasoning|-reasoning-pro|-(?:small|medium|large)-online)?"
-    r"|pplx-\d+b-online)"
+    r"(?:.*/)?(?:(?:[^/]*[-_.:])?(?:search|websearch|online|grounded|grounding)(?:[-_.:][^/]*)?"
+    r"|sonar(?:-pro|-reasoning|-reasoning-pro)?)"
 )
+_WRITING = frozenset((None, "chat", "completion", "responses"))  # modes; others search by trade
 # Deep research: many searches a request, counted in usage; it alone has a price of citations
 # (docs.perplexity.ai/getting-started/pricing: "search queries", "citation tokens").
 _COUNTS_SEARCHES = "citation_cost_per_token"
@@ -223,7 +224,7 @@ def _searches(row: Mapping[str, object]) -> Mapping[str, object]:
 
 def _searches_always(row: Mapping[str, object], name: str) -> bool:
     """Whether the model searches for every request."""
-    if _ALWAYS_SEARCHES.fullmatch(name.lower()):
+    if row.get("mode") in _WRITING and _ALWAYS_SEARCHES.fullmatch(name.lower()):
         return True
     return row.get("litellm_provider") in SEARCH_PROVIDERS and bool(_searches(row))
 

@@ -14,6 +14,7 @@ from backends.answers import (
     refuse_text,
 )
 from backends.errors import InvalidResponse, UpstreamOverloaded
+from backends.usage_bytes import UNREADABLE_USAGE
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ from backends.errors import InvalidResponse, UpstreamOverloaded
         (b'{"object":"list","data":[{"index":0}],"usage":{"total_tokens":3}}', {"total_tokens": 3}),
         (b'{"results":[],"meta":{"billed_units":{"search_units":2}}}', {"search_units": 2}),
         (b'{"results":[{"index":0}],"meta":{"api_version":{"version":"2"}}}', None),
-        (b'{"results":[],"usage":7,"meta":[]}', None),
+        (b'{"results":[],"usage":7,"meta":[]}', UNREADABLE_USAGE),
     ],
 )
 def test_what_a_ranking_counts(body: bytes, usage: dict | None) -> None:

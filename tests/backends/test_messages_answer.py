@@ -14,7 +14,8 @@ from backends.native_events import MEMBER, native_document
 from backends.sse import EventSplitter, data_spans, join_data
 from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import UsageError, has_unread, tokens_from_usage
+from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage_figures import UsageError
 
 USAGE = {
     "input_tokens": 4,

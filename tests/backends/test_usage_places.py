@@ -1,9 +1,11 @@
 """Usage is found where providers put it, and added up where each choice tells its own."""
 
+import msgspec
 import pytest
 
 from backends.usage_bytes import UNREADABLE_USAGE
-from backends.usage_places import counts_output, find_usage, sum_choices, usage_in
+from backends.usage_places import BESIDE, counts_output, may_tell_more, sum_choices, usage_in
+from ledger import usage_figures
 from ledger.usage_members import MEMBERS, UsageCount
 
 RAW = {"prompt_tokens": 1, "completion_tokens": 2}
@@ -15,7 +17,12 @@ LLAMA = {"prompt_n": 10, "prompt_ms": 4.5, "predicted_n": 5, "predicted_per_seco
 @pytest.mark.parametrize(
     ("answer", "usage"),
     [
-        ({"usage": RAW, "usageMetadata": GEMINI}, RAW),
+        ({"usage": RAW, "usageMetadata": GEMINI}, {**RAW, BESIDE: [GEMINI]}),
+        ({"usage": RAW, "x_groq": {"usage": RAW}, "timings": dict(RAW)}, RAW),
+        ({"usage": RAW, "choices": [{"usage": RAW}, {"message": {"usage": RAW}}]},
+         {**RAW, BESIDE: [{"prompt_tokens": 1, "completion_tokens": 4}]}),
+        ({"choices": [{"usage": RAW, "delta": {"usage": GEMINI}}]}, {**RAW, BESIDE: [GEMINI]}),
+        ({"usage": RAW, "perf_metrics": {"total_draft_tokens": 5}}, RAW),
         ({"choices": [{"message": {"usage": RAW}}]}, RAW),
         ({"choices": [{"delta": {"usage": RAW}}]}, RAW),
         ({"choices": [{"usage": None}, {"usage": RAW}]}, RAW),
@@ -27,6 +34,8 @@ LLAMA = {"prompt_n": 10, "prompt_ms": 4.5, "predicted_n": 5, "predicted_per_seco
         ({"metrics": {"tokens": {"input_tokens": 1}}}, {"input_tokens": 1}),
         ({"meta": {"billed_units": {"input_tokens": 1, "output_tokens": 2}}},
          {"input_tokens": 1, "output_tokens": 2}),
+        ({"meta": {"billed_units": {"search_units": 1}, "tokens": {"input_tokens": 80}}},
+         {"search_units": 1}),
         ({"usage": "lots"}, UNREADABLE_USAGE),
     ],
 )  # fmt: skip
@@ -35,8 +44,24 @@ def test_usage_is_read_wherever_it_stands(answer: dict, usage: dict) -> None:
 
 
 def test_ollama_tells_its_counts_beside_the_message() -> None:
-    told = {"message": {"content": "a"}, "prompt_eval_count": 3, "eval_count": 4}
-    assert find_usage(told) == told
+    told = {"prompt_eval_count": 3, "eval_count": 4}
+    assert usage_in({"message": {"content": "a"}, **told}) == told
+    assert usage_in({"usage": RAW, **told}) == {**RAW, BESIDE: [told]}
+
+
+@pytest.mark.parametrize("places", [0, 1, 2_000])
+def test_an_answer_that_may_count_elsewhere_is_told_by_its_bytes(places: int) -> None:
+    data = {"data": [{"embedding": [0.25] * places}], "usage": {"prompt_tokens": 5}}
+    usage = b'{"prompt_tokens":5}'
+    body = msgspec.json.encode(data)
+    assert not may_tell_more(body, usage)
+    more = [{"x_groq": {"usage": RAW}}, {"usageMetadata": GEMINI}, {"timings": LLAMA}]
+    assert all(may_tell_more(msgspec.json.encode(data | told), usage) for told in more)
+    assert may_tell_more(body[:-1] + b',"x_groq":{"us\\u0061ge":{}}}', usage)
+
+
+def test_the_ledger_knows_the_member_by_its_name() -> None:
+    assert usage_figures.BESIDE == BESIDE
 
 
 @pytest.mark.parametrize(

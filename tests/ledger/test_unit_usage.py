@@ -3,8 +3,15 @@
 import pytest
 
 from ledger.journals.records import TokenCounts
-from ledger.unit_usage import tokens_of_pictures, tokens_of_speech
-from ledger.usage import UsageError, has_unread
+from ledger.unit_usage import (
+    tokens_of_embedding,
+    tokens_of_pictures,
+    tokens_of_reranking,
+    tokens_of_speech,
+    tokens_of_transcription,
+)
+from ledger.usage import has_unread
+from ledger.usage_figures import UsageError
 
 OPENAI = {
     "input_tokens": 50, "output_tokens": 1056, "total_tokens": 1106,
@@ -29,7 +36,7 @@ def test_speech_is_counted_in_tokens_or_characters(usage, tokens: TokenCounts) -
 
 @pytest.mark.parametrize(
     "usage",
-    [{}, {"total_tokens": 5}, {"characters": 10**9}, {"input_tokens": -1}, {"characters": "x"}],
+    [{}, {"seconds": 5}, {"characters": 10**9}, {"input_tokens": -1}, {"characters": "x"}],
 )
 def test_speech_that_cannot_be_meant(usage) -> None:
     with pytest.raises(UsageError):
@@ -60,3 +67,56 @@ def test_pictures_are_counted_with_their_tokens(usage, tokens: TokenCounts) -> N
 def test_pictures_that_cannot_be_meant(usage) -> None:
     with pytest.raises(UsageError):
         tokens_of_pictures(usage)
+
+
+THOUGHT, CACHED = {"thoughtsTokenCount": 400}, {"input_tokens_details": {"cached_tokens": 40}}
+T = TokenCounts
+
+
+@pytest.mark.parametrize(
+    ("read", "usage", "tokens"),
+    [
+        (tokens_of_pictures, {"input_tokens": 10, "output_tokens": 1056, **THOUGHT},
+         T(10, output=1456, reasoning=400, image_output=1056)),
+        (tokens_of_pictures, {**OPENAI, "total_tokens": 1406},
+         T(50, output=1356, reasoning=300, image_output=1056, pictures=1)),
+        (tokens_of_pictures, {**OPENAI, "input_tokens_details": {"cached_tokens": 40}},
+         T(10, 40, output=1056, image_output=1056, pictures=1)),
+        (tokens_of_pictures, {**OPENAI, "server_tool_use": {"web_search_requests": 3}},
+         T(50, output=1056, image_output=1056, pictures=1, searches=3)),
+        (tokens_of_pictures, {"input_tokens": 10, "output_tokens": 1500, "output_tokens_details":
+                              {"image_tokens": 1056, "text_tokens": 144, "reasoning_tokens": 300}},
+         T(10, output=1500, reasoning=300, image_output=1056)),
+        (tokens_of_pictures, {"promptTokenCount": 10, "candidatesTokenCount": 1290,
+                              "thoughtsTokenCount": 90, "totalTokenCount": 1390},
+         T(10, output=1380, reasoning=90, image_output=1290)),
+        (tokens_of_pictures, {"total_tokens": 1066}, T(output=1066, image_output=1066)),
+        (tokens_of_speech, {"input_tokens": 10, "output_tokens": 100, "total_tokens": 150},
+         T(10, output=140, reasoning=40, audio_output=100)),
+        (tokens_of_speech, {"promptTokenCount": 10, "candidatesTokenCount": 90, **THOUGHT},
+         T(10, output=490, reasoning=400, audio_output=90)),
+        (tokens_of_speech, {"input_tokens": 50, "output_tokens": 90, "characters": 7, **CACHED},
+         T(10, 40, output=90, audio_output=90, characters=7)),
+        (tokens_of_reranking, {"prompt_tokens": 6, "total_tokens": 26}, T(26)),
+        (tokens_of_reranking, {"prompt_tokens": 60, "total_tokens": 60,
+                               "prompt_tokens_details": {"cached_tokens": 40}}, T(20, 40)),
+        (tokens_of_reranking, {"prompt_tokens": 26, "reasoning_tokens": 90,
+                               "num_search_queries": 4},
+         T(26, output=90, reasoning=90, searches=4)),
+        (tokens_of_reranking, {"billed_units": {"search_units": 3}}, T(searches=3)),
+        (tokens_of_transcription, {"input_tokens": 50, "output_tokens": 5, **CACHED},
+         T(0, 40, audio_input=10, output=5)),
+        (tokens_of_transcription, {"input_tokens": 14, "output_tokens": 5, "total_tokens": 59},
+         T(audio_input=14, output=45, reasoning=40)),
+        (tokens_of_transcription, {"promptTokenCount": 140, "candidatesTokenCount": 5,
+                                   "promptTokensDetails":
+                                   [{"modality": "AUDIO", "tokenCount": 130}]},
+         T(10, audio_input=130, output=5)),
+        (tokens_of_embedding, {"promptTokenCount": 6, "totalTokenCount": 900}, T(900)),
+        (tokens_of_embedding, {"total_tokens": 900, "input_tokens": 0}, T(900)),
+    ],
+)  # fmt: skip
+def test_every_kind_reads_usage_by_the_one_table(read, usage, tokens: TokenCounts) -> None:
+    assert read(usage) == tokens
+    assert not has_unread(usage)
+    assert has_unread({**usage, "holograms": 3}), "the control"

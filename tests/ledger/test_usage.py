@@ -6,14 +6,13 @@ from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import TOKENS_LIMIT
 from ledger.prices.book import prompt_tokens
-from ledger.usage import (
-    UsageError,
-    has_unread,
-    tokens_from_usage,
+from ledger.unit_usage import (
     tokens_of_embedding,
     tokens_of_reranking,
     tokens_of_transcription,
 )
+from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage_figures import UsageError
 
 INSIDE, OUTSIDE = Convention.CACHED_INSIDE, Convention.CACHED_OUTSIDE
 OPENAI = {
@@ -289,7 +288,11 @@ def test_the_usual_shape_is_read_as_any_other(prompt, completion, total, details
     ("usage", "tokens"),
     [
         ({"total_tokens": 7}, TokenCounts(input=7)),  # Voyage
-        ({"prompt_tokens": 5, "total_tokens": 7}, TokenCounts(input=5, output=2, reasoning=2)),
+        ({"prompt_tokens": 5, "total_tokens": 7}, TokenCounts(input=7)),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+            TokenCounts(input=5, output=2),
+        ),
         ({"prompt_tokens": None, "total_tokens": 7}, TokenCounts(input=7)),
     ],
 )

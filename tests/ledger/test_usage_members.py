@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 
 from ledger.cache_conventions import Convention
 from ledger.journals.token_kinds import TokenCounts
-from ledger.usage import (
-    UsageError,
-    has_unread,
-    tokens_from_usage,
-    tokens_of_embedding,
-)
+from ledger.unit_usage import tokens_of_embedding
+from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage_figures import UsageError
 from ledger.usage_members import MEMBERS, UsageCount, leaves, unread
 
 OUTSIDE = Convention.CACHED_OUTSIDE
@@ -40,6 +37,19 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
     "perplexity: deep research": (
         openai(20, 300, citation_tokens=7000, num_search_queries=18, reasoning_tokens=73_000),
         TokenCounts(input=7020, output=73_300, reasoning=73_000, searches=18)),
+    "perplexity: deep research, the documentation's own": (
+        openai(33, 11_395, citation_tokens=19_028, num_search_queries=21, reasoning_tokens=193_947,
+               cost={"reasoning_tokens_cost": 0.582, "total_cost": 0.816}),
+        TokenCounts(input=19_061, output=205_342, reasoning=193_947, searches=21)),
+    "perplexity: fewer thoughts than words are beside them, too": (
+        openai(20, 9000, citation_tokens=7000, num_search_queries=3, reasoning_tokens=6000),
+        TokenCounts(input=7020, output=15_000, reasoning=6000, searches=3)),
+    "perplexity: the same through LiteLLM": (
+        openai(20, 9000, citation_tokens=7000, num_search_queries=3)
+        | details("completion", reasoning_tokens=6000),
+        TokenCounts(input=7020, output=15_000, reasoning=6000, searches=3)),
+    "sglang: as many thoughts are inside": (
+        openai(20, 9000, reasoning_tokens=6000), TokenCounts(20, output=9000, reasoning=6000)),
     "openai: plain": (openai(9, 12), T(9, output=12)),
     "openai: all details of zeros": (
         openai(19, 10)

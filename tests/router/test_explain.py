@@ -34,6 +34,8 @@ def test_the_dict_is_json_with_every_candidate(ask, rule, own, spilled):
     document = json.loads(json.dumps(explain.as_dict(spilled), allow_nan=False))
     assert document["chosen"] == "pool:llama/1"
     assert document["order"] == ["pool:llama/1", "openai/small"]
+    bounds = {verdict.candidate.name: verdict.candidate.bound_pusd for verdict in spilled.verdicts}
+    assert {entry["name"]: entry["bound_pusd"] for entry in document["candidates"]} == bounds
     by_name = {entry["name"]: entry for entry in document["candidates"]}
     assert by_name["pool:llama/0"]["reason"] == "kv_headroom"
     assert not by_name["pool:llama/0"]["feasible"]
@@ -50,6 +52,9 @@ def test_the_table_marks_the_chosen_and_gives_the_rejected_their_words(ask, rule
     head, titles, *rows = explain.as_lines(spilled)
     assert head == f"policy p: {explain.short(spilled)}"
     assert titles.split()[:2] == ["candidate", "answer"]
+    assert titles.endswith("most uUSD")
+    most = spilled.first_choice.candidate.bound_pusd
+    assert rows[0].rstrip().endswith("-" if most is None else f"{most / 1e6:.1f}")
     assert [row[0] for row in rows] == ["*", " ", " "]
     assert rows[0].split()[1:3] == ["pool:llama/1", "cheapest"]
     assert "kv_headroom" in rows[2]

@@ -21,6 +21,7 @@ from router.target_output import (
     OVERRUN_LIMIT,
     RATE_LIMIT_PER_S,
     SLOTS,
+    USUAL_RATE_PER_S,
     EndedAnswer,
     TargetOutput,
 )
@@ -40,10 +41,11 @@ def observed(output: int, reasoning: int = 0, *, said=0, first_s=1.0, duration_s
     ("beside", "hides", "rate"),
     [
         (observed(100, said=500), False, 10.0),
-        (observed(1100, 1000, said=500, first_s=2.0), True, (1100 - 250) / 2.0),
+        (observed(1100, 1000, said=500, first_s=2.0), True, UNSEEN_STEP * USUAL_RATE_PER_S),
+        (observed(400, 400, said=500, first_s=2.0), True, (400 - 250) / 2.0),
         (observed(1100, 1000, said=5500), False, 110.0),  # its reasoning was shown
         (observed(1100, 1000, first_s=None, duration_s=11.0), False, 100.0),  # in one piece
-        (observed(10**9, 10**9, first_s=0.0), True, RATE_LIMIT_PER_S),
+        (observed(10**9, 10**9, first_s=0.0), True, UNSEEN_STEP * USUAL_RATE_PER_S),
     ],
 )
 def test_the_rate_is_of_what_was_hidden_or_of_all(beside, hides, rate) -> None:
@@ -68,6 +70,18 @@ def test_whatever_is_reported_the_rate_is_bounded(output, reasoning, said, first
 
 
 answers = st.builds(EndedAnswer, counts, counts, counts, st.none() | seconds, seconds)
+
+
+@given(answers)
+def test_the_first_answer_of_all_moves_it_by_a_step_of_the_usual_rate(lie) -> None:
+    """Red before: it made 20,000 tokens a second of nothing, for hundreds of answers."""
+    beside = TargetOutput()
+    beside.observe("p/m", lie, 0.0, team="liar")
+    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * USUAL_RATE_PER_S
+    beside.age(2 * UNSEEN_HALF_LIFE_S)
+    assert beside.tokens_per_s("p/m") is None
+    beside.observe("p/m", lie, 3 * UNSEEN_HALF_LIFE_S, team="liar")
+    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * USUAL_RATE_PER_S
 
 
 @given(st.lists(answers, min_size=1, max_size=20), answers)

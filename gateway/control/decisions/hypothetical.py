@@ -27,6 +27,7 @@ from gateway.config.settings import (
     version,
 )
 from gateway.fleet.candidates import CandidateBuilder
+from gateway.fleet.estimate_table import seen_overruns
 from gateway.fleet.fleet import Fleet
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.shared_load import SharedLoadTable
@@ -67,8 +68,9 @@ def explain(
         entries = RuleSet(said.settings).entries(name, question.team)
         chain = PolicyChain(entries, model, targets, barred(said.overrides, name, targets))
         candidates = CandidateBuilder(
-            board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits()
-        )
+            board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits(),
+            overruns=seen_overruns(settings.state),
+        )  # fmt: skip
         terms = chain.terms(
             partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
         )

@@ -11,7 +11,8 @@ import msgspec
 from backends.json_mending import mend_json
 from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
-from ledger.usage import UsageError, tokens_from_usage
+from ledger.usage import tokens_from_usage
+from ledger.usage_figures import UsageContradiction, UsageError
 
 Kind = Literal["text", "reasoning", "refusal", "call"]
 
@@ -98,10 +99,12 @@ def _text(value: Any) -> str:
 
 
 def tokens_of(usage: Any) -> TokenCounts:
-    """As the ledger reads them; nothing where it does not believe them either."""
+    """As the ledger reads them; nothing where nobody can have meant them."""
     if not isinstance(usage, dict):
         return TokenCounts()
     try:
         return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except UsageContradiction as error:
+        return error.most
     except UsageError:
         return TokenCounts()

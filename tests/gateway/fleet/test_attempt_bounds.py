@@ -30,22 +30,18 @@ REQUEST = RoutingRequest(
 )
 
 
-def own(rate: int | None) -> Any:
-    return SimpleNamespace(rate_pusd_per_hour=rate)
-
-
 def test_an_own_request_is_bounded_by_its_prefill_and_a_full_step_for_each_token() -> None:
     seconds = 0.5 + 300 * 1e-4 + 100 * (0.01 + 0.001 + 1e-6 * (300 + 100))
-    bound = own_bound_pusd(own(7200 * 10**9), ENGINE, REQUEST, 100)
+    bound = own_bound_pusd(7200 * 10**9, ENGINE, REQUEST, 100)
     assert bound == pytest.approx(2 * seconds * 2 * 10**9, rel=1e-9)
-    choices = own_bound_pusd(own(7200 * 10**9), ENGINE, replace(REQUEST, n=4), 25)
+    choices = own_bound_pusd(7200 * 10**9, ENGINE, replace(REQUEST, n=4), 25)
     assert choices == bound
 
 
 def test_what_has_no_rate_or_no_step_model_is_charged_nothing() -> None:
-    assert own_bound_pusd(own(None), ENGINE, REQUEST, 100) == 0
+    assert own_bound_pusd(None, ENGINE, REQUEST, 100) == 0
     unknown: Any = SimpleNamespace(step=None, step_feedback=1.0)
-    assert own_bound_pusd(own(10**9), unknown, REQUEST, 100) == 0
+    assert own_bound_pusd(10**9, unknown, REQUEST, 100) == 0
 
 
 def test_an_api_may_bill_all_choices_and_what_it_adds_to_each() -> None:

@@ -242,7 +242,9 @@ def test_no_open_ended_hold_exceeds_the_room(
     money = min((limit for limit in (room, ceiling) if limit is not None), default=None)
     own, api = found
     bounds = {
-        own: lambda tokens: own_bound_pusd(own.target, state(board), open_ended, tokens),
+        own: lambda tokens: own_bound_pusd(
+            own.target.rate_pusd_per_hour, state(board), open_ended, tokens
+        ),
         api: lambda tokens: api_bound_pusd(listed, open_ended, tokens),
     }
     for verdict in decision.order:

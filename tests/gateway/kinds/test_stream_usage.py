@@ -75,7 +75,9 @@ def test_behind_an_end_usage_alone_is_read() -> None:
     events = [b": alive\n\n", b"data: [DONE]\n\n", b"data: {}\n\n", b"data: 5\n\n", long]
     assert list(trailing_usage(events)) == []
     told = b'data: {"usage": %b}\n\n' % usage(3)
-    assert list(trailing_usage([*events, told])) == [usage(3)]
+    elsewhere = b'data: {"x_groq": {"usage": %b}}\n\n' % usage(4)
+    found = [json.loads(raw) for raw in trailing_usage([*events, told, elsewhere])]
+    assert found == [json.loads(usage(3)), json.loads(usage(4))]
 
 
 ANTHROPICS = b'{"input_tokens": 9, "cache_read_input_tokens": 4, "output_tokens": 1}'

@@ -9,7 +9,7 @@ from gateway.kinds.relay import ByteRelay, EventRelay
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.transcript_relay import TranscriptRelay
 from ledger.journals.records import TokenCounts
-from ledger.usage import UsageError
+from ledger.usage_figures import UsageError
 from router.request_kinds import RequestKind
 
 ASKED = read_chat(

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.request.background_reads import READ_S, READS_LIMIT, BackgroundRead, BackgroundReads
+from gateway.request.background_reads import (
+    READ_S,
+    READS_LIMIT,
+    WHOLE_LIMIT_BYTES,
+    BackgroundRead,
+    BackgroundReads,
+)
 
 
 async def held() -> None:
@@ -25,7 +31,7 @@ def attempt(team="a", held_pusd=0):
 async def response():
     task = asyncio.create_task(held())
     await asyncio.sleep(0)
-    yield SimpleNamespace(task=task, on_leave=None)
+    yield SimpleNamespace(task=task, on_leave=None, keeps=None)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -45,7 +51,7 @@ async def test_a_client_may_leave_within_the_context_alone(response) -> None:
 
 async def test_one_too_many_has_no_room_until_another_one_ends(response) -> None:
     reads = BackgroundReads(limit=2)
-    others = [SimpleNamespace(task=response.task, on_leave=None) for _ in range(2)]
+    others = [SimpleNamespace(task=response.task, on_leave=None, keeps=None) for _ in range(2)]
     with reads.allow(others[0], attempt()):
         with reads.allow(others[1], attempt()), reads.allow(response, attempt()):
             assert [each.on_leave() for each in (*others, response)] == [True, True, False]
@@ -139,3 +145,20 @@ def test_no_team_is_cut_below_its_share_by_another_one(hangups) -> None:
     for team in asked:
         assert kept[team] >= min(asked[team], 6 // len(asked))
     assert sum(kept.values()) == min(6, len(hangups)), "no place is left empty"
+
+
+async def test_answers_beyond_what_each_may_have_share_what_there_is(response) -> None:
+    reads, mib = BackgroundReads(shared_bytes=10 * WHOLE_LIMIT_BYTES), WHOLE_LIMIT_BYTES
+    other = SimpleNamespace(task=response.task, on_leave=None, keeps=None)
+    with reads.allow(response, attempt()):
+        assert response.keeps is None, "its client is there"
+        with reads.allow(other, attempt("b")):
+            assert response.on_leave()
+            assert other.on_leave()
+            assert [response.keeps(size * mib) for size in (1, 4, 11, 12)] == [True] * 3 + [False]
+            assert not other.keeps(2 * mib)
+            assert other.keeps(mib), "so much has each"
+            assert response.keeps(4 * mib)
+            assert other.keeps(8 * mib)
+        assert other.keeps is None
+        assert response.keeps(11 * mib), "what ended keeps nothing"

@@ -234,6 +234,7 @@ def test_few_bundled_prices_are_partly_known_for_plain_requests(seed):
     """Whatever is new here is refused where a limit on money applies: look at what it is."""
     partly = {draft.name for draft in seed.drafts if unlimited_terms(draft.terms.unread, ())}
     assert partly == {
+        "aihubmix/gemini-3-flash-preview-search",
         "gemini/gemini-omni-1.1-flash", "gemini/gemini-omni-flash-preview",
         "perplexity/perplexity/sonar", "perplexity/sonar-deep-research",
         "vercel_ai_gateway/perplexity/sonar", "vercel_ai_gateway/perplexity/sonar-pro",

@@ -166,6 +166,8 @@ def test_a_provider_whose_requests_are_searches_charges_the_dearest_depth():
     [
         "openai/gpt-4o-search-preview", "openai/gpt-4o-mini-search-preview-2025-03-11",
         "openai/gpt-5-search-api", "azure/GPT-5-search-api-2025-10-14", "x/perplexity/sonar-pro",
+        "aihubmix/gemini-3-flash-preview-search", "x/m:online", "x/search-m", "x/m_grounded-2",
+        "x/pplx-7b-online", "x/m.websearch",
     ],
 )  # fmt: skip
 def test_a_model_that_always_searches_has_the_search_in_its_fee_or_is_partly_known(name):
@@ -182,12 +184,26 @@ def test_a_model_that_always_searches_has_the_search_in_its_fee_or_is_partly_kno
 
 
 @pytest.mark.parametrize(
-    "name", ["openai/gpt-4o", "gemini/deep-research-preview", "x/sonar-small-chat", "x/searcher"]
+    "name",
+    [
+        "openai/gpt-4o",
+        "gemini/deep-research-preview",
+        "x/sonar-small-chat",
+        "x/searcher",
+        "x/research-online/m",
+        "x/firesearch-ocr",
+    ],
 )
 def test_a_model_that_may_search_has_its_fee_named(name):
     search = {"search_context_cost_per_query": {"search_context_size_low": Decimal("0.01")}}
     read = terms_of(BASE | search, [], name)
     assert (read.request_pusd, read.unread) == (0, ("search_context_cost_per_query",))
+
+
+@pytest.mark.parametrize("mode", ["embedding", "rerank", "search"])
+def test_what_does_not_write_searches_nothing(mode):
+    row = BASE | {"mode": mode, "search_context_cost_per_query": Decimal("0.01")}
+    assert terms_of(row, [], "openai/text-search-ada-doc").request_pusd == 0
 
 
 def test_searches_that_are_counted_have_a_price_of_their_own():

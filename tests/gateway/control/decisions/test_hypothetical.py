@@ -11,6 +11,8 @@ from backends.errors import UpstreamUnreachable
 from gateway.cli.ledger_access import prices_of
 from gateway.config.settings import parse
 from gateway.control.decisions.hypothetical import HypotheticalRequest, NullBackend, explain
+from gateway.fleet.estimate_table import ESTIMATES_FILE, EstimateTable
+from gateway.whatif.replay_fleet import ReplayFleet
 from ledger.overrides import DISABLED, NOTHING, Override, store_override
 from router.reasons import Reason
 from router.types import Decision
@@ -89,6 +91,38 @@ def test_a_price_that_is_partly_known_is_out_where_a_cap_applies(tmp_path: Path,
     assert decision is not None
     partly = [verdict.reason is Reason.PARTLY_PRICED for verdict in decision.verdicts]
     assert partly == [cap is not None]
+
+
+def test_the_bound_is_the_hosts_with_what_its_targets_billed_beyond_their_limits(
+    tmp_path: Path,
+) -> None:
+    """Red before: whoever asked was told of a smaller hold than the request would have."""
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models: {{m: {{targets: ["openai/gpt-4o-mini"]}}}}
+    providers: {{openai: {{}}}}
+    """
+    settings = parse(text, name="t")
+
+    def bound() -> int:
+        question = HypotheticalRequest("m", "t", 10, 5)
+        decision = explain(settings, question, None, prices_of(settings, None))
+        assert decision is not None
+        return decision.verdicts[0].candidate.bound_pusd or 0
+
+    plain = bound()
+    run = tmp_path / "state" / "run"
+    run.mkdir(parents=True)
+    table = EstimateTable(run / ESTIMATES_FILE)
+    table.target_output.observe_overrun("openai/gpt-4o-mini", 500, 0.0)
+    table.close()
+    prices = prices_of(settings, None)
+    price = prices.find("openai/gpt-4o-mini", 2**62)
+    assert price is not None
+    assert bound() >= plain + 2 * 500 * price.terms.rates.output  # or at a dearer tier
+    house = ReplayFleet(settings, prices, {}, {}, 0)
+    assert house.overruns is not None
+    assert house.overruns.output.allowance("openai/gpt-4o-mini") == 2 * 500
 
 
 def test_nothing_is_ever_sent() -> None:

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from gateway.request.merged_counts import merge_counts, takes_back
 from ledger.journals.token_kinds import TokenCounts
+from ledger.merged_counts import merge_counts, takes_back
 
 few = st.integers(0, 50)
 
