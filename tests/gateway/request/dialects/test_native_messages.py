@@ -15,7 +15,11 @@ from gateway.errors import RequestError
 from gateway.http.body import decode_members, encode
 from gateway.kinds.relay import ByteRelay
 from gateway.request.dialects.messages_encoder import MessagesEncoder
-from gateway.request.dialects.native_messages import native_request, whole_request
+from gateway.request.dialects.native_messages import (
+    native_request,
+    stated_searches,
+    whole_request,
+)
 
 
 def send(stack: Any, asked: dict[str, Any], **headers: str) -> httpx.Response:
@@ -329,3 +333,35 @@ def test_a_file_of_an_outcome_is_no_file_that_is_read() -> None:
     named = '{"type": "image", "source": {"type": "file", "file_id": "file_1"}}'
     assert check_native(lambda: body(told)) is not None
     assert check_native(lambda: body(named)) is None
+
+
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 9}
+PLAIN = {"name": "Read", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "searches"),
+    [
+        ({}, 0),
+        ({"tools": [PLAIN]}, 0),
+        ({"tools": [SEARCH]}, 2),
+        ({"tools": [PLAIN, SEARCH, FETCH, {"type": "bash_20250124", "name": "bash"}]}, 2),
+        ({"tools": [SEARCH, {**SEARCH, "type": "web_search_20260209"}]}, 4),
+        ({"tools": [SEARCH, {**SEARCH, "max_uses": None}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 0}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": True}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 2.0}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 10**30}]}, 0),
+        ({"tools": [{**SEARCH, "Max_Uses": 90}]}, 0),
+        ({"tools": [SEARCH, {"type": "code_execution_20250825", "name": "code_execution"}]}, 0),
+        ({"tools": [SEARCH], "mcp_servers": [{"name": "x"}]}, 0),
+        ({"tools": [{**SEARCH, "type": "web_search"}]}, 0),
+    ],
+)
+def test_a_limit_of_searches_is_what_every_search_states(asked: dict, searches: int) -> None:
+    assert stated_searches(decode_members(json.dumps(asked).encode())) == searches
+
+
+def test_a_limit_that_stands_twice_is_none() -> None:
+    twice = b'{"tools": [{"type": "web_search_20250305", "max_uses": 1, "max_uses": 90}]}'
+    assert stated_searches(decode_members(twice)) == 0
