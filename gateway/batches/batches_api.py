@@ -32,14 +32,14 @@ _Named = Annotated[str, msgspec.Meta(min_length=1, max_length=KEY_LIMIT)]
 _Said = Annotated[str, msgspec.Meta(max_length=VALUE_LIMIT)]
 
 
-class OutputExpiry(msgspec.Struct):
+class OutputExpiry(msgspec.Struct, forbid_unknown_fields=True):
     """`output_expires_after`."""
 
     anchor: Literal["created_at"]
     seconds: Annotated[int, msgspec.Meta(ge=LIFE_S[0], le=LIFE_S[1])]
 
 
-class BatchCreate(msgspec.Struct):
+class BatchCreate(msgspec.Struct, forbid_unknown_fields=True):
     input_file_id: str
     endpoint: str
     completion_window: str

@@ -59,6 +59,7 @@ class BatchDependencies:
     worker: int
     keys: KeyRing
     clock: Clock
+    speaks_messages: bool = False  # some target; a line of a batch may go there as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +161,6 @@ def _entrance(
     plans = in_force.hold(lambda rules, version: plans_for(drop_latency_targets(rules), version))
     onward = ProviderLinePlanner.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
-    return LineEndpoint(api(lines), api(onward), authority, ticket, host.clock)
+    hot = api(lines)
+    hot.passes_whole = host.speaks_messages  # no provider's batch takes Messages
+    return LineEndpoint(hot, api(onward), authority, ticket, host.clock)

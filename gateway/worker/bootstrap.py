@@ -132,7 +132,8 @@ def build(
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
-    host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
+    speaks = fleet.speaks_messages
+    host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock, speaks)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """Requests in Anthropic's Messages to targets that speak them: whole there, whole back, booked."""
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,6 +12,8 @@ from messages_upstream import ANSWER, BILL_PUSD, CODE, PATH, SEARCH, event
 
 from backends.messages_answer import MessagesStream
 from backends.native_events import MEMBER
+from gateway.batches.authority import LineTicket, load_authority
+from gateway.batches.line_endpoint import PREFIX
 from gateway.errors import RequestError
 from gateway.http.body import decode_members, encode
 from gateway.kinds.relay import ByteRelay
@@ -333,6 +336,30 @@ def test_a_file_of_an_outcome_is_no_file_that_is_read() -> None:
     named = '{"type": "image", "source": {"type": "file", "file_id": "file_1"}}'
     assert check_native(lambda: body(told)) is not None
     assert check_native(lambda: body(named)) is None
+
+
+def test_a_line_of_a_batch_goes_whole(spoken, upstream) -> None:
+    """What chat has no form for reaches a target that speaks Messages from a batch as well."""
+    named = LineTicket(
+        key_id=spoken.key("liner", team="lines").key_id, batch_id="batch_n",
+        request_id=f"batch_n-1-{time.monotonic_ns()}", expires_us=time.time_ns() // 1000 + 10**7,
+    )  # fmt: skip
+    token = load_authority(spoken.runtime.run_dir).sign(named)
+    asked = {**CODE, "model": "claude/m", "stream": False, "tools": [*CODE["tools"], SEARCH]}
+    answer = spoken.client.post(
+        f"{spoken.url}{PREFIX}{PATH}", json={**asked, "model": "searching/m"},
+        headers={"authorization": f"Bearer {token}"},
+    )  # fmt: skip
+    assert answer.status_code == 200, answer.text
+    assert answer.content == upstream.whole
+    ((_, _, body),) = upstream.asked
+    assert json.loads(body) == {
+        name: "m" if name == "model" else value
+        for name, value in asked.items()
+        if name != "metadata"
+    }
+    (row,) = spoken.settled(answer)
+    assert (row["team_id"], row["status"]) == ("lines", "finished")
 
 
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 9}
