@@ -33,8 +33,10 @@ from gateway.request.dialects.translated_response import TranslatedResponse
 PROGRAM = __file__.replace("test_members.py", "clients/request_types.py")
 BOUNDARY = "of-ours"
 FORMS = {"/v1/images/edits", "/v1/audio/transcriptions"}
-SEEN = ("members", "translated", "features", "session", "stream", "n", "max_tokens", "extent",
-        "form", "native", "wants_usage", "wants_running_usage", "residency", "searches_limit")  # fmt: skip
+SEEN = (
+    "members", "translated", "features", "session", "stream", "n", "max_tokens", "extent", "form",
+    "native", "wants_usage", "wants_running_usage", "residency", "searches_limit",
+)  # fmt: skip
 PARTS = {"openai": "openai-3", "anthropic": "anthropic"}
 SDKS = [pytest.param(sdk, marks=pytest.mark.part(part)) for sdk, part in PARTS.items()]
 USED = {  # the gateway does it itself, before or beside the request
