@@ -55,6 +55,7 @@ _BODY = {
                 "schema": {
                     "type": "object",
                     "required": ["input_file_id", "endpoint", "completion_window"],
+                    "additionalProperties": False,
                     "properties": {
                         "input_file_id": {"type": "string"},
                         "endpoint": {"type": "string", "enum": list(ENDPOINTS)},
@@ -64,6 +65,19 @@ _BODY = {
                             "additionalProperties": {"type": "string", "maxLength": VALUE_LIMIT},
                             "propertyNames": {"minLength": 1, "maxLength": KEY_LIMIT},
                             "maxProperties": PAIRS,
+                        },
+                        "output_expires_after": {
+                            "type": ["object", "null"],
+                            "required": ["anchor", "seconds"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "anchor": {"type": "string", "enum": ["created_at"]},
+                                "seconds": {
+                                    "type": "integer",
+                                    "minimum": LIFE_S[0],
+                                    "maximum": LIFE_S[1],
+                                },
+                            },
                         },
                     },
                 }
