@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from backends.providers import PROVIDER_KINDS
 from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.batch_maker import BatchMaker
@@ -59,7 +60,12 @@ class BatchDependencies:
     worker: int
     keys: KeyRing
     clock: Clock
-    speaks_messages: bool = False  # some target; a line of a batch may go there as it is
+
+    @property
+    def speaks_messages(self) -> bool:
+        """Whether some target does, so that a line of a batch may go there as it is."""
+        providers = self.settings.providers.values()
+        return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,7 @@ def build(
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
-    speaks = fleet.speaks_messages
-    host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock, speaks)
+    host = BatchDependencies(settings, runtime, board, worker, ledger.keys, clock)
     batches = serve_batches(host, dispatcher, in_force, plans_for)
 
     @asynccontextmanager
