@@ -194,7 +194,12 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         title="Anthropic's Messages",
         client=_anthropic,
         load=None,
-        variables=KeyVariables(usual={}, beside=frozenset(), prefixes=(), finds_keys=False),
+        variables=KeyVariables(
+            usual={"anthropic": "ANTHROPIC_API_KEY"},
+            beside=frozenset(),
+            prefixes=(),
+            finds_keys=False,
+        ),
         addresses=MESSAGES_URLS,
         finds_address=False,
         serves=frozenset({"chat"}),
@@ -211,7 +216,7 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         client=_litellm,
         load=_load_litellm,
         variables=KeyVariables(
-            usual={"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"},
+            usual={"gemini": "GEMINI_API_KEY"},
             beside=frozenset(
                 {
                     "AWS_REGION", "AWS_REGION_NAME", "AZURE_API_VERSION", "VERTEXAI_LOCATION",

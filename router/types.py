@@ -120,6 +120,7 @@ class RoutingRequest:
     service_tier: str = ""  # that is asked for, in the words of price lists; "": the standard one
     text_prompt: bool = False  # no part of the prompt can be sound
     asks_to_think: bool = False  # its thoughts may be billed beside its limit
+    searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
 
 
 @value(frozen=True, slots=True)

@@ -32,14 +32,14 @@ _Named = Annotated[str, msgspec.Meta(min_length=1, max_length=KEY_LIMIT)]
 _Said = Annotated[str, msgspec.Meta(max_length=VALUE_LIMIT)]
 
 
-class OutputExpiry(msgspec.Struct):
+class OutputExpiry(msgspec.Struct, forbid_unknown_fields=True):
     """`output_expires_after`."""
 
     anchor: Literal["created_at"]
     seconds: Annotated[int, msgspec.Meta(ge=LIFE_S[0], le=LIFE_S[1])]
 
 
-class BatchCreate(msgspec.Struct):
+class BatchCreate(msgspec.Struct, forbid_unknown_fields=True):
     input_file_id: str
     endpoint: str
     completion_window: str
@@ -55,6 +55,7 @@ _BODY = {
                 "schema": {
                     "type": "object",
                     "required": ["input_file_id", "endpoint", "completion_window"],
+                    "additionalProperties": False,
                     "properties": {
                         "input_file_id": {"type": "string"},
                         "endpoint": {"type": "string", "enum": list(ENDPOINTS)},
@@ -64,6 +65,19 @@ _BODY = {
                             "additionalProperties": {"type": "string", "maxLength": VALUE_LIMIT},
                             "propertyNames": {"minLength": 1, "maxLength": KEY_LIMIT},
                             "maxProperties": PAIRS,
+                        },
+                        "output_expires_after": {
+                            "type": ["object", "null"],
+                            "required": ["anchor", "seconds"],
+                            "additionalProperties": False,
+                            "properties": {
+                                "anchor": {"type": "string", "enum": ["created_at"]},
+                                "seconds": {
+                                    "type": "integer",
+                                    "minimum": LIFE_S[0],
+                                    "maximum": LIFE_S[1],
+                                },
+                            },
                         },
                     },
                 }

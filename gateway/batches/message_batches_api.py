@@ -44,6 +44,7 @@ _BODY = {
                 "schema": {
                     "type": "object",
                     "required": ["requests"],
+                    "additionalProperties": False,
                     "properties": {
                         "requests": {
                             "type": "array",
@@ -51,6 +52,7 @@ _BODY = {
                             "items": {
                                 "type": "object",
                                 "required": ["custom_id", "params"],
+                                "additionalProperties": False,
                                 "properties": {
                                     "custom_id": {
                                         "type": "string",

@@ -22,12 +22,12 @@ _ENDED: Final = ("completed", "failed", "expired", "cancelled")
 _PLACES: Final = {"custom_id": "custom_id", "body": "params"}
 
 
-class BatchRequest(msgspec.Struct):
+class BatchRequest(msgspec.Struct, forbid_unknown_fields=True):
     custom_id: str
     params: msgspec.Raw
 
 
-class BatchCreation(msgspec.Struct):
+class BatchCreation(msgspec.Struct, forbid_unknown_fields=True):
     """The body that makes a batch."""
 
     requests: list[BatchRequest]

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from backends.providers import PROVIDER_KINDS
 from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.batch_database import BatchDatabase
 from gateway.batches.batch_maker import BatchMaker
@@ -59,6 +60,12 @@ class BatchDependencies:
     worker: int
     keys: KeyRing
     clock: Clock
+
+    @property
+    def speaks_messages(self) -> bool:
+        """Whether some target does, so that a line of a batch may go there as it is."""
+        providers = self.settings.providers.values()
+        return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +167,6 @@ def _entrance(
     plans = in_force.hold(lambda rules, version: plans_for(drop_latency_targets(rules), version))
     onward = ProviderLinePlanner.like(lines, plans=plans, providers=batch_providers(settings))
     authority = load_authority(host.runtime.run_dir)
-    return LineEndpoint(api(lines), api(onward), authority, ticket, host.clock)
+    hot = api(lines)
+    hot.passes_whole = host.speaks_messages  # no provider's batch takes Messages
+    return LineEndpoint(hot, api(onward), authority, ticket, host.clock)

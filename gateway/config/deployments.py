@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from backends.providers import DEFAULT_KIND, PROVIDER_KINDS, kind_for
+from backends.providers import ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS, kind_for
 from gateway.config.served_kinds import can_engines_serve
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
@@ -121,7 +121,7 @@ def deployment(
     own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
     own = own and (serves is None or can_engines_serve(serves))
     ours = SAME_AS.get(prefix, prefix)
-    kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else kind_for(ours)
+    kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else _kind_of(ours, serves)
     if serves is not None and not PROVIDER_KINDS[kind].can_serve(serves):
         base_url, kind = base_url or VENDORS.get(serves, {}).get(prefix), DEFAULT_KIND
         if base_url is None or serves not in VENDORS:
@@ -167,16 +167,24 @@ def _base_url(given: Mapping[str, Any]) -> str | None:
     return _text(given.get("api_base") or given.get("base_url"))
 
 
+def _kind_of(name: str, serves: str | None = None) -> str:
+    """Return the kind of a provider that LiteLLM names: Anthropic is spoken to in its own words."""
+    if name == ANTHROPIC and (serves is None or PROVIDER_KINDS[ANTHROPIC].can_serve(serves)):
+        return ANTHROPIC
+    return kind_for(name)
+
+
 def _home(name: str) -> str | None:
     """Return the public address of a provider, `None` where no kind knows one."""
-    return PROVIDER_KINDS[kind_for(name)].addresses.get(name)
+    return PROVIDER_KINDS[_kind_of(name)].addresses.get(name)
 
 
 def _name_of(ours: str, base_url: str, model: str, *, own: bool) -> str:
     """Of a pool: its model. Of a provider at an address of its own: with the address's name."""
     if own:
         return model.rpartition("/")[2]
-    if base_url.rstrip("/") == _home(ours):
+    home = _home(ours)
+    if home is not None and base_url.rstrip("/").removesuffix("/v1") == home.removesuffix("/v1"):
         return ours
     host = urlsplit(base_url).hostname or base_url
     return f"{ours}-{host}" if ours != "openai" else host

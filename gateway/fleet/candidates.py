@@ -287,7 +287,7 @@ class CandidateBuilder:
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""
-        quote = self._quotes.quote(target.price_name or target.name)
+        quote = self._quotes.quote_for(request, target.price_name or target.name)
         if quote is not None:
             price, limits = quote.price, quote.limits
             allowance = allowed_overrun(allowance, limits) if allowance else 0

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ledger.prices.book import PriceBook
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.quotes import PriceQuote
+from router.types import RoutingRequest
 
 PRICED_LIMIT = 4096  # names whose price is remembered
 
@@ -36,6 +37,13 @@ class QuoteMemory:
             if len(self._compared) < PRICED_LIMIT:
                 self._compared[key] = compared
         return compared
+
+    def quote_for(self, request: RoutingRequest, name: str) -> PriceQuote | None:
+        """Return the quote of a name, of no more searches than the request lets its target make."""
+        quote = self.quote(name)
+        if quote is None or not request.searches_limit:
+            return quote
+        return quote.limit_searches(request.searches_limit)
 
     def quote(self, name: str) -> PriceQuote | None:
         """Return the quote of a name at the instant of the last `quotes_at`; None: no price."""

@@ -60,6 +60,7 @@ class InferenceRequest(msgspec.Struct, frozen=True):
     # The same without media of earlier turns, where no target can serve all of it.
     instead: "InferenceRequest | None" = None
     native: NativeRequest | None = None  # for targets that speak its client's dialect
+    searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
     # The same without its oldest turns, by at least so many bytes, where no context holds it.
     shorten: "Callable[[int], InferenceRequest | None] | None" = None
 

@@ -332,6 +332,7 @@ class RoutePlanner:
             asked_tier(asked.members) if "service_tier" in asked.members else "",
             asked.text_prompt,
             asks_to_think(asked.members),
+            asked.searches_limit,
         )
 
     def _decide_shadow(

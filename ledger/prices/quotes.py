@@ -4,6 +4,8 @@ The same amounts as `cost_pusd` and `bound_pusd`, asked again and again: where o
 holds for every prompt (no schedule, no uplift), which is the usual price, they are found once.
 """
 
+from msgspec.structs import replace
+
 from ledger.journals.records import TokenCounts
 from ledger.prices.modellimits import ModelLimits
 from ledger.prices.picture_tokens import rule_of_model
@@ -17,7 +19,7 @@ from ledger.prices.rates import (
     dearest_input,
     dearest_output,
 )
-from ledger.prices.unread_terms import unlimited_terms
+from ledger.prices.unread_terms import OF_COUNTED_SEARCHES, unlimited_terms
 
 
 class PriceQuote:
@@ -53,6 +55,18 @@ class PriceQuote:
         self._dearest_input = dearest_input(rates, audio=False)
         self._dearest_output = dearest_output(rates, audio=False, images=True)
         self._dearest_text = dearest_output(rates, audio=False, images=False)
+
+    def limit_searches(self, most: int) -> "PriceQuote":
+        """Return the quote of a request that lets its target make so many searches at most.
+
+        The price's own limit holds as well. Without a price of a search nothing is known of more.
+        """
+        terms = self.price.terms
+        if not terms.search_pusd or 0 < terms.searches_limit <= most:
+            return self
+        limited = replace(terms, searches_limit=most)
+        unread = tuple(name for name in self.unread if name not in OF_COUNTED_SEARCHES)
+        return PriceQuote(replace(self.price, terms=limited), unread, self.limits)
 
     def cost_pusd(self, tokens: TokenCounts) -> int:
         """What input and output tokens cost; the other kinds are not looked at."""

@@ -32,6 +32,8 @@ SEARCH_FEE = "search_context_cost_per_query"
 # A model that searches for every request, whose list has no price of a search.
 SEARCH_OF_EVERY_REQUEST = "search_of_every_request"
 MOST_SEARCHES = "max_searches"  # how many a request may make, of a model that makes many
+# What a price of a search says, of a request whose number of searches is limited.
+OF_COUNTED_SEARCHES = frozenset((SEARCH_FEE, MOST_SEARCHES))
 _NAMES: tuple[tuple[FeeTrigger, tuple[str, ...]], ...] = (
     (
         FeeTrigger.HOSTED_TOOLS,

@@ -23,7 +23,7 @@ from adversary_calls import AdversaryCall, AdversarySchedule
 from adversary_hidden import broken, hidden, in_asked_tier, kept_back, overstated, untold, withheld
 from adversary_pictures import picture_by_rule
 from adversary_prices import UNITS, limit_pusd, terms
-from adversary_refused import broken_search, counted_refusal
+from adversary_refused import broken_search, counted_refusal, limited_search
 from adversary_units import UNIT_CALLS
 from adversary_usage import CONVENTIONS, FAR, LIES, openai
 from hypothesis import strategies as st
@@ -432,6 +432,9 @@ def with_searches(terms: PriceTerms) -> PriceTerms:
     return replace_counts(terms, search_pusd=UNITS["search_pusd"], searches_limit=5)
 
 
+WITH_FEES = terms().map(lambda chosen: replace_counts(with_searches(chosen), searches_limit=0))
+
+
 def without_reasoning(terms: PriceTerms) -> PriceTerms:
     def merged(rates: TokenRates) -> TokenRates:
         return replace_counts(rates, reasoning=rates.output)
@@ -533,6 +536,8 @@ KINDS = {
     "hidden-first": schedules(hidden(texts(stream=True), "first"), ONE_PRICE),
     "searched": schedules(searched(), terms().map(with_searches)),
     "searched-broken": schedules(broken_search(texts(stream=True)), terms().map(with_searches)),
+    "searched-limited": schedules(limited_search(texts()), WITH_FEES),
+    "lie-searched-limited": schedules(limited_search(texts(), is_lie=True), WITH_FEES),
     "spoken": schedules(spoken(), terms(sound=True)),
     "spoken-escapes": schedules(spoken_in_escapes(), terms(sound=True)),
     "ranking": schedules(

@@ -1,4 +1,4 @@
-"""Errors whose body counts what was made, and searches that no usage tells of."""
+"""Errors whose body counts what was made, and searches that are limited or that no usage tells."""
 
 import json
 from dataclasses import replace
@@ -39,3 +39,22 @@ def broken_search(asked: Any) -> Any:
         return replace(said, pieces=said.pieces[:pieces], made=None, least=read)
 
     return st.builds(call, asked, st.integers(0, 20_000), st.integers(1, 5), st.integers(0, 2))
+
+
+def limited_search(asked: Any, *, is_lie: bool = False) -> Any:
+    """A search whose request says how many it may be, at a price that does not say it.
+
+    A lie is of more searches than the request allows.
+    """
+
+    def call(made: tuple[dict, TokenCounts], most: int, share: float) -> AdversaryCall:
+        body, one = made
+        searches = most + 1 + round(90 * share) if is_lie else round(most * share)
+        tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": most}
+        read = replace_counts(one, searches=searches)
+        usage = {**openai(read), "num_search_queries": searches}
+        least = replace_counts(one, searches=most) if is_lie else TokenCounts()
+        said = answered({**body, "tools": [tool]}, one, usage)
+        return replace(said, made=None if is_lie else read, least=least, is_lie=is_lie)
+
+    return st.builds(call, asked, st.integers(1, 9), st.floats(0, 1))

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import yaml
 from adversary_calls import AdversaryCall, AdversarySchedule
+from msgspec.structs import replace as replace_members
 
 from backends.errors import BackendError, IdleTimeout
 from gateway.clock import Clock
@@ -28,6 +29,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.degraded_decider import DegradedDecider
+from gateway.request.dialects.native_messages import stated_searches
 from gateway.request.metering import UsageMeter
 from gateway.request.plan import AttemptPlan, LearnedEstimates, RoutePlanner, RoutingPlan
 from gateway.request.refusals import status_of
@@ -294,6 +296,8 @@ class AdversaryWorld:
     ) -> RoutingPlan:
         body = IncomingBody(call.body, call.content_type, None, max_n=self._max_n)
         asked = KIND_PATHS[call.path].read(body)
+        # A limit of searches counts in Messages alone; their dialect is not played here.
+        asked = replace_members(asked, searches_limit=stated_searches(asked.members))
         measure = KINDS[asked.kind].measure
         if measure is not None:
             asked = await measure(asked, WavDecoder())

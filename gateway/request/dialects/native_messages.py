@@ -6,6 +6,7 @@ refused: what names things in the provider's account that another team may own (
 what lets the provider choose a model or a place, and what has another price that no bound knows.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -17,7 +18,9 @@ from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode, encode_raw
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.native_request import METADATA, USER, NativeRequest
+from gateway.kinds.prompt_parts import once
 from gateway.request.dialects.messages_tools import runs_at_service
+from ledger.journals.token_kinds import SEARCHES_LIMIT
 from ledger.prices.modellimits import CONTEXT_UNSTATED
 from router.types import Feature
 
@@ -31,6 +34,9 @@ _NEVER_READ: Final = frozenset((
 _EMPTY: Final = (b"null", b"[]", b"{}", b"false")
 _DATA: Final = re.compile(rb'"[A-Za-z0-9+/=]{512,}"')  # of a picture or a document
 _DATA_BYTES: Final = 6400  # that such data count as in an estimate
+_WEB_SEARCH: Final = re.compile(r"web_search_[0-9]{8}")
+_WEB_FETCH: Final = re.compile(r"web_fetch_[0-9]{8}")
+_LIMIT: Final = "max_uses"
 _FETCHED: Final = re.compile(rb'"type"\s*:\s*"url"')
 
 
@@ -88,7 +94,7 @@ def with_native(asked: InferenceRequest, native: NativeRequest | None) -> Infere
         data = [match.end() - match.start() for value in read for match in _DATA.finditer(value)]
         size = sum(map(len, read)) - sum(data) + _DATA_BYTES * len(data)
         return replace(
-            asked, native=native, prompt_bytes=size,
+            asked, native=native, prompt_bytes=size, searches_limit=stated_searches(native.members),
             seldom_read_bytes=asked.seldom_read_bytes + CONTEXT_UNSTATED,
         )  # fmt: skip
     more = max(0, sum(map(len, read)) - asked.prompt_bytes)
@@ -112,6 +118,34 @@ def _features(members: Members) -> dict[Feature, str]:
     if not all(str(_type_of(edit)).startswith("clear_") for edit in edits or ()):
         return {Feature.HOSTED_TOOLS: "context_management"}  # it reads and writes once more
     return {}
+
+
+def stated_searches(members: Members) -> int:
+    """Return how many searches the request lets its target make; 0 where it states no limit.
+
+    Each search of the web counts as many as its `max_uses`, and none may be without. Beside other
+    tools that run at the provider no limit counts: they may search as well. Neither does one whose
+    name stands twice, or in two spellings: which of them counts is unknown.
+    """
+    if any(name in members and bytes(members[name]) not in _EMPTY for name in _SERVICES):
+        return 0
+    try:
+        tools = json.loads(bytes(members.get("tools", b"null")), object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return 0
+    searches = 0
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict) or not runs_at_service(tool, "tools"):
+            continue
+        kind, most = str(tool.get("type")), tool.get(_LIMIT)
+        if _WEB_FETCH.fullmatch(kind):
+            continue  # without a fee, and no search
+        spellings = [name for name in tool if name.casefold() == _LIMIT]
+        is_search = _WEB_SEARCH.fullmatch(kind) is not None
+        if not is_search or spellings != [_LIMIT] or type(most) is not int or most < 1:
+            return 0
+        searches += most
+    return searches if searches <= SEARCHES_LIMIT else 0
 
 
 def _type_of(value: Any) -> Any:

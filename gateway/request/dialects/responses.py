@@ -60,6 +60,10 @@ _ADVICE = frozenset(
         "access_programs",
     }
 )  # fmt: skip
+_UNHEARD: Final = ("access_programs", "include", "max_tool_calls", "prompt_cache_options")
+_OPENED: Final = ("reasoning", "stream_options", "text")
+_STYLE: Final = frozenset(("effort", "format", "verbosity"))
+_NOTHING: Final = (b"null", b"[]", b"{}")
 _ECHOED = (
     "background", "conversation", "frequency_penalty", "instructions", "max_output_tokens",
     "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty",
@@ -118,7 +122,9 @@ class ResponsesDialect:
         session = decode_member(members, "prompt_cache_key", str)
         called = {str(tool.function["name"]): tool.origin for tool in tools}
         voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
-        asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(found.left_out)))
+        left = found.left_out | _left_out(members)
+        left.update(name for tool in tools for name in tool.left_out)
+        asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(left)))
         return _with_conversation(asked, found, cuts=_truncates(members))
 
     def whole_request(self, members: Members, refusal: RequestError) -> None:
@@ -228,6 +234,15 @@ def _echo(members: Members) -> dict[str, Any]:
 
 def _is_function(tool: Mapping[str, msgspec.Raw]) -> bool:
     return "type" in tool and msgspec.json.decode(tool["type"]) == "function"
+
+
+def _left_out(members: Members) -> set[str]:
+    """Names of what was asked for and is neither passed on, done here nor told back."""
+    left = {name for name in _UNHEARD if bytes(members.get(name, b"null")) not in _NOTHING}
+    for name in _OPENED:
+        given = mapping(decode_whole_member(members, name) or {}, name)
+        left |= {f"{name}.{key}" for key, value in given.items() if value and key not in _STYLE}
+    return left
 
 
 def _check(members: Members) -> None:

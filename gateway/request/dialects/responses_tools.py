@@ -25,6 +25,7 @@ from gateway.request.dialects.fields import (
 SEARCH: Final = "web_search"  # `web_search_preview`, and with the day it came
 FUNCTION, NAMESPACE = "function", "namespace"
 _BRINGING: Final = ("additional_tools", "tool_search_output")  # items that bring tools
+_READ: Final = frozenset(("type", "name", "description", "parameters", "strict"))
 _OWN: Final = frozenset((FUNCTION, NAMESPACE, CUSTOM, *CLIENT_TOOLS))
 
 
@@ -41,6 +42,7 @@ class DeclaredTool(NamedTuple):
 
     function: dict[str, Any]
     origin: CalledTool
+    left_out: tuple[str, ...] = ()  # members that chat has no form for
 
 
 def flat_name(namespace: str | None, name: str) -> str:
@@ -104,7 +106,9 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
             for declared in _declared(entry, inner):
                 name = str(declared.function["name"])
                 flat = {**declared.function, "name": flat_name(space, name)}
-                yield DeclaredTool(flat, declared.origin._replace(namespace=space))
+                yield declared._replace(
+                    function=flat, origin=declared.origin._replace(namespace=space)
+                )
     elif kind == "tool_search" and tool.get("execution") != "client":
         return  # every tool is declared, so nothing is left to be searched for
     elif kind == CUSTOM or kind in CLIENT_TOOLS:
@@ -112,7 +116,8 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
         yield DeclaredTool(function, CalledTool(str(kind), function["name"]))
     else:
         function = _function(tool, place)
-        yield DeclaredTool(function, CalledTool(FUNCTION, function["name"]))
+        left = tuple(f"tools.{name}" for name, value in tool.items() if value and name not in _READ)
+        yield DeclaredTool(function, CalledTool(FUNCTION, function["name"]), left)
 
 
 def _function(tool: Mapping[str, Any], place: str) -> dict[str, Any]:

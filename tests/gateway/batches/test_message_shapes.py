@@ -95,6 +95,15 @@ def test_what_is_no_batch_is_refused(text: bytes) -> None:
         read_creation(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [b'{"requests": [], "odd": 1}', b'{"requests": [{"custom_id": "a", "params": {}, "odd": 1}]}'],
+)
+def test_a_member_that_nobody_reads_is_refused_by_its_name(text: bytes) -> None:
+    with pytest.raises(RequestError, match="`odd`"):
+        read_creation(text)
+
+
 def test_a_request_is_a_line_whatever_its_white_space() -> None:
     text = b'{"requests": [{"custom_id": "a", "params": {"model":\n"m",\n"x": "\\n"}}]}'
     (line,) = input_lines(

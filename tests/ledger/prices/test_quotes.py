@@ -52,6 +52,28 @@ def test_searches_up_to_the_stated_most_are_inside_the_bound(terms, searches) ->
     assert cost_pusd(tokens, price) <= PriceQuote(price).bound_pusd(5, 7)
 
 
+@given(terms=TERMS, most=st.integers(1, 60), searches=st.integers(0, 60))
+def test_a_request_limits_its_own_searches(terms, most, searches) -> None:
+    """Held for no more than it may make, and for all of that; a lower limit of the price holds."""
+    quote = PriceQuote(Price(1, "x/m", "test", 0, terms))
+    limited = quote.limit_searches(most)
+    allowed = min(most, terms.searches_limit or most)
+    tokens = TokenCounts(input=5, output=7, searches=min(searches, allowed))
+    assert cost_pusd(tokens, limited.price) <= limited.bound_pusd(5, 7)
+    if terms.search_pusd:
+        assert limited.price.terms.searches_limit == allowed
+        assert terms.searches_limit == 0 or limited.bound_pusd(5, 7) <= quote.bound_pusd(5, 7)
+
+
+def test_a_limit_of_searches_answers_for_the_price_that_states_their_fee() -> None:
+    unread, hosted = ("max_searches", "search_context_cost_per_query", "odd_cost"), frozenset()
+    for fee, left in ((7, ("odd_cost",)), (0, ("max_searches", "odd_cost"))):
+        terms = PriceTerms(TokenRates(*[1] * len(KINDS)), search_pusd=fee)
+        quote = PriceQuote(Price(1, "x/m", "test", 0, terms), unread)
+        assert quote.unlimited_terms(hosted) == ("max_searches", "odd_cost")
+        assert quote.limit_searches(3).unlimited_terms(hosted) == left
+
+
 def test_what_is_unread_is_told_by_the_features_of_a_request() -> None:
     price = Price(1, "x/m", "test", 0, PriceTerms(TokenRates(*[1] * len(KINDS))))
     quote = PriceQuote(price, ("odd_cost", "search_context_cost_per_query"))

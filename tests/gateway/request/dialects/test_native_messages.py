@@ -1,6 +1,7 @@
 """Requests in Anthropic's Messages to targets that speak them: whole there, whole back, booked."""
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -11,11 +12,17 @@ from messages_upstream import ANSWER, BILL_PUSD, CODE, PATH, SEARCH, event
 
 from backends.messages_answer import MessagesStream
 from backends.native_events import MEMBER
+from gateway.batches.authority import LineTicket, load_authority
+from gateway.batches.line_endpoint import PREFIX
 from gateway.errors import RequestError
 from gateway.http.body import decode_members, encode
 from gateway.kinds.relay import ByteRelay
 from gateway.request.dialects.messages_encoder import MessagesEncoder
-from gateway.request.dialects.native_messages import native_request, whole_request
+from gateway.request.dialects.native_messages import (
+    native_request,
+    stated_searches,
+    whole_request,
+)
 
 
 def send(stack: Any, asked: dict[str, Any], **headers: str) -> httpx.Response:
@@ -329,3 +336,59 @@ def test_a_file_of_an_outcome_is_no_file_that_is_read() -> None:
     named = '{"type": "image", "source": {"type": "file", "file_id": "file_1"}}'
     assert check_native(lambda: body(told)) is not None
     assert check_native(lambda: body(named)) is None
+
+
+def test_a_line_of_a_batch_goes_whole(spoken, upstream) -> None:
+    """What chat has no form for reaches a target that speaks Messages from a batch as well."""
+    named = LineTicket(
+        key_id=spoken.key("liner", team="lines").key_id, batch_id="batch_n",
+        request_id=f"batch_n-1-{time.monotonic_ns()}", expires_us=time.time_ns() // 1000 + 10**7,
+    )  # fmt: skip
+    token = load_authority(spoken.runtime.run_dir).sign(named)
+    asked = {**CODE, "model": "claude/m", "stream": False, "tools": [*CODE["tools"], SEARCH]}
+    answer = spoken.client.post(
+        f"{spoken.url}{PREFIX}{PATH}", json={**asked, "model": "searching/m"},
+        headers={"authorization": f"Bearer {token}"},
+    )  # fmt: skip
+    assert answer.status_code == 200, answer.text
+    assert answer.content == upstream.whole
+    ((_, _, body),) = upstream.asked
+    assert json.loads(body) == {
+        name: "m" if name == "model" else value
+        for name, value in asked.items()
+        if name != "metadata"
+    }
+    (row,) = spoken.settled(answer)
+    assert (row["team_id"], row["status"]) == ("lines", "finished")
+
+
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 9}
+PLAIN = {"name": "Read", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "searches"),
+    [
+        ({}, 0),
+        ({"tools": [PLAIN]}, 0),
+        ({"tools": [SEARCH]}, 2),
+        ({"tools": [PLAIN, SEARCH, FETCH, {"type": "bash_20250124", "name": "bash"}]}, 2),
+        ({"tools": [SEARCH, {**SEARCH, "type": "web_search_20260209"}]}, 4),
+        ({"tools": [SEARCH, {**SEARCH, "max_uses": None}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 0}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": True}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 2.0}]}, 0),
+        ({"tools": [{**SEARCH, "max_uses": 10**30}]}, 0),
+        ({"tools": [{**SEARCH, "Max_Uses": 90}]}, 0),
+        ({"tools": [SEARCH, {"type": "code_execution_20250825", "name": "code_execution"}]}, 0),
+        ({"tools": [SEARCH], "mcp_servers": [{"name": "x"}]}, 0),
+        ({"tools": [{**SEARCH, "type": "web_search"}]}, 0),
+    ],
+)
+def test_a_limit_of_searches_is_what_every_search_states(asked: dict, searches: int) -> None:
+    assert stated_searches(decode_members(json.dumps(asked).encode())) == searches
+
+
+def test_a_limit_that_stands_twice_is_none() -> None:
+    twice = b'{"tools": [{"type": "web_search_20250305", "max_uses": 1, "max_uses": 90}]}'
+    assert stated_searches(decode_members(twice)) == 0
