@@ -41,8 +41,8 @@ FOLDER = BUILD / "bench"
 ENGINES = 4
 FULL_WARM = scenes.FULL.growth_warm
 WORKERS = "two workers"
-SCENES = ("closed", "paced", "first", "dense", "sparse", "at", "hung", "stalled", "blocked",
-          "growth", "two")  # fmt: skip
+SCENES = ("closed", "paced", "first", "synced", "dense", "sparse", "at", "hung", "stalled",
+          "blocked", "growth", "two")  # fmt: skip
 OURS_ONLY = {"blocked", "growth", "two"}  # no peer is started for them
 
 
@@ -92,6 +92,7 @@ class Bench:
             self.scene(f"closed {size}", scenes.closed, size, names=names)
         self.scene("paced", scenes.paced, names=paced)
         self.scene("first", scenes.first, names=paced)
+        self.scene("synced", scenes.synced, names=paced)
         self.scene("dense", scenes.dense, names=many)
         self.scene("sparse", scenes.sparse, names=[report.DIRECT, *many])
         self.scene("at once", scenes.at_once, names=[report.DIRECT, *many])

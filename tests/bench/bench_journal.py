@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,33 +18,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(ROOT / "tests" / "ledger" / "journals"))
 
-from journal_load import opened, settled  # noqa: E402  (the path is set above)
+import disk_writer  # noqa: E402  (the path is set above)
+from journal_load import opened, settled  # noqa: E402  (as above)
 
 from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
 
 STALL_S = 0.001
-BLOCK = 1024 * 1024
-SYNC_EVERY = 8  # blocks
-DISTURB = f"""
-import os, sys, time
-path, per_s, until = sys.argv[1], float(sys.argv[2]), time.monotonic() + float(sys.argv[3])
-file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-block, since, count = os.urandom({BLOCK}), time.monotonic(), 0
-while time.monotonic() < until:
-    os.write(file, block)
-    count += 1
-    if count % {SYNC_EVERY} == 0:
-        os.fsync(file)
-    if count % 256 == 0:
-        os.close(file)
-        os.unlink(path)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    time.sleep(max(0.0, since + count * {BLOCK} / per_s - time.monotonic()))
-print(count * {BLOCK} / 1e6 / (time.monotonic() - since))
-os.unlink(path)
-"""
 
 
 class Watched:
@@ -89,20 +70,13 @@ def open_journal(folder: Path, way: str, name: str) -> JournalWriter:
     return writer
 
 
-def start_other(folder: Path, given: argparse.Namespace, mb_per_s: float) -> subprocess.Popen[str]:
-    words = [str(folder / "other"), str(mb_per_s * 1e6), str(given.seconds)]
-    return subprocess.Popen(
-        [sys.executable, "-c", DISTURB, *words], stdout=subprocess.PIPE, text=True
-    )
-
-
 async def stalls(folder: Path, given: argparse.Namespace, mb_per_s: float) -> dict[str, float]:
     writer = open_journal(folder, given.way, f"w{mb_per_s:.0f}")
     watched, said, other = Watched(writer), "0", None
     await watched.request(0)
     watched = Watched(writer)
     if mb_per_s:
-        other = start_other(folder, given, mb_per_s)
+        other = disk_writer.start(folder, mb_per_s, given.seconds)
     since, tasks = time.monotonic(), []
     for number in range(1, int(given.per_s * given.seconds)):
         await asyncio.sleep(max(0.0, since + number / given.per_s - time.monotonic()))

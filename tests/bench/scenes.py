@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import disk_writer
 from measure import by_label, cpu_s, fsync_ms, memory_mb, pin, rss_mb, until, waited_s
 from ours import Ours
 from peers import Target
@@ -22,6 +23,7 @@ from wire import Load, Upstream
 Figures = dict[str, float]
 STREAMS = 1000
 RATE = 100
+DISK_MB_PER_S = 200
 HEARTBEATS = 1000  # a second
 PROMPTS = 20  # a second, beside the heartbeats
 SILENT = 20
@@ -145,6 +147,14 @@ def first(stage: Stage, target: Target | None) -> Figures:
         target.settle()
         _answered(target, found, rows)
     return {"p50_ms": found["first_us"]["p50"] / 1e3, "p99_ms": found["first_us"]["p99"] / 1e3}
+
+
+def synced(stage: Stage, target: Target | None) -> Figures:
+    """As `first`, beside a process that writes and syncs 200 MB/s to the file system of ours."""
+    with disk_writer.start(stage.folder, DISK_MB_PER_S, stage.lengths.open_s + 0.5) as other:
+        figures = first(stage, target)
+        reached, _ = other.communicate()
+    return figures | {"disk_mb_per_s": float(reached)}
 
 
 def dense(stage: Stage, target: Target) -> Figures:
