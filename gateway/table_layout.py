@@ -34,6 +34,10 @@ class LoadCell(IntEnum):
     SILENT_S = 16  # when it was last found to say nothing, 0: never
     ASK_AT_S = 17  # from then on one request at a time asks whether it speaks again
     QUEUED_SQUARES = 18  # of the tokens of each queued prompt, added up
+    # Each change of the first two times its moment, taken off: with the value times a moment it is
+    # the sum over time until then.
+    SEQUENCE_S_LESS = 19
+    CONTEXT_S_LESS = 20
 
 
 class SequenceCell(IntEnum):

@@ -177,7 +177,7 @@ def engine_state(
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
         seen_of, _, _,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares = loads
+    sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares, _, _ = loads
     age = now_s - updated if updated else math.inf
     if not 0.0 <= word < len(_HEALTHS):
         raise ValueError(f"{word} is no health")

@@ -5,6 +5,8 @@ attempt that ends in any way leaves no promise behind. A stream tells how far it
 is followed: what it holds and what it may come to hold stand in a place of their own.
 """
 
+from operator import sub
+
 import msgspec
 
 from gateway.fleet.prefix_index import PrefixIndex
@@ -28,6 +30,7 @@ _WAITING, _MOVED = int(LoadCell.QUEUED_SEQUENCES), int(LoadCell.QUEUE_MOVED_S)
 _SQUARES = int(LoadCell.QUEUED_SQUARES)
 _EXPECTED, _TIGHTEST = int(LoadCell.PREFIX_EXPECTED_TOTAL), int(LoadCell.TIGHTEST_TPOT_MS)
 _HEARD_S, _PREFILLED = int(LoadCell.HEARD_S), int(LoadCell.PREFILLED_TOKENS_TOTAL)
+_SEQUENCE_S, _CONTEXT_S = int(LoadCell.SEQUENCE_S_LESS), int(LoadCell.CONTEXT_S_LESS)
 
 
 class LoadTracker:
@@ -124,7 +127,11 @@ class TightestTpot:
 
 
 class LoadReservation:
-    """Dead reckoning of one attempt on one own engine; `engine` is its row on the board."""
+    """Dead reckoning of one attempt on one own engine; `engine` is its row on the board.
+
+    What it changes is of the moment that was heard of last: who ends unheard was never there, in
+    the sums over time.
+    """
 
     __slots__ = (
         "_board",
@@ -134,6 +141,7 @@ class LoadReservation:
         "_felt_steps",
         "_final",
         "_first",
+        "_heard_s",
         "_kv",
         "_landed",
         "_place",
@@ -161,10 +169,12 @@ class LoadReservation:
         self._promise = promise
         self._kv = float(promise.kv_tokens)
         self._context = 0
-        self._start: list[float] | None = None  # the engine's loads at the first token
+        self._start: tuple[float, ...] | None = None  # when, and the engine's sums by then
         self._landed = False
+        self._heard_s = promise.sent_s
         cells = board.cells
         cells[row + _SEQUENCES] += promise.sequences
+        cells[row + _SEQUENCE_S] -= promise.sent_s * promise.sequences
         cells[row + _QUEUED] += promise.prompt_tokens
         cells[row + _SQUARES] += promise.prompt_tokens**2
         cells[row + _PROMISED] += promise.kv_tokens
@@ -190,16 +200,15 @@ class LoadReservation:
     def first_token(self, now_s: float) -> None:
         """The prompt is in the cache; the sequence decodes. Later ones are only heard."""
         cells = self._board.cells
-        cells[self._row + _HEARD_S] = now_s
+        cells[self._row + _HEARD_S] = self._heard_s = now_s
         if self._context or self._landed:
             return
         self._leave_queue()
         cells[self._row + _MOVED] = now_s
-        cells[self._row + _CONTEXT] += self._promise.prompt_tokens
         cells[self._row + _PREFILLED] += self._promise.prompt_tokens
-        self._context = self._promise.prompt_tokens
+        self._hold(self._promise.prompt_tokens)
         if self._promise.streamed:
-            self._start = self._board.loads(self._engine)
+            self._start = self._sums_at(now_s)
         slo = self._promise.slo
         if slo is not None:
             waited_s = now_s - self._promise.sent_s
@@ -208,8 +217,14 @@ class LoadReservation:
     def add_tokens(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
         if self._context and not self._landed:
-            self._board.cells[self._row + _CONTEXT] += tokens
-            self._context += tokens
+            self._hold(tokens)
+
+    def _hold(self, tokens: int) -> None:
+        """Its context grows, as of the moment that was heard of last."""
+        cells = self._board.cells
+        cells[self._row + _CONTEXT] += tokens
+        cells[self._row + _CONTEXT_S] -= self._heard_s * tokens
+        self._context += tokens
 
     def set_counts(self, prompt_tokens: int, output_tokens: int, now_s: float) -> None:
         """The engine's own count: the prompt's estimate is corrected, and with it the promise.
@@ -222,6 +237,7 @@ class LoadReservation:
             return
         if not self._context or self._landed or promise.output_tokens is None:
             return
+        self._heard_s = now_s
         held, block = prompt_tokens + output_tokens, promise.block_tokens
         final = prompt_tokens + promise.output_tokens
         if held > final:
@@ -254,24 +270,33 @@ class LoadReservation:
     def _feel(self, model: StepModel, until_s: float, until_steps: float) -> None:
         """Feed the step feedback: what the latest steps took, and what the model says of them.
 
-        Both count from the first token. The load while they ran is taken as the mean of the loads
-        at their start and at their end.
+        Both count from the first token. The load while they ran is the mean over their time: that
+        of both ends would be low, for a flight begins when its own prompt has just been read and
+        ends when those of others have been. A worker that died took its sums along.
         """
         observed_s, steps = until_s - self._felt_s, until_steps - self._felt_steps
         if self._start is None or steps <= 0.0 or observed_s <= 0.0:
             return
         self._felt_s, self._felt_steps = until_s, until_steps
-        end = self._board.loads(self._engine)
-        sequences = (self._start[LoadCell.SEQUENCES] + end[LoadCell.SEQUENCES]) / 2
-        context = (self._start[LoadCell.CONTEXT_TOKENS] + end[LoadCell.CONTEXT_TOKENS]) / 2
-        prefilled = (
-            end[LoadCell.PREFILLED_TOKENS_TOTAL] - self._start[LoadCell.PREFILLED_TOKENS_TOTAL]
-        )
-        cells, self._start = self._board.cells, end
+        began = self._start
+        self._start = self._sums_at(began[0] + observed_s)
+        _, sequence_s, context_s, prefilled = map(sub, self._start, began)
+        cells = self._board.cells
         cells[self._row + LoadCell.OBSERVED_STEP_S_TOTAL] += observed_s
         cells[self._row + LoadCell.PREDICTED_STEP_S_TOTAL] += predicted_s(
-            model, steps=steps, sequences=sequences, context=context, prefilled=prefilled
+            model,
+            steps=steps,
+            sequences=max(0.0, sequence_s / observed_s),
+            context=max(0.0, context_s / observed_s),
+            prefilled=prefilled,
         )
+
+    def _sums_at(self, at_s: float) -> tuple[float, ...]:
+        """Return this moment; by then the engine's sequences and context over time, and prompts."""
+        loads = self._board.loads(self._engine)
+        sequence_s = at_s * loads[_SEQUENCES] + loads[_SEQUENCE_S]
+        context_s = at_s * loads[_CONTEXT] + loads[_CONTEXT_S]
+        return at_s, sequence_s, context_s, loads[_PREFILLED]
 
     def _judge(
         self, cell: LoadCell, took_s: float, limit_ms: float | None, attainment: float
@@ -291,9 +316,10 @@ class LoadReservation:
         self._landed = True
         cells = self._board.cells
         cells[self._row + _SEQUENCES] -= self._promise.sequences
+        cells[self._row + _SEQUENCE_S] += self._heard_s * self._promise.sequences
         cells[self._row + _PROMISED] -= self._kv
         if self._context:
-            cells[self._row + _CONTEXT] -= self._context
+            self._hold(-self._context)
         else:
             self._leave_queue()
         if self._tightest is not None and self._promise.tpot_ms is not None:

@@ -8,6 +8,8 @@ that telemetry folds every so often, the step model that was fitted, which need 
 
 from collections import Counter, deque
 from dataclasses import dataclass, replace
+from math import inf
+from operator import sub
 from typing import NamedTuple
 
 from backends.simulator.model import SimulatedEngine
@@ -44,8 +46,7 @@ class ReplayRequest:
     final: int
     first_s: float | None = None
     end_s: float | None = None
-    sequences: int = 0  # on the engine at its first token, like the next two
-    context: float = 0.0
+    loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
     prefilled: float = 0.0
     preemptions: int = 0
     worker: int = 0
@@ -73,6 +74,37 @@ class _Loads(NamedTuple):
     moved_s: float  # when the queue began, or its last prompt left it
 
 
+class _LoadIntegrals:
+    """Sequences and context of an engine, added up over time: token-seconds since the start.
+
+    Means of a flight's two ends would lie low: it begins when its prompt has just been read, and
+    ends when those of others have been.
+    """
+
+    __slots__ = ("_at_s", "_before", "_before_s", "_context", "_now")
+
+    def __init__(self) -> None:
+        self._before = self._now = (0.0, 0.0)
+        self._before_s = self._at_s = self._context = 0.0
+
+    def add(self, until_s: float, sequences: float, context: float) -> None:
+        """Time passed to here, at so many sequences on average and with so much context now."""
+        lasted_s = until_s - self._at_s
+        if not 0.0 < lasted_s < inf:
+            return
+        self._before, self._before_s = self._now, self._at_s
+        held = self._now[1] + lasted_s * 0.5 * (self._context + context)
+        self._now, self._at_s = (self._now[0] + lasted_s * sequences, held), until_s
+        self._context = context
+
+    def at(self, at_s: float) -> tuple[float, float]:
+        """Return both sums as they were at this moment of what passed last."""
+        lasted_s = self._at_s - self._before_s
+        share = min(1.0, max(0.0, (at_s - self._before_s) / lasted_s)) if lasted_s else 1.0
+        one, two = self._before, self._now
+        return one[0] + share * (two[0] - one[0]), one[1] + share * (two[1] - one[1])
+
+
 class ReplayEngine:
     def __init__(self, name: str, shape: EngineShape, knowledge: EngineKnowledge) -> None:
         self.name = name
@@ -92,6 +124,7 @@ class ReplayEngine:
         self._queued = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = 0.0
+        self._integrals = _LoadIntegrals()
         self._ttft_pull = self._tpot_pull = 0.0
         self._judged = self._missed = 0
         # at, worker, sequences, prompt tokens queued, tokens promised: only where news is late
@@ -124,7 +157,11 @@ class ReplayEngine:
     def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
         """Let time pass; returns what ended."""
         ended: list[tuple[str, ReplayRequest]] = []
-        for event in self.engine.advance(until_s):
+        before = float(len(self.flights))
+        events = self.engine.advance(until_s)
+        finished = sum(event.what is SequenceEventKind.FINISHED for event in events)
+        self._integrals.add(until_s, 0.5 * (2.0 * before - finished), self.engine.context_tokens)
+        for event in events:
             flight = self.flights[event.id]
             if event.what is SequenceEventKind.FIRST:
                 self._first(flight, event.at_s)
@@ -248,7 +285,7 @@ class ReplayEngine:
         self._change_load(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
         self._moved_s = at_s
         self._prefilled += prompt
-        flight.sequences, flight.context = len(self.flights), self.engine.context_tokens
+        flight.loads = self._integrals.at(at_s)
         flight.prefilled = self._prefilled
         limit_ms = flight.slo.ttft_ms
         if limit_ms is not None:
@@ -269,12 +306,14 @@ class ReplayEngine:
         return flight
 
     def _observe_decode(self, flight: ReplayRequest, observed_s: float, steps: int) -> None:
+        assert flight.end_s is not None, "it has just ended"
+        sequences, context = map(sub, self._integrals.at(flight.end_s), flight.loads)
         self._observed += observed_s
         self._predicted += predicted_s(
             self.believed,
             steps=steps,
-            sequences=0.5 * (flight.sequences + len(self.flights)),
-            context=0.5 * (flight.context + self.engine.context_tokens),
+            sequences=sequences / observed_s,
+            context=context / observed_s,
             prefilled=self._prefilled - flight.prefilled,
         )
         limit_ms = flight.slo.tpot_ms

@@ -33,6 +33,10 @@ class PeerLoadRow:
     def write(self, engine: int, share: PeerEngineLoad, now_s: float) -> None:
         """What other hosts have in flight on one engine, as of this moment."""
         row, cells = self._board.peers_row(engine), self._board.cells
+        changed = share.sequences - cells[row + LoadCell.SEQUENCES]
+        cells[row + LoadCell.SEQUENCE_S_LESS] -= now_s * changed
+        changed = share.context_tokens - cells[row + LoadCell.CONTEXT_TOKENS]
+        cells[row + LoadCell.CONTEXT_S_LESS] -= now_s * changed
         for cell, value in zip(CELLS, share, strict=False):  # the last is no cell, but an age
             cells[row + cell] = value
         queued, waiting = share.queued_prefill_tokens, share.queued_sequences

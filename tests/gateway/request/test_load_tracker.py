@@ -53,16 +53,20 @@ def test_landing_leaves_nothing_behind(board: SharedLoadTable, events: list[str]
 
 
 def test_the_pace_is_compared_with_the_model_at_the_mean_load(board: SharedLoadTable) -> None:
-    item, other = flight(board), flight(board)
+    """The mean over time: of a load at both ends nothing tells what was there in between."""
+    item, other, brief = flight(board), flight(board), flight(board)
     item.first_token(1.0)
-    other.first_token(1.0)
+    other.first_token(1.2)
+    brief.first_token(1.3)
+    brief.first_token(1.4)  # its last token
+    brief.release()
     model = StepModel(a_s=0.01, b_s=0.001, c_s=1e-5, d_s=1e-4, t0_s=0.0)
     before = board.loads(0)
     item.record_pace(model, observed_s=0.5, steps=10)
     after = board.loads(0)
-    # Sequences: 4 at both ends; context: 100 at the first token of `one`, 200 at its end; the
-    # other's 100 prompt tokens were prefilled between.
-    predicted = 10 * (0.01 + 4 * 0.001 + 150 * 1e-5) + 100 * 1e-4
+    # Of 0.5 s six sequences were there for 0.4, four for 0.1; a context of 100 for all, a second
+    # for 0.3 and a third for 0.1 of them; the prompts of both others were prefilled between.
+    predicted = 10 * (0.01 + 5.6 * 0.001 + 180 * 1e-5) + 200 * 1e-4
     assert after[LoadCell.OBSERVED_STEP_S_TOTAL] - before[LoadCell.OBSERVED_STEP_S_TOTAL] == 0.5
     assert after[LoadCell.PREDICTED_STEP_S_TOTAL] - before[LoadCell.PREDICTED_STEP_S_TOTAL] == (
         pytest.approx(predicted)

@@ -31,8 +31,13 @@ def test_it_is_added_to_the_workers_and_is_no_part_of_their_own(board: SharedLoa
     assert (loads[LoadCell.QUEUED_PREFILL_TOKENS], loads[LoadCell.QUEUED_SEQUENCES]) == (80.0, 1.0)
     assert (loads[LoadCell.TIGHTEST_TPOT_MS], loads[LoadCell.QUEUE_MOVED_S]) == (30.0, 98.5)
     assert board.loads(0) == [0.0] * len(LoadCell)
-    PeerLoadRow(board).write(1, NOTHING, 0.0)
-    assert board.loads(1) == board.own_loads(1) == own
+    PeerLoadRow(board).write(1, NOTHING, 110.0)
+    held_s = slice(LoadCell.SEQUENCE_S_LESS, LoadCell.CONTEXT_S_LESS + 1)
+    loads, own = board.loads(1), board.own_loads(1)
+    assert loads[held_s] == [30.0, 9000.0]  # three sequences and 900 tokens for ten seconds
+    assert own[held_s] == [0.0, 0.0]
+    loads[held_s] = own[held_s]
+    assert loads == own
 
 
 def test_it_says_whether_it_lives_and_is_cleared_as_a_whole(board: SharedLoadTable) -> None:
