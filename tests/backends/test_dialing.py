@@ -82,7 +82,7 @@ def made(monkeypatch):
     """Every socket that dialling makes."""
     found: list[socket.socket] = []
 
-    class Kept(socket.socket):
+    class KeptSocket(socket.socket):
         def __init__(self, *arguments: object) -> None:
             super().__init__(*arguments)
             found.append(self)
@@ -92,7 +92,7 @@ def made(monkeypatch):
         dialing,
         "socket",
         SimpleNamespace(
-            socket=Kept, AF_INET=socket.AF_INET, AF_INET6=socket.AF_INET6,
+            socket=KeptSocket, AF_INET=socket.AF_INET, AF_INET6=socket.AF_INET6,
             SOCK_STREAM=socket.SOCK_STREAM,
         ),
     )  # fmt: skip

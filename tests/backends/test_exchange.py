@@ -11,7 +11,7 @@ from backends.http_connection import HttpExchange
 from backends.origin import Origin
 
 
-class Scripted:
+class ScriptedExchange:
     """An exchange in memory: pieces, pauses, then an error or the end."""
 
     status = 200
@@ -39,7 +39,7 @@ class Scripted:
 
 
 async def test_pieces_are_poured_until_the_sink_has_enough():
-    exchange, got = Scripted(b"a", b"b", 0.001, b"c"), []
+    exchange, got = ScriptedExchange(b"a", b"b", 0.001, b"c"), []
 
     def sink(piece):
         got.append(piece)
@@ -57,47 +57,49 @@ async def test_what_breaks_while_it_is_poured_is_raised():
     got = []
     with pytest.raises(UpstreamBroken, match="gone"):
         await pour_exchange(
-            Scripted(b"a", UpstreamBroken("gone")), lambda piece: not got.append(piece)
+            ScriptedExchange(b"a", UpstreamBroken("gone")), lambda piece: not got.append(piece)
         )
     assert got == [b"a"]
 
 
 async def test_the_whole_body_is_joined_and_the_exchange_closed():
-    exchange = Scripted(b"a", b"b", b"c")
+    exchange = ScriptedExchange(b"a", b"b", b"c")
     assert await read_all(exchange, 3) == b"abc"
     assert exchange.closed == 1
 
 
 async def test_a_body_above_the_limit_is_given_up():
-    exchange = Scripted(b"aa", b"bb", b"cc")
+    exchange = ScriptedExchange(b"aa", b"bb", b"cc")
     with pytest.raises(UpstreamBroken, match="larger than 3"):
         await read_all(exchange, 3)
     assert (exchange.closed, exchange.steps) == (1, [b"cc"])
 
 
 async def test_a_body_above_the_time_is_given_up():
-    exchange = Scripted(b"a", 30)
+    exchange = ScriptedExchange(b"a", 30)
     with pytest.raises(IdleTimeout):
         await read_all(exchange, 3, timeout_s=0.02)
     assert exchange.closed == 1
 
 
 async def test_draining_reads_to_the_end():
-    exchange = Scripted(b"a", 0.001, b"b")
+    exchange = ScriptedExchange(b"a", 0.001, b"b")
     await drain_exchange(exchange, grace_s=5)
     assert (exchange.closed, exchange.steps) == (1, [])
 
 
 @pytest.mark.parametrize("steps", [(b"a", 30), (UpstreamBroken("gone"),), (b"x" * 9,) * 9])
 async def test_draining_ends_quietly_whatever_comes(steps):
-    exchange = Scripted(*steps)
+    exchange = ScriptedExchange(*steps)
     await drain_exchange(exchange, grace_s=0.02, limit_bytes=20)
     assert exchange.closed == 1
 
 
 async def test_draining_hands_on_what_still_comes():
     taken: list[bytes] = []
-    await drain_exchange(Scripted(b"a", b"b", b"x" * 30, b"c"), taken.append, limit_bytes=20)
+    await drain_exchange(
+        ScriptedExchange(b"a", b"b", b"x" * 30, b"c"), taken.append, limit_bytes=20
+    )
     assert taken == [b"a", b"b"]
 
 

@@ -22,7 +22,7 @@ class Stream(httpx.AsyncByteStream):
         self.closed += 1
 
 
-class Shared(httpx.AsyncBaseTransport):
+class SharedTransport(httpx.AsyncBaseTransport):
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.requests: list[httpx.Request] = []
@@ -41,7 +41,7 @@ async def answer(tap: Tap) -> httpx.Response:
 
 
 async def test_it_passes_on_and_remembers_what_the_wire_said():
-    shared = Shared(Stream(b"a", b"b"))
+    shared = SharedTransport(Stream(b"a", b"b"))
     tap = Tap(shared)
     response = await answer(tap)
     assert await response.aread() == b"ab"
@@ -50,7 +50,7 @@ async def test_it_passes_on_and_remembers_what_the_wire_said():
 
 
 async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
-    shared = Shared(Stream(b"a"))
+    shared = SharedTransport(Stream(b"a"))
     tap = Tap(shared)
     await answer(tap)
     assert shared.stream.closed == 0
@@ -70,7 +70,7 @@ async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
     ],
 )
 async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whole):
-    tap = Tap(Shared(Stream(*parts)))
+    tap = Tap(SharedTransport(Stream(*parts)))
     await (await answer(tap)).aread()
     if whole:
         tap.check_end(prefix)
@@ -81,7 +81,7 @@ async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whol
 
 async def test_what_litellm_opens_itself_goes_to_the_tap_of_the_call() -> None:
     """A picture that is fetched for a prompt is no call: it says nothing of what was sent."""
-    first, second = (Tap(Shared(Stream(b"a")), Transmission()) for _ in range(2))
+    first, second = (Tap(SharedTransport(Stream(b"a")), Transmission()) for _ in range(2))
     router = TapRouter()
     with calling(first):
         await router.handle_async_request(httpx.Request("GET", "http://x/picture"))
@@ -96,7 +96,7 @@ async def test_what_litellm_opens_itself_goes_to_the_tap_of_the_call() -> None:
 
 
 def test_a_client_that_blocks_states_what_leaves(free_port: int) -> None:
-    tap = Tap(Shared(Stream()), Transmission())
+    tap = Tap(SharedTransport(Stream()), Transmission())
     client = httpx.Client(transport=SyncRouter())
     for place in (calling(tap), nullcontext()):
         with place, pytest.raises(httpx.ConnectError):
@@ -106,24 +106,24 @@ def test_a_client_that_blocks_states_what_leaves(free_port: int) -> None:
 
 
 async def test_the_tail_of_a_small_answer_is_all_of_it() -> None:
-    tap = Tap(Shared(Stream(b"x" * 20_000, b"end")))
+    tap = Tap(SharedTransport(Stream(b"x" * 20_000, b"end")))
     assert tap.tail == b""
     await (await answer(tap)).aread()
     assert (len(tap.tail), tap.tail[-4:]) == (16_384, b"xend")
 
 
 async def test_every_byte_of_an_answer_is_noticed() -> None:
-    tap, heard = Tap(Shared(Stream(b": ping", b"", b"end"))), []
+    tap, heard = Tap(SharedTransport(Stream(b": ping", b"", b"end"))), []
     tap.on_bytes = lambda: heard.append(tap.tail)
     await (await answer(tap)).aread()
     assert heard == [b": ping", b": pingend"]
 
 
 async def test_nobody_is_sent_elsewhere() -> None:
-    class Moved(Shared):
+    class MovedTransport(SharedTransport):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             return httpx.Response(302, headers={"location": "http://y/"}, stream=self.stream)
 
-    tap = Tap(Moved(Stream()))
+    tap = Tap(MovedTransport(Stream()))
     async with httpx.AsyncClient(transport=tap, follow_redirects=True) as client:
         assert (await client.post("http://x/")).status_code == 302

@@ -189,7 +189,7 @@ def test_cutting_equals_removing_the_key(value, separators, ascii_only):
     assert json.loads(cut[6:]) == {key: value[key] for key in value if key != "usage"}
 
 
-class Counting(bytearray):
+class CountingBuffer(bytearray):
     """Counts the bytes that are searched."""
 
     searched = 0
@@ -202,7 +202,7 @@ class Counting(bytearray):
 def test_an_event_in_many_segments_is_searched_once():
     """Each further segment cost as much as all before it, else: 8 MiB came to 2 GiB."""
     splitter, event = EventSplitter(), b"data: " + b"x" * 2**23 + b"\n\n"
-    splitter.rest = rest = Counting()
+    splitter.rest = rest = CountingBuffer()
     pieces = [event[at : at + 16384] for at in range(0, len(event), 16384)]
     assert [item for piece in pieces for item in splitter.feed(piece)] == [event]
     assert 0.9 * len(event) <= rest.searched <= 1.01 * len(event)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from cells import H100, MINI, MOST, SECONDS  # noqa: E402  (after the checkout's packages)
-from routed import Routed, Terms  # noqa: E402  (as above)
+from routed import RoutedFleet, Terms  # noqa: E402  (as above)
 from traces import Load, Traces  # noqa: E402  (as above)
 from trial import MAX_TOKENS  # noqa: E402  (as above)
 
@@ -51,7 +51,7 @@ def run(arrivals: list[Arrival], seed: int, *, aware: bool) -> dict[str, float]:
     try:
         seats = [ReplayEngine("pool:own/0", H100, EngineKnowledge())]
         answers = draw_latencies(len(arrivals), Latency(), seed)
-        outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(Routed(TERMS))
+        outcomes = Replay(seats, SLOS, arrivals, answers, EngineKnowledge()).run(RoutedFleet(TERMS))
     finally:
         bid_price.tightest_ms = knows
     own = [outcome for outcome in outcomes if outcome.engine is not None]

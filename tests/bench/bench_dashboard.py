@@ -154,7 +154,7 @@ def _answering(address: str) -> str:
             return address
 
 
-class Unturned(Exception):
+class UnturnedWidget(Exception):
     """There is nothing else to choose."""
 
 
@@ -227,7 +227,7 @@ def _list(page: Page, locator: Locator) -> None:
     if other.count():
         other.first.click()
     else:
-        raise Unturned
+        raise UnturnedWidget
 
 
 def _number(_page: Page, locator: Locator) -> None:
@@ -241,7 +241,7 @@ def _typed(_page: Page, locator: Locator) -> None:
     """One digit more in a field of figures; texts are names, which are left alone."""
     field = locator.locator("input").first
     if not re.fullmatch(r"[0-9.]+", field.input_value()):
-        raise Unturned
+        raise UnturnedWidget
     field.press("End")
     field.press("1")
     field.press("Enter")
@@ -286,7 +286,7 @@ def measure(
                 try:
                     took = visit.turned(press)
                     found[name, label].append(took)
-                except Unturned:
+                except UnturnedWidget:
                     visit.page.keyboard.press("Escape")
                 except Error as error:
                     print(f"{name} {label}: {str(error).splitlines()[0]}", file=sys.stderr)

@@ -33,7 +33,7 @@ from measure import pin
 from ours import ROOT, Ours
 from peers import Target
 from report import TWO
-from samples import Kept, Samples
+from samples import KeptSamples, Samples
 from scenes import Figures, Stage
 
 BUILD = ROOT / "build"
@@ -49,7 +49,7 @@ OURS_ONLY = {"blocked", "growth", "two"}  # no peer is started for them
 class Bench:
     """The running targets and what was measured so far."""
 
-    def __init__(self, stage: Stage, targets: dict[str, Target], kept: Kept) -> None:
+    def __init__(self, stage: Stage, targets: dict[str, Target], kept: KeptSamples) -> None:
         self._stage = stage
         self._targets = targets
         self._kept = kept
@@ -115,14 +115,18 @@ def main() -> int:
         lengths = replace(lengths, growth_requests=options.requests, growth_warm=warm)
     rounds = options.rounds or (1 if options.quick else 3)
     origin = {"commit": _commit(), "lengths": asdict(lengths), "workers": options.workers}
-    kept = Kept(BUILD / "bench-gateway.samples.json", origin, resume=options.resume)
+    kept = KeptSamples(BUILD / "bench-gateway.samples.json", origin, resume=options.resume)
     with children.ended_by_signals():
         _measure(options, kept, only, lengths, rounds)
     return _conclude(kept.samples, rounds, quick=options.quick)
 
 
 def _measure(
-    options: argparse.Namespace, kept: Kept, only: set[str], lengths: scenes.Lengths, rounds: int
+    options: argparse.Namespace,
+    kept: KeptSamples,
+    only: set[str],
+    lengths: scenes.Lengths,
+    rounds: int,
 ) -> None:
     """Every scene that was chosen and has no figures yet."""
     wire.build(FOLDER)

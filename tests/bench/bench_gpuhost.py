@@ -114,7 +114,7 @@ def next_of(waiting: Sequence[Job], busy: Iterable[int], left_s: float) -> list[
     return found
 
 
-class Running:
+class RunningTask:
     def __init__(self, job: Job, logs: Path, limit_s: float) -> None:
         self.job = job
         self._began_s = time.monotonic()
@@ -144,7 +144,7 @@ def run(wanted: Sequence[Job], log: WorkLog, logs: Path, seconds: float) -> None
     """Until all have ended or the time has; one that did not end well is tried another time."""
     ends_s = time.monotonic() + seconds
     waiting = [job for job in wanted if log.done.get(job.name, {}).get("status") != 0]
-    running: list[Running] = []
+    running: list[RunningTask] = []
     try:
         while waiting or running:
             left_s = ends_s - time.monotonic()
@@ -158,7 +158,7 @@ def run(wanted: Sequence[Job], log: WorkLog, logs: Path, seconds: float) -> None
             busy = [gpu for item in running for gpu in item.job.gpus]
             for job in next_of(waiting, busy, left_s):
                 waiting.remove(job)
-                running.append(Running(job, logs, min(job.limit_s, left_s)))
+                running.append(RunningTask(job, logs, min(job.limit_s, left_s)))
                 print(f"[{left_s:5.0f} s left] {job.name} begins on {job.gpus}", flush=True)
             if not running and not next_of(waiting, (), left_s):
                 return

@@ -185,7 +185,7 @@ def serve(rows: Rows, stage: str, setup: Setup) -> None:
     log = rows.log(stage)
     rows.keep(stage, "setup", {"flags": flags, "environ": setup.environ, "weights": setup.weights,
                                "shape": setup.shape})  # fmt: skip
-    server = gpufork.Served(model, rows.options.port, flags, log, setup.environ)
+    server = gpufork.ServedEngine(model, rows.options.port, flags, log, setup.environ)
     try:
         if not server.up(min(setup.start_limit_s, rows.left() - 10)):
             rows.keep(stage, "failed", server.tail())
@@ -205,7 +205,7 @@ def serve(rows: Rows, stage: str, setup: Setup) -> None:
 
 
 async def asked(
-    server: gpufork.Served, loops: list[LoadProfile], shared: int = 0
+    server: gpufork.ServedEngine, loops: list[LoadProfile], shared: int = 0
 ) -> list[list[RequestSample]]:
     http = HttpClient(PoolLimits(connections=2048))
     backend = OpenAIBackend(server.base_url, client=http)
@@ -247,19 +247,19 @@ def figures(made: RunSummary) -> dict[str, Any]:
     return found
 
 
-async def decode(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def decode(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     warm, run = benchload.closed_load(1, 2, SHORT), benchload.closed_load(1, 6, SHORT)
     found = await asked(server, [warm, run])
     rows.keep(stage, "decode", brief(found[1]))
 
 
-async def shared(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def shared(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     warm, run = benchload.closed_load(1, 3, SHARED), benchload.closed_load(1, 40, SHARED)
     found = await asked(server, [LoadProfile(warm.asks + run.asks, at_once=1)], SHARED.shared)
     rows.keep(stage, "shared", brief(found[0][3:]))
 
 
-async def users(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def users(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """Arrivals at one distance, at the rate that a closed loop of 32 has, then once corrected."""
     rate = rows.options.rate
     if rate is None:
@@ -277,13 +277,13 @@ async def users(rows: Rows, stage: str, server: gpufork.Served) -> None:
         rate *= (USERS / steady) ** 0.6
 
 
-async def batches(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def batches(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     for count in (1, 4, 8, 16, 32, 64):
         loop = benchload.closed_load(count, 2 * count if count > 1 else 4, SHORT)
         rows.keep(stage, f"batch {count}", brief((await asked(server, [loop]))[0]))
 
 
-async def saturation(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def saturation(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """Closed loops, begun one after the other, until TPOT p99 is over the promise."""
     for count in rows.options.at_once:
         loop = benchload.closed_load(count, round(2.5 * count), MIX, spread_s=10.0)
@@ -359,7 +359,7 @@ def stages(rows: Rows) -> dict[str, Callable[[], None]]:
     }  # fmt: skip
 
 
-async def eight(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def eight(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """Saturation of the small shape, whose steps are so short that more come at once."""
     for count in rows.options.at_once_small:
         if rows.left() < 30:

@@ -50,7 +50,7 @@ CROWDED, RATES = PromptShape(1000, 64), ((30.0, 8.0), (110.0, 10.0))
 KEPT = BenchSlo(tpot_s=0.05)  # for the share of such a run: TTFT is lost to the queue anyway
 
 
-async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def loads(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """Closed loops up to what is written at once at most; each is kept as it ends."""
     for count in rows.options.at_once:
         if rows.left() < 25:
@@ -61,7 +61,7 @@ async def loads(rows: Rows, stage: str, server: gpufork.Served) -> None:
         rows.keep(stage, f"at once {count}", brief(found[1]))
 
 
-async def burst(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def burst(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """The streams' time of each token, and its slowest, with many prompts coming between."""
     prompt, output = STREAM
     steady = [BenchRequest(0.02 * number, prompt, output) for number in range(STREAMS)]
@@ -94,7 +94,7 @@ def of_streams(samples: list[RequestSample]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def overload(rows: Rows, stage: str, server: gpufork.Served) -> None:
+async def overload(rows: Rows, stage: str, server: gpufork.ServedEngine) -> None:
     """Open loops: what the engine keeps up with, and about three times that."""
     for rate, seconds in RATES:
         if rows.left() < 4 * seconds:

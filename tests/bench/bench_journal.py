@@ -29,7 +29,7 @@ from ledger.journals.journal import JournalWriter  # noqa: E402  (as above)
 STALL_S = 0.001
 
 
-class Watched:
+class TimedJournal:
     """A journal whose calls on this thread are timed."""
 
     def __init__(self, writer: JournalWriter) -> None:
@@ -72,9 +72,9 @@ def open_journal(folder: Path, way: str, name: str) -> JournalWriter:
 
 async def stalls(folder: Path, given: argparse.Namespace, mb_per_s: float) -> dict[str, float]:
     writer = open_journal(folder, given.way, f"w{mb_per_s:.0f}")
-    watched, said, other = Watched(writer), "0", None
+    watched, said, other = TimedJournal(writer), "0", None
     await watched.request(0)
-    watched = Watched(writer)
+    watched = TimedJournal(writer)
     if mb_per_s:
         other = disk_writer.start(folder, mb_per_s, given.seconds)
     since, tasks = time.monotonic(), []

@@ -163,7 +163,7 @@ def parts_of(folder: Path) -> Parts:
         settings, RuntimePorts({}, {}), ledger_url="sqlite://", policy_version="bench"
     )
     board = board_of(folder, settings, runtime.layout)
-    fleet = Fleet(settings, runtime, lambda *_: Nobody())  # type: ignore[arg-type,return-value]  # nothing is sent
+    fleet = Fleet(settings, runtime, lambda *_: RefusingBackend())  # type: ignore[arg-type,return-value]  # nothing is sent
     candidates = CandidateBuilder(board, prices(), stale_s=10.0)
     admission = BudgetAdmission(asyncio.run(desk_of(folder)))
     learned = LearnedEstimates(TokenRatio(), OutputLengths())
@@ -176,7 +176,7 @@ def parts_of(folder: Path) -> Parts:
     return Parts(planner, admission, LoadTracker(board, 0))
 
 
-class Nobody:
+class RefusingBackend:
     """A backend that refuses everything."""
 
     def exchange(self) -> None:

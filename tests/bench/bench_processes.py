@@ -55,7 +55,7 @@ FIGURES = ("own share", "own kept", "all kept", "avoided of value")
 
 
 @dataclass
-class Answered:
+class ClientRecord:
     """What one client saw; times in seconds of the wall."""
 
     at_s: float
@@ -107,7 +107,7 @@ def configuration(folder: Path, ports: list[int], engine: Path, slow: float) -> 
     }  # fmt: skip
 
 
-async def ask(port: int, token: str, arrival: Arrival, number: int, began_s: float) -> Answered:
+async def ask(port: int, token: str, arrival: Arrival, number: int, began_s: float) -> ClientRecord:
     """One request at its time; its prompt is text of its own, so that none is in a cache."""
     await asyncio.sleep(max(0.0, began_s + arrival.at_s - time.monotonic()))
     text = f"{number:07d} " + "word" * max(0, arrival.prompt_tokens - 2 - 8)
@@ -121,7 +121,7 @@ async def ask(port: int, token: str, arrival: Arrival, number: int, began_s: flo
         f"authorization: Bearer {token}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
     ).encode()
     sent_s = time.monotonic()
-    found, came, first_s, last_s = Answered(sent_s - began_s), b"", 0.0, sent_s
+    found, came, first_s, last_s = ClientRecord(sent_s - began_s), b"", 0.0, sent_s
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     try:
         writer.write(head + body)
@@ -154,8 +154,8 @@ def _header(came: bytes, name: bytes) -> str:
     return came[place:].partition(b"\r\n")[0].strip().decode()
 
 
-def figures(answers: list[Answered], slow: float) -> dict[str, float]:
-    def kept(answered: Answered) -> bool:
+def figures(answers: list[ClientRecord], slow: float) -> dict[str, float]:
+    def kept(answered: ClientRecord) -> bool:
         return 1e3 * answered.ttft_s <= slow * TTFT_MS and 1e3 * answered.tpot_s <= slow * TPOT_MS
 
     own = [answer for answer in answers if answer.backend.startswith("pool:")]
@@ -167,13 +167,13 @@ def figures(answers: list[Answered], slow: float) -> dict[str, float]:
     }
 
 
-def _worth(answered: Answered) -> int:
+def _worth(answered: ClientRecord) -> int:
     """At the nearer API, in pico-USD."""
     return 150_000 * answered.prompt + 600_000 * answered.output
 
 
 def virtual(
-    config: Path, shape: EngineShape, answers: list[Answered], slow: float
+    config: Path, shape: EngineShape, answers: list[ClientRecord], slow: float
 ) -> dict[str, float]:
     """The replay under the same configuration, of the tokens that were counted; mean of seeds."""
     settings, latency = load(config), Latency()
@@ -209,7 +209,7 @@ def idle_s() -> tuple[float, float]:
     return fields[3] + fields[4], sum(fields[:8])
 
 
-async def drive(port: int, token: str, arrivals: list[Arrival]) -> list[Answered]:
+async def drive(port: int, token: str, arrivals: list[Arrival]) -> list[ClientRecord]:
     began_s = time.monotonic() + 1.0
     tasks = [
         asyncio.create_task(ask(port, token, arrival, number, began_s))
@@ -222,7 +222,7 @@ async def drive(port: int, token: str, arrivals: list[Arrival]) -> list[Answered
         told.cancel()
 
 
-async def _tell(tasks: "list[asyncio.Task[Answered]]") -> None:
+async def _tell(tasks: "list[asyncio.Task[ClientRecord]]") -> None:
     while True:
         await asyncio.sleep(30)
         print(f"  {sum(task.done() for task in tasks)} of {len(tasks)} answered", flush=True)
@@ -230,7 +230,7 @@ async def _tell(tasks: "list[asyncio.Task[Answered]]") -> None:
 
 def measured(
     folder: Path, given: argparse.Namespace
-) -> tuple[list[Answered], float, Path, EngineShape]:
+) -> tuple[list[ClientRecord], float, Path, EngineShape]:
     """The run in real processes: answers, how idle the machine was, and what it ran with."""
     shape, slow = slowed(H100, given.slow), given.slow
     engine, config = folder / "engine.json", folder / "breakeven.yaml"

@@ -114,7 +114,7 @@ class Drawn(Traces):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedFigures:
     """Least of the seeds; shares of the bound."""
 
     cell: str
@@ -134,7 +134,7 @@ def cell_of(kind: str, times: float, capacity: float) -> Cell:
     return Cell(f"{kind} {times:g}x", "mix", times, load, prices, PLANNED, 1, 1.0)
 
 
-def judged(cell: Cell, seeds: int, traces: Traces, python: Path) -> Judged:
+def judged(cell: Cell, seeds: int, traces: Traces, python: Path) -> JudgedFigures:
     found: list[dict[str, dict[str, Any]]] = []
     for seed in range(seeds):
         whats = (BOUND, "ours", "greedy", *(THRESHOLDS if seed == 0 else ()))
@@ -152,7 +152,7 @@ def judged(cell: Cell, seeds: int, traces: Traces, python: Path) -> Judged:
         for finding in found
     )
     most = max(score(finding, "ours") for finding in found)
-    return Judged(
+    return JudgedFigures(
         cell.name, ours, greedy, max(score(found[0], name) for name in THRESHOLDS),
         min(finding["ours"]["own_kept"] for finding in found),
         min(finding["ours"]["all_kept"] for finding in found),

@@ -57,7 +57,7 @@ PRICE = Price(1, "openai/gpt-4o-mini", "litellm", 0, PriceTerms(
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedCheck:
     database: str
     check: str
     wall_s: float
@@ -115,7 +115,7 @@ def fill(engine: Engine, attempts: int) -> None:
           f"{time.monotonic() - sealed:.0f} s", flush=True)  # fmt: skip
 
 
-def measure(name: str, url: str) -> Iterator[Timed]:
+def measure(name: str, url: str) -> Iterator[TimedCheck]:
     reader = open_readonly(url)
     with snapshot(reader) as connection:
         pids = [os.getpid()]
@@ -126,7 +126,7 @@ def measure(name: str, url: str) -> Iterator[Timed]:
             found = len(list(check(connection)))
             now = (time.monotonic(), cpu_s(pids), waited_s(pids))
             wall, cpu, waited = (b - a for a, b in zip(since, now, strict=True))
-            timed = Timed(name, check.__name__, wall, cpu, waited, found)
+            timed = TimedCheck(name, check.__name__, wall, cpu, waited, found)
             print(f"{name:<11} {timed.check:<28} {wall:8.1f} {cpu:8.1f} {waited:8.1f} {found:6}",
                   flush=True)  # fmt: skip
             yield timed
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--attempts", type=int, default=1_000_000)
     parser.add_argument("--only", choices=("", "sqlite", "postgresql"), default="")
     given = parser.parse_args()
-    figures: list[Timed] = []
+    figures: list[TimedCheck] = []
     with ledgers(given) as found:
         for name, url in found:
             migrate(url)

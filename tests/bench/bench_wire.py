@@ -41,7 +41,7 @@ EVENT = (
 RUNNING = b',"usage":{"prompt_tokens":9,"total_tokens":10,"completion_tokens":1}'
 
 
-class Answering(asyncio.Protocol):
+class AnsweringPeer(asyncio.Protocol):
     """Answers whatever ends with the request's body."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -58,7 +58,7 @@ class Answering(asyncio.Protocol):
 def serve(pipe: Pipe) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(Answering, "127.0.0.1", 0)
+        server = await loop.create_server(AnsweringPeer, "127.0.0.1", 0)
         pipe.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 

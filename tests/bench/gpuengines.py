@@ -20,13 +20,13 @@ import gpufork
 def main() -> int:
     options = _options()
     gpufork.preload()
-    engines: list[gpufork.Served] = []
+    engines: list[gpufork.ServedEngine] = []
     gpus = options.gpus or range(len(options.ports))
     try:
         for place, (gpu, port) in enumerate(zip(gpus, options.ports, strict=True)):
             environ = {"CUDA_VISIBLE_DEVICES": str(gpu), "VLLM_SERVER_DEV_MODE": "1"}
             log = options.logs / f"engine-{place}.log"
-            engines.append(gpufork.Served(options.model, port, options.flags, log, environ))
+            engines.append(gpufork.ServedEngine(options.model, port, options.flags, log, environ))
             alone = not options.together and gpu in gpus[place + 1 :]
             if alone and not engines[-1].up(options.limit):
                 return failed(engines[-1])
@@ -45,7 +45,7 @@ def main() -> int:
     return 0
 
 
-def failed(engine: gpufork.Served) -> int:
+def failed(engine: gpufork.ServedEngine) -> int:
     print(json.dumps({"failed": engine.tail()}), flush=True)
     return 1
 

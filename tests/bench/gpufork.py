@@ -90,7 +90,7 @@ def answered(work: Callable[[], dict[str, Any]], log: Path, environ: dict[str, s
     return {"failed": "took too long" if not ended else "died", "log": _tail(log)}
 
 
-class Served:
+class ServedEngine:
     """`vllm serve` on a port, from fork to the end of its whole process group."""
 
     def __init__(self, model: Path, port: int, flags: list[str], log: Path,

@@ -53,7 +53,7 @@ class Variant:
     known_lengths: bool = False  # an oracle of every output
 
 
-class Routed:
+class RoutedFleet:
     """One gateway in front of one pool and one API."""
 
     def __init__(self, terms: Mapping[str, Terms], variant: Variant = Variant()) -> None:

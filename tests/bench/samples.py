@@ -11,7 +11,7 @@ from typing import Any
 Samples = dict[str, dict[str, dict[str, list[float]]]]  # scene -> target -> figure -> rounds
 
 
-class Kept:
+class KeptSamples:
     def __init__(self, path: Path, origin: dict[str, Any], *, resume: bool) -> None:
         """`origin`: what figures of one run have in common. Raises SystemExit if it differs."""
         self.samples: Samples = {}

@@ -16,7 +16,7 @@ USD = 10**12
 
 
 @dataclass
-class Told:
+class ClientTally:
     """What clients heard: calls by outcome, and refusals while there was room, by customer."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -53,7 +53,10 @@ def worked(journal: Path, begin: int = 0) -> dict[str, int]:
 
 
 def figures(
-    customers: Iterable[str], spent: Mapping[str, int], booked: Mapping[str, int] | None, told: Told
+    customers: Iterable[str],
+    spent: Mapping[str, int],
+    booked: Mapping[str, int] | None,
+    told: ClientTally,
 ) -> Figures:
     names = list(customers)
     costs = [spent.get(name, 0) for name in names]

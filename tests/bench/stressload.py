@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stressfigures import BUDGET_PUSD, INPUT_PUSD, OUTPUT_PUSD, Told, dearest_pusd
+from stressfigures import BUDGET_PUSD, INPUT_PUSD, OUTPUT_PUSD, ClientTally, dearest_pusd
 from stressgateways import Gateway
 
 MAX_TOKENS = 115  # a call costs a little under a quarter of a budget
@@ -39,7 +39,7 @@ class Crowd:
 
     gateway: Gateway
     customers: Sequence[Customer]
-    told: Told = field(default_factory=Told)
+    told: ClientTally = field(default_factory=ClientTally)
     rng: random.Random = field(default_factory=lambda: random.Random(7))
 
     async def burst(self) -> None:

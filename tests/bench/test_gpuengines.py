@@ -17,7 +17,7 @@ def happened(monkeypatch, tmp_path):
     """What is done to servers, in order: vLLM itself needs a GPU host."""
     found: list[tuple[str, str, str]] = []
 
-    class Served:
+    class ServedEngine:
         def __init__(self, model, port, flags, log, environ):
             self.base_url, self.seconds = f"http://127.0.0.1:{port}/v1", 0.0
             self.on = (str(port), environ["CUDA_VISIBLE_DEVICES"])
@@ -35,7 +35,7 @@ def happened(monkeypatch, tmp_path):
             return "no memory"
 
     monkeypatch.setattr(gpuengines.gpufork, "preload", lambda: 0.0)
-    monkeypatch.setattr(gpuengines.gpufork, "Served", Served)
+    monkeypatch.setattr(gpuengines.gpufork, "ServedEngine", ServedEngine)
 
     def run(*words: str) -> int:
         argv = ["gpuengines.py", "model", "--ports", "81", "82", "--logs", str(tmp_path), *words]

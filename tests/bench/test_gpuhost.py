@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bench_gpuhost import Job, Running, jobs, next_of, run
+from bench_gpuhost import Job, RunningTask, jobs, next_of, run
 
 from backends.engine.worklog import WorkLog
 
@@ -58,7 +58,7 @@ def test_a_job_is_ended_by_its_own_way(tmp_path) -> None:
         "    try:\n        print('here', flush=True); time.sleep(600)\n"
         "    finally:\n        print('ended', flush=True)\n"
     )
-    running = Running(job("long", 0, code=code), tmp_path, 60.0)
+    running = RunningTask(job("long", 0, code=code), tmp_path, 60.0)
     said = tmp_path / "long.log"
     deadline = time.monotonic() + 60
     while "here" not in said.read_text() and time.monotonic() < deadline:

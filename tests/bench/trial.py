@@ -7,7 +7,7 @@ from typing import Any
 from baselines import BASELINES
 from bound import Problem
 from cells import ATTAINMENT, TPOT_S, TTFT_S, Cell
-from routed import Routed, Terms, Variant
+from routed import RoutedFleet, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draw_latencies
@@ -74,7 +74,7 @@ def _chooser(cell: Cell, policy: str) -> ReplayPolicyProtocol:
     if policy in BASELINES:
         return BASELINES[policy]()
     terms = {model: Terms(POLICY, price, MAX_TOKENS) for model, price in cell.prices.items()}
-    return Routed(terms, VARIANTS.get(policy, Variant()))
+    return RoutedFleet(terms, VARIANTS.get(policy, Variant()))
 
 
 def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:

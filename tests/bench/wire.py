@@ -76,7 +76,7 @@ class Load:
         self._folder = folder
         self._cores = cores
 
-    def start(self, port: int, body: Path | None, **options: Any) -> "Running":
+    def start(self, port: int, body: Path | None, **options: Any) -> "RunningLoad":
         words = [str(self._folder / "load"), "--port", str(port)]
         if body is not None:
             words += ["--body", str(body)]
@@ -85,7 +85,7 @@ class Load:
             for item in value if isinstance(value, list | tuple) else [value]:
                 words += [flag] if item is True else [flag, str(item)]
         process = children.start(words, cores=self._cores, stdout=subprocess.PIPE, text=True)
-        return Running(process)
+        return RunningLoad(process)
 
     def run(
         self,
@@ -98,7 +98,7 @@ class Load:
         return self.start(port, body, **options).result(watch)
 
 
-class Running:
+class RunningLoad:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._limit = threading.Timer(LOAD_LIMIT_S, process.kill)

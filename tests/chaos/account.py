@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from crowd import Said
-from scene import Found
+from crowd import CallerRecord
+from scene import SceneFigures
 from sqlalchemy import Engine, bindparam, text
 
 from ledger.database import open_readonly, snapshot
@@ -114,7 +114,7 @@ def price(entry: dict[str, Any]) -> int:
 
 
 def join(
-    said: list[Said], entries: list[dict[str, Any]], books: Books, found: Found, *,
+    said: list[CallerRecord], entries: list[dict[str, Any]], books: Books, found: SceneFigures, *,
     priced: Callable[[dict[str, Any]], bool] = lambda _: True,
 ) -> None:  # fmt: skip
     """Write into `found` what the three journals disagree on.
@@ -198,7 +198,10 @@ def overspent(books: Books) -> int:
 
 
 def settle(
-    url: str, said: list[Said], entries: Callable[[], list[dict[str, Any]]], found: Found
+    url: str,
+    said: list[CallerRecord],
+    entries: Callable[[], list[dict[str, Any]]],
+    found: SceneFigures,
 ) -> Books:
     """Wait for quiet, then join; `entries` is asked when all is over."""
     did = [entry["request_id"] for entry in entries() if entry["status"] != "refused"]

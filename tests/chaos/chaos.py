@@ -40,8 +40,8 @@ import scene_restart
 import scene_routes
 import scene_suite
 import scene_windows
-from scene import COUNTERS, DATABASES, Found, Given, Scene
-from stage import ROOT, Missing
+from scene import COUNTERS, DATABASES, Given, Scene, SceneFigures
+from stage import ROOT, MissingPart
 
 SCENES: tuple[Scene, ...] = (
     *scene_kills.SCENES, *scene_database.SCENES, *scene_disk.SCENES, *scene_suite.SCENES,
@@ -108,11 +108,11 @@ def _played(scene: Scene, database: str, given: argparse.Namespace) -> dict[str,
     asked = Given(database, given.scale, given.broken, given.seed, say, given.jobs, given.way)
     try:
         found = scene.play(asked)
-    except Missing as missing:
-        found = Found(skipped=str(missing))
+    except MissingPart as missing:
+        found = SceneFigures(skipped=str(missing))
     except Exception as error:  # noqa: BLE001 - the other scenes go on, and this one is red
         traceback.print_exc()
-        found = Found(faults=[f"{type(error).__name__}: {error}"[:300]])
+        found = SceneFigures(faults=[f"{type(error).__name__}: {error}"[:300]])
     seconds = time.monotonic() - began
     say(f"SKIPPED: {found.skipped}" if found.skipped else ", ".join(found.red) or "nothing wrong")
     about = {"scene": scene.name, "rules": scene.rules, "database": database}

@@ -27,7 +27,7 @@ class Manner:
 
 
 @dataclass(slots=True)
-class Said:
+class CallerRecord:
     """One request as its caller saw it; `status` 0: the connection broke."""
 
     token: str
@@ -66,7 +66,7 @@ class Crowd:
     def finished(self) -> int:
         return sum(caller.finished for caller in self.callers)
 
-    def stop(self) -> list[Said]:
+    def stop(self) -> list[CallerRecord]:
         """Everything that was said; written down where a journal is named."""
         self.stopped.set()
         for caller in self.callers:
@@ -75,7 +75,8 @@ class Crowd:
         said = [line for caller in self.callers for line in caller.said]
         if self._journal is not None:
             lines = (
-                json.dumps({name: getattr(line, name) for name in Said.__slots__}) for line in said
+                json.dumps({name: getattr(line, name) for name in CallerRecord.__slots__})
+                for line in said
             )
             self._journal.write_text("\n".join(lines))
         return said
@@ -88,7 +89,7 @@ class Caller(threading.Thread):
         super().__init__(daemon=True)
         self._hosts, self._token, self._manner = hosts, token, manner
         self._rng, self._stopped, self._first = random.Random(seed), stopped, seed
-        self.said: list[Said] = []
+        self.said: list[CallerRecord] = []
         self.finished = 0
 
     def run(self) -> None:
@@ -110,7 +111,7 @@ class Caller(threading.Thread):
     def _ask(self, line: HTTPConnection) -> bool:
         """Whether the connection may be used again."""
         rng, manner = self._rng, self._manner
-        said = Said(self._token, time.time())
+        said = CallerRecord(self._token, time.time())
         self.said.append(said)
         stream = rng.random() < manner.streams
         body = {
@@ -128,7 +129,9 @@ class Caller(threading.Thread):
                 time.sleep(manner.pause_s or 0.02)
 
 
-def asked(line: HTTPConnection, said: Said, body: dict[str, Any], *, leaves: bool = False) -> bool:
+def asked(
+    line: HTTPConnection, said: CallerRecord, body: dict[str, Any], *, leaves: bool = False
+) -> bool:
     """One request, noted in `said`; whether the connection is still good."""
     headers = {"authorization": f"Bearer {said.token}", "content-type": "application/json"}
     line.request("POST", "/v1/chat/completions", json.dumps(body), headers)
@@ -160,6 +163,6 @@ def asked(line: HTTPConnection, said: Said, body: dict[str, Any], *, leaves: boo
     return True
 
 
-def statuses(said: list[Said]) -> str:
+def statuses(said: list[CallerRecord]) -> str:
     found = Counter("left" if line.left else str(line.status or "broke") for line in said)
     return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))

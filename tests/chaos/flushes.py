@@ -24,7 +24,7 @@ from ledger.journals.records import AttemptSettled, TokenCounts  # noqa: E402  (
 AT_ONCE = 8
 
 
-class Unasked:
+class IdleFlusher:
     """A flusher that flushes nothing."""
 
     def start_flush(self, _files, loop, done) -> None:
@@ -34,7 +34,7 @@ class Unasked:
         return
 
 
-class Counted:
+class FlushCounts:
     def __init__(self, inner) -> None:
         self.inner, self.rounds = inner, 0
 
@@ -47,7 +47,7 @@ class Counted:
 
 
 async def journal(folder: Path, groups: int, *, broken: bool) -> int:
-    counted = Counted(Unasked() if broken else flusher.best())
+    counted = FlushCounts(IdleFlusher() if broken else flusher.best())
     writer = JournalWriter(folder, "w0", flusher=counted)
     for group in range(groups):
         records = [

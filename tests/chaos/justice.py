@@ -8,13 +8,13 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from account import Books
-from crowd import Said
+from crowd import CallerRecord
 
 LEAVING_S = 3.0  # from a caller's leaving to its settle, at most
 TOLD_S = 0.5  # from an answer's last byte to a release that every worker feels
 
 
-def unjustified(said: list[Said], books: Books, limit_pusd: int, bound_pusd: int) -> int:
+def unjustified(said: list[CallerRecord], books: Books, limit_pusd: int, bound_pusd: int) -> int:
     """Refusals (429) for a budget while `bound_pusd` had room under the limit."""
     costs = {row["request_id"]: (row["bound_pusd"], row["cost_pusd"] or 0)
              for row in books.attempts}  # fmt: skip

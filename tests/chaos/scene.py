@@ -13,7 +13,7 @@ COUNTERS = ("lost", "duplicated", "difference_pusd", "overspent_pusd", "unjustif
 
 
 @dataclass(slots=True)
-class Found:
+class SceneFigures:
     """A counter that a scene does not have is None. `faults`: figures out of their bounds."""
 
     size: str = ""  # how much of it there was
@@ -71,6 +71,6 @@ class Scene:
     name: str
     rules: str
     about: str
-    play: Callable[[Given], Found]
+    play: Callable[[Given], SceneFigures]
     control: str
     databases: tuple[str, ...] = DATABASES

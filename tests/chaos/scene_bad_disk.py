@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from account import Books, settle
-from crowd import Crowd, Manner, Said, statuses
+from crowd import CallerRecord, Crowd, Manner, statuses
 from journal_parts import BadDisk, NoDisk
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from scene_disk import fill, until_served
-from stage import Missing, Stage, eventually
+from stage import MissingPart, Stage, eventually
 
 TIMES, BAD_S = 10, 4.0
 SLOW_WRITE_US, SLOW_FLUSH_US = 2_000, 200_000
@@ -45,12 +45,12 @@ def host_on(given: Given, kind: str, sabotage: str = "") -> Iterator[tuple[Stage
                     disk.faults.order()
                     host.close()
         except NoDisk as missing:
-            raise Missing(str(missing)) from missing
+            raise MissingPart(str(missing)) from missing
 
 
-def play_errors(given: Given) -> Found:
+def play_errors(given: Given) -> SceneFigures:
     """The disk fails under load, at writes and at flushes in turn."""
-    found, times, said, refused, spans = Found(), given.of(TIMES), [], 0, []
+    found, times, said, refused, spans = SceneFigures(), given.of(TIMES), [], 0, []
     with host_on(given, "ext4", "settled later") as (stage, disk, host):
         for number in range(times):
             crowd = Crowd([host], [host.token], Manner(leaves=0.03), callers=8, seed=number)
@@ -79,9 +79,9 @@ def play_errors(given: Given) -> Found:
     return found
 
 
-def play_slow(given: Given) -> Found:
+def play_slow(given: Given) -> SceneFigures:
     """A disk whose flushes take a fifth of a second: answers end late, and none is lost."""
-    found, times = Found(), given.of(TIMES)
+    found, times = SceneFigures(), given.of(TIMES)
 
     def spoil(disk: BadDisk) -> None:
         disk.faults.order(write_delay_us=SLOW_WRITE_US, flush_delay_us=SLOW_FLUSH_US)
@@ -96,9 +96,9 @@ def play_slow(given: Given) -> Found:
     return found
 
 
-def play_room(given: Given) -> Found:
+def play_room(given: Given) -> SceneFigures:
     """A copy-on-write file system is filled to its last byte, and freed."""
-    found, times = Found(), given.of(TIMES)
+    found, times = SceneFigures(), given.of(TIMES)
 
     def spoil(disk: BadDisk) -> None:
         until_s = time.monotonic() + BAD_S
@@ -115,7 +115,7 @@ def play_room(given: Given) -> Found:
 
 
 def _play_times(
-    given: Given, found: Found, times: int, kind: str, spoil: Callable[[BadDisk], None],
+    given: Given, found: SceneFigures, times: int, kind: str, spoil: Callable[[BadDisk], None],
     sabotage: str = "settled later",
 ) -> list[Any]:  # fmt: skip
     healed = []
@@ -139,7 +139,7 @@ def _play_times(
 
 
 def expect_told(
-    found: Found, entries: list[dict[str, Any]], said: list[Said], books: Books,
+    found: SceneFigures, entries: list[dict[str, Any]], said: list[CallerRecord], books: Books,
     spans: list[tuple[float, float]],
 ) -> None:  # fmt: skip
     """Opens that no flush covered may be lost with a disk, where `verify` says that rows lack.

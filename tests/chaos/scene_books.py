@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from sqlalchemy import text
 from stage import Stage, random_ledger
 
@@ -23,8 +23,8 @@ BILLED = [column.name for column in exports_focus_columns.FOCUS_1_4.columns].ind
 CENT = "UPDATE attempts SET cost_pusd = cost_pusd - 10000000000 WHERE attempt_id = 'r7.1'"
 
 
-def play(given: Given) -> Found:
-    found, rows = Found(), given.of(ROWS)
+def play(given: Given) -> SceneFigures:
+    found, rows = SceneFigures(), given.of(ROWS)
     with Stage(given) as stage:
         url = stage.new_url("random.db")
         migrate(url)
@@ -43,7 +43,7 @@ def play(given: Given) -> Found:
     return found
 
 
-def _add_up(given: Given, url: str, books: Any, found: Found) -> None:
+def _add_up(given: Given, url: str, books: Any, found: SceneFigures) -> None:
     scope, reader = Scope(books.START_US, books.end_us), open_readonly(url)
     exact = books.total + books.written["own_pusd"]
 

@@ -7,7 +7,7 @@ than was held.
 
 import random
 
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 
 from gateway.fleet.attempt_bounds import api_bound_pusd
 from ledger.journals.records import TokenCounts
@@ -81,8 +81,8 @@ def uses(rng: random.Random, asked: RoutingRequest, terms: PriceTerms):
         yield TokenCounts(**mixed, output=output, reasoning=rng.randint(0, output))
 
 
-def play(given: Given) -> Found:
-    rng, found = given.rng, Found(overspent_pusd=0)
+def play(given: Given) -> SceneFigures:
+    rng, found = given.rng, SceneFigures(overspent_pusd=0)
     cases = given.of(CASES)
     settles = beyond = 0
     for number in range(cases):

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from account import join, quiet, read
-from crowd import Said
+from crowd import CallerRecord
 from justice import unjustified
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import Stage
 
 ROUNDS = 1000
@@ -33,7 +33,7 @@ def bound_of(stage: Stage) -> int:
     return int(row["bound_pusd"])
 
 
-async def ask(url: str, token: str, ready: asyncio.Barrier | None = None) -> Said:
+async def ask(url: str, token: str, ready: asyncio.Barrier | None = None) -> CallerRecord:
     """One request; all that share a barrier are sent when every connection stands."""
     host, port = url.removeprefix("http://").split(":")
     body = json.dumps(BODY)
@@ -44,7 +44,7 @@ async def ask(url: str, token: str, ready: asyncio.Barrier | None = None) -> Sai
     reader, writer = await asyncio.open_connection(host, int(port))
     if ready is not None:
         await ready.wait()
-    said = Said(token, time.time())
+    said = CallerRecord(token, time.time())
     writer.write((head + body).encode())
     answer = await reader.read(-1)
     said.ended_s = time.time()
@@ -60,7 +60,7 @@ async def ask(url: str, token: str, ready: asyncio.Barrier | None = None) -> Sai
     return said
 
 
-async def round_of(url: str, token: str, crowd: int) -> list[Said]:
+async def round_of(url: str, token: str, crowd: int) -> list[CallerRecord]:
     ready = asyncio.Barrier(crowd)
     async with asyncio.timeout(120):
         said = list(await asyncio.gather(*(ask(url, token, ready) for _ in range(crowd))))
@@ -72,22 +72,24 @@ async def round_of(url: str, token: str, crowd: int) -> list[Said]:
     return said
 
 
-def play(given: Given) -> Found:
+def play(given: Given) -> SceneFigures:
     """Whole crowds on budgets for ten, then eight newcomers on a budget for one."""
-    found, rounds = Found(), given.of(ROUNDS)
+    found, rounds = SceneFigures(), given.of(ROUNDS)
     _rounds(given, found, "team", rounds, AT_ONCE, AFFORDED)
     found.size = f"{rounds} rounds of {AT_ONCE} at once for {AFFORDED}, {WORKERS} workers"
     return found
 
 
-def newcomers(given: Given) -> Found:
-    found, rounds = Found(), given.of(NEWCOMER_ROUNDS)
+def newcomers(given: Given) -> SceneFigures:
+    found, rounds = SceneFigures(), given.of(NEWCOMER_ROUNDS)
     _rounds(given, found, "user", rounds, NEWCOMERS, 1)
     found.size = f"{rounds} unknown users, {NEWCOMERS} requests at once each, {WORKERS} workers"
     return found
 
 
-def _rounds(given: Given, found: Found, kind: str, rounds: int, crowd: int, afforded: int) -> None:
+def _rounds(
+    given: Given, found: SceneFigures, kind: str, rounds: int, crowd: int, afforded: int
+) -> None:
     names = [f"{kind}{number}" for number in range(rounds)]
     with Stage(given, "holds without end") as stage:
         bound, before = bound_of(stage), len(stage.upstream.entries())
@@ -97,7 +99,7 @@ def _rounds(given: Given, found: Found, kind: str, rounds: int, crowd: int, affo
         ]
         host = stage.host(workers=WORKERS, budgets=budgets)
         host.start()
-        heard: dict[str, list[Said]] = {}
+        heard: dict[str, list[CallerRecord]] = {}
         for number, name in enumerate(names):
             token = host.key(name, **{kind: name})
             heard[name] = asyncio.run(round_of(host.url, token, crowd))
@@ -110,7 +112,7 @@ def _rounds(given: Given, found: Found, kind: str, rounds: int, crowd: int, affo
 
 
 def _judge(
-    host: Any, heard: dict[str, list[Said]], money: tuple[int, int], found: Found,
+    host: Any, heard: dict[str, list[CallerRecord]], money: tuple[int, int], found: SceneFigures,
     entries: list[dict[str, Any]],
 ) -> None:  # fmt: skip
     afforded, bound = money

@@ -16,9 +16,9 @@ from typing import Any
 
 from account import settle
 from crowd import Crowd, Manner, statuses
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from sqlalchemy import create_engine, text
-from stage import Missing, Stage
+from stage import MissingPart, Stage
 
 STEPS = 60
 HOUR_NS = 3600 * 10**9
@@ -40,7 +40,7 @@ class SetClock:
 
     def __init__(self, folder: Path) -> None:
         if shutil.which("gcc") is None:
-            raise Missing("gcc is missing: apt-get install gcc")
+            raise MissingPart("gcc is missing: apt-get install gcc")
         self.library, self.path = folder / "clock.so", folder / "clock"
         source = Path(__file__).with_name("clock.c")
         command = ["gcc", "-shared", "-fPIC", "-O1", "-o", self.library, source, "-ldl"]
@@ -66,8 +66,8 @@ class SetClock:
             time.sleep(0.01)
 
 
-def play(given: Given) -> Found:
-    found, steps, rng = Found(), given.of(STEPS), given.rng
+def play(given: Given) -> SceneFigures:
+    found, steps, rng = SceneFigures(), given.of(STEPS), given.rng
     with Stage(given, "durations by the wall") as stage:
         clock = SetClock(stage.folder)
         zone = nearly_midnight(datetime.now(UTC))
@@ -101,7 +101,7 @@ def nearly_midnight(now: datetime) -> str:
     return f"Etc/GMT+{behind}" if behind <= 12 else f"Etc/GMT-{24 - behind}"
 
 
-def judge(url: str, found: Found) -> None:
+def judge(url: str, found: SceneFigures) -> None:
     engine = create_engine(url)
     with engine.connect() as connection:
 

@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from journal_parts import DamagePlan, plan_damage, play_damage, spans_of
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import Stage
 
 from ledger.database import make_engine, migrate, sqlite_url
@@ -27,8 +27,8 @@ SHOWN = 5  # of what is wrong
 FAST_DISK = Path("/dev/shm")
 
 
-def play(given: Given) -> Found:
-    found, cases, wrong = Found(), Counter[str](), Counter[str]()
+def play(given: Given) -> SceneFigures:
+    found, cases, wrong = SceneFigures(), Counter[str](), Counter[str]()
     with Stage(given, "", target=False) as stage, _folder() as folder:
         spans = spans_of(folder)
         plans = list(plan_damage(spans, given.scale, given.seed, CASES_AT_ONCE))

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 from account import join, quiet, read
-from crowd import Crowd, Manner, Said, statuses
-from scene import Found, Given, Scene
+from crowd import CallerRecord, Crowd, Manner, statuses
+from scene import Given, Scene, SceneFigures
 from stage import MODEL, Stage
 
 from ledger.write_lock import acquire_turn, turns_of
@@ -23,9 +23,9 @@ TIGHT = {"scope": "team:tight", "usd": 10, "period": "day", "hard": True}
 SCARCE_USD = 0.002
 
 
-def stops(given: Given) -> Found:
+def stops(given: Given) -> SceneFigures:
     """The server is stopped at once, as by a power cut, and comes back after a while."""
-    found, times = Found(), given.of(STOPS)
+    found, times = SceneFigures(), given.of(STOPS)
     stopped_s = STOPPED_S if given.scale >= 1 else max(3.0, STOPPED_S * given.scale)
     with Stage(given, "statements dropped") as stage:
         teams = [f"scarce-{number}" for number in range(times)]
@@ -38,7 +38,7 @@ def stops(given: Given) -> Found:
         crowd.start()
         time.sleep(3.0)
         before, most, recovered = resident(host), 0.0, []
-        refused: list[Said] = []
+        refused: list[CallerRecord] = []
         for number in range(times):
             needs = Crowd([host], [needy[number]], Manner(pause_s=0.1), callers=2, seed=number + 1)
             needs.start()
@@ -62,7 +62,11 @@ def stops(given: Given) -> Found:
 
 
 def _judge_stops(
-    found: Found, said: list[Said], hard: set[str], recovered: list[float], most: float
+    found: SceneFigures,
+    said: list[CallerRecord],
+    hard: set[str],
+    recovered: list[float],
+    most: float,
 ) -> None:
     mine = [line for line in said if line.token in hard and line.status not in (0, 200)]
     plain = [key for key in mine if (key.status, key.retry_after) != (503, "1")]
@@ -98,9 +102,9 @@ def resident(host: Any) -> float:
     return found / 1024**2
 
 
-def statements(given: Given) -> Found:
+def statements(given: Given) -> SceneFigures:
     """Deadlocks, hang-ups and locks that pass; and rows that the books refuse for good."""
-    found, times, rng = Found(), given.of(TROUBLES), given.rng
+    found, times, rng = SceneFigures(), given.of(TROUBLES), given.rng
     models = {"own": {"targets": [MODEL]}, "poison": {"targets": [MODEL]}}
     with Stage(given, "poison spreads") as stage:
         host = stage.host(models=models)
@@ -188,7 +192,11 @@ TROUBLE = {"postgres": _of_postgres, "sqlite": _of_sqlite}
 
 
 def _settle(
-    host: Any, said: list[Said], stage: Stage, found: Found, bad: list[Said] | None = None
+    host: Any,
+    said: list[CallerRecord],
+    stage: Stage,
+    found: SceneFigures,
+    bad: list[CallerRecord] | None = None,
 ) -> None:
     """The join without what is poisonous, which must lie in the quarantine, and nothing else."""
     poison = {item.request_id for item in bad or ()}

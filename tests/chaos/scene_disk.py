@@ -13,15 +13,15 @@ from typing import Any
 
 from account import settle
 from crowd import Crowd, Manner, statuses
-from scene import Found, Given, Scene
-from stage import Missing, Stage
+from scene import Given, Scene, SceneFigures
+from stage import MissingPart, Stage
 
 TIMES, SIZE_MIB, FULL_S = 20, 64, 4.0
 HEALED_S = 30.0
 
 
-def play(given: Given) -> Found:
-    found, times, healed = Found(), given.of(TIMES), []
+def play(given: Given) -> SceneFigures:
+    found, times, healed = SceneFigures(), given.of(TIMES), []
     refused = 0
     with Stage(given, "dispatched unrecorded") as stage, small_disk(stage.folder) as disk:
         books = {} if given.database == "postgres" else {"url": f"sqlite:///{disk / 'ledger.db'}"}
@@ -58,9 +58,9 @@ def small_disk(folder: Path) -> Iterator[Path]:
     try:
         made = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise Missing("`mount` is missing") from error
+        raise MissingPart("`mount` is missing") from error
     if made.returncode:
-        raise Missing(f"a small disk cannot be mounted: {made.stderr.strip()}")
+        raise MissingPart(f"a small disk cannot be mounted: {made.stderr.strip()}")
     try:
         yield place
     finally:

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import psycopg
-from scene import Found, Given, Scene
-from stage import ROOT, Missing, Stage
+from scene import Given, Scene, SceneFigures
+from stage import ROOT, MissingPart, Stage
 
 from deploy.parts import by_name
 
@@ -22,11 +22,11 @@ PROGRAM = Path(__file__).with_name("flushes.py")
 CALLS = "io_submit,fdatasync,fsync"
 
 
-def play(given: Given) -> Found:
+def play(given: Given) -> SceneFigures:
     strace = shutil.which("strace")
     if strace is None:
-        raise Missing(f"strace is missing: {by_name('strace').install}")
-    found, groups = Found(), given.of(GROUPS, least=20)
+        raise MissingPart(f"strace is missing: {by_name('strace').install}")
+    found, groups = SceneFigures(), given.of(GROUPS, least=20)
     with Stage(given) as stage:
         trace, url = stage.folder / "trace", stage.new_url("flushes.db")
         program = [sys.executable, str(PROGRAM), str(stage.folder), url, str(groups)]
@@ -38,7 +38,7 @@ def play(given: Given) -> Found:
         said = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         if said.returncode:
             if "ptrace" in said.stderr.lower():
-                raise Missing(f"strace may not trace here: {said.stderr.strip()[:100]}")
+                raise MissingPart(f"strace may not trace here: {said.stderr.strip()[:100]}")
             raise RuntimeError(said.stderr)
         did = json.loads(said.stdout.splitlines()[-1])
         text = trace.read_text()

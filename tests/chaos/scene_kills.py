@@ -6,7 +6,7 @@ from typing import Any
 
 from account import settle
 from crowd import Crowd, Manner, statuses
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import Stage, eventually, restart, strike
 
 CYCLES = 300
@@ -19,8 +19,8 @@ MODULES = {
 RECOVERY_S = 30.0
 
 
-def play(given: Given) -> Found:
-    rng, found = given.rng, Found()
+def play(given: Given) -> SceneFigures:
+    rng, found = given.rng, SceneFigures()
     cycles, wanted = given.of(CYCLES), given.of(FINISHED)
     struck: Counter[str] = Counter()
     with Stage(given, "settled later") as stage:

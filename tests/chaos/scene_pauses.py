@@ -10,7 +10,7 @@ from collections import Counter
 
 from account import settle
 from crowd import Crowd, Manner, statuses
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from scene_kills import MODULES
 from stage import Stage, strike
 
@@ -19,8 +19,8 @@ SHORT_S, LONG_S = (0.5, 2.5), 20.0
 LONG_EACH = 20  # one trial in so many is a long one
 
 
-def play(given: Given) -> Found:
-    rng, found, trials = given.rng, Found(), given.of(TRIALS)
+def play(given: Given) -> SceneFigures:
+    rng, found, trials = given.rng, SceneFigures(), given.of(TRIALS)
     stopped: Counter[str] = Counter()
     with Stage(given, "leases") as stage:
         host = stage.host()

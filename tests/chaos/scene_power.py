@@ -26,7 +26,7 @@ from typing import Any
 
 import psycopg
 from account import join, read
-from crowd import Crowd, Manner, Said, statuses
+from crowd import CallerRecord, Crowd, Manner, statuses
 from journal_parts import (
     BadDisk,
     DiskImage,
@@ -36,8 +36,8 @@ from journal_parts import (
     mounted_image,
     play_power_cuts,
 )
-from scene import Found, Given, Scene
-from stage import ROOT, SERVE, Missing, PostgresServer, Stage, eventually
+from scene import Given, Scene, SceneFigures
+from stage import ROOT, SERVE, MissingPart, PostgresServer, Stage, eventually
 
 ATTEMPTS, KINDS = 2_000, ("ext4", "xfs", "btrfs")
 CUTS, LOAD_S = 600, 20.0
@@ -53,8 +53,8 @@ mark.BOOT_ID = Path({path!r})
 """
 
 
-def play(given: Given) -> Found:
-    found = Found(lost=0)
+def play(given: Given) -> SceneFigures:
+    found = SceneFigures(lost=0)
     options = "nobarrier" if given.broken else ""
     for kind in ("ext4",) if given.broken else KINDS:  # the others take no such option
         with tempfile.TemporaryDirectory(prefix="breakeven-power-", dir=_memory()) as name:
@@ -64,7 +64,7 @@ def play(given: Given) -> Found:
                     seed=given.seed, jobs=given.jobs,
                 )  # fmt: skip
             except NoDisk as missing:
-                raise Missing(str(missing)) from missing
+                raise MissingPart(str(missing)) from missing
         given.say(f"{kind}: {result.cuts} cuts, {result.lost} lost, {result.told} told")
         for fault in result.faults[:SHOWN]:
             given.say(fault)
@@ -102,14 +102,14 @@ class _Server:
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
+class _PlayedHost:
     """What a whole host did on the disk, and how what a cut leaves is started."""
 
     disk: DiskImage
     place: Path
     config: Path
     url: str
-    said: list[Said]
+    said: list[CallerRecord]
     entries: list[dict[str, Any]]
     environ: dict[str, str]
     server: "_Server | None"
@@ -120,15 +120,15 @@ class _Played:
     parts: int
 
 
-def play_host(given: Given) -> Found:
-    found = Found(lost=0, duplicated=0, difference_pusd=0, overspent_pusd=0)
+def play_host(given: Given) -> SceneFigures:
+    found = SceneFigures(lost=0, duplicated=0, difference_pusd=0, overspent_pusd=0)
     with Stage(given) as stage:
         for folder in (stage.folder, *stage.folder.parents[:1]):
             folder.chmod(folder.stat().st_mode | 0o055)  # PostgreSQL's user reaches its data
         try:
             played = _host_on_bad_disk(given, stage)
         except NoDisk as missing:
-            raise Missing(str(missing)) from missing
+            raise MissingPart(str(missing)) from missing
         found.figures["answers"] = statuses(played.said)
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
             results = list(pool.map(partial(_play_cuts, played), range(given.jobs)))
@@ -144,7 +144,7 @@ def play_host(given: Given) -> Found:
     return found
 
 
-def _host_on_bad_disk(given: Given, stage: Stage) -> _Played:
+def _host_on_bad_disk(given: Given, stage: Stage) -> _PlayedHost:
     options = "nobarrier" if given.broken else ""
     with BadDisk(stage.folder, mib=DISK_MIB[given.database], options=options) as disk:
         disk.place.chmod(0o755)
@@ -166,7 +166,7 @@ def _host_on_bad_disk(given: Given, stage: Stage) -> _Played:
             server.halt()
     flushes = len(PowerCuts(disk.image).flushes)
     given.say(f"{len(said)} answers, {flushes} flushes")
-    return _Played(
+    return _PlayedHost(
         disk.image, disk.place, host.config, url, said, stage.upstream.entries(),
         dict(host.environ), None if server is None else _Server(
             [str(word) for word in server.command], server.options, server.folder),
@@ -191,7 +191,7 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _play_cuts(played: _Played, part: int) -> tuple[int, list[tuple[str, str]]]:
+def _play_cuts(played: _PlayedHost, part: int) -> tuple[int, list[tuple[str, str]]]:
     """Return how many cuts were played, and what was red behind which."""
     _enter_namespaces()
     red, count, cuts = [], 0, PowerCuts(played.disk, played.seed)
@@ -214,7 +214,7 @@ def _play_cuts(played: _Played, part: int) -> tuple[int, list[tuple[str, str]]]:
 
 
 @contextmanager
-def _books(played: _Played) -> Iterator[None]:
+def _books(played: _PlayedHost) -> Iterator[None]:
     if played.server is None:
         yield
         return
@@ -222,14 +222,14 @@ def _books(played: _Played) -> Iterator[None]:
         yield
 
 
-def _judge(played: _Played, cut: PowerCut, environ: dict[str, str]) -> list[str]:
+def _judge(played: _PlayedHost, cut: PowerCut, environ: dict[str, str]) -> list[str]:
     command = [sys.executable, "-c", SERVE, "ledger", "drain", "--config", str(played.config)]
     done = subprocess.run(
         command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False
     )
     if done.returncode:
         return [f"lost: drain says {done.stderr.strip()[-200:]}"]
-    books, found, until_s = read(played.url), Found(), cut.until_s + played.wall_s
+    books, found, until_s = read(played.url), SceneFigures(), cut.until_s + played.wall_s
     said = [line for line in played.said if line.finished and line.ended_s <= until_s]
     known = {row["attempt_id"] for row in books.attempts}
     join(said, [entry for entry in played.entries if entry["request_id"] in known], books, found)

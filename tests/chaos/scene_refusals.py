@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 from account import settle
-from crowd import Crowd, Manner, Said, asked, statuses
+from crowd import CallerRecord, Crowd, Manner, asked, statuses
 from justice import unjustified
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import Stage
 
 REQUESTS = 20_000
@@ -39,8 +39,8 @@ class Trouble(threading.Thread):
                 time.sleep(0.005)
 
 
-def play(given: Given) -> Found:
-    found, wanted = Found(), given.of(REQUESTS, least=100)
+def play(given: Given) -> SceneFigures:
+    found, wanted = SceneFigures(), given.of(REQUESTS, least=100)
     usd = Decimal(wanted * PUSD_EACH).scaleb(-12)
     budgets = [
         {"scope": scope, "usd": f"{usd:f}", "period": "day", "hard": True}
@@ -78,15 +78,15 @@ def _forgive(port: int) -> None:
     httpx.delete(f"http://127.0.0.1:{port}/_faults", trust_env=False)
 
 
-def spend(url: str, token: str, given: Given, *, most: int) -> list[Said]:
+def spend(url: str, token: str, given: Given, *, most: int) -> list[CallerRecord]:
     """Alone, one after the other, until the budget says no; `most` requests."""
-    said: list[Said] = []
+    said: list[CallerRecord] = []
     line = HTTPConnection(url.removeprefix("http://"), timeout=60)
     body: dict[str, Any] = {"model": "own", "stream": False, "max_tokens": LONG,
                             "ignore_eos": True}  # fmt: skip
     body["messages"] = [{"role": "user", "content": "go on"}]
     for _ in range(most):
-        said.append(Said(token, time.time()))
+        said.append(CallerRecord(token, time.time()))
         asked(line, said[-1], body)
         said[-1].ended_s = time.time()
         if said[-1].status == 429:
@@ -96,7 +96,9 @@ def spend(url: str, token: str, given: Given, *, most: int) -> list[Said]:
     return said
 
 
-def _judge(found: Found, books: Any, said: list[Said], late: list[Said], limit: int) -> None:
+def _judge(
+    found: SceneFigures, books: Any, said: list[CallerRecord], late: list[CallerRecord], limit: int
+) -> None:
     bounds = {row["request_id"]: row["bound_pusd"] for row in books.attempts}
     least = min((bounds[line.request_id] for line in said if line.request_id in bounds), default=0)
     most = max((bounds[item.request_id] for item in late if item.request_id in bounds), default=0)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from account import settle
-from crowd import Crowd, Manner, Said, statuses
-from scene import Found, Given, Scene
+from crowd import CallerRecord, Crowd, Manner, statuses
+from scene import Given, Scene, SceneFigures
 from sqlalchemy import text
 from stage import ROOT, Stage
 
@@ -39,8 +39,8 @@ def before_the_newest_migration(folder: Path) -> str:
     return commit
 
 
-def play(given: Given) -> Found:
-    found, rounds = Found(), given.of(ROUNDS)
+def play(given: Given) -> SceneFigures:
+    found, rounds = SceneFigures(), given.of(ROUNDS)
     with Stage(given, "ends at once") as stage:
         hosts, old = [stage.host()], ""
         if given.database == "postgres":
@@ -106,7 +106,7 @@ def command_of(root: Path) -> str:
     return f"from {module} import {name}; {name}()"
 
 
-def is_cut(said: Said) -> bool:
+def is_cut(said: CallerRecord) -> bool:
     """Answered with 200, and neither whole nor told of an error."""
     return said.status == 200 and not said.finished and not said.left and said.code == ""
 

@@ -10,7 +10,7 @@ import wave
 from typing import Any
 
 import httpx
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import Stage, eventually
 
 from gateway.request.inference_api import HOT
@@ -77,8 +77,8 @@ def ask(host: Any, path: str, token: str) -> httpx.Response:
     return host.client.post(url, json=body, headers=headers)
 
 
-def play(given: Given) -> Found:
-    found = Found(unjustified=None)
+def play(given: Given) -> SceneFigures:
+    found = SceneFigures(unjustified=None)
     with Stage(given, "unpriced is free") as stage:
         base = f"http://127.0.0.1:{stage.upstream.port}/v1"
         host = stage.host(
@@ -121,7 +121,7 @@ def refused(answer: httpx.Response) -> bool:
     return answer.status_code == 400 and "price" in answer.text
 
 
-def inventory(host: Any, found: Found) -> None:
+def inventory(host: Any, found: SceneFigures) -> None:
     """Every path that takes a POST is one of those asked here, or is known to reach nobody."""
     described = host.client.get(f"{host.url}/openapi.json").json()["paths"]
     posts = {path for path, verbs in described.items() if "post" in verbs} | set(HOT)

@@ -4,13 +4,13 @@ import re
 import subprocess
 import sys
 
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from stage import ROOT
 
 SCHEDULES = 100_000
 
 
-def run(found: Found, *words: str) -> str:
+def run(found: SceneFigures, *words: str) -> str:
     """Run tests; their numbers become figures."""
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -23,9 +23,9 @@ def run(found: Found, *words: str) -> str:
     return done.stdout
 
 
-def submissions(given: Given) -> Found:
+def submissions(given: Given) -> SceneFigures:
     """50 at once with each key, twice: over a restart, and over a killed host."""
-    found = Found()
+    found = SceneFigures()
     file = "tests/gateway/request/idempotency/test_idempotency_store.py"
     controls = "test_without_the_row_all_of_them_would_be_calls"
     names = "restart_are_one_call or killed_host or days_later" if given.scale >= 0.5 else (
@@ -41,9 +41,9 @@ def submissions(given: Given) -> Found:
     return found
 
 
-def schedules(given: Given) -> Found:
+def schedules(given: Given) -> SceneFigures:
     """Crash schedules of the budgets in virtual time, on both hosts at every commit point."""
-    found, folder = Found(), "tests/ledger/schedules"
+    found, folder = SceneFigures(), "tests/ledger/schedules"
     if given.broken:
         run(found, f"{folder}/test_mutants.py")
         found.overspent_pusd = 1 if found.figures["tests passed"] else 0
@@ -56,9 +56,9 @@ def schedules(given: Given) -> Found:
     return found
 
 
-def clocks(given: Given) -> Found:
+def clocks(given: Given) -> SceneFigures:
     """Days that have 23 and 25 hours, months, skipped midnights; L7's other half is elsewhere."""
-    found = Found()
+    found = SceneFigures()
     run(found, "tests/ledger/budgets/test_windows.py")
     if given.broken:
         found.faults.append("the mutants of `windows` are among the schedules' controls")

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
-from scene import Found, Given, Scene
+from scene import Given, Scene, SceneFigures
 from sqlalchemy import insert, text
 from stage import Stage
 
@@ -125,8 +125,8 @@ class Night:
         self.truth[window] += cost
 
 
-def play(given: Given) -> Found:
-    found, rounds = Found(), given.of(ROUNDS)
+def play(given: Given) -> SceneFigures:
+    found, rounds = SceneFigures(), given.of(ROUNDS)
     settles = SETTLES if given.scale >= 0.05 else 100
     with Stage(given) as stage:
         url = stage.new_url("night.db")

@@ -49,7 +49,7 @@ MODEL = "up/m"  # what callers ask for: passed through to the target
 PRICED_AS = "openai/gpt-4o-mini"
 
 
-class Missing(Exception):
+class MissingPart(Exception):
     """A real part that this machine does not have."""
 
 
@@ -119,7 +119,7 @@ class Stage:
     def _postgres(self) -> Any:
         binaries = parts.find_postgres()
         if binaries is None:
-            raise Missing("a PostgreSQL server is missing: make parts")
+            raise MissingPart("a PostgreSQL server is missing: make parts")
         server = PostgresServer(binaries, durable=True)
         self._ended.callback(server.stop)
         return server

@@ -16,9 +16,9 @@ import scene_kills
 import scene_restart
 import stage
 from account import INPUT, OUTPUT, Books
-from crowd import Said
-from scene import Found, Given
-from stage import Missing
+from crowd import CallerRecord
+from scene import Given, SceneFigures
+from stage import MissingPart
 
 KILLS = 10
 NAME = "r1"
@@ -54,11 +54,11 @@ def books(**changes):
     return Books(**{**found, **changes})
 
 
-SAID = Said("t", 1.0, 2.0, NAME, 200, finished=True, prompt_tokens=7, completion_tokens=3)
+SAID = CallerRecord("t", 1.0, 2.0, NAME, 200, finished=True, prompt_tokens=7, completion_tokens=3)
 
 
 def judged(known, said=(SAID,), entries=None):
-    found = Found()
+    found = SceneFigures()
     account.join(list(said), [entry()] if entries is None else entries, known, found)
     return found.red
 
@@ -90,7 +90,7 @@ def test_what_disagrees_is_red(known, entries, red):
 
 
 def refusal(begun_s, ended_s):
-    return Said("t", begun_s, ended_s, "r9", 429, code="budget_exceeded")
+    return CallerRecord("t", begun_s, ended_s, "r9", 429, code="budget_exceeded")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_every_commit_group_is_flushed(broken):
     """By the kernel's own count; `broken` asks nobody for it, and is red."""
     try:
         found = scene_flush.play(Given(scale=0.02, broken=broken))
-    except Missing as missing:
+    except MissingPart as missing:
         pytest.skip(str(missing))  # a container may not let anybody be traced
     assert bool(found.red) is broken, found
 
@@ -160,7 +160,7 @@ def test_a_red_row_fails_the_run_and_a_control_that_is_not_red_does_too(monkeypa
     red = [False]
 
     def play(_given):
-        return Found(lost=int(red[0]))
+        return SceneFigures(lost=int(red[0]))
 
     scene = chaos.Scene("X", "x", "about", play, "control", databases=("sqlite",))
     monkeypatch.setattr(chaos, "SCENES", (scene,))

@@ -507,7 +507,7 @@ def settings_of(state: Path, url: str) -> dict[str, Any]:
     }
 
 
-class Served:
+class ServedAdmin:
     """The admin API as a worker has it, and nothing else of one."""
 
     def __init__(self, state: Path, url: str) -> None:
@@ -549,12 +549,12 @@ async def _told(_request: Any, error: Exception) -> Response:
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory) -> Iterator[Callable[[str], Served]]:
+def serving(tmp_path_factory) -> Iterator[Callable[[str], ServedAdmin]]:
     """`serving(url)`: a gateway's admin API over these books, with people in its access file."""
-    made: list[Served] = []
+    made: list[ServedAdmin] = []
 
-    def serve(url: str) -> Served:
-        made.append(Served(tmp_path_factory.mktemp("gateway"), url))
+    def serve(url: str) -> ServedAdmin:
+        made.append(ServedAdmin(tmp_path_factory.mktemp("gateway"), url))
         return made[-1]
 
     yield serve

@@ -72,7 +72,7 @@ def test_what_was_said_stays_until_the_next_change_or_another_page(test) -> None
     assert not test.run().success, "the next change has begun"
 
 
-class Away:
+class AwayGateway:
     """A gateway that answers nothing, and may have done it or not."""
 
     def __init__(self, error: Exception) -> None:
@@ -97,7 +97,7 @@ class Away:
     ],
 )
 def test_what_was_not_done_says_why_beside_yes_and_no(test, error: Exception, said: str) -> None:
-    test.session_state["away"] = Away(error)
+    test.session_state["away"] = AwayGateway(error)
     test.button(key="start").click().run()
     test.button(key="rows-yes").click().run()
     for _ in range(3):

@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).with_name("render_chart.py")
 RELEASE, NAMESPACE = "breakeven", "llm"
 
 
-class Refused(Exception):
+class HelmRefusal(Exception):
     """Helm's own words."""
 
 
@@ -83,7 +83,7 @@ def render(
         if chart != CHART or key not in known:
             found = ask_helm(key)
             if "error" in found:
-                raise Refused(found["error"])
+                raise HelmRefusal(found["error"])
             known[key] = _chart(found)
         return known[key]
 
@@ -123,4 +123,4 @@ def several(render: Callable[..., Chart]) -> Chart:
 
 @pytest.fixture(scope="session")
 def refused() -> type[Exception]:
-    return Refused
+    return HelmRefusal

@@ -42,11 +42,11 @@ def test_expiry_and_scope(stack, patiently) -> None:
     ],
 )
 def test_a_scope_for_all_teams_holds_the_one_for_its_own(scopes, asked: str, may: bool) -> None:
-    class Ring:
+    class KeyRing:
         def recall(self, token: str, now_us: int) -> SimpleNamespace:
             return SimpleNamespace(scopes=frozenset(scopes))
 
-    found = authenticate(Ring(), "t", now_us=0, scope=asked)
+    found = authenticate(KeyRing(), "t", now_us=0, scope=asked)
     if may:
         assert asyncio.run(found).scopes == scopes
     else:
@@ -84,7 +84,7 @@ def test_without_a_token_the_answer_says_how(headers) -> None:
 
 
 def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
-    class Away:
+    class AwayLedger:
         def recall(self, token: str, now_us: int) -> None:
             return None
 
@@ -92,7 +92,7 @@ def test_with_the_ledger_away_an_unknown_key_is_503() -> None:
             raise LedgerUnavailable("gone")
 
     with pytest.raises(RequestError) as told:
-        asyncio.run(authenticate(Away(), "t", now_us=0, scope="inference"))
+        asyncio.run(authenticate(AwayLedger(), "t", now_us=0, scope="inference"))
     assert (told.value.row.status, told.value.retry_after_s) == (503, 1.0)
 
 

@@ -9,12 +9,12 @@ import pytest
 from gateway.errors import TABLE, ErrorFault, RequestError, body, drop_traceback, fault_header
 
 
-class Held:
+class HeldFrame:
     """Something in the frame of who raises."""
 
 
 def raised() -> tuple[RequestError, weakref.ref]:
-    held = Held()
+    held = HeldFrame()
 
     def raising() -> None:
         inner, kept = ValueError("first"), held

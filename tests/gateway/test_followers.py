@@ -9,7 +9,7 @@ from gateway.followers import FOLLOW_S, LOOK_S, keep_up
 from ledger.identity.keyring import KeyGeneration
 
 
-class Followed:
+class FollowedSource:
     """Takes what it is told the second time: the first time its source is away."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Followed:
 
 async def test_a_newer_number_is_followed_until_it_is_known(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(followers, "LOOK_S", 0.001)
-    published, followed = KeyGeneration(tmp_path, "a.newest"), Followed()
+    published, followed = KeyGeneration(tmp_path, "a.newest"), FollowedSource()
     published.publish(3)
     task = asyncio.create_task(keep_up(tmp_path, "a.newest", followed))
     await asyncio.sleep(0.02)

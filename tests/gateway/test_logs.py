@@ -164,12 +164,12 @@ def test_what_the_sink_fails_at_is_said_on_the_real_stream(capsys) -> None:
     printed = logs.StreamLogger("stderr", real)
     log, asked = logging.getLogger("stderr"), []
 
-    class Failing(logging.Handler):
+    class FailingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             asked.append(record)
             printed.write("the sink is at fault\n")
 
-    handler = Failing()
+    handler = FailingHandler()
     log.addHandler(handler)
     try:
         printed.write("first\n" + "x" * (logs.LONGEST_LINE + 1))

@@ -26,7 +26,7 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "chaos"))
 
 from house import House
 from network import NETWORK, Network, impossible
-from scene import COUNTERS, Found
+from scene import COUNTERS, SceneFigures
 from scenes import SCENES, Play, join_all, settings
 from stage import ROOT
 
@@ -83,7 +83,7 @@ def _play(given: argparse.Namespace) -> int:
     return 0 if wanted else 1
 
 
-def _house(names: Iterable[str], given: argparse.Namespace) -> Found:
+def _house(names: Iterable[str], given: argparse.Namespace) -> SceneFigures:
     """Hosts started, the scenes played, everything joined."""
     began = time.monotonic()
 
@@ -105,10 +105,10 @@ def _house(names: Iterable[str], given: argparse.Namespace) -> Found:
             return play.found
     except Exception as error:  # noqa: BLE001 - the table is written, and this is red
         traceback.print_exc()
-        return Found(faults=[f"{type(error).__name__}: {error}"[:300]])
+        return SceneFigures(faults=[f"{type(error).__name__}: {error}"[:300]])
 
 
-def _lines(found: Found, prefix: str) -> list[dict[str, object]]:
+def _lines(found: SceneFigures, prefix: str) -> list[dict[str, object]]:
     lines: list[dict[str, object]] = []
     for name in COUNTERS[:4]:
         value = getattr(found, name)

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from broken import DIES_OFTEN, TEXTS
 from network import DATABASE, NETWORK, TARGETS, address_of
-from stage import MODEL, PRICED_AS, ROOT, Host, Missing, PostgresServer, Upstream, eventually
+from stage import MODEL, PRICED_AS, ROOT, Host, MissingPart, PostgresServer, Upstream, eventually
 
 from backends.simulator.shape import EngineShape
 from backends.simulator.shapefile import save
@@ -107,7 +107,7 @@ class House:
     def _build(self) -> None:
         binaries = parts.find_postgres()
         if binaries is None:
-            raise Missing("a PostgreSQL server is missing: make parts")
+            raise MissingPart("a PostgreSQL server is missing: make parts")
         server = PostgresServer(binaries, durable=True, also=(DATABASE, NETWORK))
         self._ended.callback(server.stop)
         self.ledger = server.url(server.create()).replace("127.0.0.1", DATABASE)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowd import Crowd, Manner, Said
+from crowd import CallerRecord, Crowd, Manner
 from house import House
-from scene import Found
+from scene import SceneFigures
 
 MANNER = Manner(model="engines", streams=0.7, tokens=(10, 120), words=200, pause_s=0.02)
 
@@ -17,15 +17,15 @@ class Play:
     seconds: float
     rounds: int
     say: Callable[[str], None]
-    said: list[Said] = field(default_factory=list)
-    found: Found = field(default_factory=Found)
+    said: list[CallerRecord] = field(default_factory=list)
+    found: SceneFigures = field(default_factory=SceneFigures)
 
     def crowd(self, hosts: list[Any], *, callers: int = 6, manner: Manner = MANNER) -> Crowd:
         made = Crowd(hosts, [self.house.hosts[0].token], manner, callers=callers)
         made.start()
         return made
 
-    def ended(self, crowd: Crowd) -> list[Said]:
+    def ended(self, crowd: Crowd) -> list[CallerRecord]:
         said = crowd.stop()
         self.said += said
         return said

@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 
 from account import quiet
-from crowd import Said, asked
+from crowd import CallerRecord, asked
 from network import address_of, cut, mend
 from play import Play, kept
 
@@ -35,7 +35,7 @@ class Arrivals:
 
     def __init__(self, hosts: Sequence[Any], token: str, seed: int) -> None:
         self._hosts, self._token, self._rng = hosts, token, random.Random(seed)
-        self.said: list[Said] = []
+        self.said: list[CallerRecord] = []
         self._threads: list[threading.Thread] = []
 
     def come(self, seconds: float) -> None:
@@ -47,19 +47,19 @@ class Arrivals:
             words = f"{self._rng.getrandbits(128):032x} " * (tokens * TOKEN_BYTES // 33)
             time.sleep(max(0.0, began_s + at_s - time.monotonic()))
             host = self._hosts[turn % len(self._hosts)]
-            said = Said(self._token, time.time())
+            said = CallerRecord(self._token, time.time())
             self.said.append(said)
             thread = threading.Thread(target=_one, args=(host.url, said, words), daemon=True)
             thread.start()
             self._threads.append(thread)
 
-    def ended(self) -> list[Said]:
+    def ended(self) -> list[CallerRecord]:
         for thread in self._threads:
             thread.join(60)
         return self.said
 
 
-def _one(url: str, said: Said, words: str) -> None:
+def _one(url: str, said: CallerRecord, words: str) -> None:
     body = {
         "model": MODEL, "stream": True, "max_tokens": TOKENS, "ignore_eos": True,
         "stream_options": {"include_usage": True}, "messages": [{"role": "user", "content": words}],
@@ -109,7 +109,7 @@ def exchange(play: Play) -> None:
     """The same requests at one host, at all, and at all while none hears another."""
     hosts = play.house.hosts
     others = len(hosts) - 1
-    ways: dict[str, list[Said]] = {"one host": [], "all hosts": [], "all hosts, apart": []}
+    ways: dict[str, list[CallerRecord]] = {"one host": [], "all hosts": [], "all hosts, apart": []}
     _phase(play, hosts, WARM_S, seed=99)
     for number in range(ROUNDS):
         for name in ways:
@@ -127,7 +127,7 @@ def exchange(play: Play) -> None:
     )  # fmt: skip
 
 
-def _phase(play: Play, hosts: Sequence[Any], seconds: float, *, seed: int) -> list[Said]:
+def _phase(play: Play, hosts: Sequence[Any], seconds: float, *, seed: int) -> list[CallerRecord]:
     arrivals = Arrivals(hosts, play.house.hosts[0].token, seed)
     arrivals.come(seconds)
     said = arrivals.ended()
@@ -135,7 +135,7 @@ def _phase(play: Play, hosts: Sequence[Any], seconds: float, *, seed: int) -> li
     return said
 
 
-def _kept(play: Play, name: str, said: list[Said]) -> float:
+def _kept(play: Play, name: str, said: list[CallerRecord]) -> float:
     """Of all promises that were made, those kept, in percent: who is refused was promised none."""
     names = [line.request_id for line in said if line.finished]
     quiet(play.house.ledger, [f"{name}.1" for name in names])

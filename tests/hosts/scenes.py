@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from account import join, quiet, read
-from crowd import Said
+from crowd import CallerRecord
 from house import SERVED
 from network import DATABASE, cut, mend
 from play import MANNER, Play, kept
@@ -98,7 +98,7 @@ def limits(play: Play) -> None:
     play.say(f"limit: {served} of {len(said)} in {took_s:.1f} s")
 
 
-async def _at_once(hosts: list[Any], token: str, count: int) -> list[Said]:
+async def _at_once(hosts: list[Any], token: str, count: int) -> list[CallerRecord]:
     ready = asyncio.Barrier(count)
     async with asyncio.timeout(180):
         asked = (ask(hosts[place % len(hosts)].url, token, ready) for place in range(count))

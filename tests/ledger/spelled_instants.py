@@ -17,7 +17,7 @@ INSTANTS = st.builds(
 )
 
 
-class Spelling(NamedTuple):
+class SpelledInstant(NamedTuple):
     """How an instant is written, and the unit below which it drops the rest."""
 
     write: Callable[[datetime], str]
@@ -31,23 +31,25 @@ def _offset(at: datetime, form: str) -> str:
 
 
 SPELLINGS = (
-    Spelling(lambda at: f"{at:%Y-%m-%dT%H:%M}{_offset(at, 'colon')}", 60_000_000, zoned=True),
-    Spelling(lambda at: f"{at:%Y-%m-%d}", 86_400_000_000),
-    Spelling(lambda at: f"{at:%Y-%m-%dT%H:%MZ}", 60_000_000),
-    Spelling(lambda at: f"{at:%Y-%m-%dT%H:%M:%SZ}", 1_000_000),
-    Spelling(lambda at: f"{at:%Y-%m-%dt%H:%M:%S.%fz}"),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f}"),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f}999Z"),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S UTC}", 1_000_000),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f UTC}"),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f} {_offset(at, 'plain')}", zoned=True),
-    Spelling(lambda at: f"{at:%Y-%m-%dT%H:%M:%S.%f}{_offset(at, 'colon')}", zoned=True),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S} {_offset(at, 'plain')}", 1_000_000, zoned=True),
-    Spelling(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f} +0000 UTC"),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%dT%H:%M}{_offset(at, 'colon')}", 60_000_000, zoned=True),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d}", 86_400_000_000),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%dT%H:%MZ}", 60_000_000),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%dT%H:%M:%SZ}", 1_000_000),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%dt%H:%M:%S.%fz}"),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f}"),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f}999Z"),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S UTC}", 1_000_000),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f UTC}"),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f} {_offset(at, 'plain')}", zoned=True),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%dT%H:%M:%S.%f}{_offset(at, 'colon')}", zoned=True),
+    SpelledInstant(
+        lambda at: f"{at:%Y-%m-%d %H:%M:%S} {_offset(at, 'plain')}", 1_000_000, zoned=True
+    ),
+    SpelledInstant(lambda at: f"{at:%Y-%m-%d %H:%M:%S.%f} +0000 UTC"),
 )
 
 
-def spelled(at_us: int, spelling: Spelling, offset_minutes: int) -> tuple[str, int]:
+def spelled(at_us: int, spelling: SpelledInstant, offset_minutes: int) -> tuple[str, int]:
     """The text, and the instant that it denotes: cut as the spelling cuts."""
     zone = timezone(timedelta(minutes=offset_minutes)) if spelling.zoned else UTC
     meant_us = at_us - at_us % spelling.drops_us

@@ -39,7 +39,7 @@ NOW_US = 1_780_000_000_000_000
 DAY = 1_779_926_400
 
 
-class Running:
+class RunningWriter:
     """A writer in this process, stopped at the end of the block."""
 
     def __init__(self, engine, directory, **options):
@@ -81,7 +81,7 @@ async def test_what_is_journaled_is_in_the_books_when_the_writer_stops(
     engine, tmp_path, opened, settled
 ):
     journal = JournalWriter(tmp_path / "journal", "w0")
-    async with Running(engine, tmp_path) as writer:
+    async with RunningWriter(engine, tmp_path) as writer:
         for number in range(50):
             journal.append(opened(number))
             await journal.append_durable(settled(number))
@@ -104,7 +104,7 @@ async def test_idempotency_keys_and_kept_answers_that_expired_are_forgotten(engi
             tables = (orm.SubmissionRow.name, orm.KeptAnswerRow.name)
             return [connection.execute(select(name)).scalars().all() for name in tables]
 
-    async with Running(engine, tmp_path):
+    async with RunningWriter(engine, tmp_path):
         await until(lambda: left() == [["new"], ["new"]])
 
 
@@ -118,10 +118,10 @@ async def test_attempts_retire_only_where_days_are_said(
     seal_all(engine)
     while Rollups(engine).follow():
         pass
-    async with Running(engine, tmp_path / "without") as writer:
+    async with RunningWriter(engine, tmp_path / "without") as writer:
         await writer._retire()
         assert count(engine) == 2
-    async with Running(engine, tmp_path / "with", retention=Retention(35)) as writer:
+    async with RunningWriter(engine, tmp_path / "with", retention=Retention(35)) as writer:
         await until(lambda: count(engine) == 1)
 
 
@@ -141,11 +141,11 @@ async def test_postings_are_condensed_once_their_attempts_went(
         with engine.connect() as connection:
             return connection.execute(select(func.sum(orm.PostingCompactionRow.postings))).scalar()
 
-    async with Running(engine, tmp_path / "young", retention=Retention(35, 41)) as writer:
+    async with RunningWriter(engine, tmp_path / "young", retention=Retention(35, 41)) as writer:
         await until(lambda: count(engine) == 1)
         await writer._retire()
         assert not condensed()
-    async with Running(engine, tmp_path / "old", retention=Retention(35, 39)):
+    async with RunningWriter(engine, tmp_path / "old", retention=Retention(35, 39)):
         await until(condensed)
 
 
@@ -161,7 +161,7 @@ async def test_an_attempt_that_is_short_is_one_row_written_once(
 
     monkeypatch.setattr(LedgerRepository, "apply", seen)
     journal = JournalWriter(tmp_path / "journal", "w0")
-    async with Running(engine, tmp_path):
+    async with RunningWriter(engine, tmp_path):
         await asyncio.sleep(COLLECT_S)  # the first look is over
         for number in range(10):
             journal.append(opened(number))
@@ -202,7 +202,7 @@ async def test_hours_close_under_traffic_but_never_from_books_that_lag(
         with engine.connect() as connection:
             return connection.execute(closed).scalar_one()
 
-    async with Running(engine, tmp_path) as writer:
+    async with RunningWriter(engine, tmp_path) as writer:
         if caught_up:
             await until(lambda: last() is not None)
             assert NOW_US - 2 * hour_us < last() <= NOW_US - hour_us
@@ -250,10 +250,10 @@ async def test_where_little_is_new_nothing_is_collected(monkeypatch):
 
 
 async def test_one_writer_per_host(engine, tmp_path):
-    async with Running(engine, tmp_path):
+    async with RunningWriter(engine, tmp_path):
         with pytest.raises(WriterRunningError):
-            Running(engine, tmp_path)
-    async with Running(engine, tmp_path):
+            RunningWriter(engine, tmp_path)
+    async with RunningWriter(engine, tmp_path):
         pass
 
 
@@ -270,7 +270,7 @@ async def test_with_the_database_away_journals_grow_and_are_caught_up(
 
     monkeypatch.setattr(LedgerRepository, "apply", flaky)
     journal = JournalWriter(tmp_path / "journal", "w0")
-    async with Running(engine, tmp_path) as writer:
+    async with RunningWriter(engine, tmp_path) as writer:
         for number in range(20):
             journal.append(opened(number))
             await journal.append_durable(settled(number))
@@ -285,7 +285,7 @@ async def test_a_revocation_reaches_workers_through_the_published_generation(eng
     pepper = load_pepper(tmp_path)
     with engine.begin() as connection:
         key = create_key(connection, KeySpec("k"), pepper=pepper, now_us=NOW_US)
-    async with Running(engine, tmp_path):
+    async with RunningWriter(engine, tmp_path):
         ring = KeyRing(engine, tmp_path / "run", tmp_path)
         await until(lambda: ring._generation.read() == 1)
         assert await ring.lookup(key.token, NOW_US) is not None
@@ -310,7 +310,7 @@ async def test_a_dead_workers_money_comes_back_once_its_journal_is_in_the_books(
             )
         )  # fmt: skip
     journal = JournalWriter(tmp_path / "journal", "w0")
-    async with Running(engine, tmp_path) as writer:
+    async with RunningWriter(engine, tmp_path) as writer:
         socket = tmp_path / "run" / DESK_SOCKET
         dead = BudgetClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
         other = BudgetClient(socket, worker="w1", now_us=lambda: NOW_US)
@@ -345,7 +345,7 @@ async def test_a_host_that_ends_leaves_what_nobody_there_can_spend(
                "hard": True, "created_us": 0}  # fmt: skip
         connection.execute(insert(orm.BudgetRow), [row])
     journal = JournalWriter(tmp_path / "journal", "w0")
-    async with Running(engine, tmp_path):
+    async with RunningWriter(engine, tmp_path):
         socket = tmp_path / "run" / DESK_SOCKET
         worker = BudgetClient(socket, worker="w0", journal=journal.name, now_us=lambda: NOW_US)
         await worker.connect()

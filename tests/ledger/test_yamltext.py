@@ -38,7 +38,7 @@ def read(text: str) -> object:
     return yaml.load(text, Loader=BoundedLoader)
 
 
-class Counting(BoundedLoader):
+class CountingLoader(BoundedLoader):
     looked_at = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -47,7 +47,7 @@ class Counting(BoundedLoader):
 
 
 def refused_early(text: str, words: str) -> None:
-    loader = Counting(text)
+    loader = CountingLoader(text)
     with pytest.raises(yaml.MarkedYAMLError, match=words):
         loader.get_single_data()
     assert loader.looked_at < AT_MOST

@@ -213,7 +213,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredRequest:
     """One request as its client saw it; times are monotonic seconds."""
 
     question: Question
@@ -237,7 +237,7 @@ class Answered:
         return self.output_tokens * max(0.0, shared) / max(self.end_s - self.first_s, 1e-9)
 
 
-class Reading:
+class ReadAnswer:
     """An answer while it comes."""
 
     def __init__(self, question: Question, sent_s: float) -> None:
@@ -257,9 +257,9 @@ class Reading:
                 self.left = True
                 return
 
-    def answered(self) -> Answered:
+    def answered(self) -> AnsweredRequest:
         end_s = time.monotonic()
-        return Answered(
+        return AnsweredRequest(
             question=self._question,
             status=int(self._head.split()[1]) if self._head else 0,
             backend=_header(self._head, "x-breakeven-backend"),
@@ -281,7 +281,7 @@ class Clients:
         self._host, self._port = address[1], int(address[2])
         self._model, self._key = model, key
 
-    async def ask(self, question: Question) -> Answered:
+    async def ask(self, question: Question) -> AnsweredRequest:
         body = {
             "model": self._model,
             "prompt": question.prompt,
@@ -297,7 +297,7 @@ class Clients:
             f"authorization: Bearer {self._key}\r\ncontent-type: application/json\r\n"
             f"content-length: {len(text)}\r\n\r\n"
         )
-        answer = Reading(question, time.monotonic())
+        answer = ReadAnswer(question, time.monotonic())
         reader, writer = await asyncio.open_connection(self._host, self._port)
         try:
             writer.write(head.encode() + text)
@@ -311,10 +311,10 @@ class Clients:
 
     async def closed_loop(
         self, clients: int, seconds: float, questions: Iterator[Question], *, spread_s: float = 0.0
-    ) -> list[Answered]:
+    ) -> list[AnsweredRequest]:
         """Each client asks again at once until the time is up; they begin `spread_s` apart."""
         end_s = time.monotonic() + seconds
-        answers: list[Answered] = []
+        answers: list[AnsweredRequest] = []
 
         async def one(place: int) -> None:
             await asyncio.sleep(spread_s * place / clients)

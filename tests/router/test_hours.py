@@ -74,12 +74,12 @@ def test_a_whole_week_adds_up():
 def test_a_calendar_is_any_of_its_windows_and_looks_once_a_minute():
     looked = []
 
-    class Looked(WeeklyHours):
+    class CountedHours(WeeklyHours):
         def is_active(self, wall_us):
             looked.append(wall_us)
             return WeeklyHours.is_active(self, wall_us)
 
-    calendar = RuleCalendar([Looked(0, 60), Looked(120, 180)])
+    calendar = RuleCalendar([CountedHours(0, 60), CountedHours(120, 180)])
     base = at("2026-11-20T02:30")
     assert calendar.is_active(base)
     assert calendar.is_active(base + 29_000_000)

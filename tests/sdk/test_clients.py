@@ -171,7 +171,7 @@ def test_async_streams_are_whole(told: dict) -> None:
 # ---------------------------------------------------------------- negative control
 
 
-class Refusing(BaseHTTPRequestHandler):
+class RefusingGateway(BaseHTTPRequestHandler):
     """A gateway that only says 429, with or without the header that ends retries."""
 
     def do_POST(self) -> None:
@@ -191,7 +191,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def refusing() -> Iterator[ThreadingHTTPServer]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RefusingGateway)
     server.asked = 0
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

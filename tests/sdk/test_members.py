@@ -141,7 +141,7 @@ def read(request: str, body: dict[str, Any], *, whole: bool = False) -> Any:
     return KIND_PATHS[path].read(IncomingBody(text, "application/json", None, max_n=8))
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenMembers(msgspec.Struct, frozen=True):
     """What came of a body: what a target gets, what is ignored, or the refusal."""
 
     out: str
@@ -149,16 +149,18 @@ class Seen(msgspec.Struct, frozen=True):
     refusal: str | None = None
 
 
-def observe(request: str, body: dict[str, Any], *, whole: bool = False) -> Seen:
+def observe(request: str, body: dict[str, Any], *, whole: bool = False) -> SeenMembers:
     try:
         asked = read(request, body, whole=whole)
     except RequestError as error:
-        return Seen("", refusal=f"{error.param} {error}")
+        return SeenMembers("", refusal=f"{error.param} {error}")
     native = asked.native.ignored if whole and asked.native is not None else ()
     out = [getattr(asked, name) for name in SEEN]
     if whole and asked.native is not None:
         out = [asked.native.members]
-    return Seen(repr(list(starmap(plain, zip(SEEN, out, strict=False)))), (*asked.ignored, *native))
+    return SeenMembers(
+        repr(list(starmap(plain, zip(SEEN, out, strict=False)))), (*asked.ignored, *native)
+    )
 
 
 def plain(name: str, value: Any) -> Any:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
-class Missing(Exception):
+class MissingPart(Exception):
     """A real part, or a right, that this machine does not have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CaseFigures:
     """`size`: how much was tried. `faults`: what else must not be, in words."""
 
     value: float
@@ -36,14 +36,14 @@ class Case:
 
     goal: str
     figure: str
-    play: Callable[[Given], Measured]
+    play: Callable[[Given], CaseFigures]
     control: str
     bar: float = 0
     unit: str = ""
     least: bool = False
     about: str = field(default="", compare=False)
 
-    def holds(self, found: Measured) -> bool:
+    def holds(self, found: CaseFigures) -> bool:
         within = found.value >= self.bar if self.least else found.value <= self.bar
         return within and not found.faults
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from parts import ROOT, Stack
 from sqlalchemy import text as sql
 
@@ -46,7 +46,7 @@ def running(**changes: Any) -> Iterator[Any]:
         yield stack
 
 
-def injected(given: Given) -> Measured:
+def injected(given: Given) -> CaseFigures:
     """Headers and lines of a log that a caller made, and tables that are not as they were."""
     usual, log = errors.body, io.StringIO()
     texts = TEXTS if given.full else TEXTS[::3]
@@ -68,7 +68,7 @@ def injected(given: Given) -> Measured:
         lines = [line for line in log.getvalue().splitlines() if line.startswith(MARK)]
         changed = [] if _tables(stack) == tables else ["the tables are others"]
     size = f"{len(texts)} texts, 5 requests each"
-    return Measured(len(wrong) + len(lines), size, tuple(changed))
+    return CaseFigures(len(wrong) + len(lines), size, tuple(changed))
 
 
 def _tables(stack: Any) -> list[str]:
@@ -109,7 +109,7 @@ def _raw(stack: Any, body: dict[str, Any], headers: dict[str, str]) -> bytes:
     return said.partition(b"\r\n\r\n")[0]
 
 
-def built_sql(given: Given) -> Measured:
+def built_sql(given: Given) -> CaseFigures:
     """Statements that are put together from texts, by the linter that every commit passes."""
     command = [sys.executable, "-m", "ruff", "check", "--select", "S608", "--ignore-noqa"]
     options = ["--output-format", "json", "--no-cache", "--isolated"]
@@ -123,10 +123,10 @@ def built_sql(given: Given) -> Measured:
         done = subprocess.run(
             [*command, *options, *places], cwd=ROOT, capture_output=True, text=True, check=False
         )
-    return Measured(len(json.loads(done.stdout)), f"{len(folders)} packages")
+    return CaseFigures(len(json.loads(done.stdout)), f"{len(folders)} packages")
 
 
-def opened(given: Given) -> Measured:
+def opened(given: Given) -> CaseFigures:
     """Paths of engines that answer with anything but 404, with an administrator's key."""
     allowed = {name.partition(" ")[2] for name in ROUTES}
     with running() as stack:
@@ -144,7 +144,7 @@ def opened(given: Given) -> Measured:
             for method in ("GET", "POST", "PUT", "DELETE")
             if (status := _status(stack, method, path, key)) not in (404, 400, 405)
         ]
-    return Measured(len(found), f"{len(paths)} paths x 4 methods{': ' * bool(found)}{found[:5]}")
+    return CaseFigures(len(found), f"{len(paths)} paths x 4 methods{': ' * bool(found)}{found[:5]}")
 
 
 def _status(stack: Any, method: str, path: str, key: str) -> int:

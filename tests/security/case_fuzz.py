@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 
 from backends.errors import UpstreamBroken
 from backends.sse import EventSplitter, cut_usage, data_spans, join_data, usage_members
@@ -106,8 +106,8 @@ def changed(seed: bytes, other: bytes, rng: random.Random) -> bytes:
     return bytes(data[:LONGEST])
 
 
-def fuzzed(name: str) -> Callable[[Given], Measured]:
-    def play(given: Given) -> Measured:
+def fuzzed(name: str) -> Callable[[Given], CaseFigures]:
+    def play(given: Given) -> CaseFigures:
         run, own = TARGETS[name]
         seeds = [path.read_bytes() for path in sorted((SEEDS / name).iterdir())]
         rng, wrong = random.Random(f"{given.seed}{name}"), []
@@ -125,7 +125,7 @@ def fuzzed(name: str) -> Callable[[Given], Measured]:
                 wrong.append(data)
                 if len(wrong) <= 3 and not given.broken:
                     given.say(f"  {name}: {type(error).__name__}: {error}: {data!r}"[:2000])
-        return Measured(len(wrong), f"{count:,} executions from {len(seeds)} seeds")
+        return CaseFigures(len(wrong), f"{count:,} executions from {len(seeds)} seeds")
 
     return play
 

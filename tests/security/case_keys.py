@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from parts import Host, Stack
 from sqlalchemy import create_engine
 
@@ -30,7 +30,7 @@ PAIRS = 4_000
 DEAF = "import ledger.identity.keyring as k\nk.KeyGeneration.read = lambda self: 0\n"
 
 
-def revoked(given: Given) -> Measured:
+def revoked(given: Given) -> CaseFigures:
     """Seconds from the commit to the last request that was still let in, over all workers."""
     rounds = (ROUNDS if given.full else 3) if not given.broken else 1
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def revoked(given: Given) -> Measured:
     short = [workers for _, _, workers in found if workers < WORKERS]
     faults = (f"only {min(short)} workers were asked",) if short else ()
     words = f"{rounds} revocations, {WORKERS} workers, {asked} requests"
-    return Measured(round(late, 3), words, faults)
+    return CaseFigures(round(late, 3), words, faults)
 
 
 async def _one(host: Any, number: int) -> tuple[float, int, int]:
@@ -87,7 +87,7 @@ async def _one(host: Any, number: int) -> tuple[float, int, int]:
     return max(0.0, last - committed), count[0], len({worker for _, worker in let_in})
 
 
-def remembered(given: Given) -> Measured:
+def remembered(given: Given) -> CaseFigures:
     """Entries that guesses leave in a worker; a key in use must not be looked up for them."""
     count, limit = GUESSES if given.full else QUICK_GUESSES, keyring.CACHED_UNKNOWN
     if given.broken:
@@ -97,7 +97,7 @@ def remembered(given: Given) -> Measured:
     finally:
         keyring.CACHED_UNKNOWN = limit
     faults = (f"a key in use was looked up {missed} times",) if missed else ()
-    return Measured(entries, f"{count:,} guessed keys", faults)
+    return CaseFigures(entries, f"{count:,} guessed keys", faults)
 
 
 def _with_ring(work: Callable[[KeyRing, str], Any]) -> Any:
@@ -126,7 +126,7 @@ def _guess(ring: KeyRing, valid: str, count: int) -> tuple[int, int]:
     return asyncio.run(guess())
 
 
-def told_apart(given: Given) -> Measured:
+def told_apart(given: Given) -> CaseFigures:
     """How well the time of a refusal tells a secret that is right but for its end from any other.
 
     The area under the curve of both, from 0.5 (not at all) to 1.
@@ -141,7 +141,7 @@ def told_apart(given: Given) -> Measured:
     order = sorted([(item, 1) for item in near] + [(item, 0) for item in far])
     ranks = sum(place for place, (_, is_near) in enumerate(order, 1) if is_near)
     area = (ranks - len(near) * (len(near) + 1) / 2) / (len(near) * len(far))
-    return Measured(round(max(area, 1 - area), 3), f"{len(near):,} of each")
+    return CaseFigures(round(max(area, 1 - area), 3), f"{len(near):,} of each")
 
 
 def _by_letters(stored: bytes, pepper: bytes, parts: TokenParts) -> bool:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from case_doors import raw_answer
 from parts import Stack
 
@@ -79,7 +79,7 @@ def asked() -> Iterator[tuple[str, str, bytes]]:
     yield from (("GET", path, b"") for path in PATHS)
 
 
-def failures(given: Given) -> Measured:
+def failures(given: Given) -> CaseFigures:
     """Answers of 5xx, and none at all; doors that a path or a query opened are faults."""
     usual, loud = gateway.worker.app.cards, logging.root.manager.disable
     tried = list(asked())[:: 1 if given.full else 7]
@@ -100,7 +100,7 @@ def failures(given: Given) -> Measured:
     first = (
         ": " + ", ".join(f"{method} {target}" for method, target, _ in wrong[:3]) if wrong else ""
     )
-    return Measured(len(wrong), f"{len(tried):,} requests{first}", tuple(opened))
+    return CaseFigures(len(wrong), f"{len(tried):,} requests{first}", tuple(opened))
 
 
 def _opened(stack: Stack, key: str) -> Iterator[str]:

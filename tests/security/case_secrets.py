@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from parts import ROOT, Host, eventually
 from sites import CARELESS, SITE
 
@@ -36,7 +36,7 @@ os.dup2(1, 2)
 STATUSES = (200, 400, 401, 403, 404, 413, 422, 429, 500, 502, 503)
 
 
-class Quoting(BaseHTTPRequestHandler):
+class QuotingTarget(BaseHTTPRequestHandler):
     """A target that says in its answer all that it was sent."""
 
     protocol_version = "HTTP/1.1"
@@ -44,8 +44,8 @@ class Quoting(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        Quoting.count += 1
-        status = STATUSES[Quoting.count % len(STATUSES)]
+        QuotingTarget.count += 1
+        status = STATUSES[QuotingTarget.count % len(STATUSES)]
         words = f"{self.headers} {body!r}".encode("unicode_escape").decode().replace('"', "'")
         said = f'{{"error":{{"message":"{words}","type":"x","code":"{words[:80]}"}}}}'.encode()
         self.send_response(status)
@@ -53,8 +53,8 @@ class Quoting(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(said)))
         self.send_header("x-quoted", words[:500].replace("\r", "").replace("\n", ""))
         self.end_headers()
-        self.wfile.write(said[: len(said) // 2] if Quoting.count % 7 == 0 else said)
-        if Quoting.count % 7 == 0:
+        self.wfile.write(said[: len(said) // 2] if QuotingTarget.count % 7 == 0 else said)
+        if QuotingTarget.count % 7 == 0:
             self.close_connection = True
 
     do_GET = do_POST  # noqa: N815  (the library's name)
@@ -72,11 +72,11 @@ def canaries() -> dict[str, str]:
     return {name: f"cnry{place:02d}{secrets.token_hex(12)}" for place, name in enumerate(names)}
 
 
-def leaked(given: Given) -> Measured:
+def leaked(given: Given) -> CaseFigures:
     found = canaries()
     assert len(found) >= LEAST
     with tempfile.TemporaryDirectory() as folder:
-        target = ThreadingHTTPServer(("127.0.0.1", 0), Quoting)
+        target = ThreadingHTTPServer(("127.0.0.1", 0), QuotingTarget)
         threading.Thread(target=target.serve_forever, daemon=True).start()
         host = _host(Path(folder), found, target.server_address[1])
         kept = Path(folder) / "state/kept"
@@ -104,7 +104,7 @@ def leaked(given: Given) -> Measured:
                 hits.append(f"{name} in {place}")
                 given.say(f"  {hits[-1]}, behind {before[-200:]!r}")
     size = f"{len(found)} secrets, {len(answers)} answers, {sum(map(len, said.values())):,} bytes"
-    return Measured(len(hits), f"{size}{': ' * bool(hits)}{'; '.join(hits[:6])}")
+    return CaseFigures(len(hits), f"{size}{': ' * bool(hits)}{'; '.join(hits[:6])}")
 
 
 _OWN_WORDS = {"prompt", "tool", "user's text"}  # whoever asked may read what it said itself

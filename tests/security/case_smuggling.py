@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import strict
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 
 from gateway.config.schema_server import TimeoutsSection
 from gateway.http import protocol
@@ -64,7 +64,7 @@ class Recorder:
         await send({"type": "http.response.body", "body": b""})
 
 
-def differences(given: Given) -> Measured:
+def differences(given: Given) -> CaseFigures:
     if given.broken:
         with_leniency, protocol.BoundedProtocol.on_message_begin = _lenient()
         try:
@@ -90,7 +90,7 @@ def _lenient() -> tuple[Any, Any]:
     return usual, on_message_begin
 
 
-async def _compared(*, full: bool, most: int = 1000, patience_s: float = WAIT_S) -> Measured:
+async def _compared(*, full: bool, most: int = 1000, patience_s: float = WAIT_S) -> CaseFigures:
     """Up to `most` differences: each may be a wait for an end that does not come."""
     app, cases = Recorder(), corpus()
     listening = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
@@ -113,7 +113,7 @@ async def _compared(*, full: bool, most: int = 1000, patience_s: float = WAIT_S)
         http.should_exit = True
         await serving
     few = () if len(cases) >= LEAST else (f"fewer than {LEAST} cases",)
-    return Measured(
+    return CaseFigures(
         len(wrong), f"{len(cases)} cases{': ' * bool(wrong)}{'; '.join(wrong[:8])}", few
     )
 
@@ -160,7 +160,7 @@ async def _agrees(
     return _same(wanted, app.got, closed=closed)
 
 
-def _same(wanted: strict.Read, got: list[strict.Request], *, closed: bool) -> bool:
+def _same(wanted: strict.ReadRequest, got: list[strict.Request], *, closed: bool) -> bool:
     """Who refuses more than the reader does is strict, too, when nothing that follows is read."""
     targets = [
         request._replace(target=_ORIGIN.sub(b"", request.target)) for request in wanted.requests

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from parts import ROOT
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ def suites() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths if STARTS_HOSTS.search(path.read_text())]
 
 
-def leaked(given: Given) -> Measured:
+def leaked(given: Given) -> CaseFigures:
     files = list(QUICK) if given.broken or not given.full else suites()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "searched"
@@ -54,7 +54,7 @@ def leaked(given: Given) -> Measured:
     ended = done.stdout.strip().splitlines()[-1]
     counted = f"{sum(host['secrets'] for host in hosts):,} secrets of {len(hosts)} hosts"
     size = f"{counted}, {sum(host['bytes'] for host in hosts):,} bytes, {len(files)} files: {ended}"
-    return Measured(len(hits), size)
+    return CaseFigures(len(hits), size)
 
 
 CASES = (Case("S3", "secrets found in what the suites' hosts left", leaked, "a log has the key"),)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from case import Case, Given, Measured, Missing
+from case import Case, CaseFigures, Given, MissingPart
 from parts import ROOT
 
 FORMS = 300
@@ -13,21 +13,21 @@ INSIDE = ["unshare", "-rnm", sys.executable, str(ROOT / "tests/security/inside.p
 LIMIT_S = 900.0
 
 
-def by_target(given: Given) -> Measured:
+def by_target(given: Given) -> CaseFigures:
     """Names that a configuration could have, in every spelling; look-ups that change their mind."""
     return _canaries(["--broken"] if given.broken else [])
 
 
-def by_request(given: Given) -> Measured:
+def by_request(given: Given) -> CaseFigures:
     """The same in all places of a request that could name an address, on a running gateway."""
     return _canaries(["--gateway", *(["--broken"] if given.broken else [])], broken=given.broken)
 
 
-def _canaries(options: list[str], *, broken: bool = False) -> Measured:
+def _canaries(options: list[str], *, broken: bool = False) -> CaseFigures:
     try:
         subprocess.run([*INSIDE[:2], "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Missing(
+        raise MissingPart(
             "no network namespace may be made here: util-linux, a kernel that lets"
         ) from error
     done = subprocess.run(
@@ -39,7 +39,7 @@ def _canaries(options: list[str], *, broken: bool = False) -> Measured:
     found = json.loads(done.stdout.splitlines()[-1])
     words = ", ".join(f"{number} {name}" for name, number in found.items() if name != "met")
     few = () if broken or found["forms"] >= FORMS else (f"fewer than {FORMS} forms",)
-    return Measured(found["met"], words, few)
+    return CaseFigures(found["met"], words, few)
 
 
 CASES = (

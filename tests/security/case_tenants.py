@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 from parts import Stack, eventually
 
 from backends.openai import OpenAIBackend
@@ -39,17 +39,17 @@ def area(near: list[float], far: list[float]) -> float:
     return max(part, 1 - part)
 
 
-def told(given: Given) -> Measured:
+def told(given: Given) -> CaseFigures:
     """By what an answer says of its prompt: cached tokens."""
     return _asked(given, PAIRS, lambda usage, _: usage["prompt_tokens_details"]["cached_tokens"])
 
 
-def timed(given: Given) -> Measured:
+def timed(given: Given) -> CaseFigures:
     """By seconds to the first token."""
     return _asked(given, TIMED_PAIRS, lambda _, first_s: first_s)
 
 
-def _asked(given: Given, full: int, seen: Callable[[Any, float], float]) -> Measured:
+def _asked(given: Given, full: int, seen: Callable[[Any, float], float]) -> CaseFigures:
     usual, pairs = routes.cache_salt, full if given.full and not given.broken else QUICK_PAIRS
     if given.broken:
         routes.cache_salt = lambda _: None
@@ -61,7 +61,7 @@ def _asked(given: Given, full: int, seen: Callable[[Any, float], float]) -> Meas
         routes.cache_salt = usual
     faults = () if own >= SAME_LEAST else (f"a team's own prompts are told by {own:.3f} only",)
     size = f"2 x {pairs} prompts; of a team's own {own:.3f}, at least {SAME_LEAST}"
-    return Measured(round(others, 3), size, faults)
+    return CaseFigures(round(others, 3), size, faults)
 
 
 def _areas(
@@ -109,7 +109,7 @@ def _ask(stack: Any, token: str, prompt: str, **members: Any) -> tuple[Any, floa
     return usage, first_s
 
 
-def hedged(given: Given) -> Measured:
+def hedged(given: Given) -> CaseFigures:
     """Percent of requests for which a target was called once more while it was at work."""
     count, usual = ASKED if given.full else QUICK_ASKED, OpenAIBackend.open
     if given.broken:
@@ -125,7 +125,7 @@ def hedged(given: Given) -> Measured:
     finally:
         OpenAIBackend.open = usual
     faults = () if rows == calls or given.broken else (f"{rows} rows of {calls} calls",)
-    return Measured(100 * (calls - asked) / asked, f"{asked:,} requests", faults)
+    return CaseFigures(100 * (calls - asked) / asked, f"{asked:,} requests", faults)
 
 
 def _twice(usual: Any) -> Any:

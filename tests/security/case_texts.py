@@ -11,7 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import pyarrow.parquet
-from case import Case, Given, Measured
+from case import Case, CaseFigures, Given
 
 from gateway.config import conditions
 from ledger.exports import delimited as exports_csv
@@ -38,21 +38,21 @@ def escapes() -> list[str]:
     return [line.encode().decode("unicode_escape") for line in lines if not line.startswith("# ")]
 
 
-def taken(given: Given) -> Measured:
+def taken(given: Given) -> CaseFigures:
     """Conditions of the corpus that are taken."""
     known = conditions._FUNCTIONS, conditions._LOOPS, conditions.LONGEST
     if given.broken:
-        conditions._FUNCTIONS, conditions._LOOPS = _Anything(), frozenset()
+        conditions._FUNCTIONS, conditions._LOOPS = _AnyPath(), frozenset()
         conditions.LONGEST = 10**9
     try:
         found = [text for text in escapes() if _is_taken(text)]
     finally:
         conditions._FUNCTIONS, conditions._LOOPS, conditions.LONGEST = known
     few = () if len(escapes()) >= LEAST else (f"fewer than {LEAST} texts",)
-    return Measured(len(found), f"{len(escapes())} texts", few)
+    return CaseFigures(len(found), f"{len(escapes())} texts", few)
 
 
-class _Anything(frozenset):  # type: ignore[type-arg]  # of every name
+class _AnyPath(frozenset):  # type: ignore[type-arg]  # of every name
     def __rsub__(self, _: object) -> frozenset[str]:
         return frozenset()
 
@@ -65,7 +65,7 @@ def _is_taken(text: str) -> bool:
     return True
 
 
-def slowest(given: Given) -> Measured:
+def slowest(given: Given) -> CaseFigures:
     """Of what may be taken, as long as it may be: milliseconds of this thread, best of five."""
     most = 1 if not given.broken else 200
     texts = [
@@ -86,7 +86,7 @@ def slowest(given: Given) -> Measured:
         made = [conditions.Condition(text) for text in texts]
     finally:
         conditions.LONGEST = limit
-    return Measured(
+    return CaseFigures(
         round(max(_ms(made_value, wide) for made_value in made), 3), f"{len(texts)} of the longest"
     )
 
@@ -104,7 +104,7 @@ def payloads() -> list[str]:
     return [opening + command for opening in OPENINGS for command in COMMANDS]
 
 
-def cells(given: Given) -> Measured:
+def cells(given: Given) -> CaseFigures:
     """Cells that a spreadsheet would run, and numbers that came back as texts."""
     risky, texts = exports_csv.RISKY, payloads()
     columns = [*COLUMNS, ExportColumn("below_zero", ColumnKind.USD)]
@@ -125,7 +125,7 @@ def cells(given: Given) -> Measured:
                 wrong += float(cell) >= 0
     wrong += _in_parquet(columns, rows)
     few = () if len(texts) >= LEAST else (f"fewer than {LEAST} texts",)
-    return Measured(wrong, f"{len(texts)} texts x {len(columns)} columns, CSV and Parquet", few)
+    return CaseFigures(wrong, f"{len(texts)} texts x {len(columns)} columns, CSV and Parquet", few)
 
 
 def _of(kind: ColumnKind, text: str) -> object:

@@ -35,7 +35,7 @@ import case_suites
 import case_targets
 import case_tenants
 import case_texts
-from case import Case, Given, Measured, Missing
+from case import Case, CaseFigures, Given, MissingPart
 from parts import ROOT
 
 CASES: tuple[Case, ...] = (
@@ -50,8 +50,8 @@ HEAD = ("goal", "figure", "bar", "measured", "control", "seconds", "")
 @dataclass(frozen=True, slots=True)
 class Row:
     case: Case
-    found: Measured | None  # None: it could not be played
-    control: Measured | None
+    found: CaseFigures | None  # None: it could not be played
+    control: CaseFigures | None
     seconds: float
     note: str = ""
 
@@ -98,7 +98,7 @@ def _played(case: Case, given: Given) -> Row:
     try:
         found = case.play(given)
         control = case.play(Given(True, given.full, given.seed, given.say))
-    except Missing as missing:
+    except MissingPart as missing:
         note = f"skipped: {missing}"
     except Exception as error:  # noqa: BLE001 - the other goals go on, and this one is red
         traceback.print_exc()

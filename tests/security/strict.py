@@ -28,7 +28,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Read(NamedTuple):
+class ReadRequest(NamedTuple):
     """`end`: "whole" (nothing is left), "more" (half a request) or "bad" (what follows is none)."""
 
     requests: list[Request]
@@ -43,7 +43,7 @@ class _More(Exception):
     pass
 
 
-def read(stream: bytes) -> Read:
+def read(stream: bytes) -> ReadRequest:
     """All requests of a connection, up to its end or the first that is none."""
     found: list[Request] = []
     place = 0
@@ -52,15 +52,15 @@ def read(stream: bytes) -> Read:
             while stream[place : place + 1] in (b"\r", b"\n"):
                 place += 1
             if place == len(stream):
-                return Read(found, "whole")
+                return ReadRequest(found, "whole")
             request, place, last = _request(stream, place)
             found.append(request)
             if last:
-                return Read(found, "whole")
+                return ReadRequest(found, "whole")
     except _Bad:
-        return Read(found, "bad")
+        return ReadRequest(found, "bad")
     except _More:
-        return Read(found, "more")
+        return ReadRequest(found, "more")
 
 
 def _line(stream: bytes, place: int) -> tuple[bytes, int]:

@@ -10,7 +10,7 @@ import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from case import Case, Given, Measured, Missing
+from case import Case, CaseFigures, Given, MissingPart
 from parts import ROOT
 
 TOLD = 300  # characters of why a test failed
@@ -19,12 +19,12 @@ TOLD = 300  # characters of why a test failed
 def proved(goal: str, figure: str, tests: list[str], controls: list[str]) -> Case:
     """Failing tests among `tests`; `controls` are found red when all of them pass."""
 
-    def play(given: Given) -> Measured:
+    def play(given: Given) -> CaseFigures:
         if not given.broken:
             ran, failed, names = _run(tests)
-            return Measured(len(failed), f"{ran} tests", tuple(names))
+            return CaseFigures(len(failed), f"{ran} tests", tuple(names))
         ran, failed, _ = _run(controls)
-        return Measured(0 if failed else ran, f"{ran} planted faults, each found")
+        return CaseFigures(0 if failed else ran, f"{ran} planted faults, each found")
 
     return Case(goal, figure, play, f"{len(controls)} tests with a planted fault")
 
@@ -45,7 +45,7 @@ def _run(tests: list[str]) -> tuple[int, list[str], list[str]]:
         cases = list(ET.parse(path).iter("testcase"))
     skipped = [case for case in cases if case.find("skipped") is not None]
     if cases and len(skipped) == len(cases):
-        raise Missing(str(skipped[0].find("skipped").get("message")))
+        raise MissingPart(str(skipped[0].find("skipped").get("message")))
     failed = [case.get("name", "") for case in cases if _why(case) is not None]
     ran = len(cases) - len(skipped)
     faults = [f"failed: {case.get('name')}: {why}" for case in cases if (why := _why(case))] or (

@@ -3,7 +3,7 @@
 import pytest
 import security
 import urls
-from case import Case, Given, Measured, Missing
+from case import Case, CaseFigures, Given, MissingPart
 
 QUICK = (
     "canaries reached by a target's name", "requests read otherwise",
@@ -23,7 +23,7 @@ def test_the_quick_ones_are_there() -> None:
 def test_a_goal_holds_and_its_control_does_not(case) -> None:
     try:
         found, control = (case.play(Given(broken, full=False)) for broken in (False, True))
-    except Missing as missing:
+    except MissingPart as missing:
         pytest.skip(str(missing))
     assert case.holds(found), found
     assert not case.holds(control), control
@@ -38,7 +38,7 @@ def test_a_missed_bar_fails_the_run_and_a_control_that_holds_does_too(
     monkeypatch, tmp_path
 ) -> None:
     values = {False: 0, True: 3}
-    case = Case("S1", "x", lambda given: Measured(values[given.broken]), "nothing")
+    case = Case("S1", "x", lambda given: CaseFigures(values[given.broken]), "nothing")
     monkeypatch.setattr(security, "CASES", (case,))
     monkeypatch.setattr(security, "OUT", tmp_path / "security.json")
     monkeypatch.setattr(security, "ROOT", tmp_path)
@@ -56,6 +56,6 @@ def test_a_missed_bar_fails_the_run_and_a_control_that_holds_does_too(
     [(False, 2, True), (False, 3, False), (True, 2, True), (True, 1, False)],
 )
 def test_a_bar_is_the_most_or_the_least(least, value, holds) -> None:
-    case = Case("S1", "x", lambda _: Measured(value), "", bar=2, least=least)
-    assert case.holds(Measured(value)) is holds
-    assert not case.holds(Measured(value, faults=("another",)))
+    case = Case("S1", "x", lambda _: CaseFigures(value), "", bar=2, least=least)
+    assert case.holds(CaseFigures(value)) is holds
+    assert not case.holds(CaseFigures(value, faults=("another",)))

@@ -54,7 +54,6 @@ def test_class_names_are_nouns(everything) -> None:
     faults = [
         f"{source.name}: {name}"
         for source in everything
-        if not source.name.startswith("tests/")
         for name in classes(source.tree)
         if not is_noun(name)
     ]

@@ -215,7 +215,7 @@ async def test_a_live_engine_is_measured_within_its_budget(fake_spec):
     assert made.step.step_s(sequences=1, context_tokens=10, prefill_tokens=0) > 0.0005
 
 
-class Spelling:
+class SpellingServer:
     """Its tokenizer makes five tokens of a word, and it refuses what is beyond its context."""
 
     CONTEXT = 2048
@@ -247,7 +247,7 @@ class Spelling:
 
 
 async def test_no_prompt_is_longer_than_the_context_by_the_tokenizer_there():
-    engine = Spelling()
+    engine = SpellingServer()
     async with httpx.AsyncClient(transport=httpx.MockTransport(engine)) as client:
         limits = FitLimits(budget_s=0.5, fuller_s=0.5, concurrencies=(2,), output_tokens=12)
         measuring = profile(

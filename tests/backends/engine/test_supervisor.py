@@ -16,7 +16,7 @@ from backends.engine.flags import BadFlags
 from backends.engine.supervisor import EnginePhase, Supervisor
 
 
-class Watched:
+class SupervisorRun:
     """A supervisor at work, and what it published."""
 
     def __init__(self, spec) -> None:
@@ -52,7 +52,7 @@ class Watched:
 
 
 async def test_start_serve_stop(fake_spec):
-    async with Watched(fake_spec()) as watched:
+    async with SupervisorRun(fake_spec()) as watched:
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         assert status.base_url.startswith("http://127.0.0.1:")
         async with httpx.AsyncClient() as client:
@@ -74,13 +74,13 @@ async def test_a_stop_while_the_port_is_looked_at_begins_no_life(fake_spec, monk
         self._stop.set()
 
     monkeypatch.setattr(Supervisor, "_port_conflict", taken)
-    async with Watched(fake_spec()) as watched:
+    async with SupervisorRun(fake_spec()) as watched:
         await watched.task
     assert watched.phases() == [EnginePhase.STOPPED]
 
 
 async def test_a_crash_at_start_is_retried_after_a_visible_wait(fake_spec):
-    async with Watched(fake_spec("crash-once")) as watched:
+    async with SupervisorRun(fake_spec("crash-once")) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
     waited = next(status for status in watched.seen if status.phase is EnginePhase.BACKING_OFF)
     assert "exited with 3" in waited.reason
@@ -93,7 +93,7 @@ async def test_what_the_machine_refuses_for_a_while_is_tried_again(fake_spec, tm
     """A full disk, say: the supervisor ended with it, in silence, and the engine never came."""
     spec = replace(fake_spec(), log=tmp_path / "logs" / "engine.log")
     (tmp_path / "logs").touch()
-    async with Watched(spec) as watched:
+    async with SupervisorRun(spec) as watched:
         status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "could not be started: " in status.reason
         assert str(tmp_path / "logs") in status.reason
@@ -102,7 +102,7 @@ async def test_what_the_machine_refuses_for_a_while_is_tried_again(fake_spec, tm
 
 
 async def test_a_crash_loop_waits_twice_as_long_each_time_up_to_a_limit(fake_spec):
-    async with Watched(fake_spec("crash", backoff_most_s=0.1)) as watched:
+    async with SupervisorRun(fake_spec("crash", backoff_most_s=0.1)) as watched:
         for _ in range(4):
             await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
             await watched.supervisor.wait_for(EnginePhase.LOADING, 20)
@@ -114,7 +114,7 @@ async def test_a_crash_loop_waits_twice_as_long_each_time_up_to_a_limit(fake_spe
 
 
 async def test_an_engine_killed_while_serving_lives_again_without_its_old_workers(fake_spec):
-    async with Watched(fake_spec()) as watched:
+    async with SupervisorRun(fake_spec()) as watched:
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         worker = watched.worker()
         os.kill(watched.engine_pid(status.pid), signal.SIGKILL)
@@ -125,7 +125,7 @@ async def test_an_engine_killed_while_serving_lives_again_without_its_old_worker
 
 
 async def test_an_engine_that_fails_its_first_request_never_counts_as_serving(fake_spec):
-    async with Watched(fake_spec("sick")) as watched:
+    async with SupervisorRun(fake_spec("sick")) as watched:
         status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         assert "the first request failed" in status.reason
         assert "EngineCore died" in status.reason
@@ -133,7 +133,7 @@ async def test_an_engine_that_fails_its_first_request_never_counts_as_serving(fa
 
 
 async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
-    async with Watched(fake_spec("deaf", hung_s=0.5)) as watched:
+    async with SupervisorRun(fake_spec("deaf", hung_s=0.5)) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (watched.models / "deaf").touch()
         status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
@@ -145,7 +145,7 @@ async def test_an_engine_that_turns_deaf_is_replaced(fake_spec):
 async def test_an_engine_that_stalls_is_replaced_once_somebody_waits_for_it(fake_spec, waits):
     """Its port answers, and `/health` says 200: without a request nobody can tell, nor care."""
     spec = replace(fake_spec(stalled_s=0.5), waits=lambda: waits)
-    async with Watched(spec) as watched:
+    async with SupervisorRun(spec) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (watched.models / "stuck").touch()
         if not waits:
@@ -161,7 +161,7 @@ async def test_an_engine_that_stalls_is_replaced_once_somebody_waits_for_it(fake
 
 
 async def test_an_engine_that_never_gets_ready_is_given_up(fake_spec):
-    async with Watched(fake_spec("deaf", start_s=0.3)) as watched:
+    async with SupervisorRun(fake_spec("deaf", start_s=0.3)) as watched:
         watched.models.mkdir(parents=True, exist_ok=True)
         (watched.models / "deaf").touch()
         status = await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
@@ -170,13 +170,13 @@ async def test_an_engine_that_never_gets_ready_is_given_up(fake_spec):
 
 async def test_a_stubborn_engine_is_killed_after_its_grace(fake_spec, monkeypatch):
     monkeypatch.setattr("backends.engine.process._GRACE_AFTER_DRAIN_S", 0.1)
-    async with Watched(fake_spec("stubborn")) as watched:
+    async with SupervisorRun(fake_spec("stubborn")) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
     assert not watched.worker_lives()
 
 
 async def test_restart_drains_and_begins_another_life_without_counting_a_crash(fake_spec):
-    async with Watched(fake_spec()) as watched:
+    async with SupervisorRun(fake_spec()) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         watched.supervisor.restart()
         await watched.supervisor.wait_for(EnginePhase.DRAINING, 20)
@@ -186,7 +186,7 @@ async def test_restart_drains_and_begins_another_life_without_counting_a_crash(f
 
 
 async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
-    async with Watched(fake_spec()) as watched:
+    async with SupervisorRun(fake_spec()) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         watched.supervisor.resume()  # nothing that serves is changed by it
         watched.supervisor.pause()
@@ -204,7 +204,7 @@ async def test_rest_drains_and_stays_down_until_it_is_woken(fake_spec):
 
 
 async def test_who_rests_from_the_start_is_never_started_and_can_be_stopped(fake_spec):
-    watched = Watched(fake_spec())
+    watched = SupervisorRun(fake_spec())
     watched.supervisor.pause()
     async with watched:
         await watched.supervisor.wait_for(EnginePhase.RESTING, 20)
@@ -246,7 +246,7 @@ def was_asked(listener: socket.socket) -> bool:
 
 async def test_a_taken_port_is_waited_for_and_its_holder_left_alone(managed_port):
     with managed_port.stranger() as listener:
-        async with Watched(managed_port()) as watched:
+        async with SupervisorRun(managed_port()) as watched:
             status = await watched.supervisor.wait_for(EnginePhase.BLOCKED, 20)
             assert status.reason.startswith(
                 f"port {managed_port.port} is taken by process {os.getpid()} ("
@@ -262,7 +262,7 @@ async def test_a_taken_port_is_waited_for_and_its_holder_left_alone(managed_port
 
 async def test_a_stranger_that_comes_while_ours_loads_is_never_asked(managed_port):
     """Ours lives all the time, and the stranger's port answers: neither is a sign."""
-    async with Watched(managed_port("late")) as watched:
+    async with SupervisorRun(managed_port("late")) as watched:
         async with asyncio.timeout(20):
             while not (watched.models / "lives").exists():  # noqa: ASYNC110  (another process)
                 await asyncio.sleep(0.01)
@@ -276,7 +276,7 @@ async def test_a_stranger_that_comes_while_ours_loads_is_never_asked(managed_por
 
 
 async def test_a_stranger_that_shares_the_port_blocks_until_it_leaves(managed_port):
-    async with Watched(managed_port("sharing")) as watched:
+    async with SupervisorRun(managed_port("sharing")) as watched:
         first = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         with managed_port.stranger():
             await watched.supervisor.wait_for(EnginePhase.BLOCKED, 20)
@@ -286,7 +286,7 @@ async def test_a_stranger_that_shares_the_port_blocks_until_it_leaves(managed_po
 
 
 async def test_a_cancelled_supervisor_kills_its_engine(fake_spec):
-    watched = Watched(fake_spec())
+    watched = SupervisorRun(fake_spec())
     task = asyncio.create_task(watched.supervisor.run())
     await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
     task.cancel()
@@ -297,7 +297,7 @@ async def test_a_cancelled_supervisor_kills_its_engine(fake_spec):
 async def test_a_flag_that_no_start_can_succeed_with_ends_it_at_once(fake_spec):
     spec = fake_spec()
     object.__setattr__(spec.launch, "flags", ("--max-model-length", "5"))
-    watched = Watched(spec)
+    watched = SupervisorRun(spec)
     with pytest.raises(BadFlags, match="did you mean --max-model-len"):
         await watched.supervisor.run()
     assert watched.phases()[-1] is EnginePhase.STOPPED
@@ -319,7 +319,7 @@ async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spe
     """One of them kept the model and all other adapters from being served, for ever."""
     spec = with_adapters(fake_spec(), tmp_path, "a", "bad", "c")
     (tmp_path / "bad" / "broken").touch()
-    async with Watched(spec) as watched:
+    async with SupervisorRun(spec) as watched:
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         said = "without the adapter `bad`: vLLM could not load it: ValueError: no such modules"
         assert status.reason == said
@@ -336,7 +336,7 @@ async def test_an_adapter_at_which_a_start_ends_is_left_out_of_the_next(fake_spe
 
 async def test_an_adapter_that_was_spoiled_meanwhile_is_left_out_and_named(fake_spec, tmp_path):
     spec = with_adapters(fake_spec(), tmp_path, "a", "b")
-    async with Watched(spec) as watched:
+    async with SupervisorRun(spec) as watched:
         await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
         (tmp_path / "b" / "adapter_config.json").write_text("{")
         watched.supervisor.restart()
@@ -351,7 +351,7 @@ async def test_an_engine_that_loads_has_nothing_to_drain_and_ends_soon(fake_spec
     """What served nobody was waited for as long as open streams are."""
     spec = fake_spec("deaf-late", unserved_s=0.1)
     spec = replace(spec, launch=replace(spec.launch, drain_s=600.0))
-    async with Watched(spec) as watched:
+    async with SupervisorRun(spec) as watched:
         await watched.supervisor.wait_for(EnginePhase.LOADING, 20)
         while not (watched.models / "worker.pid").exists():  # noqa: ASYNC110  (another process)
             await asyncio.sleep(0.01)
@@ -360,7 +360,9 @@ async def test_an_engine_that_loads_has_nothing_to_drain_and_ends_soon(fake_spec
 
 
 async def test_who_asks_for_a_restart_does_not_wait_for_the_next_try(fake_spec):
-    async with Watched(fake_spec("crash-once", backoff_first_s=600, backoff_most_s=600)) as watched:
+    async with SupervisorRun(
+        fake_spec("crash-once", backoff_first_s=600, backoff_most_s=600)
+    ) as watched:
         await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         watched.supervisor.restart()
         status = await watched.supervisor.wait_for(EnginePhase.SERVING, 20)
@@ -368,7 +370,9 @@ async def test_who_asks_for_a_restart_does_not_wait_for_the_next_try(fake_spec):
 
 
 async def test_who_is_asked_to_rest_after_a_crash_rests_at_once(fake_spec):
-    async with Watched(fake_spec("crash", backoff_first_s=600, backoff_most_s=600)) as watched:
+    async with SupervisorRun(
+        fake_spec("crash", backoff_first_s=600, backoff_most_s=600)
+    ) as watched:
         await watched.supervisor.wait_for(EnginePhase.BACKING_OFF, 20)
         watched.supervisor.pause()
         await watched.supervisor.wait_for(EnginePhase.RESTING, 20)

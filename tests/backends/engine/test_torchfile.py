@@ -22,7 +22,7 @@ class Storage(NamedTuple):
     numbers: bytes
 
 
-class Saved(NamedTuple):
+class SavedTensor(NamedTuple):
     storage: Storage
     offset: int
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ def save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
             return None
 
         def reducer_override(self, item: object) -> object:
-            if isinstance(item, Saved):
+            if isinstance(item, SavedTensor):
                 said = (item.storage, item.offset, item.shape, (1,), False, OrderedDict())
                 return _rebuild_tensor_v2, said
             return NotImplemented
@@ -67,7 +67,7 @@ def save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]
 
 
 NUMBERS = bytes(range(24))
-ONE = Saved(Storage("0", NUMBERS), 2, (2, 2))
+ONE = SavedTensor(Storage("0", NUMBERS), 2, (2, 2))
 
 
 def test_tensors_by_name_with_the_place_of_their_numbers(save) -> None:

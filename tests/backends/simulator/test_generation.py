@@ -44,7 +44,7 @@ class Progress:
             wake()
 
 
-class Refusing:
+class RefusingModel:
     def start(self, choice, wake):
         raise TooLargeError("9 tokens do not fit")
 
@@ -107,7 +107,7 @@ async def test_a_cut_answer(more):
 
 
 async def test_what_the_source_cannot_hold_is_refused():
-    made = setting(Refusing())
+    made = setting(RefusingModel())
     with pytest.raises(RefusedError):
         await run(made, ask())
     assert made.journal._entries[-1].status == "refused"

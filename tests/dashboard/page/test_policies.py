@@ -143,7 +143,7 @@ def test_the_share_that_spills_is_of_those_that_own_engines_serve(gateway) -> No
             self.start_us, self.backend = start_us, backend
             self.attempts, self.spilled = attempts, spilled
 
-    class Seen:
+    class SeenPage:
         bucket_us = 60 * 10**6
         moments = (
             Moment(0, "own", 3, spilled=False), Moment(0, "api", 1, spilled=True),
@@ -153,5 +153,5 @@ def test_the_share_that_spills_is_of_those_that_own_engines_serve(gateway) -> No
         def bucket_of(self, at_us: int) -> tuple[int, int]:
             return at_us, at_us + self.bucket_us
 
-    (record,) = policies.spill_over_time(Seen())
+    (record,) = policies.spill_over_time(SeenPage())
     assert record["value"] == 0.25

@@ -163,7 +163,7 @@ def test_what_the_provider_did_not_do_goes_on(stack, client, line, patiently, mo
 OWNER = "seat/1"
 
 
-class Planning:
+class PlanningWorker:
     """What a worker says of a line; `odd` is how it answers for some."""
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class Desk:
     def __init__(self, url: str) -> None:
         self.engine = make_engine(url)
         self.lines, self.batches = LineStore(self.engine, OWNER), BatchStore(self.engine)
-        self.store, self.planning = OutgoingStore(self.engine, OWNER), Planning()
+        self.store, self.planning = OutgoingStore(self.engine, OWNER), PlanningWorker()
         numbers = iter(range(1, 99))
         self.collector = ProviderBatchBuilder(
             self.lines, self.store, self.batches, self.planning, OWNER, Clock(),

@@ -53,7 +53,7 @@ PRICE = Price(
 )  # fmt: skip
 
 
-class Killed(BaseException):
+class KillSignal(BaseException):
     """What a SIGKILL is to the code that it meets."""
 
 
@@ -67,7 +67,7 @@ class Fate:
     def step(self) -> None:
         self.steps += 1
         if self.at is not None and self.steps >= self.at:
-            raise Killed
+            raise KillSignal
 
 
 class Mortal:
@@ -100,7 +100,7 @@ class Mortal:
 
 
 @dataclass
-class Ticking:
+class TickingClock:
     """A clock of the test's own."""
 
     us: int = START_US
@@ -117,7 +117,7 @@ class World:
     """One database and one provider; `asked` counts what the provider was made to do."""
 
     engine: Any
-    clock: Ticking = field(default_factory=Ticking)
+    clock: TickingClock = field(default_factory=TickingClock)
     asked: Counter = field(default_factory=Counter)
     fails: dict[str, int] = field(default_factory=dict)
     lives: int = 0
@@ -161,7 +161,7 @@ class World:
         for _ in range(looks):
             try:
                 await courier.step(self.found())
-            except Killed:
+            except KillSignal:
                 break
             await courier.settle()
             if fate.at is not None and fate.steps >= fate.at:
@@ -309,7 +309,7 @@ async def test_without_looking_first_a_batch_would_be_run_twice(world) -> None:
     async def made_and_killed(*given: Any) -> None:
         await create(*given)
         fate.at = 1
-        raise Killed
+        raise KillSignal
 
     courier.providers["alpha"].remote._real.create = made_and_killed
     for _ in range(3):
@@ -384,13 +384,13 @@ async def test_lines_that_nobody_says_were_done_cost_nothing(world) -> None:
 async def test_what_a_batch_did_before_it_failed_is_booked(world, completed) -> None:
     """Red before: a batch that fails as a whole cost nothing, whatever it had answered."""
 
-    class Failing(ProviderBatchClient):
+    class FailingClient(ProviderBatchClient):
         async def batch(self, batch_id: str) -> Any:
             there = await super().batch(batch_id)
             done = there.status == "completed"
             return replace(there, status="failed", completed=completed) if done else there
 
-    world.remote = Failing
+    world.remote = FailingClient
     await world.live()
     assert_each_once(world)
 

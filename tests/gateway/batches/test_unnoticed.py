@@ -39,7 +39,7 @@ MOST = 256  # lines out at once, as a runner may be told
 
 
 @dataclass
-class Seen:
+class SeenTimes:
     """First tokens and ends of live requests, in seconds; tokens of lines that were finished."""
 
     ttft_s: list[float] = field(default_factory=list)
@@ -57,13 +57,13 @@ class Scene:
         self.engine = SimulatedEngine(SHAPE)
         self.lines, self.rule = lines, rule
         self.pace, self.out = LineConcurrency(MOST), set()
-        self.seen = Seen()
+        self.seen = SeenTimes()
         self._began: dict[str, float] = {}
         self._first: dict[str, float] = {}
         self._held: Counter[str] = Counter()
         self._number = 0
 
-    def run(self) -> Seen:
+    def run(self) -> SeenTimes:
         rng, now_s = random.Random(7), 0.0
         next_s = rng.expovariate(PER_S)
         while now_s < SECONDS:
@@ -147,7 +147,7 @@ class Scene:
 
 
 @cache
-def seen(*, lines: bool, rule: bool = True) -> Seen:
+def seen(*, lines: bool, rule: bool = True) -> SeenTimes:
     return Scene(lines=lines, rule=rule).run()
 
 

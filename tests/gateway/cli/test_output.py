@@ -118,13 +118,13 @@ def test_what_runs_for_long_outlives_who_reads_it(error: int):
     """A pipe's reader that left, and a terminal that was closed; Rich would end the program."""
     with tempfile.TemporaryFile("w") as real:
 
-        class Gone(io.StringIO):
+        class GoneOutput(io.StringIO):
             fileno = real.fileno
 
             def write(self, _: str) -> int:
                 raise OSError(error, os.strerror(error))
 
-        out = PipeSafeConsole(file=Gone())
+        out = PipeSafeConsole(file=GoneOutput())
         out.print_line("one")
         out.print_line("two")
         real.write("goes nowhere")

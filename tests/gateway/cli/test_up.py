@@ -50,7 +50,7 @@ def test_brackets_in_a_line_are_no_markup(capsys):
     assert capsys.readouterr().out == "[red]pool[/red] [1/2]\n"
 
 
-class Failing:
+class FailingProcess:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
@@ -69,7 +69,7 @@ class Failing:
 )
 def test_faults_are_lines_and_status_1(capsys, error, said):
     with pytest.raises(typer.Exit) as caught:
-        _run(Failing(error))
+        _run(FailingProcess(error))
     assert caught.value.exit_code == 1
     assert capsys.readouterr().err == said
 

@@ -171,33 +171,33 @@ def table() -> dict[str, str]:
     return {**hot, "GET /open": PUBLIC, "GET /shut": "usage"}
 
 
-class Nobody:
+class NobodyElse:
     def recall(self, token: str, now_us: int) -> None:
         return None
 
 
 def test_a_route_without_a_line_stops_the_start(app, table) -> None:
-    guard_routes(app, Nobody(), Clock(), table)
+    guard_routes(app, NobodyElse(), Clock(), table)
     app.get("/forgotten")(nothing)
     with pytest.raises(AccessError, match="GET /forgotten does not say who may call it"):
-        guard_routes(app, Nobody(), Clock(), table)
+        guard_routes(app, NobodyElse(), Clock(), table)
 
 
 def test_a_line_without_its_route_does_too(app, table) -> None:
     with pytest.raises(AccessError, match="GET /gone is no route"):
-        guard_routes(app, Nobody(), Clock(), {**table, "GET /gone": PUBLIC})
+        guard_routes(app, NobodyElse(), Clock(), {**table, "GET /gone": PUBLIC})
 
 
 def test_a_hot_path_is_for_inference_alone(app, table) -> None:
     path = next(iter(HOT_LINES))
     with pytest.raises(AccessError, match=f"{path} is for `inference`"):
-        guard_routes(app, Nobody(), Clock(), {**table, path: PUBLIC})
+        guard_routes(app, NobodyElse(), Clock(), {**table, path: PUBLIC})
 
 
 def test_what_is_no_single_route_cannot_be_guarded(app, table) -> None:
     app.mount("/below", FastAPI())
     with pytest.raises(AccessError, match="no single route"):
-        guard_routes(app, Nobody(), Clock(), table)
+        guard_routes(app, NobodyElse(), Clock(), table)
 
 
 def test_the_matrix_sees_a_guard_that_is_missing(stack, tokens) -> None:

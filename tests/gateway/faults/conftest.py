@@ -46,7 +46,7 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenRequest:
     """One request: `passed` bytes of its answer went to the gateway, which left at `gone_s`."""
 
     head: bytes
@@ -68,7 +68,7 @@ class Line:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     rule: Rule = Rule()
-    seen: Seen | None = None
+    seen: SeenRequest | None = None
     over: bool = False  # nothing more is said on it
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -80,7 +80,7 @@ class Proxy:
         self.rule = Rule()
         self.choose: Callable[[], Rule] | None = None  # a rule for each request
         self.target = 0
-        self.seen: list[Seen] = []
+        self.seen: list[SeenRequest] = []
         self.open = 0  # connections of the gateway
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -95,7 +95,7 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
-    def is_read(self, seen: Seen) -> bool:
+    def is_read(self, seen: SeenRequest) -> bool:
         """Whether the gateway has read all that passed: nothing of it waits in either socket."""
         ends = {f"0100007F:{self.port:04X}", f"0100007F:{seen.port:04X}"}
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -146,7 +146,7 @@ class Proxy:
             if data.startswith(b"POST "):
                 line.rule = self.rule if self.choose is None else self.choose()
                 _, port = line.writer.get_extra_info("peername")
-                line.seen = Seen(data.partition(b"\r\n\r\n")[0], time.monotonic(), port)
+                line.seen = SeenRequest(data.partition(b"\r\n\r\n")[0], time.monotonic(), port)
                 self.seen.append(line.seen)
                 if line.rule.answer is not None:
                     line.tasks.append(asyncio.create_task(self._invented(line)))
@@ -478,7 +478,7 @@ _EVENTS = (
 )
 
 
-class _Answering(BaseHTTPRequestHandler):
+class _AnsweringHandler(BaseHTTPRequestHandler):
     """Reads whatever comes and answers at once, in a few bytes."""
 
     protocol_version = "HTTP/1.1"
@@ -500,7 +500,7 @@ class _Answering(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def answering() -> Iterator[int]:
     """The port of a target whose answers cost nothing: of any kind, whole or streamed."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answering)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _AnsweringHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server.server_address[1]
@@ -512,7 +512,7 @@ def answering() -> Iterator[int]:
 
 
 @dataclass(slots=True)
-class Asked:
+class AskedRequest:
     """One request of a crowd: when it was sent (monotonic), and what came of it so far."""
 
     at_s: float
@@ -535,9 +535,11 @@ class Crowd:
         self._thread = threading.Thread(target=self._loop.run_forever, name="crowd", daemon=True)
         self._thread.start()
 
-    def ask(self, port: int, per_s: float, seconds: float, token: str, **body: Any) -> list[Asked]:
+    def ask(
+        self, port: int, per_s: float, seconds: float, token: str, **body: Any
+    ) -> list[AskedRequest]:
         """Returns at once; the list grows as they are sent."""
-        sent: list[Asked] = []
+        sent: list[AskedRequest] = []
         words = {"messages": [{"role": "user", "content": "hi"}], "stream": True, **body}
         data = json.dumps(words).encode()
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nauthorization: Bearer {token}\r\n"
@@ -547,16 +549,16 @@ class Crowd:
         return sent
 
     async def _send(
-        self, sent: list[Asked], port: int, count: int, per_s: float, text: bytes
+        self, sent: list[AskedRequest], port: int, count: int, per_s: float, text: bytes
     ) -> None:
         begun_s = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             for number in range(count):
                 await asyncio.sleep(max(0.0, begun_s + number / per_s - time.monotonic()))
-                sent.append(Asked(time.monotonic()))
+                sent.append(AskedRequest(time.monotonic()))
                 tasks.create_task(self._one(sent[-1], port, text))
 
-    async def _one(self, asked: Asked, port: int, text: bytes) -> None:
+    async def _one(self, asked: AskedRequest, port: int, text: bytes) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             writer.write(text)

@@ -41,7 +41,7 @@ if "gateway.worker" in sys.orig_argv:
 """
 
 
-class Probed:
+class ProbedGateway:
     """A gateway with one worker, and the line to that worker's probe."""
 
     def __init__(self, gateway, line: socket.socket) -> None:
@@ -77,7 +77,9 @@ class Probed:
 
 
 @pytest.fixture(scope="module")
-def probed(serve, answering: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probed]:
+def probed(
+    serve, answering: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProbedGateway]:
     priced = {
         "api": ("openai/gpt-4o-mini", ["chat", "completion"]),
         "embed": ("openai/text-embedding-3-small", ["embedding"]),
@@ -102,7 +104,7 @@ def probed(serve, answering: int, tmp_path_factory: pytest.TempPathFactory) -> I
         )  # fmt: skip
         listener.settimeout(60)
         line, _ = listener.accept()
-    made = Probed(gateway, line)
+    made = ProbedGateway(gateway, line)
     yield made
     made.close()
     line.close()
@@ -217,7 +219,7 @@ CASES = {
 }  # fmt: skip
 
 
-def test_no_request_costs_many_times_what_it_is(probed: Probed) -> None:
+def test_no_request_costs_many_times_what_it_is(probed: ProbedGateway) -> None:
     plain = (CHAT + USER + "}").encode()
     floor, word_ms = probed.costs("/v1/chat/completions", plain, "application/json")
     found = {}

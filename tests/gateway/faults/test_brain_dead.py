@@ -120,7 +120,7 @@ def test_without_the_static_order_a_defect_costs_answers(sabotaged, tmp_path) ->
     assert {host.ask().status_code for _ in range(TRIES)} == {500}
 
 
-class Blinded:
+class BlindedHost:
     """A host's board while its telemetry hangs; use with `with`."""
 
     def __init__(self, host) -> None:
@@ -156,8 +156,8 @@ class Blinded:
 
 
 @contextlib.contextmanager
-def blinded(host) -> Iterator[Blinded]:
-    with Blinded(host) as found:
+def blinded(host) -> Iterator[BlindedHost]:
+    with BlindedHost(host) as found:
         yield found
 
 

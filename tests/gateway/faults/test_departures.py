@@ -59,7 +59,7 @@ def sent(host, place: str, model: str) -> socket.socket:
 
 
 @dataclass(slots=True)
-class Left:
+class Departure:
     """One that left: `events` with text it had read, if it was in the middle."""
 
     seen: Any  # the proxy's account
@@ -67,7 +67,7 @@ class Left:
     events: int = 0
 
 
-def leave(host, proxy, patiently, hang_up, place: str, model: str) -> list[Left]:
+def leave(host, proxy, patiently, hang_up, place: str, model: str) -> list[Departure]:
     """One wave."""
     asked = len(proxy.seen)
     clients = [sent(host, place, model) for _ in range(WAVE)]
@@ -83,10 +83,10 @@ def leave(host, proxy, patiently, hang_up, place: str, model: str) -> list[Left]
         hang_up(client)
     seen = proxy.seen[asked:]
     patiently(lambda: all(event.gone_s for event in seen), 60)
-    return [Left(event, max(0.0, event.gone_s - left_s)) for event in seen]
+    return [Departure(event, max(0.0, event.gone_s - left_s)) for event in seen]
 
 
-def leave_one_by_one(clients, proxy, asked: int, patiently, hang_up) -> list[Left]:
+def leave_one_by_one(clients, proxy, asked: int, patiently, hang_up) -> list[Departure]:
     """Each after events of its own number, some early and some late."""
     left: dict[str, tuple[float, int]] = {}
     with selectors.DefaultSelector() as waiting:
@@ -104,7 +104,7 @@ def leave_one_by_one(clients, proxy, asked: int, patiently, hang_up) -> list[Lef
     found = []
     for event in seen:
         left_s, events = left[event.attempt_id.rpartition(".")[0]]
-        found.append(Left(event, max(0.0, event.gone_s - left_s), events))
+        found.append(Departure(event, max(0.0, event.gone_s - left_s), events))
     return found
 
 

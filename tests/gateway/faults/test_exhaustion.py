@@ -53,7 +53,7 @@ with httpx.Client(trust_env=False, verify=False, timeout=30) as client:
 """
 
 
-class Asking:
+class Asker:
     """`p99_s(since)` is told when it has ended."""
 
     def __init__(self, host) -> None:
@@ -92,7 +92,7 @@ def host(make_host):
 @pytest.fixture
 def asking(host):
     """Starts calm: its first figure is what the others are compared with."""
-    found = Asking(host)
+    found = Asker(host)
     time.sleep(WARM_S + 4.0)
     yield found
     found.end()

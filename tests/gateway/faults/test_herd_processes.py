@@ -49,7 +49,7 @@ class Upstream:
             self._process = None
 
 
-class Watching:
+class SlotWatch:
     """The most that were at the engine at once, by all workers' slots."""
 
     def __init__(self, host: Any) -> None:
@@ -92,7 +92,7 @@ def herd(make_host, make_proxy, free_port, request):
             pools={"main": {"engine": engine, "gpu": gpu}},
         )
         host.start()
-        watching = Watching(host)
+        watching = SlotWatch(host)
         made.append(watching)
         return host, proxy, upstream, watching
 

@@ -51,7 +51,7 @@ class Script:
 
 
 @dataclass(slots=True)
-class Made:
+class MadeAnswer:
     """The provider's account of one answer."""
 
     tokens: int = 0
@@ -64,7 +64,7 @@ class Made:
 class ScriptedProvider:
     port: int = 0
     script: Script = Script()
-    made: dict[str, Made] = field(default_factory=dict)
+    made: dict[str, MadeAnswer] = field(default_factory=dict)
 
     async def serve(self) -> asyncio.Server:
         server = await asyncio.start_server(self.answer, "127.0.0.1", 0, backlog=256)
@@ -87,7 +87,7 @@ class ScriptedProvider:
         lines = head.decode().lower().split("\r\n")
         sent = dict(line.split(": ", 1) for line in lines[1:-2])
         body = json.loads(await reader.readexactly(int(sent["content-length"])))
-        made = self.made[sent["x-request-id"]] = Made()
+        made = self.made[sent["x-request-id"]] = MadeAnswer()
         watch = asyncio.create_task(self.watch(reader, made))
         try:
             play = self.stream if body.get("stream") else self.whole
@@ -97,12 +97,12 @@ class ScriptedProvider:
             watch.cancel()
             writer.transport.abort() if made.left_s else writer.close()
 
-    async def watch(self, reader: asyncio.StreamReader, made: Made) -> None:
+    async def watch(self, reader: asyncio.StreamReader, made: MadeAnswer) -> None:
         with contextlib.suppress(OSError):
             await reader.read(1)
         made.at_leave, made.left_s = made.tokens, time.monotonic()
 
-    async def stream(self, script: Script, made: Made, writer: asyncio.StreamWriter) -> None:
+    async def stream(self, script: Script, made: MadeAnswer, writer: asyncio.StreamWriter) -> None:
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
         if not script.headless:
             writer.write(head)
@@ -120,7 +120,7 @@ class ScriptedProvider:
         say(writer, {"choices": [], "usage": usage(script)})
         writer.write(b"data: [DONE]\n\n")
 
-    async def whole(self, script: Script, made: Made, writer: asyncio.StreamWriter) -> None:
+    async def whole(self, script: Script, made: MadeAnswer, writer: asyncio.StreamWriter) -> None:
         if not await think(script, made):
             return
         await asyncio.sleep(script.pause_s * script.words)
@@ -134,7 +134,7 @@ class ScriptedProvider:
         writer.write(f"{head}\r\nconnection: close\r\n\r\n{answer}".encode())
 
 
-async def think(script: Script, made: Made) -> bool:
+async def think(script: Script, made: MadeAnswer) -> bool:
     """False: its client left, and it stopped."""
     for _ in range(SLICES if script.thinks else 0):
         await asyncio.sleep(script.thinks_s / SLICES)

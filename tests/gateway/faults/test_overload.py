@@ -54,7 +54,7 @@ def kept(item) -> bool:
     return item.first_s * 1000 <= TTFT_MS and steps_s * 1000 <= TPOT_MS
 
 
-class Offered:
+class OfferedLoad:
     """Streams at a steady rate, and what came of them once all have ended."""
 
     def __init__(self, stack, crowd, patiently) -> None:
@@ -91,7 +91,7 @@ def after(asked: list[Any]) -> float:
     return sum(map(kept, later)) / len(later)
 
 
-def overrun(offered: Offered, peak: float) -> tuple[list[Any], list[Any]]:
+def overrun(offered: OfferedLoad, peak: float) -> tuple[list[Any], list[Any]]:
     """(the crowd of five times the peak, those at 0.8 of it who came behind)."""
     crowd = offered.begin(5 * peak, CROWD_S)
     offered._patiently(lambda: len(crowd) == round(5 * peak * CROWD_S), CROWD_S + 60)
@@ -101,7 +101,7 @@ def overrun(offered: Offered, peak: float) -> tuple[list[Any], list[Any]]:
 
 def test_overload_keeps_goodput_and_is_forgotten(hosts, crowd, patiently) -> None:
     with hosts({**INSIDE, "slo": PROMISE}) as stack:
-        offered = Offered(stack, crowd, patiently)
+        offered = OfferedLoad(stack, crowd, patiently)
         found = {rate: goodput(offered.all(rate, STEADY_S), STEADY_S) for rate in RATES}
         peak = max(found.values())
         many, behind = overrun(offered, peak)
@@ -116,7 +116,7 @@ def test_overload_keeps_goodput_and_is_forgotten(hosts, crowd, patiently) -> Non
     assert held >= 0.9 * peak
     assert well >= 0.95
     with hosts({"name": "all"}) as stack:
-        many, behind = overrun(Offered(stack, crowd, patiently), peak)
+        many, behind = overrun(OfferedLoad(stack, crowd, patiently), peak)
     lost, late = goodput(many, CROWD_S), after(behind)
     print(f"without a promise: {lost:.2f}/s ({lost / peak:.3f}), and {late:.3f} after it")
     assert lost < 0.5 * peak

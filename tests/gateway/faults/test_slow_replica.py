@@ -82,7 +82,7 @@ def late(item) -> bool:
     return 1e3 * item.first_s > PROMISE["ttft_ms"] or tpot_ms > PROMISE["tpot_ms"]
 
 
-class Watched:
+class WatchedCrowd:
     """A crowd that asks for so long, until all are answered."""
 
     def __init__(self, stack, crowd, patiently) -> None:
@@ -150,7 +150,7 @@ def test_a_slow_replica_is_found_left_alone_and_taken_back(
     replicas, crowd, patiently, sick_s: float
 ) -> None:
     stack, engines = replicas
-    watched = Watched(stack, crowd, patiently)
+    watched = WatchedCrowd(stack, crowd, patiently)
     print()
     during, begun_s = falls_behind(watched, engines, patiently, sick_s)
     later = after_found(during, begun_s)
@@ -174,7 +174,7 @@ def test_without_step_feedback_requests_go_on_to_be_late(
     stack, engines = replicas
     monkeypatch.setattr(FeedbackLoops, "fold", lambda *_: None)
     print()
-    during, begun_s = falls_behind(Watched(stack, crowd, patiently), engines, patiently, 8.0)
+    during, begun_s = falls_behind(WatchedCrowd(stack, crowd, patiently), engines, patiently, 8.0)
     later = after_found(during, begun_s)
     there = [item for item in later if item.backend == SICK]
     print(f"  without: {len(there)} of {len(later)} went there, {sum(map(late, there))} late")

@@ -38,7 +38,7 @@ class Look:
     said: tuple[float, ...]  # `PUBLISHED`
 
 
-class Looking:
+class EngineWatch:
     """Looks at the first engine a hundred times a second; use with `with`."""
 
     def __init__(self, host, stale_s: float) -> None:
@@ -98,7 +98,7 @@ def asked(host, crowd):
 def test_its_successor_goes_on_with_what_the_board_says(make_host, crowd, patiently) -> None:
     host = make_host(telemetry={"scrape_s": 0.1, "stale_s": LONG_S})
     host.start()
-    with Looking(host, LONG_S) as looking:
+    with EngineWatch(host, LONG_S) as looking:
         patiently(lambda: looking.looks and looking.looks[-1].health is TargetHealth.HEALTHY)
         before = looking.looks[-1].said
         busy = asked(host, crowd)

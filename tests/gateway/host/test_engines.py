@@ -184,7 +184,7 @@ async def test_a_stranger_on_a_simulated_engines_port_is_not_taken_for_it(
     await engines.stop()
 
 
-class Loading:
+class LoadingSupervisor:
     """A supervisor whose engine loads until it is stopped, or is said to serve."""
 
     def __init__(self, spec, publish) -> None:
@@ -235,7 +235,7 @@ async def test_why_an_engine_crashed_is_told_until_it_serves(supervision) -> Non
 @pytest.mark.parametrize("serves", [False, True])
 async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch, serves) -> None:
     """Neither when the engine before ends, nor when it serves while streams finish."""
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     engines = supervision(("real",))
     run = asyncio.create_task(engines.run())
     await until(lambda: supervision.said)
@@ -257,7 +257,7 @@ async def test_nothing_is_started_once_the_end_is_near(supervision, monkeypatch,
 )
 async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavour, seen, told):
     """Two that see the same GPU would both load into it."""
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     monkeypatch.setattr("gateway.host.engines.flavour_here", lambda: flavour)
     monkeypatch.setattr("gateway.host.engines.gpus.gpu_ids", lambda: seen)
     engines = supervision(("real",))
@@ -275,7 +275,7 @@ async def test_replicas_are_told_their_own_gpus(supervision, monkeypatch, flavou
 
 
 async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     engines = supervision(("real",))
     orders = engines._runtime.restart_orders
     orders.mkdir(parents=True)
@@ -295,7 +295,7 @@ async def test_a_restart_is_begun_when_it_is_asked_for(supervision, monkeypatch)
 
 
 async def test_an_engine_rests_and_wakes_when_that_is_asked(supervision, monkeypatch) -> None:
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     engines = supervision(("real",))
     orders = engines._runtime.restart_orders
     run = asyncio.create_task(engines.run())
@@ -333,7 +333,7 @@ async def test_a_pool_that_is_stopped_at_this_hour_is_not_started_at_all(
 
 async def test_the_next_engine_is_started_when_the_first_serves(supervision, monkeypatch) -> None:
     """The negative control."""
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     engines = supervision(("real",))
     run = asyncio.create_task(engines.run())
     await until(lambda: supervision.said)
@@ -348,7 +348,7 @@ async def test_an_engine_whose_port_is_taken_holds_up_no_other(
     supervision, monkeypatch, phase
 ) -> None:
     """Its stranger may stay for days; a crash is the control."""
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     engines = supervision(("real",))
     run = asyncio.create_task(engines.run())
     await until(lambda: supervision.said)
@@ -360,7 +360,7 @@ async def test_an_engine_whose_port_is_taken_holds_up_no_other(
 
 async def test_an_engine_that_loads_too_long_holds_up_no_other(supervision, monkeypatch) -> None:
     """The others were never started then, and nothing was said."""
-    monkeypatch.setattr("gateway.host.engines.Supervisor", Loading)
+    monkeypatch.setattr("gateway.host.engines.Supervisor", LoadingSupervisor)
     monkeypatch.setattr("gateway.host.engines.START_LIMIT_S", 0.3)
     engines = supervision(("real",))
     await asyncio.wait_for(engines.run(), 10)

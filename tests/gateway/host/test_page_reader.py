@@ -126,12 +126,12 @@ async def test_a_header_that_would_begin_another_is_not_sent() -> None:
     ],
 )
 async def test_metrics_are_looked_for_where_engines_have_them(answers, found) -> None:
-    class Known:
+    class KnownPages:
         async def read(self, path: str) -> PageText:
             return answers[path]
 
     if isinstance(found, tuple):
-        assert await read_metrics(Known(), "/metrics") == found
+        assert await read_metrics(KnownPages(), "/metrics") == found
     else:
         with pytest.raises(WrongAddress, match=found):
-            await read_metrics(Known(), "/metrics")
+            await read_metrics(KnownPages(), "/metrics")

@@ -104,10 +104,10 @@ async def test_where_no_port_follows_the_kernel_chooses(monkeypatch) -> None:
 
 
 def test_a_machine_without_abstract_sockets_goes_by_the_port_alone(monkeypatch) -> None:
-    class Refusing(socket.socket):
+    class RefusingSocket(socket.socket):
         def bind(self, address) -> None:
             raise OSError(1, "not permitted")
 
-    monkeypatch.setattr(socket, "socket", Refusing)
+    monkeypatch.setattr(socket, "socket", RefusingSocket)
     with PortClaims() as claims:
         assert claims.claim(1)

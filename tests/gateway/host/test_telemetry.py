@@ -240,7 +240,7 @@ def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
     assert len(asked) <= len(watched._seats), "one at a time for each engine"
 
 
-class Locked(BaseHTTPRequestHandler):
+class LockedEngine(BaseHTTPRequestHandler):
     """An engine of embeddings that says nothing to who has no key."""
 
     def do_GET(self) -> None:
@@ -262,7 +262,7 @@ class Locked(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def locked() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Locked) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), LockedEngine) as server:
         threading.Thread(target=server.serve_forever).start()
         yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()

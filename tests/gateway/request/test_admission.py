@@ -330,12 +330,12 @@ def test_scopes_name_everything_a_budget_may_be_set_on(stack) -> None:
 
 
 def test_an_absent_desk_is_a_503_that_may_be_retried() -> None:
-    class Away:
+    class AwayLedger:
         async def hold(self, *_: object) -> None:
             raise BrokerUnavailable("gone")
 
     with pytest.raises(RequestError) as told:
-        asyncio.run(BudgetAdmission(Away()).hold("a.1", ("global",), 1))
+        asyncio.run(BudgetAdmission(AwayLedger()).hold("a.1", ("global",), 1))
     assert (told.value.kind, told.value.retry_after_s) == ("unavailable", 1.0)
 
 

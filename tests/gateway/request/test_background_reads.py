@@ -92,7 +92,7 @@ async def test_whatever_ends_it_gives_the_place_back(response) -> None:
     assert (reads.open, response.on_leave) == (0, None)
 
 
-class Leaving:
+class LeavingClient:
     """A response whose client leaves; its task only notes that it was cancelled."""
 
     def __init__(self) -> None:
@@ -102,8 +102,8 @@ class Leaving:
         self.is_cut = True
 
 
-def hang_up(reads: BackgroundReads, *asked) -> tuple[BackgroundRead, Leaving]:
-    leaving = Leaving()
+def hang_up(reads: BackgroundReads, *asked) -> tuple[BackgroundRead, LeavingClient]:
+    leaving = LeavingClient()
     scope = reads.allow(leaving, attempt(*asked))
     scope.__enter__()
     if not leaving.on_leave():

@@ -29,7 +29,7 @@ def engine(health: TargetHealth = TargetHealth.UNKNOWN, age_s: float = 12.0) -> 
     return Candidate("pool:a/0", "a", frozenset(), kinds, 8192, True, 0, 0, engine=state)
 
 
-class Told:
+class ToldCounters:
     def __init__(self, folder, decide) -> None:
         self.board = SharedLoadTable(
             folder / "board", TableLayout(workers=1, engines=("pool:a/0",), apis=())
@@ -55,7 +55,7 @@ def told(tmp_path):
     def make(decide=None):
         from router.decide import decide as usual  # noqa: PLC0415  (the one that is replaced)
 
-        made.append(Told(tmp_path, decide or usual))
+        made.append(ToldCounters(tmp_path, decide or usual))
         return made[-1]
 
     yield make

@@ -32,7 +32,7 @@ class Time:
 
 
 @dataclass
-class Asked:
+class AskedAttempt:
     """As much of an attempt as is looked at."""
 
     dispatched_s: float
@@ -76,7 +76,7 @@ def silences(board: SharedLoadTable, time: Time) -> SilentEngineDetector:
     return SilentEngineDetector(board, 0, Clock(now_s=lambda: time.now_s))
 
 
-async def waits(silences: SilentEngineDetector, asked: Asked) -> str:
+async def waits(silences: SilentEngineDetector, asked: AskedAttempt) -> str:
     try:
         with silences.watch_attempt(asked, asyncio.current_task()):  # type: ignore[arg-type]
             await asyncio.Event().wait()
@@ -103,7 +103,7 @@ def run(work) -> None:
 
 def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, silences, time) -> None:
     async def play() -> None:
-        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
         await passes(silences, time, PATIENCE_S)
         assert not create_task.done()
         assert not is_silent(board.loads(0), time.now_s)
@@ -124,15 +124,17 @@ def test_who_hears_nothing_in_time_is_moved_and_everybody_stays_away(board, sile
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked(1000.0, last=True),  # nowhere else to go
-        Asked(1000.0, own=False),  # an API: its deadlines are its own
-        Asked(1000.0, first_token_s=1000.1),
-        Asked(1000.0, ttft_ms=5000.0),  # a long prompt, as was said
-        Asked(1000.0, ttft_ms=None),
-        Asked(1000.0, stream=False, tpot_ms=20.0, max_tokens=500),  # heard of when it is whole
+        AskedAttempt(1000.0, last=True),  # nowhere else to go
+        AskedAttempt(1000.0, own=False),  # an API: its deadlines are its own
+        AskedAttempt(1000.0, first_token_s=1000.1),
+        AskedAttempt(1000.0, ttft_ms=5000.0),  # a long prompt, as was said
+        AskedAttempt(1000.0, ttft_ms=None),
+        AskedAttempt(
+            1000.0, stream=False, tpot_ms=20.0, max_tokens=500
+        ),  # heard of when it is whole
     ],
 )
-def test_who_is_no_evidence_goes_on_waiting(board, silences, time, asked: Asked) -> None:
+def test_who_is_no_evidence_goes_on_waiting(board, silences, time, asked: AskedAttempt) -> None:
     async def play() -> None:
         create_task = asyncio.create_task(waits(silences, asked))
         await passes(silences, time, 3.0)
@@ -146,7 +148,7 @@ def test_who_is_no_evidence_goes_on_waiting(board, silences, time, asked: Asked)
 
 def test_an_engine_that_says_anything_to_anybody_is_waited_for(board, silences, time) -> None:
     async def play() -> None:
-        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
         for _ in range(10):
             await passes(silences, time, 0.5)
             hears(board, time)
@@ -159,7 +161,7 @@ def test_an_engine_that_says_anything_to_anybody_is_waited_for(board, silences, 
 
 def test_a_process_that_stood_still_blames_nobody(board, silences, time) -> None:
     async def play() -> None:
-        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
         await asyncio.sleep(0)
         time.now_s += 20.0 + LATE_S
         silences.check_engines()
@@ -175,7 +177,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
     async def play() -> None:
         pauses = []
         for _ in range(6):
-            create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
+            create_task = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
             await passes(silences, time, PATIENCE_S + 0.5)
             assert await create_task == "moved"
             pauses.append(board.loads(0)[LoadCell.ASK_AT_S] - board.loads(0)[LoadCell.SILENT_S])
@@ -185,7 +187,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
         hears(board, time)
         time.now_s += 0.2
         silences.check_engines()
-        create_task = asyncio.create_task(waits(silences, Asked(time.now_s)))
+        create_task = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
         await passes(silences, time, PATIENCE_S + 0.5)
         assert await create_task == "moved"
         loads = board.loads(0)
@@ -196,7 +198,7 @@ def test_whoever_asks_in_vain_makes_the_next_wait_longer(board, silences, time) 
 
 def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time) -> None:
     async def play() -> None:
-        waiting = silences.watch_attempt(Asked(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
+        waiting = silences.watch_attempt(AskedAttempt(time.now_s), asyncio.current_task())  # type: ignore[arg-type]
         with pytest.raises(TimeoutError), waiting:
             raise TimeoutError
 
@@ -205,7 +207,7 @@ def test_the_time_that_a_deadline_of_ones_own_takes_is_no_silence(silences, time
 
 def test_patience_is_by_the_forecast() -> None:
     def of(**told) -> float:
-        return silence_timeout_s(Asked(0.0, **told))  # type: ignore[arg-type]
+        return silence_timeout_s(AskedAttempt(0.0, **told))  # type: ignore[arg-type]
 
     assert of(ttft_ms=100.0) == pytest.approx(PATIENCE_S + 0.3)
     assert of(ttft_ms=None) == UNFORECAST_S
@@ -236,7 +238,7 @@ async def test_looks_end_while_nobody_waits_and_begin_with_the_next(
     await passes_by(10 * IDLE_LOOKS)
     assert len(looks) == IDLE_LOOKS
     time.now_s += 3600.0  # asleep, which is not standing still
-    asking = asyncio.create_task(waits(silences, Asked(time.now_s)))
+    asking = asyncio.create_task(waits(silences, AskedAttempt(time.now_s)))
     await passes_by(10 * IDLE_LOOKS)
     assert len(looks) > 2 * IDLE_LOOKS, "looked at for as long as somebody waits"
     assert not asking.done()

@@ -21,7 +21,7 @@ RATES = st.fixed_dictionaries(
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldAttempt:
     bounds: UsageBounds
     media: ReachableMedia = ANY_MEDIA
 
@@ -65,7 +65,7 @@ def test_a_bill_is_within_its_hold_and_the_price_of_its_own_tokens(
         tokens, claim = TokenCounts(input=50, output=100), None
     used = BookedUsage(tokens, "reported", disputed, claim, unseen=unseen)
     usage = {"cost": stated}
-    bill = bill_usage(used, BillTerms(price, tier, asked, held, usage), Held(BOUNDS))
+    bill = bill_usage(used, BillTerms(price, tier, asked, held, usage), HeldAttempt(BOUNDS))
     assert bill.cost_pusd == tier_cost_pusd(bill.tokens, price, bill.tier)[0]
     assert bill.is_listed is (bill.tier != "scale")
     if held:
@@ -85,7 +85,7 @@ def test_what_was_believed_and_not_held_for_is_told() -> None:
     price = Price(1, "p/m", "t", 0, PriceTerms(rates_from({"input": 1, "output": 2})))
     tokens = TokenCounts(input=50, output=900, reasoning=850)
     used = BookedUsage(tokens, "reported", disputed=False)
-    bill = bill_usage(used, BillTerms(price, None, "", 250), Held(BOUNDS))
+    bill = bill_usage(used, BillTerms(price, None, "", 250), HeldAttempt(BOUNDS))
     assert (bill.cut, bill.cost_pusd, bill.claimed_pusd) == (tokens, 250, 1850)
     assert (bill.tokens.output, bill.tokens.reasoning, bill.basis) == (100, 100, "bound")
 
@@ -102,10 +102,10 @@ def test_a_stated_cost_above_the_computed_one_is_claimed() -> None:
         ({"cost": "none"}, None, None),
         (None, None, None),
     ):
-        bill = bill_usage(used, BillTerms(price, None, "", 10**9, usage), Held(BOUNDS))
+        bill = bill_usage(used, BillTerms(price, None, "", 10**9, usage), HeldAttempt(BOUNDS))
         assert (bill.cost_pusd, bill.disputed) == (30 * 10**6, False)
         assert (bill.claimed_pusd, bill.plausible_pusd) == (claimed, plausible)
-    free = bill_usage(used, BillTerms(price, None, "", 0, {"cost": 1.0}), Held(BOUNDS))
+    free = bill_usage(used, BillTerms(price, None, "", 0, {"cost": 1.0}), HeldAttempt(BOUNDS))
     assert (free.claimed_pusd, free.plausible_pusd) == (10**12, 0)
 
 
@@ -114,5 +114,5 @@ def test_more_searches_than_the_price_states_are_claimed_though_the_hold_has_roo
     price = Price(1, "p/m", "t", 0, PriceTerms(rates, search_pusd=3, searches_limit=2))
     for searches, cost, claimed in ((2, 16, None), (9, 16, 37)):
         used = BookedUsage(TokenCounts(input=5, output=5, searches=searches), "reported", False)
-        bill = bill_usage(used, BillTerms(price, None, "", 1_000), Held(BOUNDS))
+        bill = bill_usage(used, BillTerms(price, None, "", 1_000), HeldAttempt(BOUNDS))
         assert (bill.cost_pusd, bill.claimed_pusd) == (cost, claimed)

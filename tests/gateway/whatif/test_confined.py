@@ -10,7 +10,7 @@ import random
 from itertools import accumulate, repeat
 
 from api_price import ApiPrice
-from routed import Routed, Terms
+from routed import RoutedFleet, Terms
 
 from backends.simulator.latency import Latency
 from backends.simulator.profiles import PROFILES
@@ -54,7 +54,7 @@ def played(*, confined: bool) -> tuple[float, float, float]:
     seats = [ReplayEngine("pool:own/0", SHAPE, EngineKnowledge())]
     latencies = draw_latencies(len(asked), Latency(), 7)
     slos = dict.fromkeys(terms, SLO)
-    outcomes = Replay(seats, slos, asked, latencies, EngineKnowledge()).run(Routed(terms))
+    outcomes = Replay(seats, slos, asked, latencies, EngineKnowledge()).run(RoutedFleet(terms))
     own = [outcome for outcome in outcomes if outcome.engine is not None]
     inside = [
         outcome

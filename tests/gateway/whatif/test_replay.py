@@ -15,7 +15,7 @@ from router.types import Slo
 SLO = Slo(ttft_ms=500.0, tpot_ms=50.0, attainment=0.99)
 
 
-class Fixed:
+class FixedChoice:
     """Always the same choice; remembers what it was told."""
 
     def __init__(self, patience_s: float | None = inf) -> None:
@@ -43,13 +43,13 @@ def replayed(shape, arrivals, chooser) -> list[ReplayOutcome]:
 
 
 def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> None:
-    arrivals, chooser = poisson(5.0, 200), Fixed()
+    arrivals, chooser = poisson(5.0, 200), FixedChoice()
     outcomes = replayed(shape, arrivals, chooser)
     assert [outcome.arrival for outcome in outcomes] == arrivals
     assert sorted(map(id, chooser.seen)) == sorted(map(id, outcomes))
     assert all(outcome.engine == "pool:own/0" and outcome.ttft_s < 1.0 for outcome in outcomes)
     assert all(outcome.has_met_slo(SLO) for outcome in outcomes)
-    assert outcomes == replayed(shape, arrivals, Fixed())
+    assert outcomes == replayed(shape, arrivals, FixedChoice())
     assert chooser.ticks == pytest.approx(
         [arrivals[0].at_s + second for second in range(len(chooser.ticks))]
     )
@@ -57,25 +57,25 @@ def test_every_request_ends_once_and_in_the_order_of_asking(shape, poisson) -> N
 
 def test_the_api_answers_in_its_drawn_time(shape, poisson) -> None:
     arrivals = poisson(5.0, 50)
-    outcomes = replayed(shape, arrivals, Fixed(None))
+    outcomes = replayed(shape, arrivals, FixedChoice(None))
     for outcome, answer in zip(outcomes, draw_latencies(50, Latency(), 1), strict=True):
         assert (outcome.engine, outcome.ttft_s) == (None, answer.ttft_s)
 
 
 def test_an_overloaded_engine_breaks_its_promises(shape, poisson) -> None:
-    outcomes = replayed(shape, poisson(60.0, 600), Fixed())
+    outcomes = replayed(shape, poisson(60.0, 600), FixedChoice())
     assert sum(outcome.has_met_slo(SLO) for outcome in outcomes) < 400
 
 
 def test_who_waited_too_long_is_taken_to_the_api(shape) -> None:
     arrivals = [Arrival(0.001 * place, 20_000, 5, "chat") for place in range(5)]
-    outcomes = replayed(shape, arrivals, Fixed(1.0))
+    outcomes = replayed(shape, arrivals, FixedChoice(1.0))
     assert [outcome.engine is None for outcome in outcomes] == [False, True, True, True, True]
     assert [outcome.abandoned for outcome in outcomes] == [False, True, True, True, True]
     assert all(outcome.ttft_s > 1.0 for outcome in outcomes[1:])
 
 
-class Twice(Fixed):
+class Twice(FixedChoice):
     """Whoever finds that another worker was there first goes to the API."""
 
     def choose(self, arrival, seats, now_s, worker):
@@ -113,10 +113,10 @@ def test_a_promise_of_nothing_is_always_kept() -> None:
 
 
 def test_nothing_asked_is_nothing_answered(shape) -> None:
-    assert replayed(shape, [], Fixed()) == []
+    assert replayed(shape, [], FixedChoice()) == []
 
 
-class Stepping(Replay):
+class SteppingReplay(Replay):
     """Through every second of a lull."""
 
     def _quiet(self, at_s: float, until_s: float, period_s: float) -> int:
@@ -134,7 +134,7 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
     arrivals = [*burst, *lone, *again]
     apis = {"openai/mini": draw_latencies(len(arrivals), Latency(), 1)}
     found, factors = [], []
-    for kind in (Stepping, Replay):
+    for kind in (SteppingReplay, Replay):
         planned = PolicyReplay(house, under(rule), arrivals[-1].at_s)
         outcomes = kind(planned.seats, {}, arrivals, (), apis=apis).run(planned)
         found.append(
@@ -154,7 +154,7 @@ def test_a_lull_is_passed_at_once_and_leaves_what_its_seconds_would(
 def test_a_month_of_few_requests_is_as_few_steps(shape, monkeypatch) -> None:
     """Work is by the request, not by the second: a month has 2,592,000 of them."""
     arrivals = [Arrival(129.6 * place, 800, 30, "chat") for place in range(2_000)]
-    chooser, folds, advances = Fixed(), [], []
+    chooser, folds, advances = FixedChoice(), [], []
     fold, advance = ReplayEngine.fold, ReplayEngine.advance
     monkeypatch.setattr(ReplayEngine, "fold", lambda seat, at_s: folds.append(fold(seat, at_s)))
     monkeypatch.setattr(

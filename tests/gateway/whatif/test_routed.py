@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from api_price import ApiPrice
-from routed import Routed, Terms, Variant
+from routed import RoutedFleet, Terms, Variant
 
 from backends.simulator.latency import Latency
 from gateway.whatif.apis import draw_latencies
@@ -25,7 +25,7 @@ def run(shape, arrivals, variant=None, knowledge=None, engines=1):
     knowledge = knowledge or EngineKnowledge()
     seats = [ReplayEngine(f"pool:own/{place}", shape, knowledge) for place in range(engines)]
     slos = {name: item.policy.slo for name, item in TERMS.items()}
-    routed = Routed(TERMS, variant or Variant())
+    routed = RoutedFleet(TERMS, variant or Variant())
     replay = Replay(seats, slos, arrivals, draw_latencies(len(arrivals), Latency(), 1), knowledge)
     return replay.run(routed), routed
 

@@ -73,13 +73,13 @@ def test_closing_after_its_loop_ended(flusher, file):
 async def test_a_failure_that_comes_later_is_the_rounds_own(file):
     """The kernel may take an operation and fail at it: the disk's own error."""
 
-    class Failing(AioContext):
+    class FailingContext(AioContext):
         results = iter([-errno.EIO, 0])
 
         def reap_operations(self, *, wait):
             return [-next(self.results) for _ in super().reap_operations(wait=wait)]
 
-    flusher = KernelFlusher(Failing())
+    flusher = KernelFlusher(FailingContext())
     failure = await flushed(flusher, [file])
     assert failure is not None
     assert failure.errno == errno.EIO
@@ -88,12 +88,12 @@ async def test_a_failure_that_comes_later_is_the_rounds_own(file):
 
 
 async def test_what_the_kernel_does_not_take_a_thread_does(file):
-    class Refusing(AioContext):
+    class RefusingContext(AioContext):
         def fdatasync(self, file):
             raise OSError(errno.EAGAIN, "no room")
 
     done = []
-    flusher = KernelFlusher(Refusing(), ThreadFlusher(done.append))
+    flusher = KernelFlusher(RefusingContext(), ThreadFlusher(done.append))
     assert await flushed(flusher, [file]) is None
     assert await flushed(flusher, [file]) is None
     assert done == [[file], [file]]

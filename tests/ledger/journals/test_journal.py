@@ -54,7 +54,7 @@ async def test_many_waiters_share_few_flushes(tmp_path, settled):
     writer.close()
 
 
-class Noting:
+class NotingFlusher:
     """A flusher that is done at once; when its rounds began, by the loop's clock."""
 
     def __init__(self):
@@ -68,7 +68,7 @@ class Noting:
 
 
 async def test_in_a_rush_flushes_keep_their_distance(tmp_path, settled):
-    flusher = Noting()
+    flusher = NotingFlusher()
     writer = JournalWriter(tmp_path, "w0", flusher=flusher)
     for number in range(20):  # one after the other: none is there when another's flush begins
         await writer.append_durable(settled(number))
@@ -80,7 +80,7 @@ async def test_in_a_rush_flushes_keep_their_distance(tmp_path, settled):
 
 
 async def test_after_a_pause_nobody_waits_for_a_flush_to_begin(tmp_path, settled):
-    flusher = Noting()
+    flusher = NotingFlusher()
     writer = JournalWriter(tmp_path, "w0", flusher=flusher)
     await writer.append_durable(settled(1))
     await asyncio.sleep(2 * module.ROUND_S)

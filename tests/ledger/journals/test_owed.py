@@ -54,7 +54,7 @@ class Disk:
         return call
 
 
-class Played:
+class PlayedWorker:
     """A worker whose attempts begin and end while its disk refuses; `done` were told written."""
 
     def __init__(self, opened, settled) -> None:
@@ -97,10 +97,10 @@ async def until_none_waits(owed: OwedEndings) -> None:
             await asyncio.sleep(0.001)
 
 
-def played(opened, settled, way: str, plan: list[bool]) -> tuple[Played, list[str]]:
+def played(opened, settled, way: str, plan: list[bool]) -> tuple[PlayedWorker, list[str]]:
     """Return what was played, and the settled attempts that the journal has, in order."""
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as name:
-        result = Played(opened, settled)
+        result = PlayedWorker(opened, settled)
         asyncio.run(result.play(Path(name), way, plan))
         records = read_all(Path(name))
     return result, [each.attempt_id for each in records if isinstance(each, AttemptSettled)]

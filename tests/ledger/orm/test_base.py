@@ -36,13 +36,13 @@ def things():
 
         id: Stored[int] = define_column(primary_key=True)
 
-    class _Counted:
+    class _CountedRow:
         count: Stored[int] = define_column(BigInteger, default=7)
 
-    class _CountedTwice(_Counted):
+    class _CountedTwice(_CountedRow):
         again: Stored[int] = define_column(default=8)
 
-    class Thing(_CountedTwice, LedgerBase):
+    class ThingRow(_CountedTwice, LedgerBase):
         metadata = Own.metadata
         __tablename__ = "things"
         __table_args__ = (
@@ -61,7 +61,7 @@ def things():
         owner: Stored[int | None] = define_column(ForeignKey("owners.id"), index=True)
         labels: Stored[str | None] = define_column("metadata", String(9))
 
-    return Own, Thing
+    return Own, ThingRow
 
 
 def test_columns_are_kept_as_their_annotations_say_those_mixed_in_first(things):
@@ -91,7 +91,7 @@ def test_of_two_definitions_the_one_counts_that_python_finds_first(things):
         note: Stored[int]
         base: Stored[int]
 
-    class _Noted(_Wide):
+    class _NotedRow(_Wide):
         size: Stored[str | None]
         note: Stored[bool]
 
@@ -99,14 +99,14 @@ def test_of_two_definitions_the_one_counts_that_python_finds_first(things):
         note: Stored[bytes]
         base: Stored[bytes]
 
-    class Made(_Noted, _Other, LedgerBase):
+    class MadeRow(_NotedRow, _Other, LedgerBase):
         metadata = things[0].metadata
         __tablename__ = "made"
 
         id: Stored[int] = define_column(primary_key=True)
         size: Stored[float]
 
-    columns = Made.__table__.columns
+    columns = MadeRow.__table__.columns
     assert [(column.name, type(column.type), column.nullable) for column in columns] == [
         ("size", Double, False),
         ("note", Boolean, False),

@@ -118,7 +118,7 @@ def test_a_lease_of_a_boot_before_is_none(tmp_path) -> None:
     again.close()
 
 
-class Killed(BaseException):
+class KillSignal(BaseException):
     pass
 
 
@@ -133,7 +133,7 @@ class Cells:
 
     def __setitem__(self, place: int | slice, value: int | memoryview) -> None:
         if not self.left:
-            raise Killed
+            raise KillSignal
         self.left -= 1
         self.real[place] = value
 
@@ -146,7 +146,7 @@ def counted_until_killed(file: Path, at: int, writes: int) -> bool:
     rates._cells = Cells(cells, writes)
     try:
         rates.count_request([ONE], 10, at + 30)
-    except Killed:
+    except KillSignal:
         return True
     finally:
         rates._cells = cells

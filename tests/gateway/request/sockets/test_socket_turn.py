@@ -12,7 +12,7 @@ from gateway.request.sockets.socket_turn import SocketTurn, error_event, read_tu
 START = {"type": "http.response.start", "status": 200}
 
 
-class Told:
+class ToldEvents:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
@@ -55,7 +55,7 @@ def test_a_request_has_the_handshakes_headers_but_not_what_was_about_it() -> Non
         (b"content-type", b"text/plain"), (b"content-length", b"7"), (b"expect", b"100-continue"),
         (b"idempotency-key", b"k"), (b"content-encoding", b"gzip"), (b"origin", b"https://a.b"),
     ]  # fmt: skip
-    turn = SocketTurn(None, b"{}", Told())
+    turn = SocketTurn(None, b"{}", ToldEvents())
     scope = turn.scope({"type": "websocket", "path": "/x", "headers": sent, "client": ("a", 1)},
                        {"more": 1})  # fmt: skip
     assert (scope["type"], scope["method"], scope["path"]) == ("http", "POST", "/v1/responses")
@@ -66,7 +66,7 @@ def test_a_request_has_the_handshakes_headers_but_not_what_was_about_it() -> Non
 
 
 async def test_events_are_told_as_they_come_and_headers_once() -> None:
-    told = Told()
+    told = ToldEvents()
     turn = SocketTurn(None, b"", told)
     headers = [(b"x-request-id", b"req_1"), (b"cache-control", b"no-cache")]
     await turn.send({**START, "headers": headers})
@@ -84,7 +84,7 @@ async def test_events_are_told_as_they_come_and_headers_once() -> None:
 
 
 async def test_an_answer_that_breaks_ends_with_one_event() -> None:
-    told = Told()
+    told = ToldEvents()
     turn = SocketTurn(None, b"", told)
     await turn.send({**START, "headers": []})
     await turn.send(body(event(type="a") + event(type="error", code=None)))
@@ -94,7 +94,7 @@ async def test_an_answer_that_breaks_ends_with_one_event() -> None:
 
 
 async def test_a_refusal_is_an_event_with_its_status_and_headers() -> None:
-    told = Told()
+    told = ToldEvents()
     turn = SocketTurn(None, b"", told)
     error = {"message": "no", "type": "rate_limit_error", "param": None, "code": "rate"}
     await turn.send({"type": "http.response.start", "status": 429,
@@ -116,7 +116,7 @@ def test_every_error_event_has_a_code() -> None:
 
 
 async def test_whoever_left_hears_nothing_and_ends_the_request() -> None:
-    told, left = Told(), []
+    told, left = ToldEvents(), []
     turn = SocketTurn(None, b"", told)
     forget = turn.listen(lambda: left.append(1))
     forget()

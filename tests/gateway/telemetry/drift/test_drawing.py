@@ -16,7 +16,7 @@ RULE = {"teams": ["search"], "model": "own", "baseline": "base", "key_env": "K",
 
 
 @dataclass
-class Asked:
+class AskedAttempt:
     members: dict[str, bytes]
     kind: RequestKind = RequestKind.CHAT
 
@@ -63,13 +63,13 @@ MESSAGES = b'[{"role": "user", "content": "Hello"}]'
 @pytest.mark.parametrize(
     ("asked", "identity", "target", "drawn"),
     [
-        (Asked({"messages": MESSAGES}), Identity(), Target(), 1),
-        (Asked({"messages": MESSAGES}), Identity("other"), Target(), 0),
-        (Asked({"messages": MESSAGES}), Identity(), Target("bare", "bare"), 0),
-        (Asked({"messages": MESSAGES}), Identity(), Target(upstream_model="sql"), 0),
-        (Asked({"messages": MESSAGES}, RequestKind.EMBEDDING), Identity(), Target(), 0),
-        (Asked({"prompt": b'"x"'}), Identity(), Target(), 0),
-        (Asked({"messages": b" " * (LONGEST + 1)}), Identity(), Target(), 0),
+        (AskedAttempt({"messages": MESSAGES}), Identity(), Target(), 1),
+        (AskedAttempt({"messages": MESSAGES}), Identity("other"), Target(), 0),
+        (AskedAttempt({"messages": MESSAGES}), Identity(), Target("bare", "bare"), 0),
+        (AskedAttempt({"messages": MESSAGES}), Identity(), Target(upstream_model="sql"), 0),
+        (AskedAttempt({"messages": MESSAGES}, RequestKind.EMBEDDING), Identity(), Target(), 0),
+        (AskedAttempt({"prompt": b'"x"'}), Identity(), Target(), 0),
+        (AskedAttempt({"messages": b" " * (LONGEST + 1)}), Identity(), Target(), 0),
     ],
 )
 def test_who_is_drawn(tmp_path, heard, asked, identity, target, drawn):
@@ -86,7 +86,7 @@ def test_a_share_is_a_share(tmp_path: Path, heard):
     drawing = SampleSender(settings(share=0.3), tmp_path, random.Random(7))
     drawn = 0
     for _ in range(1000):
-        drawing.offer(Asked({"messages": MESSAGES}), Identity(), Target())
+        drawing.offer(AskedAttempt({"messages": MESSAGES}), Identity(), Target())
         drawn += len(heard())
     drawing.close()
     assert 250 < drawn < 350
@@ -94,11 +94,11 @@ def test_a_share_is_a_share(tmp_path: Path, heard):
 
 def test_where_nobody_listens_or_too_many_wait_it_is_let_go(tmp_path: Path, heard):
     nowhere = SampleSender(settings(), tmp_path / "nowhere", random.Random(1))
-    nowhere.offer(Asked({"messages": MESSAGES}), Identity(), Target())
+    nowhere.offer(AskedAttempt({"messages": MESSAGES}), Identity(), Target())
     nowhere.close()
     drawing = SampleSender(settings(), tmp_path, random.Random(1))
     for _ in range(5000):  # the socket holds a few hundred; nobody reads meanwhile
-        drawing.offer(Asked({"messages": MESSAGES}), Identity(), Target())
+        drawing.offer(AskedAttempt({"messages": MESSAGES}), Identity(), Target())
     drawing.close()
     assert 0 < len(heard()) < 5000
 

@@ -16,7 +16,7 @@ PARTS = 400  # 25 MiB: far more than the buffers between both ends
 PATIENCE_S = 20.0
 
 
-class Answering(ThreadingHTTPServer):
+class AnsweringCollector(ThreadingHTTPServer):
     """`way`: how it answers. `sent`: bytes of the body that it got rid of; `left`: who hung up."""
 
     daemon_threads, whole = True, PARTS * len(PART)
@@ -32,7 +32,7 @@ class Answering(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Answering
+    server: AnsweringCollector
 
     def setup(self) -> None:
         super().setup()
@@ -86,8 +86,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def there() -> Iterator[Answering]:
-    found = Answering()
+def there() -> Iterator[AnsweringCollector]:
+    found = AnsweringCollector()
     thread = threading.Thread(target=found.serve_forever, daemon=True)
     thread.start()
     try:
