@@ -120,7 +120,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         step=2.0,
         half_life_s=7 * DAY_S,
         returns=530,
-        limits="20,000 tokens a second, the first answer 200, and what the attempt is held for",
+        limits="20,000 tokens a second, steps from 1,000, unknown until one reaches what came, "
+        "and what the attempt is held for",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
         scopes="the target's, for everybody; only of attempts that were given up; that it hides "
         "what it thinks, for the team that saw it, and for everybody where two did",

@@ -34,7 +34,7 @@ OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
 RATE_LIMIT_PER_S = 20_000.0  # above any model's; what came in one burst would be endless
 KEEP = 0.99  # of the rate, for each slower answer: one fast answer in 70 keeps half of it
 LEAST_S = 0.1  # no answer is so short that it tells of a rate
-USUAL_RATE_PER_S = 100.0  # of most models: where the first answer steps from
+USUAL_RATE_PER_S = 1000.0  # few models are faster (2026-11): where the first answers step from
 LEAST_RATE_PER_S = 10.0  # below any model's: what one answer may always raise from
 TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is not called hidden
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
@@ -141,14 +141,13 @@ class TargetOutput:
             if hidden:
                 rate = max(rate, hidden / max(answer.first_s, LEAST_S))
                 _note_hidden(view, number_of(team))
-        known = _rate(view[_RATE]) if view[_COUNT] else USUAL_RATE_PER_S
-        rate = min(
-            rate, UNSEEN_STEP * max(known, LEAST_RATE_PER_S)
-        )  # one answer moves it by a step
-        if view[_COUNT]:
-            rate = max(rate, known * KEEP)
-        view[_RATE] = min(rate, RATE_LIMIT_PER_S)
-        view[_COUNT] += 1.0
+        had = bool(view[_COUNT] or view[_RATE])
+        known = _rate(view[_RATE]) if had else USUAL_RATE_PER_S
+        most = UNSEEN_STEP * max(known, LEAST_RATE_PER_S)  # one answer moves it by a step
+        rate = min(rate, RATE_LIMIT_PER_S)
+        if view[_COUNT] or rate <= most:  # until an answer fits, the target may be faster
+            view[_COUNT] += 1.0
+        view[_RATE] = max(min(rate, most), known * KEEP if had else 0.0)
         view[_SEEN] = now_s
 
     def hides(self, target: str, team: str = "") -> bool:
@@ -161,7 +160,7 @@ class TargetOutput:
         return view[_TEAM_HIDES] > BELIEVED and view[_TEAM] == number_of(team)
 
     def tokens_per_s(self, target: str) -> float | None:
-        """Return the fastest rate that was seen lately, `None` before the first answer."""
+        """Return the fastest rate that was seen lately; `None` before an answer's was in reach."""
         view = self._rows.look(target_key(target))
         return None if view is None or not view[_COUNT] else _rate(view[_RATE])
 

@@ -41,11 +41,11 @@ def observed(output: int, reasoning: int = 0, *, said=0, first_s=1.0, duration_s
     ("beside", "hides", "rate"),
     [
         (observed(100, said=500), False, 10.0),
-        (observed(1100, 1000, said=500, first_s=2.0), True, UNSEEN_STEP * USUAL_RATE_PER_S),
-        (observed(400, 400, said=500, first_s=2.0), True, (400 - 250) / 2.0),
+        (observed(1100, 1000, said=500, first_s=2.0), True, (1100 - 250) / 2.0),
+        (observed(4400, 4400, said=500, first_s=2.0), True, None),  # faster than a step
         (observed(1100, 1000, said=5500), False, 110.0),  # its reasoning was shown
         (observed(1100, 1000, first_s=None, duration_s=11.0), False, 100.0),  # in one piece
-        (observed(10**9, 10**9, first_s=0.0), True, UNSEEN_STEP * USUAL_RATE_PER_S),
+        (observed(10**9, 10**9, first_s=0.0), True, None),
     ],
 )
 def test_the_rate_is_of_what_was_hidden_or_of_all(beside, hides, rate) -> None:
@@ -66,7 +66,7 @@ def test_a_fast_answer_is_remembered_and_fades() -> None:
 @given(counts, counts, counts, st.none() | seconds, seconds)
 def test_whatever_is_reported_the_rate_is_bounded(output, reasoning, said, first_s, duration_s):
     beside = observed(output, reasoning, said=said, first_s=first_s, duration_s=duration_s)
-    assert 0.0 <= beside.tokens_per_s("p/m") <= RATE_LIMIT_PER_S
+    assert 0.0 <= (beside.tokens_per_s("p/m") or 0.0) <= RATE_LIMIT_PER_S
 
 
 answers = st.builds(EndedAnswer, counts, counts, counts, st.none() | seconds, seconds)
@@ -74,14 +74,33 @@ answers = st.builds(EndedAnswer, counts, counts, counts, st.none() | seconds, se
 
 @given(answers)
 def test_the_first_answer_of_all_moves_it_by_a_step_of_the_usual_rate(lie) -> None:
-    """Red before: it made 20,000 tokens a second of nothing, for hundreds of answers."""
+    """It made 20,000 tokens a second of nothing, for hundreds of answers."""
     beside = TargetOutput()
-    beside.observe("p/m", lie, 0.0, team="liar")
-    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * USUAL_RATE_PER_S
-    beside.age(2 * UNSEEN_HALF_LIFE_S)
-    assert beside.tokens_per_s("p/m") is None
-    beside.observe("p/m", lie, 3 * UNSEEN_HALF_LIFE_S, team="liar")
-    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * USUAL_RATE_PER_S
+    for now_s in (0.0, 3 * UNSEEN_HALF_LIFE_S):
+        beside.observe("p/m", lie, now_s, team="liar")
+        rate = beside.tokens_per_s("p/m")
+        assert rate is None or rate <= UNSEEN_STEP * USUAL_RATE_PER_S
+        beside.age(now_s + 2 * UNSEEN_HALF_LIFE_S)
+        assert beside.tokens_per_s("p/m") is None
+
+
+def test_a_rate_is_known_once_a_step_reaches_what_came() -> None:
+    """A fast model's thoughts were booked at a step's rate from its first answer on."""
+    beside, known = TargetOutput(), []
+    for _ in range(5):
+        observed(1500, known=beside)
+        known.append(beside.tokens_per_s("p/m"))
+    assert known == [150.0] * 5
+    observed(300_000, known=beside)  # what is known stays so
+    assert beside.tokens_per_s("p/m") == pytest.approx(300.0)
+    beside, known = TargetOutput(), []
+    for _ in range(5):
+        observed(150_000, known=beside)
+        known.append(beside.tokens_per_s("p/m"))
+    assert known == [None, None, None, 15_000.0, 15_000.0]
+    beside = observed(10**9, first_s=0.0)
+    observed(500, known=beside)  # an honest answer that fits makes it known again
+    assert beside.tokens_per_s("p/m") == pytest.approx(1980.0)
 
 
 @given(st.lists(answers, min_size=1, max_size=20), answers)
@@ -92,8 +111,9 @@ def test_one_answer_of_another_team_moves_what_is_booked_unseen_by_a_bounded_ste
         beside.observe("p/m", answer, 0.0, team="honest")
     before, hides = beside.tokens_per_s("p/m"), beside.hides("p/m", "honest")
     beside.observe("p/m", lie, 0.0, team="liar")
-    assert beside.tokens_per_s("p/m") <= UNSEEN_STEP * max(before, LEAST_RATE_PER_S)
-    assert beside.tokens_per_s("p/m") >= before / UNSEEN_STEP
+    after = beside.tokens_per_s("p/m")
+    if before is not None:
+        assert before / UNSEEN_STEP <= after <= UNSEEN_STEP * max(before, LEAST_RATE_PER_S)
     assert beside.hides("p/m", "other") <= hides
 
 

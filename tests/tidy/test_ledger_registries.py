@@ -23,7 +23,6 @@ WIRE = {
     "gateway/control/organization/pages.py": "the usage pages, as OpenAI's",
     "gateway/request/dialects/responses_encoder.py": "usage in a response of the Responses API",
     "ledger/usage_members.py": "what providers call each count",
-    "ledger/unit_usage.py": "what providers report of speech and pictures",
     "gateway/kinds/speech.py": "what speech counts",
     "gateway/kinds/image_generation.py": "what pictures count",
     "router/prompts.py": "the extent of a request, by what it is counted in",

@@ -338,7 +338,7 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
         dispatched_s=0.0,
     )  # fmt: skip
     reply = SimpleNamespace(
-        started=False, ended_by=ended_by, send_whole=whole, start=start, body=rest,
+        started=False, ended_by=ended_by, keeps=None, send_whole=whole, start=start, body=rest,
         push=lambda _part: b"", set_usage=lambda _tokens, _choice: None,
     )  # fmt: skip
     clock = SimpleNamespace(now_s=lambda: 1.0)

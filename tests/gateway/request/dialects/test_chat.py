@@ -74,8 +74,10 @@ def test_tokens_are_those_of_the_ledger() -> None:
         "completion_tokens_details": {"reasoning_tokens": 3},
     }
     assert tokens_of(usage) == TokenCounts(input=4, cached=6, output=4, reasoning=3)
-    # What the ledger does not believe, no client is told.
-    assert tokens_of({**usage, "prompt_tokens": 5}) == TokenCounts()
+    # Of what contradicts itself the most of each count is booked, and told.
+    most = TokenCounts(input=5, cached=6, output=4, reasoning=3)
+    assert tokens_of({**usage, "prompt_tokens": 5}) == most
+    assert tokens_of({**usage, "prompt_tokens": -5}) == TokenCounts()
     assert tokens_of(None) == TokenCounts()
 
 
