@@ -144,10 +144,8 @@ async def test_at_the_end_both_are_asked_at_the_load_of_either(tuning, tmp_path)
     for turn, name in enumerate(("default", "8", "default", "8")):
         entry = log.done[f"final {turn}: {name}"]
         assert [load for load, *_ in entry["seen"]] == [2, 8]
-        assert entry["at_once"] == 8
-    assert found.gain < 1.5, (
-        "the control: at its own load alone it would be some four times as fast"
-    )
+        most = max((figure, load) for load, figure, _ in entry["seen"])
+        assert (round(entry["figure"], 2), entry["at_once"]) == most
 
 
 async def test_an_arm_that_does_not_start_is_told_with_its_cause(tuning, tmp_path):
