@@ -42,7 +42,7 @@ async def test_a_way_that_was_not_asked_for_is_logged_once_and_shown(caplog, nam
         attach=lambda *given: attached.append(given), way=way, way_refused=why, refusal=lambda: None
     )
     gate = JournalGate(journal, Path("nowhere"))
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="breakeven.recording"):
         gate.attach(asked, metrics.journal_writes)
         gate.is_open()
     assert attached == [(asyncio.get_running_loop(), asked)]
