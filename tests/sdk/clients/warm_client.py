@@ -7,13 +7,15 @@ Nothing of the product is imported. A program finds its own arguments, environme
 streams, as if it had been started; what it imports of the SDK is there already.
 """
 
-import importlib
+import importlib.util
 import json
 import os
 import runpy
 import ssl
 import sys
 import traceback
+
+HTTP_CLIENTS = ("httpx", "httpx2")  # which of them an SDK has depends on its major version
 
 
 def run(order: dict) -> int:
@@ -47,7 +49,8 @@ def share_authorities() -> None:
         return made[key]
 
     ssl.create_default_context = find_or_make
-    importlib.import_module("httpx").Client().close()
+    for name in filter(importlib.util.find_spec, HTTP_CLIENTS):
+        importlib.import_module(name).Client().close()
 
 
 def main() -> None:
