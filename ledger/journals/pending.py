@@ -117,7 +117,10 @@ class PendingFrames:
         with suppress(BufferError):
             self.memory.close()
         if is_drained:
-            os.ftruncate(self._file, 0)
+            with suppress(
+                OSError
+            ):  # a full disk refuses even that; readers know the numbers
+                os.ftruncate(self._file, 0)
         os.close(self._file)
 
 

@@ -77,8 +77,12 @@ def test_targets_are_shown_and_forgotten(stack, operator, patiently) -> None:
         assert answer.status_code == 200, answer.text
         return answer.json()["data"]
 
-    answer = stack.chat("api", max_tokens=3)
-    of_it = f"?target={answer.headers['x-breakeven-backend']}"  # other files ask this host, too
+    target = stack.chat("api", max_tokens=3).headers["x-breakeven-backend"]
+    of_it = f"?target={target}"  # other files ask this host, too
+    patiently(lambda: known(of_it))
+    stack.post(PATH + "/reset", {"target": target}, operator.token)
+    patiently(lambda: known(of_it) == [])  # so that no earlier reset is carried out below
+    assert stack.chat("api", max_tokens=3).status_code == 200
     (found,) = patiently(lambda: [told for told in known(of_it) if told["observations"]])
     assert found["tokens_per_s"] > 0
     assert (found["overrun_tokens"], found["hides_reasoning"]) == (0, False)
