@@ -117,9 +117,7 @@ class PendingFrames:
         with suppress(BufferError):
             self.memory.close()
         if is_drained:
-            with suppress(
-                OSError
-            ):  # a full disk refuses even that; readers know the numbers
+            with suppress(OSError):  # a full disk refuses even that: the numbers tell readers
                 os.ftruncate(self._file, 0)
         os.close(self._file)
 
