@@ -184,13 +184,16 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
             continue
         usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
         said.setdefault(meaning, []).append(value if usual else _whole(name, value))
-    return {
+    counts = {
         # A zero beside a count is a name that is not in use.
         meaning: _agree_on_count(_WORDS[meaning], numbers, note)
         if meaning in AGREED
         else next(filter(None, numbers), 0)
         for meaning, numbers in said.items()
     }
+    if not counts.get(UsageCount.TOTAL, 1):  # nobody added up
+        del counts[UsageCount.TOTAL]
+    return counts
 
 
 def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:

@@ -154,7 +154,7 @@ LIES: dict[str, Callable[[Usage], Any]] = {
     "cached": lambda usage: _more_prompt(usage, cached_tokens=FAR),
     "written": lambda usage: _more_prompt(usage, cache_creation_tokens=FAR),
     "heard": lambda usage: _more_prompt(usage, audio_tokens=FAR),
-    "total": lambda usage: {**usage, "total_tokens": 0},
+    "total": lambda usage: {**usage, "total_tokens": 1},
     "negative": lambda usage: {**usage, "completion_tokens": -1},
     "words": lambda usage: {**usage, "prompt_tokens": "many"},
     "parts": lambda usage: {**usage, "completion_tokens_details": {"reasoning_tokens": FAR}},

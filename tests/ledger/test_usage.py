@@ -12,7 +12,7 @@ from ledger.unit_usage import (
     tokens_of_transcription,
 )
 from ledger.usage import has_unread, tokens_from_usage
-from ledger.usage_figures import UsageError
+from ledger.usage_figures import UsageContradiction, UsageError
 
 INSIDE, OUTSIDE = Convention.CACHED_INSIDE, Convention.CACHED_OUTSIDE
 OPENAI = {
@@ -395,3 +395,23 @@ def test_a_prompt_of_fewer_tokens_than_its_parts_is_told_with_their_sum() -> Non
     usage = {"prompt_tokens": 50, "cached_tokens": 20, "cache_creation": split}
     with pytest.raises(UsageError, match="20 cached \\+ 70 written of 50 in the prompt"):
         tokens_from_usage(usage, INSIDE)
+
+
+@pytest.mark.parametrize("convention", Convention)
+@pytest.mark.parametrize(
+    ("beside", "tokens"),
+    [
+        ({}, TokenCounts(input=10, output=4)),
+        (
+            {"completion_tokens_details": {"reasoning_tokens": 3}},
+            TokenCounts(input=10, output=4, reasoning=3),
+        ),
+    ],
+)
+def test_a_total_of_zero_beside_counts_is_one_that_nobody_added_up(
+    beside, tokens, convention
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 0}
+    assert tokens_from_usage(usage | beside, convention) == tokens
+    with pytest.raises(UsageContradiction):  # the control
+        tokens_from_usage({**usage, **beside, "total_tokens": 1}, convention)
