@@ -93,7 +93,6 @@ async def test_an_engine_that_never_gets_ready_holds_up_no_other_gpu(
     host.start()
     await other.wait_for(EnginePhase.SERVING, 60)
     assert late.status.phase is EnginePhase.LOADING
-    assert host.met
 
 
 async def test_who_crashes_while_it_loads_leaves_its_turn(fake_spec, tmp_path, host) -> None:
