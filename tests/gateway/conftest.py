@@ -52,6 +52,7 @@ from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book, newer_prices
 from ledger.writer import LedgerWriter
+from tests.gateway.adapter_logging import end_adapter_logging
 
 ROOT, ENGINE = Path(__file__).parents[2], "h200-llama-3.1-8b-fp8"
 QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
@@ -343,10 +344,9 @@ class Stack:
                 server.should_exit = True
             await asyncio.gather(*(task for _, task in servers))
         self._telemetry.cancel()
-        await asyncio.gather(self._telemetry, return_exceptions=True)
+        await asyncio.gather(self._telemetry, end_adapter_logging(), return_exceptions=True)
         await self.stop_writer()
-        # A thread that still reads would give its connection back to a pool that is gone.
-        await self._loop.shutdown_default_executor()
+        await self._loop.shutdown_default_executor()  # who reads gives connections back
         self.board.close()
         self.database.dispose()
 

@@ -33,10 +33,7 @@ def with_adapters(found, ports) -> None:
 
 @pytest.fixture(scope="module")
 def adapted(faulty_with):
-    made = faulty_with(adjust=with_adapters, environ={"KEY_OF_ADAPTERS": "sk-0123456789abcdef"})
-    yield made
-    worker = importlib.import_module("litellm.litellm_core_utils.logging_worker")
-    made.stack.call(worker.GLOBAL_LOGGING_WORKER.stop())
+    return faulty_with(adjust=with_adapters, environ={"KEY_OF_ADAPTERS": "sk-0123456789abcdef"})
 
 
 def booked(row) -> tuple[int, int, int]:
