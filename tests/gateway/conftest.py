@@ -52,7 +52,6 @@ from ledger.overrides import overrides
 from ledger.policies import policies_in_force
 from ledger.prices.stored import load_price_book, newer_prices
 from ledger.writer import LedgerWriter
-from tests.gateway.adapter_logging import end_adapter_logging
 
 ROOT, ENGINE = Path(__file__).parents[2], "h200-llama-3.1-8b-fp8"
 QUICK = Latency(ttft_s=0.02, ttft_sigma=0.0, tpot_s=0.002, tpot_sigma=0.0)
@@ -338,13 +337,14 @@ class Stack:
         self._servers.append((server, task))
 
     async def _stop(self) -> None:
-        upstreams = len(self.journals)  # all at once, after the gateway
-        for servers in (self._servers[upstreams:], self._servers[:upstreams]):
+        for servers in (self._servers[len(self.journals) :], self._servers[: len(self.journals)]):
             for server, _ in servers:
                 server.should_exit = True
             await asyncio.gather(*(task for _, task in servers))
-        self._telemetry.cancel()
-        await asyncio.gather(self._telemetry, end_adapter_logging(), return_exceptions=True)
+        logs = (x for x in asyncio.all_tasks() if "LoggingWorker" in x.get_coro().__qualname__)
+        for task in (left := [self._telemetry, *logs]):  # LiteLLM forgets its own
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
         await self.stop_writer()
         await self._loop.shutdown_default_executor()  # who reads gives connections back
         self.board.close()
