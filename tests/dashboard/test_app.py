@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
@@ -41,6 +41,7 @@ FLAGS = (
 )
 NAMES = [place.module.__name__.rpartition(".")[2] for place in PLACES]
 PATHS = {name: "" if place.default else name for name, place in zip(NAMES, PLACES, strict=True)}
+TITLES = {name: place.title for name, place in zip(NAMES, PLACES, strict=True)}
 BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flatMap(cell => {
   const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
   for (let node = walk.nextNode(); node; node = walk.nextNode())
@@ -59,6 +60,7 @@ WHOLE_TEXT = """() => {
   return !!idle && ends.every(end => getComputedStyle(end).opacity === '1')
     && ends.some(end => end.innerText.startsWith('As of ')) && document.body.innerText;
 }"""
+FORGET = "() => { localStorage.clear(); sessionStorage.clear(); }"
 START_LIMIT_S = 60
 PATIENCE_MS = 60_000  # with a browser on a machine that does much else
 USD = 10**12
@@ -74,6 +76,7 @@ class Dashboards:
     def __init__(self, folders: pytest.TempPathFactory) -> None:
         self._folders = folders
         self._shown: tuple[str | None, Path] | None = None
+        self._port = find_quiet_port()  # of all: a browser keeps scripts by address
         self._address = ""
         self._process: subprocess.Popen[bytes] | warmstart.WarmProgram | None = None
 
@@ -86,7 +89,7 @@ class Dashboards:
         return self._address
 
     def _start(self, url: str | None, script: Path, warm: bool) -> None:
-        folder, port = self._folders.mktemp("dashboard"), find_quiet_port()
+        folder, port = self._folders.mktemp("dashboard"), self._port
         words = [
             "run", str(script), "--server.headless", "true", "--server.port", str(port),
             "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
@@ -139,6 +142,15 @@ def browser(chromium: Path) -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What all pages share: a megabyte of scripts is compiled once, and nothing moves."""
+    screen = {"width": 1440, "height": 1000}
+    with browser.new_context(viewport=screen, reduced_motion="reduce") as context:
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
+
+
 @pytest.fixture
 def faults() -> list[str]:
     """What a browser complained of: requests beyond this machine, errors of its scripts."""
@@ -146,15 +158,16 @@ def faults() -> list[str]:
 
 
 @pytest.fixture
-def browser_page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    """A fresh page; a test that leaves `faults` behind fails."""
-    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+def browser_page(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
+    """A fresh page that knows of no other; a test that leaves `faults` behind fails."""
+    page = context.new_page()
     page.on("request", lambda target: faults.append(target.url) if _beyond(target.url) else None)
     page.on("console", lambda target: faults.append(_said(target)) if _is_error(target) else None)
     page.on("pageerror", lambda target: faults.append(str(target)))
-    page.set_default_timeout(PATIENCE_MS)
     yield page
-    page.context.close()
+    page.evaluate(FORGET)
+    context.clear_cookies()
+    page.close()
     assert faults == []
 
 
@@ -173,6 +186,17 @@ def _beyond(url: str) -> bool:
 def open_page(page: Page, address: str, path: str) -> str:
     """Wait until the page has drawn all of itself; its visible text."""
     page.goto(f"{address}/{path}")
+    return read_page(page)
+
+
+def turn_to(page: Page, title: str) -> str:
+    """Go on to another page as people do, whose scripts are loaded by now; its visible text."""
+    page.get_by_test_id("stSidebarNav").get_by_text(title, exact=True).click()
+    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    return read_page(page)
+
+
+def read_page(page: Page) -> str:
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
     until_s = time.monotonic() + PATIENCE_MS / 1000
     while not (words := page.evaluate(WHOLE_TEXT)):
@@ -196,8 +220,10 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     address = served(filled.url)
     browser_page.set_viewport_size({"width": 1440, "height": 3000})  # charts far below are drawn
     seen = {}
-    for name in ("engines", *(item for item in PATHS if item != "engines")):  # samples grow old
-        seen[name] = open_page(browser_page, address, PATHS[name])
+    seen["engines"] = open_page(browser_page, address, PATHS["engines"])  # samples grow old
+    for name, title in TITLES.items():
+        if name != "engines":
+            seen[name] = turn_to(browser_page, title)
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]
     api = sql(filled.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
