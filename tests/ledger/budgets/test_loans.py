@@ -135,3 +135,12 @@ def test_after_a_restart_a_silent_worker_may_have_had_all_that_nobody_accounts_f
     workers.declare("x")
     assert workers.book.at_stake("y") == {ACCOUNT: workers.grant - workers.lent["x"]}
     assert workers.book.at_stake("x") == {ACCOUNT: workers.lent["x"] - 120}
+
+
+def test_after_a_restart_nothing_is_lent_beyond_a_limit_that_was_lowered() -> None:
+    """Red before: until the desk had given it back, what lay idle beyond the limit was lent."""
+    book = LoanBook()
+    book.restore([], {ACCOUNT: AccountBalance(500, 900, 300, 700, 100, 1)}, {})
+    assert book.remaining_pusd(ACCOUNT) == 600 - 400
+    book.restore([], {ACCOUNT: AccountBalance(150, 900, 300, 700, 100, 1)}, {})
+    assert book.remaining_pusd(ACCOUNT) == 0
