@@ -144,3 +144,11 @@ def test_after_a_restart_nothing_is_lent_beyond_a_limit_that_was_lowered() -> No
     assert book.remaining_pusd(ACCOUNT) == 600 - 400
     book.restore([], {ACCOUNT: AccountBalance(150, 900, 300, 700, 100, 1)}, {})
     assert book.remaining_pusd(ACCOUNT) == 0
+
+
+def test_a_worker_that_forgot_an_account_has_what_the_books_say_it_spent():
+    """Red before: what it had spent there was lent again."""
+    book, standing = LoanBook(), AccountBalance(LIMIT, LIMIT, 100, LIMIT, 100, 0)
+    book.restore(["w"], {ACCOUNT: standing}, {("w", ACCOUNT): 100})
+    book.declare("w", {})
+    assert book.remaining_pusd(ACCOUNT) == LIMIT - 100
