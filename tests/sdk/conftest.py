@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from deploy import parts
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 CLIENTS = Path(__file__).with_name("clients")
 SDKS = ("openai-2", "openai-3", "openai-node")
