@@ -104,7 +104,9 @@ def opencode(npm: str) -> Callable[[Place], Started]:
         place.put("opencode.json", json.dumps(made))
         program = place.program("opencode-linux-x64/bin/opencode")
         words = [program, "run", "--format", "json", "-m", "gateway/loop", "--auto", ASK]
-        return Started(words, {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"})
+        return Started(
+            words, {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
+        )
 
     return start
 
@@ -137,14 +139,26 @@ def pi(api: str) -> Callable[[Place], Started]:
                                           "models": [model]}}}  # fmt: skip
         place.put(".pi/agent/models.json", json.dumps(made))
         program = str(place.packages / "@mariozechner/pi-coding-agent/dist/cli.js")
-        words = ["node", program, "-p", "--mode", "json", "--provider", "gateway", "--model", "loop", ASK]
+        words = [
+            "node",
+            program,
+            "-p",
+            "--mode",
+            "json",
+            "--provider",
+            "gateway",
+            "--model",
+            "loop",
+            ASK,
+        ]
         return Started(words, {"GATEWAY_KEY": place.key, "PI_OFFLINE": "1"})
 
     return start
 
 
 def cline(place: Place) -> Started:
-    made = {"version": 1, "lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": {
+    kind = "openai-compatible"
+    made = {"version": 1, "lastUsedProvider": kind, "providers": {kind: {
         "settings": {"provider": "openai-compatible", "model": "loop", "apiKey": place.key,
                      "baseUrl": place.base_url},
         "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual",
@@ -186,12 +200,15 @@ def run_agent(name: str, place: Place) -> str:
 
 
 def tokens_told(name: str, said: str) -> list[int] | None:
-    """Tokens that the agent itself says were used, given and answered; None where it says nothing."""
+    """Tokens that the agent itself says were used, given and answered; None: it is silent."""
     lines = [json.loads(line) for line in said.splitlines() if line.startswith(("{", "["))]
     if name == "claude-code":
         used = list(lines[-1]["modelUsage"].values())
         given = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        return [sum(use[key] for use in used for key in given), sum(use["outputTokens"] for use in used)]
+        return [
+            sum(use[key] for use in used for key in given),
+            sum(use["outputTokens"] for use in used),
+        ]
     if name.startswith("codex"):
         (used,) = [line["usage"] for line in lines if line["type"] == "turn.completed"]
         return [used["input_tokens"], used["output_tokens"]]

@@ -24,7 +24,9 @@ MARK = "breakeven-loop"  # what the tool is made to say
 PLAIN = "Nothing to run here."
 CACHED = 16
 # Tools of clients that are made to say the mark; the first that is offered is used.
-SHELL = re.compile(r"(?i)(bash|shell|execute_command|exec_command|run_commands?|terminal|cmd|__exec$)")
+SHELL = re.compile(
+    r"(?i)(bash|shell|execute_command|exec_command|run_commands?|terminal|cmd|__exec$)"
+)
 WEATHER = re.compile(r"(?i)weather")
 TOLD_AS_TEXT = "Observation:"  # how a client that has no role for a result begins it
 COMMAND = f"echo {MARK}"
@@ -186,7 +188,10 @@ class LoopUpstream:
             data, more = data + event.get("body", b""), event.get("more_body", False)
         body = json.loads(data)
         self.asked.append(body)
-        kind, answer = b"application/json", whole(body, len(self.asked)) if "messages" in body else {}
+        kind, answer = (
+            b"application/json",
+            whole(body, len(self.asked)) if "messages" in body else {},
+        )
         if scope["path"].endswith("/embeddings"):
             answer = embedded(body)
             pieces = [json.dumps(answer).encode()]

@@ -8,8 +8,6 @@ the rows of its team are what its upstream answered, and what the client says wa
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,20 +15,11 @@ from typing import Any
 import pytest
 from loop_agents import AGENTS, Place, run_agent, tokens_told
 from loop_config import KEY_VARIABLE, config_of
+from loop_programs import PROGRAMS, command_of, packages_of, said_by
 from loop_upstream import MARK, PLAIN, SAID, LoopUpstream
 
-from deploy import parts
-
-CLIENTS = Path(__file__).with_name("clients")
 APPLIED_LIMIT_S = 60
-PROGRAM_LIMIT_S = 300
 RAIN = f"{SAID}rain in Ghent"
-PROGRAMS = {  # program: the part that it runs in, and how many checks it has
-    "agno_checks": ("loops-agno", 17),
-    "kernel_checks": ("loops-kernel", 12),
-    "guide_checks": ("loops-guide", 16),
-    "loop_checks": ("loops-node", 31),
-}
 ROWS = (
     "SELECT status, input_tokens, cached_tokens, output_tokens, cost_pusd FROM attempts"
     " WHERE team_id = :team AND settled_us IS NOT NULL ORDER BY opened_us"
@@ -71,7 +60,13 @@ def judge_answer(seen: dict[str, Any]) -> list[str]:
     return [] if right else [f"saw {seen}"]
 
 
-ROW = {"status": "finished", "input_tokens": 5, "cached_tokens": 16, "output_tokens": 3, "cost_pusd": 1}
+ROW = {
+    "status": "finished",
+    "input_tokens": 5,
+    "cached_tokens": 16,
+    "output_tokens": 3,
+    "cost_pusd": 1,
+}
 
 
 @pytest.mark.parametrize(
@@ -125,14 +120,6 @@ def settled(gateway, team: str, count: int) -> list[dict]:
     return gateway.until(found, APPLIED_LIMIT_S)
 
 
-def command_of(program: str, folder: Path) -> list[str]:
-    place = parts.by_name(PROGRAMS[program][0]).find()
-    if program != "loop_checks":  # `-I` would hide what the programs share
-        return [str(place), "-E", "-s", str(CLIENTS / f"{program}.py")]
-    (folder / "node_modules").symlink_to(place / "node_modules")
-    return ["node", shutil.copy(CLIENTS / f"{program}.mjs", folder)]
-
-
 def told_by(program: str, gateway, folder: Path) -> dict[str, dict]:
     """What a program's checks saw; it sees nothing of this process's environment."""
     command = command_of(program, folder)
@@ -144,15 +131,6 @@ def told_by(program: str, gateway, folder: Path) -> dict[str, dict]:
     names = json.loads(said_by([*command, "--names"], folder, environ))
     keys = {name: gateway.key(team=name) for name in names}
     return json.loads(said_by(command, folder, {**environ, "LOOP_KEYS": json.dumps(keys)}))
-
-
-def said_by(command: list[str], folder: Path, environ: dict[str, str]) -> str:
-    answer = subprocess.run(
-        command, cwd=folder, env=environ, check=False, capture_output=True, text=True,
-        timeout=PROGRAM_LIMIT_S,
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr[-4000:]
-    return answer.stdout
 
 
 @pytest.mark.long
@@ -183,7 +161,7 @@ def assert_billed(rows: list[dict], billed: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_coding_agents(gateway, upstream: LoopUpstream, name: str, tmp_path: Path) -> None:
     before = len(upstream.billed)
-    packages = parts.by_name("agents").find() / "node_modules"
+    packages = packages_of("agents")
     said = run_agent(name, Place(tmp_path, gateway.base_url, gateway.key(team=name), packages))
     assert re.search(rf"{SAID}.*{MARK}", said), said[-3000:]
     billed = upstream.billed[before:]

@@ -1,5 +1,7 @@
 """Agno, Haystack, Mirascope, smolagents and Strands with a tool, streams and documents."""
 
+# ruff: noqa: PLC0415  (a package that is broken must not hide what the others say)
+
 import asyncio
 import os
 
@@ -28,7 +30,9 @@ def agno_agent(kind: str, **options):
     if kind == "claude":
         made = Claude(id="loop", api_key=KEY, client_params={"base_url": ROOT})
     else:
-        made = {"chat": OpenAIChat, "responses": OpenAIResponses}[kind]("loop", api_key=KEY, base_url=BASE_URL)
+        made = {"chat": OpenAIChat, "responses": OpenAIResponses}[kind](
+            "loop", api_key=KEY, base_url=BASE_URL
+        )
     return Agent(model=made, telemetry=False, **options)
 
 
@@ -94,7 +98,9 @@ def haystack_embeddings() -> dict:
     from haystack.components.embedders import OpenAITextEmbedder
     from haystack.utils import Secret
 
-    made = OpenAITextEmbedder(api_key=Secret.from_token(KEY), api_base_url=BASE_URL, model="text-embedding-3-small")
+    made = OpenAITextEmbedder(
+        api_key=Secret.from_token(KEY), api_base_url=BASE_URL, model="text-embedding-3-small"
+    )
     return {"vector": made.run("a machine")["embedding"]}
 
 
@@ -179,20 +185,26 @@ def strands_run(model) -> dict:
 def strands_chat() -> dict:
     from strands.models.openai import OpenAIModel
 
-    return strands_run(OpenAIModel(client_args={"api_key": KEY, "base_url": BASE_URL}, model_id="loop"))
+    return strands_run(
+        OpenAIModel(client_args={"api_key": KEY, "base_url": BASE_URL}, model_id="loop")
+    )
 
 
 def strands_anthropic() -> dict:
     from strands.models.anthropic import AnthropicModel
 
-    made = AnthropicModel(client_args={"api_key": KEY, "base_url": ROOT}, model_id="loop", max_tokens=500)
+    made = AnthropicModel(
+        client_args={"api_key": KEY, "base_url": ROOT}, model_id="loop", max_tokens=500
+    )
     return strands_run(made)
 
 
 def strands_responses() -> dict:
     from strands.models.openai_responses import OpenAIResponsesModel
 
-    return strands_run(OpenAIResponsesModel(client_args={"api_key": KEY, "base_url": BASE_URL}, model_id="loop"))
+    return strands_run(
+        OpenAIResponsesModel(client_args={"api_key": KEY, "base_url": BASE_URL}, model_id="loop")
+    )
 
 
 async def strands_document() -> dict:
@@ -200,7 +212,12 @@ async def strands_document() -> dict:
     from strands.models.openai import OpenAIModel
 
     made = OpenAIModel(client_args={"api_key": KEY, "base_url": BASE_URL}, model_id="loop")
-    answer = await asyncio.wait_for(Agent(model=made, callback_handler=None).invoke_async("A part?", structured_output_model=Part), 60)
+    answer = await asyncio.wait_for(
+        Agent(model=made, callback_handler=None).invoke_async(
+            "A part?", structured_output_model=Part
+        ),
+        60,
+    )
     return {"document": answer.structured_output.model_dump()}
 
 
@@ -214,7 +231,14 @@ def crewai_chat() -> dict:
     from crewai.tools import tool
 
     made = LLM(model="openai/gpt-4o-mini", base_url=BASE_URL, api_key=KEY)
-    agent = Agent(role="reporter", goal="tell", backstory="none", llm=made, tools=[tool("weather")(weather)], verbose=False)
+    agent = Agent(
+        role="reporter",
+        goal="tell",
+        backstory="none",
+        llm=made,
+        tools=[tool("weather")(weather)],
+        verbose=False,
+    )
     task = Task(description=ASK, expected_output="one line", agent=agent)
     answer = Crew(agents=[agent], tasks=[task], verbose=False).kickoff()
     return looped(answer, [answer.token_usage.prompt_tokens, answer.token_usage.completion_tokens])

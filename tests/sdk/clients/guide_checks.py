@@ -1,4 +1,6 @@
-"""LiteLLM as a client, DSPy, magentic, Outlines and guidance: loops, streams, documents, embeddings."""
+"""LiteLLM as a client, DSPy, magentic, Outlines and guidance, with a tool and without."""
+
+# ruff: noqa: PLC0415  (a package that is broken must not hide what the others say)
 
 import os
 
@@ -38,8 +40,13 @@ def litellm_loop(model: str, **options) -> dict:
     messages: list = [{"role": "user", "content": ASK}]
     totals = [0, 0]
     while True:
-        answer = litellm.completion(model=model, messages=messages, api_key=KEY, tools=[TOOL], max_retries=0, **options)
-        totals = [totals[0] + answer.usage.prompt_tokens, totals[1] + answer.usage.completion_tokens]
+        answer = litellm.completion(
+            model=model, messages=messages, api_key=KEY, tools=[TOOL], max_retries=0, **options
+        )
+        totals = [
+            totals[0] + answer.usage.prompt_tokens,
+            totals[1] + answer.usage.completion_tokens,
+        ]
         said = answer.choices[0].message
         if not said.tool_calls:
             return looped(said.content, totals)
@@ -74,7 +81,11 @@ def litellm_responses() -> dict:
 
     first = litellm.responses(model="openai/loop", input="hi", api_base=BASE_URL, api_key=KEY)
     second = litellm.responses(
-        model="openai/loop", input="and", previous_response_id=first.id, api_base=BASE_URL, api_key=KEY
+        model="openai/loop",
+        input="and",
+        previous_response_id=first.id,
+        api_base=BASE_URL,
+        api_key=KEY,
     )
     return {"plain": second.output[-1].content[0].text}
 
@@ -86,7 +97,9 @@ def litellm_stream() -> dict:
         model="openai/loop", messages=[{"role": "user", "content": ASK}], api_base=BASE_URL,
         api_key=KEY, stream=True, stream_options={"include_usage": True},
     ))  # fmt: skip
-    return {"plain": "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)}
+    return {
+        "plain": "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    }
 
 
 def litellm_embeddings() -> dict:
@@ -114,7 +127,14 @@ def dspy_plain() -> dict:
 def dspy_responses() -> dict:
     import dspy
 
-    made = dspy.LM("openai/loop", api_base=BASE_URL, api_key=KEY, cache=False, num_retries=0, model_type="responses")
+    made = dspy.LM(
+        "openai/loop",
+        api_base=BASE_URL,
+        api_key=KEY,
+        cache=False,
+        num_retries=0,
+        model_type="responses",
+    )
     said = made(ASK)[0]
     return {"plain": said["text"] if isinstance(said, dict) else said}
 

@@ -1,5 +1,7 @@
 """Agent Framework, Semantic Kernel and AutoGen with a tool, streams and embeddings."""
 
+# ruff: noqa: PLC0415  (a package that is broken must not hide what the others say)
+
 from typing import Annotated
 
 import openai
@@ -95,7 +97,9 @@ async def kernel_chat() -> dict:
 async def kernel_responses() -> dict:
     from semantic_kernel.agents import OpenAIResponsesAgent
 
-    agent = OpenAIResponsesAgent(ai_model_id="loop", client=opened(), name="reporter", plugins=[plugin()])
+    agent = OpenAIResponsesAgent(
+        ai_model_id="loop", client=opened(), name="reporter", plugins=[plugin()]
+    )
     return looped((await agent.get_response(ASK)).message)
 
 
@@ -112,7 +116,9 @@ async def kernel_embeddings() -> dict:
     from semantic_kernel.connectors.ai.open_ai import OpenAITextEmbedding
 
     made = OpenAITextEmbedding(ai_model_id="text-embedding-3-small", async_client=opened())
-    return {"vector": [float(number) for number in (await made.generate_embeddings(["a machine"]))[0]]}
+    return {
+        "vector": [float(number) for number in (await made.generate_embeddings(["a machine"]))[0]]
+    }
 
 
 # ---------------------------------------------------------------- AutoGen
@@ -122,7 +128,13 @@ def autogen_agent(**options):
     from autogen_agentchat.agents import AssistantAgent
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-    info = {"vision": False, "function_calling": True, "json_output": True, "family": "unknown", "structured_output": True}
+    info = {
+        "vision": False,
+        "function_calling": True,
+        "json_output": True,
+        "family": "unknown",
+        "structured_output": True,
+    }
     made = OpenAIChatCompletionClient(model="loop", api_key=KEY, base_url=BASE_URL, model_info=info)
     return AssistantAgent("reporter", model_client=made, **options)
 
@@ -132,14 +144,23 @@ async def autogen_chat() -> dict:
     used = [message.models_usage for message in answer.messages if message.models_usage]
     return looped(
         answer.messages[-1].content,
-        [sum(usage.prompt_tokens for usage in used), sum(usage.completion_tokens for usage in used)],
+        [
+            sum(usage.prompt_tokens for usage in used),
+            sum(usage.completion_tokens for usage in used),
+        ],
     )
 
 
 async def autogen_stream() -> dict:
     agent = autogen_agent(tools=[weather], reflect_on_tool_use=True, model_client_stream=True)
     pieces = [event async for event in agent.run_stream(task=ASK)]
-    return looped("".join(piece.content for piece in pieces if type(piece).__name__ == "ModelClientStreamingChunkEvent"))
+    return looped(
+        "".join(
+            piece.content
+            for piece in pieces
+            if type(piece).__name__ == "ModelClientStreamingChunkEvent"
+        )
+    )
 
 
 async def autogen_document() -> dict:
