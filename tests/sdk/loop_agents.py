@@ -63,36 +63,36 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class AgentStart:
     """Words and environment of one run."""
 
     words: list[str]
     environ: dict[str, str] = field(default_factory=dict)
 
 
-def claude_code(place: Place) -> Started:
+def claude_code(place: Place) -> AgentStart:
     words = [place.program("@anthropic-ai/claude-code-linux-*/claude"), "-p", ASK,
              "--output-format", "json", "--allowedTools", "Bash"]  # fmt: skip
-    return Started(words, {
+    return AgentStart(words, {
         "ANTHROPIC_BASE_URL": place.root, "ANTHROPIC_AUTH_TOKEN": place.key,
         "ANTHROPIC_MODEL": "claude-sonnet-4-5", "ANTHROPIC_SMALL_FAST_MODEL": "loop",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
     })  # fmt: skip
 
 
-def codex(model: str) -> Callable[[Place], Started]:
-    def start(place: Place) -> Started:
+def codex(model: str) -> Callable[[Place], AgentStart]:
+    def start(place: Place) -> AgentStart:
         place.put(".codex/config.toml", CODEX.format(model=model, base_url=place.base_url))
         program = place.program("@openai/codex-linux-*/vendor/*/*/codex")
         words = [program, "exec", "--json", "--skip-git-repo-check",
                  "--dangerously-bypass-approvals-and-sandbox", ASK]  # fmt: skip
-        return Started(words, {"GATEWAY_KEY": place.key})
+        return AgentStart(words, {"GATEWAY_KEY": place.key})
 
     return start
 
 
-def opencode(npm: str) -> Callable[[Place], Started]:
-    def start(place: Place) -> Started:
+def opencode(npm: str) -> Callable[[Place], AgentStart]:
+    def start(place: Place) -> AgentStart:
         made = {
             "provider": {"gateway": {
                 "npm": npm, "name": "gateway", "models": {"loop": {"name": "loop"}},
@@ -104,33 +104,33 @@ def opencode(npm: str) -> Callable[[Place], Started]:
         place.put("opencode.json", json.dumps(made))
         program = place.program("opencode-linux-x64/bin/opencode")
         words = [program, "run", "--format", "json", "-m", "gateway/loop", "--auto", ASK]
-        return Started(
+        return AgentStart(
             words, {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1"}
         )
 
     return start
 
 
-def qwen_code(place: Place) -> Started:
+def qwen_code(place: Place) -> AgentStart:
     place.put(".qwen/settings.json", json.dumps({
         "security": {"auth": {"selectedType": "openai"}},
         "privacy": {"usageStatisticsEnabled": False}, "general": {"disableAutoUpdate": True},
     }))  # fmt: skip
     words = ["node", str(place.packages / "@qwen-code/qwen-code/cli.js"), "-y", "-o", "json",
              "--auth-type", "openai", "-p", ASK]  # fmt: skip
-    return Started(words, {"OPENAI_API_KEY": place.key, "OPENAI_BASE_URL": place.base_url,
+    return AgentStart(words, {"OPENAI_API_KEY": place.key, "OPENAI_BASE_URL": place.base_url,
                            "OPENAI_MODEL": "loop"})  # fmt: skip
 
 
-def continue_cli(place: Place) -> Started:
+def continue_cli(place: Place) -> AgentStart:
     place.put("config.yaml", CONTINUE.format(model="loop", key=place.key, base_url=place.base_url))
     program = str(place.packages / "@continuedev/cli/dist/cn.js")
     words = ["node", program, "--config", "config.yaml", "--auto", "-p", ASK, "--format", "json"]
-    return Started(words, {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_CLI_TEST": "true"})
+    return AgentStart(words, {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_CLI_TEST": "true"})
 
 
-def pi(api: str) -> Callable[[Place], Started]:
-    def start(place: Place) -> Started:
+def pi(api: str) -> Callable[[Place], AgentStart]:
+    def start(place: Place) -> AgentStart:
         base_url = place.root if api == "anthropic-messages" else place.base_url
         model = {"id": "loop", "name": "loop", "reasoning": False, "input": ["text"],
                  "contextWindow": 64000, "maxTokens": 4000,
@@ -151,12 +151,12 @@ def pi(api: str) -> Callable[[Place], Started]:
             "loop",
             ASK,
         ]
-        return Started(words, {"GATEWAY_KEY": place.key, "PI_OFFLINE": "1"})
+        return AgentStart(words, {"GATEWAY_KEY": place.key, "PI_OFFLINE": "1"})
 
     return start
 
 
-def cline(place: Place) -> Started:
+def cline(place: Place) -> AgentStart:
     kind = "openai-compatible"
     made = {"version": 1, "lastUsedProvider": kind, "providers": {kind: {
         "settings": {"provider": "openai-compatible", "model": "loop", "apiKey": place.key,
@@ -167,10 +167,10 @@ def cline(place: Place) -> Started:
     program = place.program("@cline/cli-linux-*/bin/cline")
     words = [program, "--json", "--data-dir", "data", "-P", "openai-compatible", "-m", "loop",
              "-k", place.key, "-t", "60", ASK]  # fmt: skip
-    return Started(words, {"CLINE_TELEMETRY_DISABLED": "1", "DO_NOT_TRACK": "1"})
+    return AgentStart(words, {"CLINE_TELEMETRY_DISABLED": "1", "DO_NOT_TRACK": "1"})
 
 
-AGENTS: dict[str, Callable[[Place], Started]] = {
+AGENTS: dict[str, Callable[[Place], AgentStart]] = {
     "claude-code": claude_code,
     "codex": codex("loop"),
     "codex-gpt-5.5": codex("gpt-5.5"),

@@ -147,7 +147,9 @@ def test_frameworks(gateway, upstream: LoopUpstream, program: str, tmp_path: Pat
     rows = {name: settled(gateway, name, 1) for name in told}
     wrong = {name: found for name in told if (found := judge_rows(told[name], rows[name]))}
     assert wrong == {}
-    assert_billed([row for found in rows.values() for row in found], upstream.billed[before:])
+    assert_billed(
+        [row for each_rows in rows.values() for row in each_rows], upstream.billed[before:]
+    )
 
 
 def assert_billed(rows: list[dict], billed: list[tuple[int, int]]) -> None:

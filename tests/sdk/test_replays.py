@@ -20,15 +20,14 @@ ROWS = (
     "SELECT status, input_tokens + cached_tokens AS input, output_tokens AS output, cost_pusd"
     " FROM attempts WHERE team_id = :team AND settled_us IS NOT NULL"
 )
-CURL = [  # what `curl -d` sends: a media type of a form, which nobody means
-    {"path": path, "headers": {"content-type": media, "user-agent": "curl/8.5.0"}, "status": 200,
+CURL = [
+    {"path": path, "headers": {"user-agent": "curl/8.5.0", "accept": "*/*"}, "status": 200,
      "names": [], "body": {"model": "loop", "stream": stream, **body}}
     for path, body in (
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}),
         ("/v1/responses", {"input": "hi"}),
         ("/v1/messages", {"max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]}),
     )
-    for media in ("application/x-www-form-urlencoded", "application/json")
     for stream in (False, True)
 ]  # fmt: skip
 WEBUI = [  # Open WebUI: a chat, its title, and a document of its own
@@ -93,8 +92,8 @@ def forms_told(gateway, see, tmp_path_factory) -> dict[str, Any]:
     for part in ("openai-3", "anthropic"):
         given = [
             {"client": name, "path": path, "text": answer.text}
-            for name, found in answers.items()
-            for path, answer in found
+            for name, pairs in answers.items()
+            for path, answer in pairs
             if path.startswith("/v1/messages") == (part == "anthropic")
         ]
         (folder / part).write_text(json.dumps(given), encoding="utf-8")
