@@ -80,6 +80,8 @@ VERDICTS: tuple[tuple[str, str, str], ...] = (
     ("`stream_options` needs `stream", "right", "so it is at OpenAI"),
     ("`max_completion_tokens` must be at least 1", "right", "an answer of no tokens"),
     ("retired text completions", "refused", "Anthropic retired it"),
+    ("`fallbacks`", "refused", "the gateway's own policy says where a request goes next"),
+    ("`claude-1.3` does not exist", "set-up", "no alias of that name in this run"),
     ("`container`|`mcp_servers`", "refused", "it runs at Anthropic"),
 )
 
@@ -90,7 +92,7 @@ TESTS = re.compile(rf"\.py::Test\w+::test_({FORMS})_?")
 
 def said_shortly(said: str) -> str:
     """The error's own sentence, without names that change."""
-    found = re.search(r"Error code: (\d+) - .*?'message': (['\"])(.*?)\2,", said, re.DOTALL)
+    found = re.search(r"Error code: (\d+) - .*?'message': (['\"])(.*?)\2[,}]", said, re.DOTALL)
     text = f"{found[1]} {found[3]}" if found else said.splitlines()[0] if said else "nothing"
     text = re.sub(r"[0-9a-f]{12,}|0x[0-9a-f]+", "...", text)
     return re.sub(r"\s+", " ", text)[:160]
