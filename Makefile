@@ -33,6 +33,7 @@ near:  ## the tests of a file and of what imports it, a line for each failure, o
 	@$(BOOTSTRAP) near $(FILE)
 
 test-long:  ## the tests that take longer than a commit should wait
+	@$(BOOTSTRAP) parts
 	@$(BOOTSTRAP) test -m "long or hypothesis" --hypothesis-profile=long $(ARGS)
 
 screenshots:  ## every dashboard page at three sizes, light and dark: build/screenshots, figures in build/screenshots.json

@@ -4,7 +4,7 @@
     run       install, then `breakeven up`          (options go on to it: --keys, --config FILE)
     demo      install, then `breakeven demo`
     tools     install, and the test tools
-    test      tools, then every real part that this machine can have, then pytest
+    test      tools, then every real part of the ordinary suite that is to be had, then pytest
     near      tools, then the tests that belong to the named files: deploy/near.py
     parts     install, then the named parts (all: none named)
 
@@ -64,7 +64,7 @@ def perform_verb(verb: str, rest: list[str], stages: StartStages) -> int:
     unavailable: list[str] = []
     if verb in {"test", "parts"}:
         names = [word for word in rest if not word.startswith("-")] if verb == "parts" else []
-        unavailable = install_parts(names, PYTHON, stages, installer)
+        unavailable = install_parts(names, PYTHON, stages, installer, late=verb == "parts")
     if verb in {"run", "demo"}:
         command = "up" if verb == "run" else "demo"
         exec_product([str(PYTHON.parent / "breakeven"), command, *rest], stages)

@@ -17,7 +17,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PLATFORMS = ("x86_64-manylinux_2_34", "aarch64-manylinux_2_34")  # Debian 12, Ubuntu 22.04
 PYTHONS = ("3.11", "3.12", "3.13")
-NODE = tuple(ROOT / "tests" / "sdk" / name for name in ("node", "coding", "crds"))
+NODE = tuple(
+    ROOT / "tests" / "sdk" / name for name in ("node", "coding", "crds", "agents", "loops-node")
+)
 
 
 # Left out where torch is the engine's: it, and what its build for a GPU brings along.
@@ -86,6 +88,50 @@ SETS = (
             "openai-agents==0.20.0",
             "pydantic-ai-slim[openai]==2.31.1",
         ),
+    ),
+    Set(
+        "tests/sdk/loops-agno.lock",
+        requirements=(
+            "agno==3.1.10",
+            "crewai==1.15.30",
+            "haystack-ai==3.4.1",
+            "mirascope[openai,anthropic]==2.8.2",
+            "smolagents[openai]==1.26.0",
+            "strands-agents[openai,anthropic]==1.62.0",
+        ),
+        pythons=("3.11",),
+    ),
+    Set(
+        "tests/sdk/loops-kernel.lock",
+        ("--no-emit-package", "pybars4", "--no-emit-package", "pymeta3"),
+        requirements=(
+            "agent-framework-core==1.23.0",
+            "agent-framework-openai==1.17.0",
+            "autogen-agentchat==0.7.5",
+            "autogen-ext[openai]==0.7.5",
+            "semantic-kernel==1.45.0",
+            "setuptools==80.9.0",
+        ),
+        pythons=("3.11",),
+        options=("--no-deps",),
+    ),
+    Set(
+        "tests/sdk/loops-kernel-source.lock",
+        ("--no-deps",),
+        ("pybars4==0.9.13", "pymeta3==0.5.1"),
+        pythons=(),
+    ),
+    Set(
+        "tests/sdk/loops-guide.lock",
+        requirements=(
+            "dspy==3.4.1",
+            "gptme==0.35.1",
+            "guidance==0.3.1",
+            "litellm==1.108.7",
+            "magentic==0.41.1",
+            "outlines==1.3.3",
+        ),
+        pythons=("3.11",),
     ),
     Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
     Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),

@@ -33,6 +33,7 @@ class Part:
     install: str
     installable: Callable[[], bool]
     apt: tuple[str, ...] = ()
+    late: bool = False  # used by the long tier alone, which installs it
 
 
 def python_with(package: str, place: Path) -> Path | None:
@@ -205,6 +206,28 @@ PARTS: tuple[Part, ...] = (
     Part(
         "frameworks", "LangChain, LlamaIndex and other clients", find_sdk("frameworks", "agents"),
         "make parts", is_always,
+    ),
+    *(
+        Part(
+            f"loops-{name}", what, find_sdk(f"loops-{name}", package), "make parts", is_always,
+            late=True,
+        )
+        for name, package, what in (
+            ("agno", "agno", "Agno, CrewAI, Haystack, Mirascope, smolagents and Strands"),
+            ("kernel", "semantic_kernel", "Agent Framework, Semantic Kernel and AutoGen"),
+            ("guide", "guidance", "LiteLLM as a client, DSPy, magentic, Outlines and guidance"),
+        )
+    ),
+    *(
+        Part(
+            name, what, find_node(name, *packages),
+            "sudo apt-get install nodejs npm && make parts", with_npm,
+            apt=("nodejs", "npm"), late=True,
+        )
+        for name, packages, what in (
+            ("loops-node", ("openai", "langchain"), "clients of Node at their newest majors"),
+            ("agents", ("opencode-ai", "cline"), "coding agents, each at one version"),
+        )
     ),
     Part(
         "schemathesis", "schemathesis", find_sdk("schemathesis", "schemathesis"),

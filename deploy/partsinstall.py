@@ -31,8 +31,17 @@ SDK_LOCKS = {
     "frameworks": "frameworks",
     "schemathesis": "schemathesis",
     "helm": "helm",
+    "loops-agno": "loops-agno",
+    "loops-kernel": "loops-kernel",
+    "loops-guide": "loops-guide",
 }
-NODE_LOCKS = {"openai-node": "node", "coding": "coding", "crds": "crds"}
+NODE_LOCKS = {
+    "openai-node": "node",
+    "coding": "coding",
+    "crds": "crds",
+    "loops-node": "loops-node",
+    "agents": "agents",
+}
 
 
 class Unavailable(Exception):
@@ -40,9 +49,16 @@ class Unavailable(Exception):
 
 
 def install_parts(
-    names: Sequence[str], python: Path, stages: StartStages, installer: Installer | None
+    names: Sequence[str],
+    python: Path,
+    stages: StartStages,
+    installer: Installer | None,
+    *,
+    late: bool = True,
 ) -> list[str]:
     """Install the named parts (none named: all) that are missing; failures are told, not raised.
+
+    Without `late`, those that only the long tier uses are left out.
 
     Returns the names of those that are not to be had for this machine and Python.
     """
@@ -50,6 +66,7 @@ def install_parts(
     if unknown := [name for name in names if name not in known]:
         raise InstallError(f"no part named {unknown[0]}: {', '.join(sorted(known))}")
     wanted = [part for part in parts.PARTS if not names or part.name in names]
+    wanted = [part for part in wanted if late or not part.late]
     missing = [part for part in wanted if part.find() is None]
     if not missing:
         return []
@@ -90,7 +107,7 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
         if part.name in SDK_LOCKS:
             folder = SDK_LOCKS[part.name]
             environment = make_environment(parts.SDK / folder / "bin" / "python")
-            installer.install(environment, [ROOT / "tests" / "sdk" / f"{folder}.lock"])
+            install_sdk(environment, ROOT / "tests" / "sdk", folder, installer)
         elif part.name == "postgres":
             installer.install(python, [ROOT / "tests" / "postgres.lock"])
         elif part.name in NODE_LOCKS:
@@ -104,6 +121,18 @@ def install_part(part: parts.Part, python: Path, installer: Installer) -> str:
     except InstallError as error:
         return str(error)
     return "" if part.find() else f"{part.what} is missing: {part.install}"
+
+
+def install_sdk(environment: Path, locks: Path, folder: str, installer: Installer) -> None:
+    """What an SDK needs, and then what of it is published as source alone."""
+    source = locks / f"{folder}-source.lock"
+    if not source.exists():
+        installer.install(environment, [locks / f"{folder}.lock"])
+        return
+    alone = ["--require-hashes", "--no-deps"]
+    binary = ["--only-binary", ":all:"]
+    installer.call(environment, [*alone, *binary, "-r", str(locks / f"{folder}.lock")])
+    installer.call(environment, [*alone, "--no-build-isolation", "-r", str(source)])
 
 
 def install_focus_validator(installer: Installer) -> str:

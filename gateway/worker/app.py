@@ -49,7 +49,7 @@ from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.request.sockets.responses_sockets import ResponsesSockets
 from gateway.worker.openapi import POLICY, describe_api, page
-from gateway.worker.unserved_paths import reason_unserved
+from gateway.worker.unserved_paths import reason_of_method, reason_unserved
 
 Ready = Callable[[], list[str]]
 Lifespan = Callable[["Gateway"], AbstractAsyncContextManager[None]]
@@ -300,7 +300,8 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     reason = reason_unserved(path)
     if reason is not None:
         return _error_response(request, RequestError("not_served", reason, retry=False), headers)
-    told = RequestError(kind, f"{request.method} {path}: {error.detail}.")
+    why = reason_of_method(request.method, path) or f"{request.method} {path}: {error.detail}."
+    told = RequestError(kind, why)
     return _error_response(request, told, headers)
 
 

@@ -128,6 +128,22 @@ UNSERVED: Final = (
 )
 
 
+# Methods of served paths that an API has elsewhere.
+UNSERVED_METHODS: Final = {
+    "DELETE": _path(
+        "/v1/models/.+",
+        "Models are not deleted by a request: the configuration names them. Take the model out of "
+        "`models` there and reload.",
+    ),
+}
+
+
+def reason_of_method(method: str, path: str) -> str | None:
+    """Return why a served path does not have a method of its API, None where its API has none."""
+    unserved = UNSERVED_METHODS.get(method)
+    return unserved.reason if unserved and unserved.pattern.fullmatch(path) else None
+
+
 def reason_unserved(path: str) -> str | None:
     """Return why a path is not served and what is, None for a path that no known API has."""
     for unserved in UNSERVED:

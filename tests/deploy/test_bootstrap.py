@@ -120,7 +120,7 @@ def test_the_tests_are_told_what_is_nowhere_to_be_had(
     told = []
     monkeypatch.setenv(UNAVAILABLE, "from before")
     monkeypatch.setattr(bootstrap, "install", lambda *_, **__: None)
-    monkeypatch.setattr(bootstrap, "install_parts", lambda *_: ["vllm"])
+    monkeypatch.setattr(bootstrap, "install_parts", lambda *_, late: [] if late else ["vllm"])
     monkeypatch.setattr(bootstrap, "exec_product", lambda *_: told.append(os.environ[UNAVAILABLE]))
     bootstrap.perform_verb("test", [], stages)
     assert told == ["vllm"]

@@ -1,6 +1,7 @@
 """Installing parts: only what is missing, and a part that cannot be had is told, not raised."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,20 @@ def test_only_what_is_named_is_installed(
 
 
 def test_an_unknown_name_is_refused(stages: StartStages) -> None:
-    with pytest.raises(InstallError, match="no part named nonsense: anthropic, chromium"):
+    with pytest.raises(InstallError, match="no part named nonsense: agents, anthropic"):
         partsinstall.install_parts(["nonsense"], Path("python"), stages, INSTALLER)
+
+
+def test_a_part_of_the_long_tier_is_left_to_it(
+    stages: StartStages, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = replace(part("chromium", there=False, apt=("chromium",)), late=True)
+    monkeypatch.setattr(parts, "PARTS", (late,))
+    monkeypatch.setattr(parts, "with_apt", lambda: False)
+    partsinstall.install_parts([], Path("python"), stages, INSTALLER, late=False)
+    assert "not installed" not in capsys.readouterr().out
+    partsinstall.install_parts([], Path("python"), stages, INSTALLER)
+    assert "not installed" in capsys.readouterr().out
 
 
 def test_a_part_that_cannot_be_had_is_told(

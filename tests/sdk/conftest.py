@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,11 @@ from pathlib import Path
 import pytest
 
 from deploy import parts
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from loop_config import KEY_VARIABLE, config_of
+from loop_upstream import LoopUpstream
 
 CLIENTS = Path(__file__).with_name("clients")
 SDKS = ("openai-2", "openai-3", "openai-node")
@@ -101,8 +107,16 @@ CONFIG = {
 
 
 @pytest.fixture(scope="session")
-def gateway(serve_on):
-    found = serve_on(CONFIG)
+def loop_upstream() -> Iterator[LoopUpstream]:
+    with LoopUpstream() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gateway(serve_on, loop_upstream: LoopUpstream):
+    loops = config_of(loop_upstream.port)
+    joined = {key: {**CONFIG[key], **loops[key]} for key in ("models", "providers")}
+    found = serve_on({**CONFIG, **joined}, {KEY_VARIABLE: "any"})
     found.engine_url = next(
         seat["base_url"].removesuffix("/v1")
         for seat in json.loads((found.state / "run" / "runtime.json").read_text())["engines"]

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
+from loop_config import MODELS as LOOP_MODELS
 
 APPLIED_LIMIT_S = 60
 LONG_TOKENS = 4000  # what the impatient clients ask for
@@ -83,7 +84,7 @@ def test_several_choices_json_and_logprobs(told: dict) -> None:
 def test_models(told: dict) -> None:
     assert told["models"]["ids"] == [
         "chat", "spilled", "embed", "rank", "hear", "draw", "draw-tokens", "speak", "speak-tokens",
-        "omni-moderation-latest",
+        "omni-moderation-latest", *LOOP_MODELS, "text-embedding-3-small",
     ]  # fmt: skip
     assert told["model"] == {"id": "chat", "object": "model", "owner": "breakeven"}
 

@@ -1,9 +1,10 @@
 """Paths of known APIs that are not served say why; served ones, and unknown ones, do not."""
 
+import httpx
 import pytest
 
 from gateway.request.inference_api import HOT
-from gateway.worker.unserved_paths import UNSERVED, reason_unserved
+from gateway.worker.unserved_paths import UNSERVED, reason_of_method, reason_unserved
 
 NOT_SERVED = [
     "/v1/assistants", "/v1/assistants/asst_1", "/v1/threads/t/runs", "/v1/vector_stores",
@@ -57,3 +58,18 @@ def test_a_client_reads_the_reason_in_its_own_form(stack) -> None:
     assert "`/v1/messages`" in claude.json()["error"]["message"]
     unknown = stack.post("/v1/nothing", {})
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "unknown_url")
+
+
+def test_a_model_is_not_deleted_and_its_client_reads_why(stack) -> None:
+    def ask(method: str) -> httpx.Response:
+        return httpx.request(
+            method, f"{stack.url}/v1/models/chat", headers=stack.headers(), trust_env=False
+        )
+
+    answer = ask("DELETE")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (405, "method_not_allowed")
+    assert "GET" in answer.headers["allow"]
+    assert "the configuration names them" in error["message"]
+    assert "the configuration names them" not in ask("PUT").text
+    assert reason_of_method("DELETE", "/v1/files/f") is None
