@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -45,9 +45,6 @@ from ledger.verify.checks import verify as verify_books
 from ledger.verify.registers import register_entry_is_there
 from ledger.verify.results import record_verification
 from ledger.verify.seals import head_is_there
-
-if TYPE_CHECKING:
-    from gateway.config.settings import Settings
 
 PLACES = 4
 BUSY_S = 0.1
@@ -126,7 +123,7 @@ def verify(
             "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
         )
         result = replace(result, findings=(*result.findings, lost))
-    _keep(settings, result)
+    _keep(ledger_url(settings, os.environ), result)
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
@@ -136,9 +133,9 @@ def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:
     bar.update(task, completed=place, description=check.replace("_", " "))
 
 
-def _keep(settings: "Settings", result: VerifyResult) -> None:
+def _keep(url: str, result: VerifyResult) -> None:
     """Who may only read has the result all the same; nothing is migrated for it."""
-    engine = make_engine(ledger_url(settings, os.environ))
+    engine = make_engine(url)
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
     except DBAPIError:

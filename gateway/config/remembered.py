@@ -27,7 +27,7 @@ _PACKAGES = ("gateway/config", "gateway/policies", "router", "backends", "ledger
 
 
 class KnownLedger(NamedTuple):
-    """Of the ledger's section; a file that states `ledger.url`, which may be secret, is read."""
+    """Of the ledger's section; a file that states the address, which may be secret, is read."""
 
     url_env: str | None
     url: None = None
