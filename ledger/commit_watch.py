@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 from sqlalchemy import Engine
 
+from ledger.file_watch import FileWatch
+
 WAIT_S = 0.05  # for a lock that nobody keeps; then the books are read
 SAME_TICK_NS = 100_000_000  # a file's time is coarse: two writes so close may have the same one
 
@@ -74,6 +76,12 @@ class CommitWatch:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
+
+
+def watch_commits(engine: Engine) -> FileWatch:
+    """Return what tells of writes to SQLite's files; of another database it tells nothing."""
+    path = engine.url.database if engine.dialect.name == "sqlite" else None
+    return FileWatch() if path is None else FileWatch(Path(path).absolute().parent)
 
 
 def _connect(path: str) -> sqlite3.Connection:

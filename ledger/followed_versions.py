@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Engine, func, select
 
 from ledger.budgets.budget_snapshot import BudgetSnapshot
-from ledger.commit_watch import CommitWatch
+from ledger.commit_watch import CommitWatch, watch_commits
 from ledger.database import reading
 from ledger.fleet.paidrates import NEWEST_CONTRACT_FILE
 from ledger.identity.keyring import KeyGeneration
@@ -66,6 +66,7 @@ class FollowedVersions:
     ) -> None:
         self._engine, self._read_budgets = engine, read_budgets
         self._commits = CommitWatch(engine)
+        self._watch = watch_commits(engine)
         self._known: _KnownVersions | None = None
         self._published = (
             KeyGeneration(run_dir),
@@ -77,6 +78,7 @@ class FollowedVersions:
 
     def close(self) -> None:
         self._commits.close()
+        self._watch.close()
         for generation in self._published:
             generation.close()
 
@@ -95,6 +97,10 @@ class FollowedVersions:
             and self._commits.is_still()
             and known.starts == known.news.budgets.starts(now_us)
         )
+
+    async def await_commit(self, look_s: float, told_s: float) -> bool:
+        """Wait for whoever writes to the database's folder; see `FileWatch.changed`."""
+        return await self._watch.changed(look_s, told_s)
 
     def read(self, now_us: int) -> LedgerVersions:
         """Read the books, but not again before anybody commits or a window begins. Blocks."""

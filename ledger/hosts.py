@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from ledger.database import database_us
 from ledger.identity.secretfile import read_or_create_secret, read_secret
 from ledger.orm.books import HostNameRow
+from ledger.upserts import insert_of
 
 ID_FILE = "host"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -108,7 +108,7 @@ class _HostStatement(NamedTuple):
 
 def _claim_free_name(connection: Connection, holder: str, machine: str) -> str:
     """Who has a name already keeps it, whatever the machine is called by now."""
-    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    add = insert_of(connection.dialect)
     for name in (machine or "host", f"{machine}~{holder[:NAME_DIGITS]}", f"{machine}~{holder}"):
         row = {"name": name, "holder": holder, "place": None, "said_us": 0}
         connection.execute(add(HostNameRow).on_conflict_do_nothing(), [row])

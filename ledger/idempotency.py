@@ -8,10 +8,10 @@ been charged for it; so an `Idempotency-Key` leads to one charge at most, whoeve
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, and_, delete, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import reading, write_alone
 from ledger.orm.identity import KeptAnswerRow, SubmissionRow
+from ledger.upserts import insert_of
 
 FORGOTTEN_AT_ONCE = 1_000
 TRIES = 3  # what was taken may be freed between two looks at it
@@ -43,7 +43,7 @@ def try_claim(
     connection: Connection, asking: IdempotencyRecord, *, now_us: int, expires_us: int
 ) -> IdempotencyRecord | None:
     """As `claim_key`, within a transaction; `None` where it was freed between two looks."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    insert = insert_of(connection.dialect)
     row = {
         "digest": asking.digest,
         "request_id": asking.request_id,

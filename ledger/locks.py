@@ -1,4 +1,4 @@
-"""Whether somebody holds a lock file at this moment: the kernel's locks end with their process."""
+"""Lock files: who holds one, and taking it. The kernel's locks end with their process."""
 
 import fcntl
 import os
@@ -22,3 +22,14 @@ def is_locked(path: Path) -> bool:
         return False
     finally:
         os.close(file)
+
+
+def take_lock(path: Path) -> int:
+    """Return the open file, made where there is none; raise BlockingIOError if another has it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise
+    return file

@@ -11,10 +11,10 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import read_row, read_rows, reading
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
+from ledger.upserts import insert_of
 
 CHAIN_LIMIT: Final = 2_000  # turns of one conversation
 ROW_BYTES: Final = 256  # that a row takes beside what it says
@@ -290,7 +290,7 @@ def _is_there(team_id: str, now_us: int) -> Any:
 
 def _lock_team(connection: Connection, team_id: str) -> int:
     """Return the team's bytes, which nobody else changes until the transaction ends."""
-    on_conflict = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    on_conflict = insert_of(connection.dialect)
     locked = (
         on_conflict(StoredBytesRow)
         .values(team_id=team_id, bytes=0)

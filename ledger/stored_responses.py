@@ -5,11 +5,11 @@ writer deletes it.
 """
 
 from sqlalchemy import Engine, and_, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.database import read_value, reading, write_alone
 from ledger.idempotency import IdempotencyRecord, forget_expired
 from ledger.orm.identity import KeptAnswerRow
+from ledger.upserts import insert_of
 
 FORGOTTEN_AT_ONCE = 100  # an answer may be a megabyte
 
@@ -18,7 +18,7 @@ def store_response(
     engine: Engine, asking: IdempotencyRecord, sealed: bytes, *, expires_us: int
 ) -> None:
     """In place of what an earlier request of the same name left."""
-    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+    insert = insert_of(engine.dialect)
     row = {
         "request_id": asking.request_id,
         "sealed": sealed,

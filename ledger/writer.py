@@ -11,7 +11,6 @@ what dead workers left open.
 import argparse
 import asyncio
 import contextlib
-import fcntl
 import gc
 import os
 import signal
@@ -30,7 +29,7 @@ from ledger.budgets.broker import BudgetBroker, accounts_to_share
 from ledger.budgets.grants import release_idle
 from ledger.budgets.open_claims import heal_windows
 from ledger.commit_watch import CommitWatch, work_after_commit
-from ledger.database import URL_VARIABLE, check_durable, make_engine, reading
+from ledger.database import URL_VARIABLE, check_durable, make_engine
 from ledger.fleet.hours import close_hours
 from ledger.fleet.paidrates import carry_rates
 from ledger.followed_versions import FollowedVersions, LedgerVersions
@@ -38,6 +37,7 @@ from ledger.idempotency import forget_keys
 from ledger.journals.findings import LackingBound
 from ledger.journals.growth import JournalGrowth, JournalMarks
 from ledger.journals.reader import JournalReader
+from ledger.locks import take_lock
 from ledger.seals.audit_log import AuditLog
 from ledger.seals.compact import CompactionResult, PostingCompactor
 from ledger.seals.retire import AttemptRetirer, RetirementResult, SealMismatch
@@ -46,7 +46,7 @@ from ledger.spans import DAY_US
 from ledger.stored_responses import forget_answers
 from ledger.sums.rollups import Rollups
 from ledger.sums.samplehours import pack_hours
-from ledger.writing.findings import FindingTotals, finding_totals
+from ledger.writing.findings import FindingTotals, read_finding_totals
 from ledger.writing.heap import limit_heaps
 from ledger.writing.lag import WriterLag, write_lag
 from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
@@ -54,7 +54,8 @@ from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
 IDLE_STEP_S = 5.0  # journals are read at least as often, though none of them moved
-NEWS_S = 0.2  # key generation, prices, budgets: at least four times a second
+NEWS_S = 0.2  # key generation, prices, budgets: so soon after a commit
+QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # between looks while nobody commits; no journal moved so long
 IDLE_NEWS_S = 5.0  # the lag is told at least as often, though nobody committed
 HOUR_CHECK_S = 30.0
 FORGET_S = 60.0  # idempotency keys that expired, and answers kept for them
@@ -94,8 +95,7 @@ class LedgerWriter:
     ) -> None:
         run_dir.mkdir(parents=True, exist_ok=True)
         self._lock = _own(run_dir / LOCK_FILE)
-        self._engine, self._host = engine, host
-        self._run_dir, self._now_us = run_dir, now_us
+        self._engine, self._host, self._run_dir, self._now_us = engine, host, run_dir, now_us
         self._growth = JournalGrowth(journals)
         self._desk = BudgetBroker(engine, host=host, socket=run_dir / DESK_SOCKET)
         repository, reader = LedgerRepository(engine, host=host), JournalReader(journals)
@@ -106,11 +106,10 @@ class LedgerWriter:
         self._followed = FollowedVersions(engine, run_dir, self._desk.read_snapshot)
         self._sealed, self._counted = CommitWatch(engine), CommitWatch(engine)
         self._told: tuple[object, ...] = ()  # what of the lag counts at once, as told last
-        self._tell_s, self._shares = 0.0, False
-        self._quarantined = 0
+        self._tell_s, self._shares, self._quarantined = 0.0, False, 0
         self._findings = FindingTotals()
         self._away = False
-        self._applied_us = now_us()
+        self._applied_us, self._moved_s = now_us(), 0.0
         self._caught_up = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -119,10 +118,10 @@ class LedgerWriter:
             await self._desk.start()
             async with asyncio.TaskGroup() as tasks:
                 chores = [
-                    tasks.create_task(self._every(NEWS_S, self._look_for_news)),
+                    tasks.create_task(self._follow_news()),
                     tasks.create_task(self._every(HOUR_CHECK_S, self._close_hours)),
                     tasks.create_task(self._every(SEAL_S, self._seal)),
-                    tasks.create_task(self._every(FINDINGS_S, self._count_findings)),
+                    tasks.create_task(self._every(FINDINGS_S, self._look_at_findings)),
                     tasks.create_task(self._every(FORGET_S, self._forget)),
                     tasks.create_task(self._every(RETIRE_S, self._retire)),
                 ]
@@ -179,9 +178,12 @@ class LedgerWriter:
             if self._growth.marks() != seen:
                 return
             self._applied_us = looked_us
-            await _wait(stop, _to_tick(NEWS_S))
+            is_quiet = now_s() - self._moved_s > QUIET_AFTER_S
+            await _wait(stop, _to_tick(QUIET_S if is_quiet else NEWS_S))
 
     def _note(self, step: TailResult) -> None:
+        if step.moved:
+            self._moved_s = asyncio.get_running_loop().time()
         self._quarantined += step.applied.quarantined
         self._desk.apply_spent(step.applied.spent)
         for journal in step.buried:
@@ -210,14 +212,24 @@ class LedgerWriter:
             else:
                 return
 
-    async def _look_for_news(self) -> None:
+    async def _follow_news(self) -> None:
+        """Look as soon as `NEWS_S` after a commit that is told of, else as often as at journals."""
+        while True:
+            has_read = True
+            with contextlib.suppress(DBAPIError, DatabaseUnavailable, OSError):  # as in `_every`
+                has_read = await self._look_for_news()
+            if has_read or await self._followed.await_commit(_to_tick(NEWS_S), _to_tick(QUIET_S)):
+                await asyncio.sleep(_to_tick(NEWS_S))
+
+    async def _look_for_news(self) -> bool:
         """Read news if there may be some; of an idle writer most looks end here."""
         told = (self._away, self._tail.stalled(), self._quarantined, self._findings)
         now_s, is_told = asyncio.get_running_loop().time(), told == self._told and not self._shares
         if is_told and now_s < self._tell_s and self._followed.is_current(self._now_us()):
-            return
+            return False
         await self._news()
         self._told, self._tell_s = told, now_s + IDLE_NEWS_S
+        return True
 
     async def _news(self) -> None:
         news = await asyncio.to_thread(self._read_news)
@@ -259,15 +271,11 @@ class LedgerWriter:
         sealed = self._sealer.seal(at_us=at_us) or self._registers.follow(at_us=at_us)
         return bool(sealed or self._rollups.follow())
 
-    async def _count_findings(self) -> None:
-        await work_after_commit(self._counted, self._look_at_findings)
-
     async def _look_at_findings(self) -> None:
-        self._findings = await asyncio.to_thread(self._read_findings)
+        async def look() -> None:
+            self._findings = await asyncio.to_thread(read_finding_totals, self._engine)
 
-    def _read_findings(self) -> FindingTotals:
-        with reading(self._engine) as connection:
-            return finding_totals(connection)
+        await work_after_commit(self._counted, look)
 
     async def _forget(self) -> None:
         for forgotten in (forget_keys, forget_answers):
@@ -324,13 +332,10 @@ async def _wait(stop: asyncio.Event, seconds: float) -> None:
 
 
 def _own(path: Path) -> int:
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return take_lock(path)
     except BlockingIOError as error:
-        os.close(file)
         raise WriterRunningError(f"{path} is held by another ledger writer") from error
-    return file
 
 
 async def _main(given: argparse.Namespace) -> None:

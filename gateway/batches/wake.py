@@ -11,9 +11,10 @@ import msgspec
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from gateway.clock import Clock, next_tick
+from gateway.clock import Clock
 from ledger.batches.store import BatchStore
 from ledger.database import make_engine
+from ledger.file_watch import FileWatch
 from ledger.host_notes import read_note, write_note
 
 WAKE_FILE = "batches.wake"
@@ -41,20 +42,24 @@ class WakeSignal:
             return 0
 
 
-LISTEN_S = 0.2
+LISTEN_S = 0.2  # between two looks at the file where the system does not tell of changes
 LOOK_S = 30.0  # for batches that other hosts' clients made
 
 
 async def wait_for_work(run_dir: Path, url: str, clock: Clock) -> None:
     """Returns once there is work for a runner: a batch is open, on any host of the database."""
+    (run_dir / WAKE_FILE).touch(mode=0o600)  # nobody else waits yet, and what is there is watched
     bell, engine = WakeSignal(run_dir), make_engine(url)
+    watch = FileWatch(run_dir / WAKE_FILE)
     try:
         while not await _any_due(engine, clock):
-            for _ in range(round(LOOK_S / LISTEN_S)):
+            until_s = clock.now_s() + LOOK_S
+            while (left_s := until_s - clock.now_s()) > 0:
                 if bell.has_rung():
                     return
-                await next_tick(LISTEN_S)
+                await watch.changed(min(LISTEN_S, left_s), left_s)
     finally:
+        watch.close()
         engine.dispose()
 
 

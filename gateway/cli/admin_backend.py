@@ -12,15 +12,15 @@ import msgspec
 import typer
 from sqlalchemy import Engine
 
-from gateway.cli.config import ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.config import ledger_engine, ledger_reader, load_known_or_fail
 from gateway.cli.output import fail
 from gateway.clock import Clock
-from gateway.config.settings import Settings
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.control.admin.verb import AdminOperation, OperationContext
 from gateway.control.os_user import os_user
 
 if TYPE_CHECKING:
+    from gateway.config.settings import Settings
     from gateway.control.admin.enginehost import EngineHost
 
 G = TypeVar("G", bound=msgspec.Struct)
@@ -37,7 +37,7 @@ class AdminBackend(Protocol):
 class LocalAdmin:
     """On this host, by who sits at it, who may do everything."""
 
-    def __init__(self, settings: Settings, by: str | None, opened: Callable[[], Engine]) -> None:
+    def __init__(self, settings: "Settings", by: str | None, opened: Callable[[], Engine]) -> None:
         self._settings = settings
         self._by = by
         self._opened = opened
@@ -49,7 +49,7 @@ class LocalAdmin:
         )
 
 
-def _running_here(settings: Settings) -> AbstractContextManager["EngineHost"]:
+def _running_here(settings: "Settings") -> AbstractContextManager["EngineHost"]:
     """Read the shared memory of what runs on this host; few commands ask for it."""
     from gateway.control.admin.enginehost import running_here  # noqa: PLC0415  (with all of that)
 
@@ -82,13 +82,13 @@ def run_change(config: Path, by: str | None, verb: AdminOperation[G], given: G) 
 
 @contextmanager
 def _desk(
-    config: Path, by: str | None, ledger: Callable[[Settings], AbstractContextManager[Engine]]
+    config: Path, by: str | None, ledger: Callable[["Settings"], AbstractContextManager[Engine]]
 ) -> Iterator[AdminBackend]:
     url = gateway_url()
     try:
         with ExitStack() as opened:
             if url is None:
-                settings = load_or_fail(config)
+                settings = load_known_or_fail(config)
                 yield LocalAdmin(
                     settings, by, cache(lambda: opened.enter_context(ledger(settings)))
                 )

@@ -1,21 +1,25 @@
 """What every command that reads the configuration or the ledger does first."""
 
+import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from sqlalchemy import Engine, make_url
 
 from gateway.cli.output import fail
 from gateway.config.ledger_address import ledger_url
-from gateway.config.settings import Settings, load
+from gateway.config.remembered import DEFAULT_STATE, load_remembered
 from gateway.config.state_errors import translate_state_errors
 from gateway.control.admin.gateway_address import gateway_url
 from gateway.errors import ConfigError
 from ledger.database import DatabaseError, make_engine, migrate, open_readonly
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
 
 Config = Annotated[
     Path,
@@ -23,13 +27,28 @@ Config = Annotated[
 ]
 
 
-def load_or_fail(path: Path) -> Settings:
+def load_or_fail(path: Path) -> "Settings":
     """The settings, or every fault of the file on stderr and status 1."""
+    return _read_or_fail(path, _load)
+
+
+def load_known_or_fail(path: Path) -> "Settings":
+    """The same, for who needs little but the ledger: of a file that is known not all is read."""
+    return _read_or_fail(path, load_remembered)
+
+
+def _read_or_fail(path: Path, read: Callable[[Path], "Settings"]) -> "Settings":
     refuse_remote()
     try:
-        return load(path)
+        return read(path)
     except ConfigError as error:
         fail("\n".join((*error.faults, *found_elsewhere(path))))
+
+
+def _load(path: Path) -> "Settings":
+    """Import what a command that reads no more than its ledger has no use for."""
+    loaded: Settings = importlib.import_module("gateway.config.settings").load(path)
+    return loaded
 
 
 def refuse_remote() -> None:
@@ -41,7 +60,7 @@ def refuse_remote() -> None:
 
 def found_elsewhere(path: Path) -> list[str]:
     """Where `make run` and `make demo` left theirs, when none is given and none is here."""
-    made = [Path(Settings().state_dir) / name for name in ("up.yaml", "demo.yaml")]
+    made = [Path(DEFAULT_STATE) / name for name in ("up.yaml", "demo.yaml")]
     try:
         path.stat()
     except FileNotFoundError:
@@ -56,7 +75,7 @@ def found_elsewhere(path: Path) -> list[str]:
 
 
 @contextmanager
-def ledger_engine(settings: Settings) -> Iterator[Engine]:
+def ledger_engine(settings: "Settings") -> Iterator[Engine]:
     """The ledger for writing, its schema brought up first."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
@@ -66,7 +85,7 @@ def ledger_engine(settings: Settings) -> Iterator[Engine]:
 
 
 @contextmanager
-def ledger_reader(settings: Settings) -> Iterator[Engine]:
+def ledger_reader(settings: "Settings") -> Iterator[Engine]:
     """The ledger for reading; a missing SQLite file is said so."""
     with failing_plainly(settings):
         url = ledger_url(settings, os.environ)
@@ -77,7 +96,7 @@ def ledger_reader(settings: Settings) -> Iterator[Engine]:
 
 
 @contextmanager
-def failing_plainly(settings: Settings) -> Iterator[None]:
+def failing_plainly(settings: "Settings") -> Iterator[None]:
     """What the state directory or the ledger refuses in the block is one line and status 1."""
     try:
         with translate_state_errors(settings):

@@ -6,17 +6,16 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from sqlalchemy import Engine
 
 from gateway.cli.admin_backend import By, Why, run_change, run_query
-from gateway.cli.config import Config, ledger_engine, load_or_fail
+from gateway.cli.config import Config, ledger_engine, load_known_or_fail
 from gateway.cli.output import AsJson, emit, fail, moment, print_result, table
 from gateway.clock import Clock
-from gateway.config.settings import Settings
 from gateway.config.statedir import hold
 from gateway.control.admin import journal_findings as verbs
 from gateway.control.os_user import os_user
@@ -25,6 +24,9 @@ from ledger import hosts
 from ledger.journals.homes import FOLDER, list_journals
 from ledger.salvage import SalvageSource, apply_remains, find_remains
 from ledger.writer import LedgerWriter, WriterRunningError
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
 
 JOURNALS = "journal"  # in the state directory
 
@@ -73,7 +75,7 @@ def salvage(
 
     Records with one wrong bit are put right by their checksums. Repeating it adds nothing.
     """
-    settings = load_or_fail(config)
+    settings = load_known_or_fail(config)
     with ledger_engine(settings) as ledger:
         sources = find_remains(ledger, settings.state.resolve() / JOURNALS)
         said: dict[str, object] = {"sources": [_source_document(each) for each in sources]}
@@ -96,7 +98,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
 
     The host must be stopped. Status 1 while something is left.
     """
-    settings = load_or_fail(config)
+    settings = load_known_or_fail(config)
     try:
         held = hold(settings)
     except ConfigError as error:
@@ -120,7 +122,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
     print_result(said, f"{before} journals are in the books; none is left.", as_json=as_json)
 
 
-async def _drain(ledger: Engine, settings: Settings, journals: Path) -> None:
+async def _drain(ledger: Engine, settings: "Settings", journals: Path) -> None:
     """Run the ledger writer until nothing moves: with `stop` set it ends there."""
     state = settings.state.resolve()
     writer = LedgerWriter(
@@ -131,7 +133,7 @@ async def _drain(ledger: Engine, settings: Settings, journals: Path) -> None:
     await writer.run(stop)
 
 
-def _host_name(ledger: Engine, settings: Settings) -> str:
+def _host_name(ledger: Engine, settings: "Settings") -> str:
     return hosts.claim_name(ledger, hosts.claim_of(settings.state.resolve()), socket.gethostname())
 
 

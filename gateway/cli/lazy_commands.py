@@ -7,7 +7,6 @@ A list of commands and a shell's completion need a name and a sentence of each; 
 import gc
 import importlib
 import re
-import sys
 from collections.abc import Mapping
 from inspect import cleandoc
 from pathlib import Path
@@ -82,8 +81,6 @@ class LateGroup(TyperGroup):
 
 def _import_module(name: str) -> ModuleType:
     """What is imported stays: nobody need look through it for garbage, then or at the end."""
-    if name in sys.modules:
-        return sys.modules[name]
     gc.disable()
     try:
         return importlib.import_module(name)

@@ -15,13 +15,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from gateway.cli.admin_backend import run_query
-from gateway.cli.config import Config, ledger_engine, ledger_reader, load_or_fail
+from gateway.cli.config import Config, ledger_engine, ledger_reader, load_known_or_fail
 from gateway.cli.output import AsJson, console, emit, fail, moment, table
 from gateway.cli.progress_bars import bars
 from gateway.cli.verdict_table import options_table
 from gateway.clock import Clock
 from gateway.config.ledger_address import ledger_url
-from gateway.config.settings import Settings
 from gateway.control.admin import books
 from gateway.control.os_user import os_user
 from ledger.budgets.open_claims import heal_windows
@@ -77,7 +76,7 @@ def report(
 ) -> None:
     """The verdict on own GPUs; spend by team, model and target; what an API would have cost."""
     now_us = Clock().wall_us()
-    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+    with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
         zone, hours = reporting_zone(connection), HOURS_OF_A_MONTH
         scope = Scope.last(days * DAY_US, now_us, team)
         if month is not None:
@@ -113,7 +112,7 @@ def verify(
     The result is kept in the books for the dashboard, where they can be written.
     """
     noted = None if seal is None else _parse_heads(seal)
-    settings = load_or_fail(config)
+    settings = load_known_or_fail(config)
     with ledger_reader(settings) as ledger, ledger.connect() as connection, bars() as bar:
         task = bar.add_task("verifies", total=len(CHECKS))
         result = verify_books(connection, partial(_advance_bar, bar, task))
@@ -124,7 +123,7 @@ def verify(
             "seals_hold", f"seal {seal}", "the chain does not hold it: books are missing"
         )
         result = replace(result, findings=(*result.findings, lost))
-    _keep(settings, result)
+    _keep(ledger_url(settings, os.environ), result)
     emit(asdict(result), as_json=as_json, show=lambda out: _show_result(out, result))
     if result.findings:
         raise typer.Exit(1)
@@ -134,9 +133,9 @@ def _advance_bar(bar: Progress, task: TaskID, place: int, check: str) -> None:
     bar.update(task, completed=place, description=check.replace("_", " "))
 
 
-def _keep(settings: Settings, result: VerifyResult) -> None:
+def _keep(url: str, result: VerifyResult) -> None:
     """Who may only read has the result all the same; nothing is migrated for it."""
-    engine = make_engine(ledger_url(settings, os.environ))
+    engine = make_engine(url)
     try:
         record_verification(engine, result, actor=os_user(), at_us=Clock().wall_us())
     except DBAPIError:
@@ -147,7 +146,7 @@ def _keep(settings: Settings, result: VerifyResult) -> None:
 
 def seal(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """The heads of both chains, seals and changes: `verify --seal` proves them later."""
-    with ledger_reader(load_or_fail(config)) as ledger, ledger.connect() as connection:
+    with ledger_reader(load_known_or_fail(config)) as ledger, ledger.connect() as connection:
         link, chain = head(connection)
         entry, entered = register_head(connection)
     word = f"{link.number}:{chain.hex()}" + (f":{entry}:{entered.hex()}" if entry else "")
@@ -196,7 +195,7 @@ def changes_(
 
 def rebuild(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> None:
     """Add all attempts up anew, by hour and day; pages answer from rows until it is done."""
-    with ledger_engine(load_or_fail(config)) as ledger, bars() as bar:
+    with ledger_engine(load_known_or_fail(config)) as ledger, bars() as bar:
         rollups, task = Rollups(ledger), bar.add_task("adds up", total=None)
         try:
             while (seq := rollups.rebuild(partial(_show_rebuild, bar, task))) is None:
@@ -237,7 +236,7 @@ def retire(
     """Delete single attempts that are old; what they add up to stays, and the proof of it."""
     now_us = Clock().wall_us()
     before_us = now_us - days * DAY_US
-    with ledger_engine(load_or_fail(config)) as ledger:
+    with ledger_engine(load_known_or_fail(config)) as ledger:
         if not apply:
             with ledger.connect() as connection:
                 seen = prospect(connection, before_us=before_us)

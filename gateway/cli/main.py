@@ -4,6 +4,7 @@ A command that runs a host executes itself anew (`preload`), so what it imports 
 imports twice.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -21,6 +22,7 @@ def main() -> None:
     # Pydantic would read what each installed distribution says, in a twentieth of a command's time.
     os.environ.setdefault(_PLUGINS, "__all__")
     preload()
+    gc.disable()  # until the command is imported, and what is imported is looked through no more
     command_line: Any = importlib.import_module("gateway.cli.app")
     command_line.app()
 

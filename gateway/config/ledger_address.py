@@ -1,14 +1,17 @@
 """Where the ledger is, as the configuration and the environment say."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from gateway.config.schema import Settings
 from gateway.config.statedir import LEDGER
 from gateway.errors import ConfigError
 from ledger.database import sqlite_url
+
+if TYPE_CHECKING:
+    from gateway.config.schema import Settings
 
 
 def database_of(url: str) -> str:
@@ -19,7 +22,7 @@ def database_of(url: str) -> str:
         return ""
 
 
-def ledger_url(settings: Settings, environ: Mapping[str, str]) -> str:
+def ledger_url(settings: "Settings", environ: Mapping[str, str]) -> str:
     """Where the ledger is kept: configured, from the environment, or SQLite beside the journals."""
     if settings.ledger.url is not None:
         return settings.ledger.url

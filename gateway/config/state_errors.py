@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import DBAPIError
 
-from gateway.config.schema import Settings
 from gateway.config.statedir import LEDGER, translate_disk_errors
 from gateway.errors import ConfigError
 from ledger.database import DatabaseError
 
+if TYPE_CHECKING:
+    from gateway.config.schema import Settings
+
 
 @contextmanager
-def translate_state_errors(settings: Settings) -> Iterator[None]:
+def translate_state_errors(settings: "Settings") -> Iterator[None]:
     """Whatever the disk or the ledger refuses in the block is one fault with setting and path."""
     try:
         with translate_disk_errors(settings):

@@ -10,10 +10,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gateway.config.schema import Settings
 from gateway.errors import ConfigError
 from ledger.locks import is_locked
+
+if TYPE_CHECKING:
+    from gateway.config.schema import Settings
 
 LOCK = "lock"
 LEDGER = "ledger.db"
@@ -32,7 +35,7 @@ class StateDirLock:
             self._descriptor = None
 
 
-def hold(settings: Settings) -> StateDirLock:
+def hold(settings: "Settings") -> StateDirLock:
     """Make the directory and lock it; raises `ConfigError` when somebody has it or it is no use."""
     state = settings.state.resolve()
     with translate_disk_errors(settings):
@@ -68,7 +71,7 @@ def _refuse_later_journals(state: Path) -> None:
         raise ConfigError([f"state_dir: {later[0]} {words}: {todo}"])
 
 
-def is_held(settings: Settings) -> bool:
+def is_held(settings: "Settings") -> bool:
     """Whether a `serve` has it at this moment."""
     return is_locked(settings.state.resolve() / "run" / LOCK)
 
@@ -86,7 +89,7 @@ def _close(state: Path) -> None:
 
 
 @contextmanager
-def translate_disk_errors(settings: Settings) -> Iterator[None]:
+def translate_disk_errors(settings: "Settings") -> Iterator[None]:
     """Whatever the disk refuses in the block is one fault with setting and path."""
     state = settings.state.resolve()
     try:

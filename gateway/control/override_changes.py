@@ -6,14 +6,16 @@ just when somebody relies on it.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Engine
 
-from gateway.config.aliases import logical_models
-from gateway.config.settings import ModelSection, Settings, resolve_model
+from gateway.config.aliases import logical_models, resolve_model
 from gateway.policies.overrides import MODEL, TARGET, barred, is_target_named, standing_overrides
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
+
+if TYPE_CHECKING:
+    from gateway.config.settings import ModelSection, Settings
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -51,7 +53,7 @@ def span_us(words: str) -> int:
     return seconds * 1_000_000
 
 
-def target_names(settings: Settings) -> list[str]:
+def target_names(settings: "Settings") -> list[str]:
     """All that can be disabled: pools and their engines, providers and their models."""
     places = [
         place.name for _, model in logical_models(settings) for place in _places(settings, model)
@@ -61,7 +63,7 @@ def target_names(settings: Settings) -> list[str]:
     return sorted({*places, *engines, *pools, *settings.providers})
 
 
-def disable(engine: Engine, settings: Settings, name: str, author: OverrideAuthor) -> Override:
+def disable(engine: Engine, settings: "Settings", name: str, author: OverrideAuthor) -> Override:
     """No new request goes to it or to anything below its name."""
     provider, _, rest = name.partition("/")
     known = target_names(settings)
@@ -88,7 +90,7 @@ def enable(engine: Engine, name: str, author: OverrideAuthor) -> list[Override]:
 
 
 def force(
-    engine: Engine, settings: Settings, says: str, model: str | None, author: OverrideAuthor
+    engine: Engine, settings: "Settings", says: str, model: str | None, author: OverrideAuthor
 ) -> Override:
     """Own engines alone, or APIs alone, for a model (None: for all)."""
     if says not in (OWN, API):
@@ -104,7 +106,7 @@ def force(
 
 
 def release(
-    engine: Engine, settings: Settings, model: str | None, author: OverrideAuthor
+    engine: Engine, settings: "Settings", model: str | None, author: OverrideAuthor
 ) -> Override:
     subject = MODEL + (EVERY if model is None else _known_model(settings, model)[0])
     if all(override.subject != subject for override in overrides_in_force(engine, author.at_us)):
@@ -119,7 +121,7 @@ def overrides_in_force(engine: Engine, now_us: int) -> Sequence[Override]:
     return standing_overrides(overrides(engine), now_us)
 
 
-def unserved_models(settings: Settings, stands: Sequence[Override]) -> list[str]:
+def unserved_models(settings: "Settings", stands: Sequence[Override]) -> list[str]:
     """Models to which these leave no target: their requests are refused meanwhile."""
     return [
         name
@@ -134,14 +136,14 @@ def _store(engine: Engine, subject: str, says: str, author: OverrideAuthor) -> O
     return store_override(engine, given)
 
 
-def _known_model(settings: Settings, name: str) -> tuple[str, ModelSection]:
+def _known_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]:
     found = resolve_model(settings, name)
     if found is None:
         raise OverrideError(f"there is no model named `{name}`; `breakeven check` lists them")
     return found
 
 
-def _places(settings: Settings, model: ModelSection) -> list[TargetName]:
+def _places(settings: "Settings", model: "ModelSection") -> list[TargetName]:
     found: list[TargetName] = []
     for name in model.targets:
         if name.startswith("pool:"):
@@ -151,7 +153,7 @@ def _places(settings: Settings, model: ModelSection) -> list[TargetName]:
     return found
 
 
-def _engines(settings: Settings, pool: str) -> Iterator[TargetName]:
+def _engines(settings: "Settings", pool: str) -> Iterator[TargetName]:
     engine = settings.pools[pool].engine
     for number in range(engine.replicas + len(engine.endpoints)):
         yield TargetName(f"pool:{pool}/{number}", own=True)

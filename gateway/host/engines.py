@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -35,10 +35,11 @@ from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.devices import assign_gpus, memory
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
+from ledger.file_watch import FileWatch
 
 QUICK_GRACE_S = 5.0
 START_LIMIT_S = 900.0
-ORDERS_S = 0.4  # a multiple of what the parent wakes for anyhow
+ORDERS_S, ORDERS_TOLD_S = 0.4, 10.0  # between two looks for orders; where the system tells of them
 POLL_S = 0.25  # between two looks at the port of a simulated engine: while it starts,
 WATCH_S = 2.0  # and while it serves
 _ON_ITS_WAY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.WARMING)
@@ -146,20 +147,24 @@ class EngineSupervision:
         orders = self._runtime.restart_orders
         shutil.rmtree(orders, ignore_errors=True)  # what an earlier run was asked for
         orders.mkdir(mode=0o700, parents=True)
-        while not self._ending:
-            for order in sorted(orders.iterdir()):
-                number, _, verb = order.name.partition(".")
-                order.unlink()
-                row = int(number) if number.isdecimal() else -1
-                life = self._lives.get(row)
-                if life is None or verb not in _ORDERS:
-                    continue
-                self._say(f"{self._runtime.engines[row].name} is asked to {_ORDERS[verb]}")
-                if verb:
-                    (self._pause_engine if verb == "rest" else self._resume_engine)(row)
-                elif row not in self._resting:
-                    life.restart()
-            await next_tick(ORDERS_S)
+        with closing(FileWatch(orders)) as watch:
+            while not self._ending:
+                for order in sorted(orders.iterdir()):
+                    order.unlink()
+                    self._obey_order(order.name)
+                await watch.changed(ORDERS_S, ORDERS_TOLD_S)
+
+    def _obey_order(self, order: str) -> None:
+        number, _, verb = order.partition(".")
+        row = int(number) if number.isdecimal() else -1
+        life = self._lives.get(row)
+        if life is None or verb not in _ORDERS:
+            return
+        self._say(f"{self._runtime.engines[row].name} is asked to {_ORDERS[verb]}")
+        if verb:
+            (self._pause_engine if verb == "rest" else self._resume_engine)(row)
+        elif row not in self._resting:
+            life.restart()
 
     async def _supervise(self, supervisor: Supervisor) -> None:
         try:

@@ -27,7 +27,6 @@ from sqlalchemy import (
     true,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.budgets.binding import BudgetLine, pattern_of
 from ledger.budgets.escrow import EscrowError
@@ -41,6 +40,7 @@ from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.identity import KeyRow
 from ledger.orm.types import exact_sum
+from ledger.upserts import insert_of
 
 
 def backfill_default(
@@ -287,7 +287,7 @@ def _move_open(
 
 def _total(connection: Connection, budget_id: str, start: int) -> int:
     """Lock the window (made if missing), set what it spent and is claimed to its holds' sums."""
-    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    add = insert_of(connection.dialect)
     zeros = {"spent_pusd": 0, "granted_pusd": 0, "claimed_pusd": 0}
     row = {"budget_id": budget_id, "window": start, **zeros}
     connection.execute(add(BudgetWindowRow).on_conflict_do_nothing(), [row])
@@ -309,7 +309,7 @@ def _grant(connection: Connection, budget_id: str, start: int, spent_pusd: int) 
     Their desks lend of it as they know it: what was taken from them here would be spent twice.
     Where all of it is more than the limit, each desk gives back what lies idle with it.
     """
-    add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    add = insert_of(connection.dialect)
     here = and_(GrantRow.budget_id == budget_id, GrantRow.window == start)
     query = select(GrantRow.host, GrantRow.granted_pusd, GrantRow.spent_pusd).where(here)
     hosts = {row[0]: (row[1], row[2]) for row in connection.execute(query.order_by(GrantRow.host))}

@@ -20,7 +20,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.budgets.binding import BoundBudgets, BudgetLine
 from ledger.budgets.escrow import account_order, loan_pusd
@@ -29,6 +28,7 @@ from ledger.orm.base import aliased
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
 from ledger.orm.types import exact_sum
+from ledger.upserts import insert_of
 
 LEFT_AT_ONCE = 100  # accounts: whoever wants one of them waits for the others
 
@@ -210,7 +210,7 @@ def _raise(
 
 def _lock_window(connection: Connection, host: str, account: BudgetAccount) -> AccountBalance:
     """Lock the account's window (made if missing) and read where it stands."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    insert = insert_of(connection.dialect)
     key = {"budget_id": account.budget_id, "window": account.window}
     zeros = {"spent_pusd": 0, "granted_pusd": 0}
     window_row = {**key, **zeros, "claimed_pusd": 0}

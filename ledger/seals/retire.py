@@ -33,7 +33,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from ledger.budgets.open_claims import serialize_claims, stop_counting
@@ -54,6 +53,7 @@ from ledger.seals.retirements import RetiredTotals, RetirementPart, last
 from ledger.seals.seal import SealLink, SealRanges, digest
 from ledger.seals.sealer import link_of
 from ledger.spans import DAY_US, INPUT_TOKENS, OUTPUT_TOKENS
+from ledger.upserts import insert_of
 from ledger.writing.rows import LOST
 
 LEAST_DAYS = 35  # a budget's window is a month at most, and is counted anew from its attempts
@@ -360,8 +360,8 @@ def _keep_use(connection: Connection, gone: Any) -> None:
     rows = [dict(zip(names, row, strict=True)) for row in connection.execute(query).all()]
     if not rows:
         return
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(RetiredUseRow)
+    on_conflict = insert_of(connection.dialect)
+    statement = on_conflict(RetiredUseRow)
     more = {
         name: getattr(RetiredUseRow, name) + statement.excluded[name]
         for name in ("engine_us", "charged_pusd")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.orm.rollups import (
     RollupHourRow,
@@ -23,6 +22,7 @@ from ledger.orm.rollups import (
 from ledger.spans import DAY_US, MINUTE_US, total
 from ledger.sums.minutes import LoadDay, pack_day, unpack_day
 from ledger.sums.rollup import CUBES, WEEK_US, Load, RollupCube, add_load, hour_of, unpack
+from ledger.upserts import insert_of
 
 NAME = "attempts"
 CALM = 30  # some minutes of a follower's commits
@@ -52,9 +52,9 @@ def read_packed_until(connection: Connection, version: int) -> PackedUntil:
 
 
 def write_packed_until(connection: Connection, version: int, now: PackedUntil) -> None:
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    on_conflict = insert_of(connection.dialect)
     values = {"version": version, "until_us": now.until_us, "calm": min(now.calm, CALM)}
-    statement = dialect.insert(RollupPackingRow).values(name=NAME, **values)
+    statement = on_conflict(RollupPackingRow).values(name=NAME, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
 
 

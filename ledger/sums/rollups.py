@@ -27,7 +27,6 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from ledger.orm.tables import (
@@ -66,6 +65,7 @@ from ledger.sums.rollup import (
 )
 from ledger.sums.tagsums import EVERY, ensure_start
 from ledger.sums.tagsums import write_start as keep_tagging
+from ledger.upserts import insert_of
 
 NAME = "attempts"
 ROWS_AT_ONCE = 20_000  # of attempts in one transaction: SQLite's writers wait for as long
@@ -314,8 +314,8 @@ def _sums() -> list[Any]:
 
 
 def _insert(connection: Connection, table: Any) -> Any:
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
+    on_conflict = insert_of(connection.dialect)
+    return on_conflict(table)
 
 
 def _groups(values: Sequence[Any]) -> Iterable[Sequence[Any]]:

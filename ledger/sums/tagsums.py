@@ -5,13 +5,12 @@ a commit of its own they begin anew behind it. `rebuild` makes them of every att
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ledger.orm.tables import AttemptRow, RollupTaggingRow
 from ledger.sums.rollup import LATER
+from ledger.upserts import insert_of
 
 NAME = "tags and keys"  # not that of the version before, which knew no keys
 
@@ -51,7 +50,7 @@ def ensure_start(connection: Connection, seq: int, version: int) -> TagRollupSta
 
 
 def write_start(connection: Connection, version: int, now: TagRollupStart) -> None:
-    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    on_conflict = insert_of(connection.dialect)
     values = {"version": version, "since_seq": now.since_seq, "from_us": now.from_us}
-    statement = dialect.insert(RollupTaggingRow).values(name=NAME, **values)
+    statement = on_conflict(RollupTaggingRow).values(name=NAME, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))

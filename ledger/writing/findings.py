@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Engine, select
 
+from ledger.database import reading
 from ledger.journals.findings import JournalFinding, LackingBound
 from ledger.manual_entries import ManualEntry, enter, entries
 from ledger.orm.books import QuarantinedRecordRow
@@ -100,6 +101,11 @@ def finding_totals(connection: Connection) -> FindingTotals:
         else:
             bounds[name] = max(bounds.get(name, 0), pusd)
     return FindingTotals(len(found), sum(bounds.values()), unbounded)
+
+
+def read_finding_totals(engine: Engine) -> FindingTotals:
+    with reading(engine) as connection:
+        return finding_totals(connection)
 
 
 def acknowledge(

@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, Dialect, bindparam, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -19,6 +18,7 @@ from sqlalchemy.sql.expression import ClauseElement
 from ledger.orm import tables as orm
 from ledger.orm.base import LedgerBase
 from ledger.posting_rows import DatabaseRow, Values
+from ledger.upserts import insert_of
 from ledger.writing.rows import SETTLED
 
 COPIED_FROM = 20  # rows: for fewer the further round trip costs more than it saves
@@ -133,7 +133,7 @@ class WriterStatements:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._upsert = postgresql.insert if dialect.name == "postgresql" else sqlite.insert
+        self._upsert = insert_of(dialect)
         self.attempts = self._insert(orm.AttemptRow)
         self.decisions = self._insert(orm.AttemptDecisionRow)
         self.postings = self._insert(orm.PostingRow)

@@ -5,7 +5,9 @@ import fcntl
 import os
 from pathlib import Path
 
-from ledger.locks import is_locked
+import pytest
+
+from ledger.locks import is_locked, take_lock
 
 
 def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
@@ -34,3 +36,15 @@ def test_a_lock_is_seen_on_a_file_system_that_is_read_only(tmp_path: Path, monke
     assert is_locked(path)
     os.close(holder)
     assert not is_locked(path)
+
+
+def test_a_lock_is_taken_once(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    holder = take_lock(path)
+    assert is_locked(path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(BlockingIOError):
+        take_lock(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    os.close(holder)
+    os.close(take_lock(path))

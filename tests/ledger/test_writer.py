@@ -495,15 +495,15 @@ async def test_an_idle_writer_reads_nothing(engine, tmp_path, opened, settled, m
 
     async def looked():
         looks.append(1)
-        await look()
+        return await look()
 
     monkeypatch.setattr(writer, "_look_for_news", looked)
     for holder, name in ((writer, "_read_news"), (writer._tail, "step"), (writer, "_seal_step")):
         monkeypatch.setattr(holder, name, count_calls(getattr(holder, name), name))
     monkeypatch.setattr(writer_module, "IDLE_NEWS_S", 3600.0)
     monkeypatch.setattr(writer_module, "IDLE_STEP_S", 3600.0)
-    monkeypatch.setattr(writer_module, "NEWS_S", 0.01)
-    monkeypatch.setattr(writer_module, "SEAL_S", 0.01)
+    for name in ("NEWS_S", "QUIET_S", "SEAL_S"):
+        monkeypatch.setattr(writer_module, name, 0.01)
     stop = asyncio.Event()
     task = asyncio.create_task(writer.run(stop))
 

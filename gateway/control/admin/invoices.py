@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from gateway.auth import APPLY, INVOICES
-from gateway.config.settings import Settings
 from gateway.control.admin.verb import (
     NUMBER_LIMIT,
     NoInput,
@@ -32,6 +31,9 @@ from ledger.invoices.reconcile import (
     model_of,
 )
 from ledger.manual_entries import project_teams
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
 
 LARGEST = 16 * 1024 * 1024  # bytes of a body
 By = Literal["day", "model", "project"]
@@ -182,7 +184,7 @@ def _by_day(days: dict[date, int]) -> dict[str, int]:
     return {str(day): pusd for day, pusd in days.items()}
 
 
-def _party(settings: Settings, provider: str | None, pool: str | None) -> str:
+def _party(settings: "Settings", provider: str | None, pool: str | None) -> str:
     if (provider is None) == (pool is None):
         raise OperationRefused("say whose invoice it is: --provider NAME, or --pool NAME for GPUs")
     if provider is not None:

@@ -7,13 +7,13 @@ members to name another by; a key of another team is not there for them.
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
-from gateway.config.settings import Settings, resolve_model
+from gateway.config.aliases import resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
@@ -22,6 +22,9 @@ from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
 from ledger.identity.keys import CreatedKey, Identity, IdentityError, KeySpec
 from ledger.identity.pepper import agreed_pepper
+
+if TYPE_CHECKING:
+    from gateway.config.settings import Settings
 
 DAY_US = 86_400_000_000
 OVERLAP = "1h"
@@ -260,7 +263,9 @@ def _refuse_excess(
         raise OperationRefused(words, kind="forbidden", param="internal_only")
 
 
-def refuse_more_models(settings: Settings, whose: Identity, models: tuple[str, ...] | None) -> None:
+def refuse_more_models(
+    settings: "Settings", whose: Identity, models: tuple[str, ...] | None
+) -> None:
     """An alias is what it stands for, and may be called as if it were a provider's."""
     if whose.models is None:
         return

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import msgspec
 from sqlalchemy import Engine
 
-from gateway.config.settings import Settings
 from ledger.identity.keyring import Identity
 
 if TYPE_CHECKING:
+    from gateway.config.settings import Settings
     from gateway.control.admin.enginehost import EngineHost
 
 PREFIX = "/v1/organization"
@@ -45,7 +45,7 @@ class OperationContext:
     `engines`: what runs on this host.
     """
 
-    settings: Settings
+    settings: "Settings"
     by: str
     now_us: int
     opened: Callable[[], Engine]

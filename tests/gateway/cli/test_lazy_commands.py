@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -158,6 +159,38 @@ def test_what_starts_engines_is_not_imported_to_read_a_configuration(books) -> N
     modules = set(json.loads(done.stdout.splitlines()[-1]))
     assert "ledger.identity.keychanges" in modules, "it did its work"
     assert modules & set(NOT_FOR_KEYS) == set()
+
+
+# Verbs of the ledger, and what is not imported for any of them once a file is known.
+KNOWN = ("keys list", "ledger changes", "ledger findings", "invoices list")
+NOT_FOR_KNOWN = (
+    "backends", "fastapi", "gateway.config.crosschecks", "gateway.config.schema",
+    "gateway.config.settings", "httpx", "litellm", "router.types", "yaml",
+)  # fmt: skip
+PROGRAM_OF_KNOWN = """
+import json, sys
+from gateway.cli.app import app
+told = {}
+for words in sys.argv[2:]:
+    app([*words.split(), "--config", sys.argv[1]], standalone_mode=False)
+    told[words] = sorted(sys.modules)
+print(json.dumps(told))
+"""
+
+
+def test_verbs_of_the_ledger_do_not_judge_a_file_that_is_known(books) -> None:
+    """The control is the first process, which judges it."""
+    with Path(books).open("a") as file:
+        file.write("# not as it was known\n")
+    for is_known in (False, True):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM_OF_KNOWN, books, *KNOWN[: None if is_known else 1]],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        for words, modules in json.loads(done.stdout.splitlines()[-1]).items():
+            assert "ledger.database" in modules, "it did its work"
+            read = set(modules) & set(NOT_FOR_KNOWN)
+            assert "gateway.config.schema" in read if not is_known else read == set(), words
 
 
 def test_a_gateway_elsewhere_is_asked_by_a_client(books) -> None:
