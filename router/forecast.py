@@ -17,6 +17,7 @@ from router.types import Candidate, EngineState, Policy, RoutingRequest, StepMod
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
+BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -28,7 +29,8 @@ class RequestWork:
 
     `promise` is the context of one choice at its longest (`None`: up to the context limit),
     `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
-    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves.
+    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves. `brief`: its answer
+    is known to be of a few tokens.
     """
 
     prompt: int
@@ -41,6 +43,7 @@ class RequestWork:
     ttft_ms: float | None
     tpot_ms: float | None
     kv_scale: float
+    brief: bool = False
 
 
 class Forecast(NamedTuple):
@@ -90,10 +93,11 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
         mean, square = min(mean, most), min(square, most * most)
     output, growth = choices * mean, choices * (prompt + 0.5 * mean)
     held = choices * (mean * prompt + 0.5 * square)
+    brief = promise is not None and 1 < promise <= BRIEF_TOKENS
     if promise is not None:
         promise += prompt
     return RequestWork(
-        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale
+        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief
     )
 
 
@@ -161,7 +165,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -221,6 +225,12 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     if decoding > 0.0:
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
+        if work.brief and work.tpot_ms is not None and room > 0:
+            # Whoever comes behind it reads beside its few tokens, and prompts come in bursts.
+            behind = others + engine.prefill_rate_tokens_per_s * ttft / 1000.0
+            step_ms = 1000.0 * feedback * (end + d * min(room, behind))
+            if step_ms > work.tpot_ms and step_ms > tpot:  # at worst: against the promise itself
+                tpot = step_ms
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
