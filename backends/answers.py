@@ -14,6 +14,7 @@ from backends.charged_errors import charged_error
 from backends.errors import InvalidResponse
 from backends.reported import error_in, read_error
 from backends.text_length import text_bytes
+from backends.usage_bytes import BESIDE, decode_told
 from backends.usage_places import usage_in
 
 PICTURE_FORM = ("size", "quality")
@@ -108,6 +109,9 @@ def _decode_members(body: bytes) -> dict[str, msgspec.Raw]:
         raise error_in(body) or InvalidResponse("the answer is not a JSON object") from error
     if bytes(members.get("error", b"null")) not in _NOTHING:
         raise charged_error(read_error(body), {name: _value(raw) for name, raw in members.items()})
+    if any(body.count(b'"%b"' % name.encode()) > 1 for name in members.keys() - _ASKED):
+        told = decode_told(body) or {}
+        members[BESIDE] = msgspec.Raw(msgspec.json.encode(told.get(BESIDE)))
     return members
 
 
@@ -119,6 +123,6 @@ def _usage_of(members: Mapping[str, msgspec.Raw]) -> dict[str, Any] | None:
 
 def _value(raw: msgspec.Raw | None) -> Any:
     try:
-        return None if raw is None else msgspec.json.decode(raw)
+        return None if raw is None else decode_told(bytes(raw)) or msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None

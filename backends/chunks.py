@@ -17,7 +17,7 @@ from backends.errors import BackendError, InvalidResponse, StreamError
 from backends.json_mending import mend_json
 from backends.reported import error_in, is_error, read_error
 from backends.unreadable_answers import with_usage_of
-from backends.usage_bytes import decode_object, decode_usage, usage_bytes
+from backends.usage_bytes import decode_object, decode_told, decode_usage, usage_bytes
 from backends.usage_places import may_tell_more, usage_in
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
@@ -155,7 +155,7 @@ def parse_answer(body: bytes) -> AnswerSummary:
     raw = usage_bytes(answer.usage)
     elsewhere = raw is None or may_tell_more(body, raw)
     return AnswerSummary(
-        usage_in(decode_object(body) or {}) if elsewhere else decode_usage(raw),
+        usage_in(decode_told(body) or {}) if elsewhere else decode_usage(raw),
         printable_text(first.finish_reason),
         printable_text(answer.service_tier),
     )
@@ -176,7 +176,7 @@ def _parse_odd(body: bytes) -> AnswerSummary:
     if reported is not None:
         raise reported
     tier = _text_or_none(value.get("service_tier"))
-    return AnswerSummary(usage_in(value), tier=printable_text(tier))
+    return AnswerSummary(usage_in(decode_told(body) or value), tier=printable_text(tier))
 
 
 def _is_utf8(body: bytes) -> bool:

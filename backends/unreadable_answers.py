@@ -11,7 +11,7 @@ from typing import Any
 from backends.errors import BackendError
 from backends.json_mending import mend_json
 from backends.sse import EventSplitter, data_spans, join_data
-from backends.usage_bytes import decode_object
+from backends.usage_bytes import decode_told
 from backends.usage_places import usage_in
 
 LIMIT_BYTES = 4 * 1024 * 1024
@@ -44,7 +44,7 @@ def with_usage_of(error: BackendError, body: bytes) -> BackendError:
 def _usage_of_lines(body: bytes) -> dict[str, Any] | None:
     found = None
     for line in body.splitlines():
-        value = decode_object(line.removeprefix(b"data:"))
+        value = decode_told(line.removeprefix(b"data:"))
         found = (None if value is None else usage_in(value)) or found
     return found
 
@@ -57,6 +57,6 @@ def _usage_of_events(body: bytes) -> dict[str, Any] | None:
     found = None
     for event in events:
         payload = join_data(event, data_spans(event) or [])
-        value = decode_object(payload) or decode_object(mend_json(payload) or b"")
+        value = decode_told(payload) or decode_told(mend_json(payload) or b"")
         found = (None if value is None else usage_in(value)) or found
     return found

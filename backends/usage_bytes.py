@@ -1,12 +1,17 @@
 """Usage as it stands in an answer, encoded until someone asks for it.
 
 `decode_usage` never fails: what stands there and is no object becomes `UNREADABLE_USAGE`, so that
-its row can tell.
+its row can tell. JSON may repeat a name, of which decoders keep the last; what it told before is
+kept beside that (`BESIDE`).
 """
 
-from typing import Any
+import json
+from typing import Any, Final
 
 import msgspec
+
+# Of usage: what the same answer tells elsewhere, where that is not the same.
+BESIDE: Final = "told_beside"
 
 # Stands for usage that is there and is nothing that can be read: it says no count.
 UNREADABLE_USAGE = {"unreadable": True}
@@ -25,7 +30,7 @@ def decode_usage(raw: bytes | None) -> dict[str, Any] | None:
     """The usage object, `None` without one; `UNREADABLE_USAGE` for what is no object."""
     if raw is None:
         return None
-    usage = decode_object(raw)
+    usage = decode_told(raw)
     return UNREADABLE_USAGE if usage is None else usage or None
 
 
@@ -35,6 +40,38 @@ def decode_object(raw: bytes) -> dict[str, Any] | None:
         return _decode_object(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def decode_told(raw: bytes) -> dict[str, Any] | None:
+    """A JSON object with what its repeated names told before; `None` for anything else."""
+    value = decode_object(raw)
+    if value is None or _quotes(raw) <= _quotes(msgspec.json.encode(value)):
+        return value
+    try:
+        return dict(json.loads(raw, object_pairs_hook=_with_repeated))
+    except (ValueError, RecursionError):  # of numbers that this decoder does not take
+        return value
+
+
+def _quotes(raw: bytes) -> int:
+    return raw.count(b'"') + raw.count(b"\\u0022")
+
+
+def _with_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The last value of each name; beside them the first, and of numbers the largest."""
+    last = dict(pairs)
+    if len(last) == len(pairs):
+        return last
+    first, most = dict(reversed(pairs)), dict(pairs)
+    for name, value in pairs:
+        if is_number(value) and is_number(most[name]):
+            most[name] = max(most[name], value)
+    beside = [figure for figure in (first, most) if figure != last]
+    return {**last, BESIDE: beside} if beside else last
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float)
 
 
 class _Counts(msgspec.Struct, gc=False):

@@ -13,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from backends.usage_bytes import decode_usage, usage_bytes
+from backends.usage_bytes import BESIDE, decode_usage, is_number, usage_bytes
 
-_WORDS = ("choices", "message", "delta")
-# Of usage: what the same answer tells elsewhere, where that is not the same.
-BESIDE = "told_beside"
+_WORDS = ("choices", "message", "delta", BESIDE)
 _BILLED = "billed_units"
 _DEEPEST = 4
 _LONG = 4096  # bytes of a body
@@ -55,7 +53,7 @@ def usage_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     first, *more = told
     beside = [figure for figure in more if figure != first and _tells_counts(figure)]
-    return {**first, BESIDE: beside} if beside else first
+    return {**first, BESIDE: [*first.get(BESIDE, ()), *beside]} if beside else first
 
 
 def may_tell_more(body: bytes, raw: bytes) -> bool:
@@ -118,7 +116,7 @@ def _tells_counts(usage: Mapping[str, Any]) -> bool:
 
 
 def _is_count(name: str, count: Any) -> bool:
-    return _COUNT.search(name) is not None and _is_number(count)
+    return _COUNT.search(name) is not None and is_number(count)
 
 
 def _may_hold(name: str) -> bool:
@@ -160,7 +158,7 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any], *, output: bool) -
         counted = output or _OUTPUT.search(name) is not None
         if isinstance(a, dict) and isinstance(b, dict):
             merged[name] = _merged(a, b, output=counted)
-        elif _is_number(a) and _is_number(b):
+        elif is_number(a) and is_number(b):
             merged[name] = a + b if counted else max(a, b)
     return merged
 
@@ -184,7 +182,7 @@ def _output_counts(usage: Mapping[str, Any], *, output: bool, depth: int) -> Ite
             for item in value:
                 if isinstance(item, dict):
                     yield from _output_counts(item, output=counted, depth=depth + 1)
-        elif counted and _is_number(value) and value > 0:
+        elif counted and is_number(value) and value > 0:
             yield True
 
 
@@ -197,7 +195,3 @@ def _most(usage: Mapping[str, Any], begins: tuple[str, ...]) -> float:
         ),
         default=0,
     )
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)

@@ -9,6 +9,9 @@ says nothing: discounts are the price book's.
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from itertools import chain
+
+from ledger.usage_figures import BESIDE, figures_of
 
 PUSD_PER_USD = 10**12
 TICKS_PER_USD = 10**10  # xAI's
@@ -28,7 +31,7 @@ def stated_claim_pusd(
 
     `header`: dollars that a header of the answer states.
     """
-    if header is None and _NAMES.isdisjoint(usage):
+    if header is None and BESIDE not in usage and _NAMES.isdisjoint(usage):
         return None
     found = stated_cost(usage) if header is None else _stated_anywhere(usage, header)
     if found is None:
@@ -41,9 +44,9 @@ def stated_claim_pusd(
 def stated_cost(usage: Mapping[str, object]) -> tuple[Decimal, Decimal] | None:
     """Return the stated dollars and half of their last digit, None where none can be read.
 
-    Of several the largest: one may be a part of another.
+    Of several, also in several places of an answer, the largest: one may be a part of another.
     """
-    return max(_figures(usage), default=None)
+    return max(chain.from_iterable(map(_figures, figures_of(usage))), default=None)
 
 
 def _stated_anywhere(usage: Mapping[str, object], header: str) -> tuple[Decimal, Decimal] | None:

@@ -7,6 +7,7 @@ An object of another team does not exist, and neither does one that expired.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Engine, and_, delete, func, insert, literal, select, update
@@ -19,6 +20,7 @@ CHAIN_LIMIT: Final = 2_000  # turns of one conversation
 ROW_BYTES: Final = 256  # that a row takes beside what it says
 EVICTED_AT_ONCE: Final = 64
 FORGOTTEN_AT_ONCE: Final = 200
+PAGE_BYTES: Final = 16 * 1024 * 1024  # of a list's page, and of what a search returns
 UNFINISHED: Final = ("queued", "in_progress")
 _Object = StoredObjectRow
 
@@ -80,6 +82,13 @@ class ObjectQuery:
     descending: bool = True
 
 
+class ObjectPage(NamedTuple):
+    """Objects in the order of their making; `more`: others follow."""
+
+    objects: list[SealedObject]
+    more: bool
+
+
 _COLUMNS: Final = tuple(getattr(_Object, name) for name in SealedObject._fields)
 
 
@@ -95,15 +104,18 @@ def store_objects(
     """Store the objects of one team, in place of those of their ids; False where none fits.
 
     Where the team's bytes or all bytes are used up, the team's oldest objects go first.
-    `renews`: an object of the team that stays as long as these. `replaces`: the first object is
-    there already; False where it was deleted meanwhile. `is_new`: their ids are somebody else's
+    `renews`: an object of the team that stays as long as these; where it was deleted meanwhile,
+    its parts among them are not stored. `replaces`: the first object is there already; False
+    where it was deleted meanwhile. `is_new`: their ids are somebody else's
     choice, and take no object's place: raises `NameTaken`.
     """
     team_id = objects[0].team_id
-    size = sum(stored.size for stored in objects)
     try:
         with engine.begin() as connection:
             used = _lock_team(connection, team_id)
+            if renews is not None:
+                objects = _renew(connection, objects, renews)
+            size = sum(stored.size for stored in objects)
             replaced = _take_out(connection, objects, is_required=replaces)
             if is_new and replaced:
                 raise NameTaken
@@ -114,10 +126,6 @@ def store_objects(
             freed = _evict(connection, team_id, excess)
             _add_bytes(connection, team_id, needed - freed)
             _insert(connection, objects, {row.id: row.seq for row in replaced})
-            if renews is not None:
-                expires_us = max(stored.expires_us for stored in objects)
-                renewed = _Object.team_id == team_id, _Object.id == renews
-                connection.execute(update(_Object).where(*renewed).values(expires_us=expires_us))
     except StorageFull:
         return False
     return True
@@ -196,8 +204,11 @@ def find_chain(
     return [by_number[number] for number in reversed(numbers)]
 
 
-def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> list[SealedObject] | None:
-    """Return one page in the order of their making; None where `after` is no such object."""
+def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> ObjectPage | None:
+    """Return one page of at most `PAGE_BYTES`, or of one object that is larger.
+
+    None where `after` is no such object.
+    """
     there = [_is_there(query.team_id, now_us), _Object.kind == query.kind]
     if query.parent is not None:
         there.append(_Object.parent == query.parent)
@@ -209,8 +220,14 @@ def list_objects(engine: Engine, query: ObjectQuery, *, now_us: int) -> list[Sea
                 return None
             there.append(_Object.seq < number if query.descending else _Object.seq > number)
         order = _Object.seq.desc() if query.descending else _Object.seq
-        found = select(*_COLUMNS).where(*there).order_by(order).limit(query.limit)
-        return [SealedObject(*row) for row in connection.execute(found)]
+        rows = select(_Object.seq, _Object.size).where(*there).order_by(order)
+        listed = connection.execute(rows.limit(query.limit + 1)).all()
+        sums = accumulate(row.size for row in listed)
+        fitting = sum(size <= PAGE_BYTES for size in sums)
+        chosen = [row.seq for row in listed[: min(query.limit, max(1, fitting))]]
+        found = select(*_COLUMNS).where(_Object.seq.in_(chosen)).order_by(order)
+        page = [SealedObject(*row) for row in connection.execute(found)]
+        return ObjectPage(page, more=len(listed) > len(chosen))
 
 
 def delete_object(engine: Engine, team_id: str, object_id: str) -> bool:
@@ -283,6 +300,24 @@ def _lock_team(connection: Connection, team_id: str) -> int:
         .returning(StoredBytesRow.bytes)
     )  # fmt: skip
     return int(connection.execute(locked).scalar_one())
+
+
+def _renew(
+    connection: Connection, objects: Sequence[SealedObject], renewed_id: str
+) -> Sequence[SealedObject]:
+    """Let an object stay as long as these; return those that have a place beside it.
+
+    Raises `StorageFull` where it is gone and they are all its parts.
+    """
+    expires_us = max(stored.expires_us for stored in objects)
+    renewed = _Object.team_id == objects[0].team_id, _Object.id == renewed_id
+    changed = update(_Object).where(*renewed).values(expires_us=expires_us)
+    if connection.execute(changed).rowcount:
+        return objects
+    others = [stored for stored in objects if stored.parent != renewed_id]
+    if not others:
+        raise StorageFull
+    return others
 
 
 def _add_bytes(connection: Connection, team_id: str, more: int) -> None:

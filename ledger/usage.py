@@ -8,7 +8,7 @@ nonsense; of figures that contradict each other the refusal has the most (`usage
 request that count units read the same table (`unit_usage`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -30,8 +30,8 @@ from ledger.usage_figures import (
     read_figures,
 )
 from ledger.usage_members import (
-    AGREED,
     BY_MODALITY,
+    DIFFERENCES,
     MEMBERS,
     SOUND_SECONDS,
     UsageCount,
@@ -49,7 +49,7 @@ from ledger.usage_shapes import (
     usage_shape,
 )
 
-_WORDS = {UsageCount.CACHED: "cached reads", UsageCount.WRITTEN: "cache writes"}
+_WORDS = {UsageCount.CACHED: "cached reads", UsageCount.WRITTEN: "cache writes"}  # in messages
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
 _NONE: Mapping[str, object] = {}
@@ -185,10 +185,7 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
         usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
         said.setdefault(meaning, []).append(value if usual else _whole(name, value))
     counts = {
-        # A zero beside a count is a name that is not in use.
-        meaning: _agree_on_count(_WORDS[meaning], numbers, note)
-        if meaning in AGREED
-        else next(filter(None, numbers), 0)
+        meaning: numbers[0] if len(numbers) == 1 else _agree_on_count(meaning, said, note)
         for meaning, numbers in said.items()
     }
     if not counts.get(UsageCount.TOTAL, 1):  # nobody added up
@@ -245,17 +242,19 @@ def _searches(count: int) -> int:
 
 
 def sound_ms_of(usage: Mapping[str, object]) -> int | None:
-    """Return the milliseconds of sound that usage tells, None without any."""
-    for name in SOUND_SECONDS:
-        value = usage.get(name)
-        if value is None or value == {}:  # as Mistral writes none
-            continue
-        if type(value) not in (int, float):
-            raise UsageError(f"`{name}` is {value!r}: not a number")
-        if not 0 <= value <= AUDIO_MS_LIMIT / MS_PER_S:  # type: ignore[operator]  # by its type
-            raise UsageError(f"`{name}` is {value}: not between 0 and {AUDIO_MS_LIMIT // 1000}")
-        return round(value * MS_PER_S)  # type: ignore[operator]  # by its type
-    return None
+    """Return the milliseconds of sound that usage tells, the most of them; None without any."""
+    told = [_sound_ms(name, usage[name]) for name in SOUND_SECONDS if name in usage]
+    return max((sound_ms for sound_ms in told if sound_ms is not None), default=None)
+
+
+def _sound_ms(name: str, value: object) -> int | None:
+    if value is None or value == {}:  # as Mistral writes none
+        return None
+    if type(value) not in (int, float):
+        raise UsageError(f"`{name}` is {value!r}: not a number")
+    if not 0 <= value <= AUDIO_MS_LIMIT / MS_PER_S:  # type: ignore[operator]  # by its type
+        raise UsageError(f"`{name}` is {value}: not between 0 and {AUDIO_MS_LIMIT // 1000}")
+    return round(value * MS_PER_S)  # type: ignore[operator]  # by its type
 
 
 def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:
@@ -275,12 +274,22 @@ def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:
     return (short, long + rest) if long else (short + rest, long)
 
 
-def _agree_on_count(what: str, counts: Iterable[int], note: _Note) -> int:
-    """One number under several names: a zero beside a count is a name that is not in use."""
-    said = {count for count in counts if count}
-    if len(said) > 1:
-        note(f"{what}: reported as {' and '.join(map(str, sorted(said)))}")
-    return max(said, default=0)
+def _agree_on_count(meaning: UsageCount, said: Mapping[UsageCount, list[int]], note: _Note) -> int:
+    """Return the number that several names tell, of different ones the most, which `note` is told.
+
+    A zero beside a count is a name that is not in use. Numbers that differ by what only one of
+    them has inside are both right, and the first is that of the usage's own convention.
+    """
+    numbers = [number for number in said[meaning] if number]
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    if least == most:
+        return most
+    parts = [max(said[part]) for part in DIFFERENCES.get(meaning, ()) if part in said]
+    if most - least in (*parts, sum(parts)):
+        return numbers[0]
+    what = _WORDS.get(meaning) or meaning.name.lower()
+    note(f"{what}: reported as {' and '.join(map(str, sorted(set(numbers))))}")
+    return most
 
 
 def details_of(usage: Mapping[str, object], *names: str) -> Mapping[str, object]:

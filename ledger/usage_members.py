@@ -1,8 +1,8 @@
 """Members of a provider's `usage`, and which count each of them is: one table for all providers.
 
-A path names a number inside `usage`; `[]` stands for the members of a list. The first path that is
-there gives a count, except where several must agree (`AGREED`). What no path names is not read, and
-`unread` tells it: a count that nobody knows may be one that somebody bills.
+A path names a number inside `usage`; `[]` stands for the members of a list. Paths of one count must
+agree, but for parts that only one of them has inside (`DIFFERENCES`). What no path names is not
+read, and `unread` tells it: a count that nobody knows may be one that somebody bills.
 """
 
 import re
@@ -36,7 +36,13 @@ class UsageCount(IntEnum):
     INCLUDED = auto()  # counted by another member, or never billed
 
 
-AGREED = frozenset((UsageCount.CACHED, UsageCount.WRITTEN))
+# Parts that one name of a count may have inside and another beside it.
+DIFFERENCES: dict[UsageCount, tuple[UsageCount, ...]] = {
+    UsageCount.PROMPT: (UsageCount.CACHED, UsageCount.WRITTEN, UsageCount.PROMPT_BESIDE),
+    UsageCount.COMPLETION: (
+        UsageCount.THOUGHT, UsageCount.THOUGHT_ANYWHERE, UsageCount.THOUGHT_BESIDE,
+    ),
+}  # fmt: skip
 INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details", "output_token_details")
 _AGES = (
@@ -153,7 +159,7 @@ _TIMES = frozenset((
 _COUNTED = frozenset(("count", "images", "pages", "requests", "tokens", "units"))
 _COSTS = frozenset(("cost", "costs", "cost_details"))
 _DEEPEST = 6
-_DIGITS = 18  # of a count
+_LONG = 40  # characters of a text that may be a number
 
 
 def leaves(
@@ -186,10 +192,20 @@ def unread(usage: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def is_counted(value: object) -> bool:
-    """Whether a member's value is a number above zero, also one that is written as a text."""
+    """Whether a value is a number other than zero, also in a text, or may have some too deep."""
     if type(value) is str:
-        return len(value) <= _DIGITS and value.isascii() and value.isdigit() and int(value) > 0
-    return type(value) in (int, float) and bool(value)
+        return _is_number(value)
+    return type(value) in (int, float, dict, list) and bool(value)
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number other than zero, however it is written."""
+    if len(text) > _LONG:
+        return text.isdecimal()
+    try:
+        return float(text) != 0
+    except ValueError:
+        return False
 
 
 def is_known(path: str) -> bool:

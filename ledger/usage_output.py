@@ -27,7 +27,7 @@ def read_output(
 
     `prompt`: all of it.
     """
-    completion = counts.get(UsageCount.COMPLETION, 0)
+    completion = _completion(counts, prompt)
     audio, image = counts.get(UsageCount.AUDIO_OUT, 0), counts.get(UsageCount.IMAGE_OUT, 0)
     beside, total = counts.get(UsageCount.THOUGHT_BESIDE, 0), counts.get(UsageCount.TOTAL)
     surplus = 0 if total is None else total - prompt - completion
@@ -46,6 +46,13 @@ def read_output(
         note(f"{reasoning} reasoning + {audio} audio + {image} image of {output} output tokens")
         output = max(completion + reasoning, parts)
     return OutputCounts(output, reasoning, audio, image)
+
+
+def _completion(counts: Mapping[UsageCount, int], prompt: int) -> int:
+    """Return what the completion counts; what nobody counts apart from the total is all of it."""
+    beside = counts.get(UsageCount.THOUGHT_BESIDE, 0)
+    rest = counts.get(UsageCount.TOTAL, 0) - prompt - beside
+    return counts.get(UsageCount.COMPLETION, max(0, rest))
 
 
 def _thoughts(counts: Mapping[UsageCount, int], completion: int, surplus: int) -> tuple[int, int]:

@@ -32,7 +32,7 @@ from backends.sse import (
     join_data,
 )
 from backends.unreadable_answers import with_usage_of
-from backends.usage_bytes import decode_object, read_counts, sum_running
+from backends.usage_bytes import decode_told, read_counts, sum_running
 from backends.usage_places import counts_output, usage_in
 from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
 from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage, trailing_usage
@@ -281,7 +281,7 @@ class ByteRelay:
         Chunks of plain words are not looked through. `said`: the chunk has words that are known;
         `told`: it has usage of its own.
         """
-        value = decode_object(payload)
+        value = decode_told(payload)
         if value is None:
             return
         text, (certain, most) = unnamed_words(value)

@@ -10,7 +10,7 @@ import msgspec
 from backends.chunk_choices import ChunkChoice
 from backends.json_mending import mend_json
 from backends.sse import data_spans, join_data
-from backends.usage_bytes import UNREADABLE_USAGE, decode_object, decode_usage
+from backends.usage_bytes import UNREADABLE_USAGE, decode_told, decode_usage
 from backends.usage_places import may_tell_more, sum_choices, usage_in
 
 # Names of counts in the usage of one answer, in all spellings of vendors.
@@ -170,7 +170,7 @@ def check_usage(raw: bytes) -> bytes:
 
 def _decoded(event: bytes) -> dict[str, Any]:
     payload = join_data(event, data_spans(event) or [])
-    return decode_object(payload) or decode_object(mend_json(payload) or b"") or {}
+    return decode_told(payload) or decode_told(mend_json(payload) or b"") or {}
 
 
 def _without_usage(choices: Any) -> list[dict[str, Any]]:

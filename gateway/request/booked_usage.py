@@ -113,12 +113,13 @@ def _reported(
 ) -> BookedUsage:
     """The figures as far as they can be meant."""
     tokens, basis = found.tokens, found.basis
+    claim = found.claim or tokens
     contradiction = find_contradiction(found, attempt, outcome)
     if contradiction is None:
         if not found.disputed:
             return BookedUsage(tokens, basis, False)
         fitted = fit_tokens(tokens, bounds_of(attempt))
-        return BookedUsage(fitted, basis if fitted == tokens else "bound", True, tokens, tokens)
+        return BookedUsage(fitted, basis if fitted == tokens else "bound", True, claim, tokens)
     bounds, said = bounds_of(attempt), said_bytes_of(attempt, outcome)
     if contradiction is Contradiction.TOO_LOW:
         estimate = _text_tokens(attempt, outcome, ratio)
@@ -134,7 +135,7 @@ def _reported(
         plausible = fit_tokens(tokens, bounds)
     fitted = fit_tokens(within, bounds)
     basis = "estimated" if fitted == within else "bound"
-    return BookedUsage(fitted, basis, True, tokens, plausible)
+    return BookedUsage(fitted, basis, True, claim, plausible)
 
 
 def _estimated(

@@ -41,7 +41,8 @@ _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_
 class UsageReading(NamedTuple):
     """A target's figures; `disputed`: no target can have meant them.
 
-    `contradicts`: only that they contradict each other, and these are the most of them.
+    `contradicts`: only that they contradict each other, and these are the most of them. `claim`:
+    with figures that were told and cannot be: its bill may say them. None where there are none.
     """
 
     tokens: TokenCounts
@@ -49,6 +50,7 @@ class UsageReading(NamedTuple):
     disputed: bool
     usage: Mapping[str, Any]
     contradicts: bool = False
+    claim: TokenCounts | None = None
 
 
 class Contradiction(Enum):
@@ -96,7 +98,16 @@ def _best_reading(
     disputed = last is None or withdrawn or takes_back(last.tokens, most)
     base: UsageReading = max(reversed(merged), key=lambda reading: reading.tokens.output)
     disputed = disputed or base.disputed or any(reading.contradicts for reading in merged)
-    return UsageReading(most, base.basis, disputed, base.usage)
+    claim = None
+    impossible = [reading.tokens for reading in told if _is_claimed(reading, merged)]
+    if disputed and impossible:
+        claim = merge_counts([*impossible, most])
+    return UsageReading(most, base.basis, disputed, base.usage, claim=claim)
+
+
+def _is_claimed(reading: UsageReading, merged: list[UsageReading]) -> bool:
+    """Whether a figure is its target's own, and more than what is booked: no estimate."""
+    return reading not in merged and reading.basis != "estimated"
 
 
 def _is_beyond_text(

@@ -21,7 +21,7 @@ from gateway.stored.list_page import (
     page_of,
     store_or_refuse,
 )
-from ledger.stored_objects import ObjectQuery
+from ledger.stored_objects import PAGE_BYTES, ObjectQuery
 
 WHAT: Final = "Chat completion"
 PAGE: Final = 100
@@ -46,8 +46,7 @@ def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
             limit=PAGE, descending=order == "desc",
         )  # fmt: skip
         named = check_storable("model", model)
-        found = await _search(store, query, limit + 1, named, wanted)
-        return list_object(found[:limit], more=len(found) > limit)
+        return await _search(store, query, limit, named, wanted)
 
     @router.get("/{completion_id}", summary="A stored chat completion")
     async def retrieve(completion_id: str, request: Request) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def chat_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
         found = await find_stored(store, caller_of(request), completion_id, "chat", WHAT)
         completion = {**found.content["completion"], "metadata": metadata_of(body)}
         changed = found.with_content({**found.content, "completion": completion})
-        await store_or_refuse(store, [changed])
+        await store_or_refuse(store, [changed], replaces=True)
         return _shown(changed)
 
     @router.delete("/{completion_id}", summary="Delete a stored chat completion and its key")
@@ -103,22 +102,29 @@ def _metadata_filter(request: Request) -> dict[str, str]:
 
 
 async def _search(
-    store: ObjectStore, query: ObjectQuery, count: int, model: str | None, wanted: dict[str, str]
-) -> list[dict[str, Any]]:
-    """Return the first `count` completions that fit, of those that one request looks at."""
+    store: ObjectStore, query: ObjectQuery, limit: int, model: str | None, wanted: dict[str, str]
+) -> dict[str, Any]:
+    """Return the first `limit` completions that fit, of those that one request looks at.
+
+    There are fewer where they are large; `after` goes on behind them.
+    """
     found: list[dict[str, Any]] = []
+    size, more = 0, True
     for _ in range(SEARCHED // PAGE):
         page = await store.list_page(query)
         if page is None:
             raise missing_after(query.after or "")
-        found += [_shown(stored) for stored in page if _fits(_shown(stored), model, wanted)]
-        if len(found) >= count or len(page) < PAGE:
+        fitting = [_shown(item) for item in page.documents if _fits(_shown(item), model, wanted)]
+        found += fitting
+        size += page.size if fitting else 0
+        more = page.more
+        if len(found) > limit or not more or size > PAGE_BYTES:
             break
         query = ObjectQuery(
-            team_id=query.team_id, kind=query.kind, after=page[-1].id, limit=PAGE,
+            team_id=query.team_id, kind=query.kind, after=page.documents[-1].id, limit=PAGE,
             descending=query.descending,
         )  # fmt: skip
-    return found[:count]
+    return list_object(found[:limit], more=bool(found) and (more or len(found) > limit))
 
 
 def _fits(completion: dict[str, Any], model: str | None, wanted: dict[str, str]) -> bool:

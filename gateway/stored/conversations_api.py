@@ -62,7 +62,7 @@ class ConversationBook:
         """Replace the conversation's metadata."""
         found = await self.find(name, identity)
         changed = {**found.content, "metadata": metadata_of(body)}
-        await store_or_refuse(self._store, [found.with_content(changed)])
+        await store_or_refuse(self._store, [found.with_content(changed)], replaces=True)
         return changed
 
     async def add_items(
@@ -173,7 +173,7 @@ def _add_item_routes(
         await book.find(conversation_id, identity)
         query = ObjectQuery(
             team_id=identity.team_id, kind="item", parent=conversation_id,
-            after=check_storable("after", after), limit=limit + 1, descending=order == "desc",
+            after=check_storable("after", after), limit=limit, descending=order == "desc",
         )  # fmt: skip
         return await stored_page(store, query, lambda item: dict(item.content))
 

@@ -48,12 +48,11 @@ def page_of(
 async def stored_page(
     store: ObjectStore, query: ObjectQuery, shown: Callable[[StoredDocument], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a page of stored objects; `query.limit` is one more than the page shows."""
+    """Return a page of stored objects: fewer than `query.limit` where they are large."""
     found = await store.list_page(query)
     if found is None:
         raise missing_after(query.after or "")
-    limit = query.limit - 1
-    return list_object([shown(item) for item in found[:limit]], more=len(found) > limit)
+    return list_object([shown(item) for item in found.documents], more=found.more)
 
 
 async def find_stored(
@@ -67,19 +66,32 @@ async def find_stored(
 
 
 async def store_or_refuse(
-    store: ObjectStore, documents: Sequence[StoredDocument], *, renews: str | None = None
+    store: ObjectStore,
+    documents: Sequence[StoredDocument],
+    *,
+    renews: str | None = None,
+    replaces: bool = False,
 ) -> None:
     """Store the objects; raises `RequestError` where they cannot be.
 
-    `renews`: the conversation that they belong to, which stays as long as they do.
+    `renews`: the conversation that they belong to, which stays as long as they do. `replaces`:
+    the first one is stored already; one that was deleted meanwhile stays so.
     """
-    refusal = await store.store(documents, renews=renews)
+    refusal = await store.store(documents, renews=renews, replaces=replaces)
     if refusal == "unavailable":
         message = "Stored answers cannot be reached at the moment."
         raise RequestError("unavailable", message, retry_after_s=1.0)
+    kept_id = documents[0].id if replaces else renews
+    if refusal == "full" and kept_id is not None:
+        await _check_kept(store, documents[0].team_id, kept_id)
     if refusal is not None:
         message = "The object is larger than what is stored here, or than the room that is left."
         raise RequestError("too_large", message)
+
+
+async def _check_kept(store: ObjectStore, team_id: str, object_id: str) -> None:
+    if await store.find(team_id, object_id) is None:
+        raise RequestError("not_found", f"'{object_id}' was deleted meanwhile.", param=None)
 
 
 def not_found(what: str, object_id: str) -> RequestError:

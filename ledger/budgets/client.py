@@ -3,8 +3,7 @@
 `hold` takes an attempt's bound on every hard budget it falls under, or on none. While the slices
 suffice nothing is awaited and nobody is asked; otherwise the desk lends, or refuses after it has
 called idle money back. `release` ends the holds at their true cost. Soft budgets are counted at
-settle and hold nothing. If the desk is away, slices go on being used; beyond them
-`BrokerUnavailable`.
+settle and hold nothing. If the desk is away, slices are used up; beyond: `BrokerUnavailable`.
 """
 
 import asyncio
@@ -86,13 +85,12 @@ class BudgetClient:
         self._socket, self._worker, self._now_us = socket, worker, now_us
         self._budgets: dict[str, list[_Budget]] | None = None  # by scope
         self._of_scopes: dict[tuple[str, ...], tuple[_Budget, ...]] = {}
-        self._windows: dict[
-            str, CalendarWindow
-        ] = {}  # by budget, a default's for all whom it binds
+        self._windows: dict[str, CalendarWindow] = {}  # by budget; a default's for all it binds
         self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
         self._edition = 0
         self._slices: dict[wire.AccountKey, Slice] = {}
+        self._over: set[wire.AccountKey] = set()  # slices whose window had ended a turn ago
         self._spent: dict[wire.AccountKey, int] = {}
         self._small: frozenset[wire.AccountKey] = frozenset()
         self._held: dict[str, tuple[Hold, ...]] = {}
@@ -257,7 +255,8 @@ class BudgetClient:
     def _move_windows(self) -> None:
         """Every budget counts on the account of the window that holds this moment.
 
-        Slices of windows that ended go, when nothing is held of them any more.
+        Slices of windows that ended give back what is free, and go a turn later with nothing held:
+        a clock that had jumped ahead and was set back finds what was spent.
         """
         now_s = self._now_us() // _US_PER_S
         since_s, until_s = now_s, now_s + TURN_S
@@ -271,9 +270,11 @@ class BudgetClient:
         self._edition += 1
         if self._defaults:
             self._of_scopes.clear()  # its accounts are of the windows before
-        for key in [key for key, piece in self._slices.items() if not piece.held_pusd]:
-            if self._is_ended(key):
-                del self._slices[key]
+        over = {key for key in self._slices if self._is_ended(key)}
+        self._return_loans(list(over - self._over))
+        for key in [key for key in over & self._over if not self._slices[key].held_pusd]:
+            del self._slices[key]
+        self._over = over
         for key in [key for key in self._spent if self._is_ended(key)]:
             del self._spent[key]
 

@@ -101,9 +101,13 @@ class LoanBook:
             self._hold(account, journal, pot.granted.get(journal, 0) - pusd)
 
     def declare(self, journal: str, granted: Mapping[BudgetAccount, int]) -> None:
-        """A worker says what it was lent in all, spent money included: that is the truth."""
+        """A worker says what it was lent in all, spent money included: that is the truth.
+
+        Of an account that it forgot, it has what the books say it spent there.
+        """
         for account in {*self._pots, *granted}:
-            pot, lent = self._pot(account), granted.get(account, 0)
+            known = self._spent.get((journal, account), 0)
+            pot, lent = self._pot(account), granted.get(account, known)
             if not lent and journal not in pot.granted:
                 continue
             if UNKNOWN in pot.granted and journal in self._undeclared:

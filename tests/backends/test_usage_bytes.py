@@ -1,12 +1,18 @@
 """Usage in bytes: what is none, what is nothing that can be read, and sums of running figures."""
 
+import json
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.usage_bytes import (
+    BESIDE,
     UNREADABLE_USAGE,
     count_of,
     decode_object,
+    decode_told,
     decode_usage,
     read_counts,
     sum_running,
@@ -34,6 +40,28 @@ def test_usage_that_cannot_be_read_is_no_silence(raw):
     assert decode_usage(raw) == UNREADABLE_USAGE
     assert decode_usage(None) is None
     assert decode_usage(b"{ }") is None, "an empty one says nothing, however it is written"
+
+
+REPEATED = b'{"prompt_tokens":9,"completion_tokens":20%b,"completion_tokens":5}'
+
+
+def test_what_a_repeated_name_told_before_is_kept_beside_the_last() -> None:
+    last = {"prompt_tokens": 9, "completion_tokens": 5}
+    first = {**last, "completion_tokens": 20}
+    assert decode_usage(REPEATED % b"") == {**last, BESIDE: [first, first]}
+    most = {**last, "completion_tokens": 300}
+    middle = REPEATED % b',"completion_tokens":300'
+    assert decode_usage(middle) == {**last, BESIDE: [first, most]}
+    hidden = REPEATED % rb',"why":"\u0022\u0022"'
+    assert BESIDE in (decode_usage(hidden) or {})
+    again = b'{"prompt_tokens":9,"prompt_tokens":9,"note":"a\\"b"}'
+    assert decode_usage(again) == {"prompt_tokens": 9, "note": 'a"b'}, "the same is no other"
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers(0, 9) | st.lists(st.text())))
+def test_an_object_without_repeated_names_is_as_it_stands(value) -> None:
+    for raw in (msgspec.json.encode(value), json.dumps(value).encode()):
+        assert decode_told(raw) == value
 
 
 def test_counts_that_both_are_whole_numbers() -> None:

@@ -1,11 +1,17 @@
 """Usage is found where providers put it, and added up where each choice tells its own."""
 
+from contextlib import nullcontext
+
 import msgspec
 import pytest
 
+from backends.answers import read_results
+from backends.chunks import parse_answer
 from backends.usage_bytes import UNREADABLE_USAGE
 from backends.usage_places import BESIDE, counts_output, may_tell_more, sum_choices, usage_in
 from ledger import usage_figures
+from ledger.cache_conventions import Convention
+from ledger.usage import tokens_from_usage
 from ledger.usage_members import MEMBERS, UsageCount
 
 RAW = {"prompt_tokens": 1, "completion_tokens": 2}
@@ -115,3 +121,19 @@ def test_every_count_of_output_that_the_ledger_reads_is_known_as_such(path: str)
 )
 def test_a_count_of_a_prompt_is_no_output(path: str) -> None:
     assert not counts_output(nested(path))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda body: parse_answer(b'{"choices":[{"index":0}],' + body).usage,
+        lambda body: parse_answer(b'{"choices":[{"index":"0"}],' + body).usage,
+        lambda body: read_results(b'{"data":[],' + body, "data").usage,
+    ],
+)
+@pytest.mark.parametrize("last", [b'{"prompt_tokens":9,"completion_tokens":5}', b"null", b"{}"])
+def test_usage_that_an_answer_has_twice_is_read_twice(read, last: bytes) -> None:
+    usage = read(b'"usage":{"prompt_tokens":9,"completion_tokens":150},"usage":%b}' % last)
+    with pytest.raises(usage_figures.UsageContradiction) if b"9" in last else nullcontext() as told:
+        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert (told.value.most if b"9" in last else tokens).output == 150

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.stated_costs import LIMIT_USD, stated_claim_pusd, stated_cost
+from ledger.usage_figures import BESIDE
 
 USD = 10**12
 COUNTS = {"prompt_tokens": 10, "completion_tokens": 2}
@@ -25,6 +26,8 @@ COUNTS = {"prompt_tokens": 10, "completion_tokens": 2}
         ({"total_cost": "0.25"}, "0.25"),
         ({"cost_usd": 3}, "3"),
         ({"cost": 0.1, "cost_in_usd_ticks": 10**10}, "1"),
+        ({BESIDE: [{**COUNTS, "cost": 0.5}]}, "0.5"),
+        ({"cost": 0.1, BESIDE: [{**COUNTS, "cost": 0.5}, COUNTS]}, "0.5"),
     ],
 )
 def test_a_stated_cost_is_read(usage: dict, dollars: str) -> None:

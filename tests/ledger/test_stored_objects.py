@@ -109,7 +109,8 @@ def test_a_change_keeps_its_place_and_items_renew_their_conversation(engine) -> 
     store_objects(engine, [make("c1", kind="conversation", size=150)], AMPLE)
     query = ObjectQuery(team_id="a", kind="conversation", descending=False)
     listed = list_objects(engine, query, now_us=NOW_US)
-    assert [stored.id for stored in listed] == ["c1", "c2"]
+    assert listed is not None
+    assert [stored.id for stored in listed.objects] == ["c1", "c2"]
     store_objects(engine, [item], AMPLE, renews="c1")
     assert find_object(engine, "a", "c1", now_us=LATER_US + 1) is not None
     assert find_object(engine, "a", "c2", now_us=LATER_US + 1) is None
@@ -166,7 +167,7 @@ def test_pages(engine) -> None:
     def page(**query) -> list[str] | None:
         given = ObjectQuery(**{"team_id": "a", "kind": "item", "parent": "c1", **query})
         found = list_objects(engine, given, now_us=NOW_US)
-        return None if found is None else [stored.id for stored in found]
+        return None if found is None else [stored.id for stored in found.objects]
 
     assert page() == ["i4", "i3", "i2", "i1", "i0"]
     assert page(limit=2, descending=False) == ["i0", "i1"]
@@ -175,6 +176,30 @@ def test_pages(engine) -> None:
     assert page(after="x") is None
     assert page(team_id="b") == []
     assert page(parent=None, limit=1) == ["x"]
+
+
+def test_a_page_ends_where_it_is_large_and_says_that_more_follows(engine, monkeypatch) -> None:
+    sizes = {"i0": 100, "i1": 900, "i2": 5_000, "i3": 100, "i4": 100}
+    items = [make(name, kind="item", parent="c1", size=size) for name, size in sizes.items()]
+    store_objects(engine, items, AMPLE)
+    monkeypatch.setattr(stored_objects, "PAGE_BYTES", 1_000 + 2 * ROW_BYTES)
+    pages: list[list[str]] = []
+    after, more = None, True
+    while more:
+        query = ObjectQuery(team_id="a", kind="item", after=after, limit=3, descending=False)
+        found = list_objects(engine, query, now_us=NOW_US)
+        assert found is not None
+        pages.append([stored.id for stored in found.objects])
+        after, more = pages[-1][-1], found.more
+    assert pages == [["i0", "i1"], ["i2"], ["i3", "i4"]]
+
+
+def test_parts_of_what_was_deleted_meanwhile_are_not_stored(engine) -> None:
+    item = make("i1", kind="item", parent="c1")
+    assert not store_objects(engine, [item], AMPLE, renews="c1")
+    assert store_objects(engine, [make("r1"), item], AMPLE, renews="c1")
+    assert ids_of(engine) == {"r1"}
+    assert bytes_of(engine) == {"a": make("r1").size}
 
 
 def test_a_conversation_goes_with_its_items(engine) -> None:

@@ -112,6 +112,8 @@ T = TokenCounts
                                    "promptTokensDetails":
                                    [{"modality": "AUDIO", "tokenCount": 130}]},
          T(10, audio_input=130, output=5)),
+        (tokens_of_transcription, {"seconds": 0, "prompt_audio_seconds": 12, "input_tokens": 5},
+         T(audio_input=5, audio_ms=12_000)),
         (tokens_of_embedding, {"promptTokenCount": 6, "totalTokenCount": 900}, T(900)),
         (tokens_of_embedding, {"total_tokens": 900, "input_tokens": 0}, T(900)),
     ],

@@ -11,8 +11,9 @@ from ledger.unit_usage import (
     tokens_of_reranking,
     tokens_of_transcription,
 )
-from ledger.usage import has_unread, tokens_from_usage
+from ledger.usage import counts_of, has_unread, tokens_from_usage
 from ledger.usage_figures import UsageContradiction, UsageError
+from ledger.usage_members import MEMBERS, UsageCount
 
 INSIDE, OUTSIDE = Convention.CACHED_INSIDE, Convention.CACHED_OUTSIDE
 OPENAI = {
@@ -381,6 +382,16 @@ def test_what_no_target_can_have_meant_is_refused(usage):
         ({"prompt_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 2}}, False),
         ({"prompt_tokens": 9, "holograms": 2}, True),
         ({"prompt_tokens": 9, "holograms": 0}, False),
+        *(
+            ({"prompt_tokens": 9, "holograms": text}, True)
+            for text in ("7", "7.0", "1e3", "+7", " 7", "-2", "9" * 19, "9" * 50)
+        ),
+        *(
+            ({"prompt_tokens": 9, "holograms": text}, False)
+            for text in ("", "0", "0.0", "few", "-")
+        ),
+        ({"prompt_tokens": 9, "a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": 9}}}}}}}}, True),
+        ({"prompt_tokens": 9, "a": {"b": {"c": {"d": {"e": {"f": {"g": {}}}}}}}}, False),
         # A member's name is known where it stands, and nowhere else.
         ({"prompt_tokens": 9, "completion_tokens_details": {"prompt_tokens": 2}}, True),
         ({"prompt_tokens": 9, "reasoning_tokens": 2, "other": {"cached_tokens": 2}}, True),
@@ -388,6 +399,53 @@ def test_what_no_target_can_have_meant_is_refused(usage):
 )
 def test_a_count_that_nobody_knows_makes_a_usage_partly_read(usage, partly_read) -> None:
     assert has_unread(usage) is partly_read
+
+
+NAMES_OF = {
+    meaning: [path for path, told in MEMBERS.items() if told is meaning and "[" not in path]
+    for meaning in UsageCount
+    if meaning not in (UsageCount.INCLUDED, UsageCount.CREATED)
+}
+
+
+@given(st.data(), st.sampled_from([name for name in NAMES_OF if len(NAMES_OF[name]) > 1]))
+def test_names_of_one_count_that_differ_are_told_and_the_most_is_kept(data, meaning) -> None:
+    chosen = st.lists(st.sampled_from(NAMES_OF[meaning]), min_size=2, max_size=2, unique=True)
+    usage: dict = {}
+    for path, count in zip(data.draw(chosen), data.draw(st.permutations((300, 701))), strict=True):
+        *outer, name = path.split(".")
+        place = usage
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[name] = count
+    odd: list[str] = []
+    assert counts_of(usage, odd.append)[meaning] == 701
+    assert odd, usage
+    if meaning is UsageCount.PROMPT:
+        with pytest.raises(UsageContradiction) as told:
+            tokens_from_usage(usage, INSIDE)
+        assert told.value.most.input == 701
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (  # a translation that keeps the names and the counts of both dialects
+            {"prompt_tokens": 100, "input_tokens": 10, "cache_read_input_tokens": 90,
+             "completion_tokens": 7, "output_tokens": 7},
+            TokenCounts(10, 90, output=7),
+        ),
+        (
+            {"prompt_tokens": 100, "completion_tokens": 90, "output_tokens": 10,
+             "completion_tokens_details": {"reasoning_tokens": 80}, "total_tokens": 190},
+            TokenCounts(100, output=90, reasoning=80),
+        ),
+        ({"prompt_tokens": 100, "completion_tokens": None, "total_tokens": 120},
+         TokenCounts(100, output=20)),
+    ],
+)  # fmt: skip
+def test_names_that_differ_by_a_part_are_both_right(usage, tokens) -> None:
+    assert tokens_from_usage(usage, INSIDE) == tokens
 
 
 def test_a_prompt_of_fewer_tokens_than_its_parts_is_told_with_their_sum() -> None:

@@ -421,8 +421,8 @@ def test_whatever_stands_beside_is_walked_through(beside: Any) -> None:
         raise AssertionError(error) from error
 
 
-def test_depth_is_bounded() -> None:
+def test_depth_is_bounded_and_what_is_deeper_is_not_read() -> None:
     usage: Shape = {"prompt_tokens": 5}
     for _ in range(10_000):
         usage = {"a": usage}
-    assert unread(usage) == ()
+    assert unread(usage) == ("a.a.a.a.a.a.a",)

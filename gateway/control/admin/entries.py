@@ -29,6 +29,7 @@ from ledger.manual_entries import (
 )
 
 MOST_MEMBERS, LONGEST = 40, 200
+LEAST_RATE, MOST_RATE = Decimal("1E-9"), Decimal(10**9)  # of a currency for a dollar
 _NAME = re.compile(r"[^\W_](?:[\w .,()%+-]{0,58}[\w.)%])?")
 
 _Project = Annotated[
@@ -140,10 +141,9 @@ def currencies_quote(place: OperationContext, given: QuoteCurrencyInput) -> dict
     fault = unknown(given.currency)
     if fault is not None and given.currency not in _current_quotes(place):
         raise OperationRefused(f"`currency`: {fault}", param="currency")
-    if not given.per_usd.is_finite() or not 0 < given.per_usd <= 10**9:
-        raise OperationRefused(
-            "`per_usd` is more than 0 and at most 1,000,000,000", param="per_usd"
-        )
+    if not given.per_usd.is_finite() or not LEAST_RATE <= given.per_usd <= MOST_RATE:
+        words = f"`per_usd` is from {LEAST_RATE:f} to {MOST_RATE:,}"
+        raise OperationRefused(words, param="per_usd")
     if given.day > datetime.fromtimestamp(place.now_us / 1e6, UTC).date():
         raise OperationRefused(f"{given.day} is to come: a rate is of a day that was", param="day")
     quoted = ExchangeRate(f"{given.per_usd.normalize():f}", str(given.day), given.source)

@@ -129,16 +129,17 @@ class RequestContinuation:
             query = ObjectQuery(
                 team_id=team_id, kind="item", parent=name, after=after, limit=PAGE, descending=False
             )
-            page = await self._store.list_page(query) or []
-            for item in page:
+            page = await self._store.list_page(query)
+            items = [] if page is None else page.documents
+            for item in items:
                 _tighten(asked, item)
                 asked.earlier.append(item.content)
-            size += sum(len(msgspec.json.encode(item.content)) for item in page)
+            size += sum(len(msgspec.json.encode(item.content)) for item in items)
             if size > self._limit_bytes:
                 raise too_long_error(self._limit_bytes)
-            if len(page) < PAGE:
+            if page is None or not page.more:
                 return
-            after = page[-1].id
+            after = items[-1].id
 
     async def _resolve(
         self, asked: ContinuedRequest, items: Sequence[Any], ids: Sequence[str], team_id: str

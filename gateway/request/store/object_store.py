@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import Engine, event
@@ -44,6 +44,14 @@ _DAY_US = 86_400 * 1_000_000
 T = TypeVar("T")
 
 log = logging.getLogger("breakeven.store")
+
+
+class DocumentPage(NamedTuple):
+    """Documents in the order of their making, and their bytes; `more`: others follow."""
+
+    documents: list[StoredDocument]
+    more: bool
+    size: int
 
 
 class ObjectStore:
@@ -124,10 +132,13 @@ class ObjectStore:
         most, now_us = AT_ONCE_BYTES, self.wall_us()
         await self._call(rows.check_items, team_id, parent, max_bytes=most, now_us=now_us)
 
-    async def list_page(self, query: ObjectQuery) -> list[StoredDocument] | None:
+    async def list_page(self, query: ObjectQuery) -> DocumentPage | None:
         """Return one page; None where `after` does not exist. Raises 503 as `find`."""
         found = await self._call(rows.list_objects, query, now_us=self.wall_us())
-        return None if found is None else await self._reach(self._open_all, found)
+        if found is None:
+            return None
+        documents = await self._reach(self._open_all, found.objects)
+        return DocumentPage(documents, found.more, sum(stored.size for stored in found.objects))
 
     async def delete(self, team_id: str, object_id: str) -> bool:
         """Delete the object and its key; whether it was there. Raises 503 as `find`."""

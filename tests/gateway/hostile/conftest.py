@@ -41,6 +41,7 @@ PRICES = {
     "stopping/hears": HEARS,
 }
 LIMIT_USD, TIGHT_USD = 20.0, {"first": 0.005, "second": 0.0025}
+TIGHT_USD |= {"stream": 0.004, "responses": 0.004, "speech": 0.0101}
 
 
 def settings(folder: Path, port: int) -> dict[str, Any]:

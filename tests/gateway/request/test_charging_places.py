@@ -104,6 +104,32 @@ def test_what_the_usage_covers_changes_nothing(told) -> None:
     assert (charged.tokens.output, charged.disputed, charged.partly_read) == (95, False, False)
 
 
+def test_a_figure_that_is_taken_back_by_its_own_name_is_booked_and_disputed() -> None:
+    twice = b'{"prompt_tokens":100,"completion_tokens":95,"completion_tokens":12}'
+    head = answer()[:-1] + b',"usage":'
+    charged = whole(head + twice + b"}")
+    assert (charged.tokens.output, charged.disputed) == (95, True)
+    low = b'{"prompt_tokens":100,"completion_tokens":12}'
+    charged = whole(head + twice + b',"usage":' + low + b"}")
+    assert (charged.tokens.output, charged.disputed) == (95, True)
+    charged = whole(head + twice + b',"usage":null}')
+    assert charged.tokens.output == 95, "nothing is no other figure"
+    charged = streamed(chunk(choice=ENDS), b'data: {"choices":[],"usage":' + twice + b"}\n\n")
+    assert (charged.tokens.output, charged.disputed) == (95, True)
+    once = head + low + b"}"
+    assert not whole(once).disputed, "the control"
+
+
+def test_what_was_told_and_cannot_be_is_claimed_when_it_is_taken_back() -> None:
+    high = {**LOW, "completion_tokens": 150, "total_tokens": 250}
+    for first, last in ((high, LOW), (LOW, high)):
+        charged = streamed(chunk(usage=first), chunk(choice=ENDS, usage=last))
+        assert (charged.tokens.output, charged.disputed) == (12, True), "the text has 60 bytes"
+        assert charged.claimed_pusd == 100 * 20 + 150 * 40
+        assert charged.plausible_pusd == 0, "the text speaks against it"
+    assert streamed(chunk(usage=LOW), chunk(choice=ENDS, usage=LOW)).claimed_pusd is None
+
+
 def test_what_is_beyond_the_hold_is_claimed() -> None:
     told = answer(usage=LOW, x_groq={"usage": {**THOUGHT, "completion_tokens": 50_095}})
     charged = whole(told, reasoning=True)

@@ -4,6 +4,9 @@ import json
 
 import httpx
 
+from gateway.stored import chat_api
+from ledger import stored_objects
+
 CHAT = "/v1/chat/completions"
 
 
@@ -63,6 +66,37 @@ def test_lists_by_model_and_metadata(stack) -> None:
     answered(stack.post(f"{CHAT}/{names[0]}", {"metadata": {"n": "9"}}, token))
     assert page("") == names, "a change keeps its place"
     assert stack.get(f"{CHAT}?after=x", token).status_code == 404
+
+
+def test_a_list_of_large_completions_goes_on_behind_each_page(stack, monkeypatch) -> None:
+    token = stack.key("large", team="large").token
+    asked = {"store": True, "max_tokens": 2, "metadata": {"n": "1"}}
+    names = [answered(stack.chat("own", token, **asked))["id"] for _ in range(3)]
+    monkeypatch.setattr(stored_objects, "PAGE_BYTES", 1)
+    monkeypatch.setattr(chat_api, "PAGE_BYTES", 1)
+    seen: list[str] = []
+    page = {"has_more": True, "last_id": ""}
+    while page["has_more"]:
+        after = f"after={page['last_id']}&" if seen else ""
+        page = answered(stack.get(f"{CHAT}?{after}metadata[n]=1", token))
+        seen += [item["id"] for item in page["data"]]
+    assert seen == names
+
+
+def test_a_change_of_what_was_deleted_meanwhile_makes_nothing(stack, monkeypatch) -> None:
+    path = f"{CHAT}/{answered(stack.chat('own', store=True, max_tokens=2))['id']}"
+    real = chat_api.find_stored
+
+    async def delete_then(store, identity, object_id, *names):
+        found = await real(store, identity, object_id, *names)
+        await store.delete(identity.team_id, object_id)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chat_api, "find_stored", delete_then)
+        changed = stack.post(path, {"metadata": {"a": "c"}})
+    assert changed.status_code == 404
+    assert stack.get(path).status_code == 404
 
 
 def test_a_completion_without_store_is_not_stored(stack) -> None:

@@ -469,3 +469,28 @@ async def test_a_raised_limit_reaches_workers(opening, engine):
         host.desk.refresh(host.desk.read_snapshot())
         assert isinstance(await client.hold("r2.1", ["team:a"], 200), tuple)
         await until(lambda: client.remaining_pusd(["team:a"]) == 1000)
+
+
+async def test_a_clock_that_jumps_a_day_and_back_loses_no_room_and_lends_none_twice(opening):
+    """Red before: its slice was forgotten, so its room was nobody's, or what it spent was free."""
+    async with opening({"team:a@day": 1000}) as host:
+        (client,) = host.clients
+        now_us = [NOW_US]
+        client._now_us = lambda: now_us[0]
+        assert await client.hold("spent", ["team:a"], 100)
+        client.release("spent", 100)
+        now_us[0] += 86_400_000_000
+        assert await client.hold("tomorrow", ["team:a"], 1000)
+        now_us[0] -= 86_400_000_000
+        held = await client.hold("rest", ["team:a"], 900)
+        assert not isinstance(held, BudgetRefusal)
+        client.release("rest", 0)
+        await host.desk.stop()  # another desk asks the worker what it was lent
+        await until(lambda: not client.connected)
+        host.desk = BudgetBroker(host.engine, host=host.name, socket=host.socket)
+        host.desk.restore([client.journal])
+        await host.desk.start()
+        host.desk.refresh(host.desk.read_snapshot())
+        await until(lambda: client.connected)
+        assert isinstance(await client.hold("above", ["team:a"], 901), BudgetRefusal)
+        assert isinstance(await client.hold("all", ["team:a"], 900), tuple)

@@ -135,3 +135,11 @@ def test_after_a_restart_a_silent_worker_may_have_had_all_that_nobody_accounts_f
     workers.declare("x")
     assert workers.book.at_stake("y") == {ACCOUNT: workers.grant - workers.lent["x"]}
     assert workers.book.at_stake("x") == {ACCOUNT: workers.lent["x"] - 120}
+
+
+def test_a_worker_that_forgot_an_account_has_what_the_books_say_it_spent():
+    """Red before: what it had spent there was lent again."""
+    book, standing = LoanBook(), AccountBalance(LIMIT, LIMIT, 100, LIMIT, 100, 0)
+    book.restore(["w"], {ACCOUNT: standing}, {("w", ACCOUNT): 100})
+    book.declare("w", {})
+    assert book.remaining_pusd(ACCOUNT) == LIMIT - 100

@@ -64,6 +64,8 @@ SCENARIO = {"name": "a", "page": "plan", "turned": {}}
         ("currencies", {**RATE, "currency": "EUX"}, "currency"),
         ("currencies", {**RATE, "per_usd": "0"}, "per_usd"),
         ("currencies", {**RATE, "per_usd": "Infinity"}, "per_usd"),
+        ("currencies", {**RATE, "per_usd": "1E-9999999"}, "per_usd"),  # red before: stored as 0
+        ("currencies", {**RATE, "per_usd": "1E-9999"}, "per_usd"),  # red before: as 10,000 digits
         ("currencies", {**RATE, "day": "2999-01-01"}, "day"),
     ],
 )

@@ -24,7 +24,10 @@ async def test_what_one_worker_stores_another_finds(open_store, document, now) -
     assert await there.find_many("a", ["r1", "r2", "r3", "\0"]) == {"r1": first, "r2": second}
     assert await there.find_chain("a", "r2", max_bytes=10**6) == [first, second]
     query = ObjectQuery(team_id="a", kind="response", descending=False)
-    assert await there.list_page(query) == [first, second]
+    page = await there.list_page(query)
+    assert page is not None
+    assert (page.documents, page.more) == ([first, second], False)
+    assert page.size > 0
     assert await there.delete("a", "r1")
     assert await here.find("a", "r1") is None
     with pytest.raises(ChainError):

@@ -60,14 +60,16 @@ async def test_what_does_not_fit_says_so(open_store) -> None:
     assert await store.find("a", RESPONSE["id"]) is None
 
 
-async def test_a_turn_goes_into_its_conversation(open_store) -> None:
+async def test_a_turn_goes_into_its_conversation(open_store, document) -> None:
     store = open_store()
+    assert await store.store([document("conv_1", kind="conversation")]) is None
     own = [{"role": "user", "content": "hi", "id": "somebody's"}, {"role": "user", "content": "on"}]
     made = keeper(store, conversation="conv_1", own_input=json.dumps(own).encode())
     await made.keep(RESPONSE, Residency.INTERNAL_ONLY)
     query = ObjectQuery(team_id="a", kind="item", parent="conv_1", descending=False)
-    items = await store.list_page(query)
-    assert items is not None
+    page = await store.list_page(query)
+    assert page is not None
+    items = page.documents
     assert [item.id for item in items] == [f"msg_{NAME}_i0", f"msg_{NAME}_i1", f"msg_{NAME}_0"]
     assert {item.residency for item in items} == {"internal_only"}
     assert items[2].content == RESPONSE["output"][0]
@@ -82,4 +84,6 @@ async def test_an_answer_that_is_being_made_has_a_lease_and_is_no_turn(open_stor
     assert found is not None
     assert (found.status, found.lease_us) == ("queued", now[0] + response_keeper.LEASE_US)
     query = ObjectQuery(team_id="a", kind="item", parent="conv_1")
-    assert await store.list_page(query) == []
+    page = await store.list_page(query)
+    assert page is not None
+    assert page.documents == []
