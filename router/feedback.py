@@ -23,7 +23,8 @@ FEEDBACK_RANGE = (0.5, 4.0)
 FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
 PREFILL_S = 5.0
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
-MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain
+MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain, up to
+WARM_TO = 0.9  # beyond it a burst makes many misses at once, so the rest of the way is steady
 FORGET_S = 60.0
 SLOW_FORGET_S = 10.0
 TRUST_FROM_TOKENS = 1000.0
@@ -84,8 +85,8 @@ class SafetyFactor:
     it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
     Where it begins is a guess, so until a miss contradicts it a run of kept promises counts as the
     evidence that it is: `exp(expected misses)` to one that there are fewer than allowed, and the
-    gain grows by as much. Each miss asks for a run that is longer by one expected miss, so nothing
-    moves the place of rest.
+    gain grows by as much, up to `WARM_TO`. Each miss asks for a run that is longer by one expected
+    miss, so nothing moves the place of rest.
     """
 
     __slots__ = ("_begin", "_misses", "_most", "_run", "value")
@@ -102,7 +103,8 @@ class SafetyFactor:
             self._move(SAFETY_GAIN * pulled)
         elif pulled > 0.0:
             before, self._run = self._run, self._run + pulled
-            self._move(SAFETY_GAIN * (self._warmth(self._run) - self._warmth(before)))
+            warmer = self._warmth(self._run) - self._warmth(before)
+            self._move(SAFETY_GAIN * (warmer if self.value < WARM_TO else pulled))
 
     def cut(self) -> None:
         """Too many promises were broken."""
