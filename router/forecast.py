@@ -225,12 +225,8 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     if decoding > 0.0:
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
-        if work.brief and work.tpot_ms is not None and room > 0:
-            # Whoever comes behind it reads beside its few tokens, and prompts come in bursts.
-            behind = others + engine.prefill_rate_tokens_per_s * ttft / 1000.0
-            step_ms = 1000.0 * feedback * (end + d * min(room, behind))
-            if step_ms > work.tpot_ms and step_ms > tpot:  # at worst: against the promise itself
-                tpot = step_ms
+        if work.brief:
+            tpot = _beside_others_ms(work, engine, end, ttft, tpot)
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
@@ -241,6 +237,23 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _beside_others_ms(
+    work: RequestWork, engine: EngineState, end: float, ttft: float, tpot: float
+) -> float:
+    """TPOT of an answer of a few tokens, where whoever comes behind it reads beside them.
+
+    Prompts come in bursts, so behind it is what is queued now and what comes until its first
+    token. This is the worst, so the promise itself is what it is held against.
+    """
+    step, promised = engine.step, work.tpot_ms
+    room = engine.prefill_budget_tokens - engine.sequences
+    if step is None or promised is None or room <= 0:
+        return tpot
+    behind = engine.queued_prefill_tokens + engine.prefill_rate_tokens_per_s * ttft / 1000.0
+    filled = 1000.0 * engine.step_feedback * (end + step.d_s * min(room, behind))
+    return max(tpot, filled) if filled > promised else tpot
 
 
 def emptied(engine: EngineState) -> EngineState:

@@ -3,7 +3,7 @@
 A budget that is new, comes back or changes its calendar in mid-period finds attempts that held
 nothing on it. Each gets its row in `holds`, ended and marked `booked`, so that the window is the
 sum of its holds as ever. No host was granted that money: it stands as the grant of `NO_HOST`, or
-hosts could spend it once more. What hosts hold idle beyond the limit is taken back.
+hosts could spend it once more. What hosts hold idle beyond the limit their desks give back.
 An attempt under way is owed at its bound until it ends (`under_way`).
 """
 
@@ -85,7 +85,7 @@ def backfill_default(
     for budget_id in connection.execute(found).scalars().all():
         spent = _total(connection, budget_id, window.start_s)
         if default.hard:
-            _grant(connection, budget_id, window.start_s, spent, default.limit_pusd)
+            _grant(connection, budget_id, window.start_s, spent)
 
 
 def backfill_budget(
@@ -116,7 +116,7 @@ def backfill_budget(
     _add_open(connection, literal(budget_id, String), window, opened, hard=is_hard)
     spent = _total(connection, budget_id, window.start_s)
     if limit_pusd is not None:
-        _grant(connection, budget_id, window.start_s, spent, limit_pusd)
+        _grant(connection, budget_id, window.start_s, spent)
 
 
 def _add_missed(
@@ -178,6 +178,18 @@ def _add_open(
     )
     values = {"state": BOOKED, "amount_pusd": bound.scalar_subquery()}
     connection.execute(update(HoldRow).where(counted_only).values(**values))
+    # A lost one, whose end may still be found, corrects what is booked of it.
+    attempt = select(AttemptRow.attempt_id).where(
+        opened, AttemptRow.attempt_id == HoldRow.attempt_id, HoldRow.budget_id == account
+    )
+    counted_lost = and_(
+        HoldRow.window == window.start_s,
+        HoldRow.state == HoldState.SUSPENSE.value,
+        HoldRow.amount_pusd == 0,
+        attempt.exists(),
+    )
+    ended = {"state": BOOKED, "amount_pusd": HoldRow.actual_pusd}
+    connection.execute(update(HoldRow).where(counted_lost).values(**ended))
 
 
 def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
@@ -291,10 +303,12 @@ def _total(connection: Connection, budget_id: str, start: int) -> int:
     return spent
 
 
-def _grant(
-    connection: Connection, budget_id: str, start: int, spent_pusd: int, limit_pusd: int
-) -> None:
-    """What no host spent is granted to none; hosts keep what they spent, and what is in reach."""
+def _grant(connection: Connection, budget_id: str, start: int, spent_pusd: int) -> None:
+    """What no host spent is granted to none; hosts keep what they were granted.
+
+    Their desks lend of it as they know it: what was taken from them here would be spent twice.
+    Where all of it is more than the limit, each desk gives back what lies idle with it.
+    """
     add = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     here = and_(GrantRow.budget_id == budget_id, GrantRow.window == start)
     query = select(GrantRow.host, GrantRow.granted_pusd, GrantRow.spent_pusd).where(here)
@@ -302,16 +316,7 @@ def _grant(
     hosts.pop(NO_HOST, None)
     booked = max(0, spent_pusd - sum(spent for _, spent in hosts.values()))
     owed = booked + _owed(connection, budget_id, start)
-    taken = owed + claimed_pusd(connection, budget_id, start)
-    left = max(0, limit_pusd - taken - sum(spent for _, spent in hosts.values()))
-    total = owed
-    for host, (granted, spent) in hosts.items():
-        idle = min(left, max(0, granted - spent))
-        left -= idle
-        total += spent + idle
-        connection.execute(
-            update(GrantRow).where(here, GrantRow.host == host).values(granted_pusd=spent + idle)
-        )
+    total = owed + sum(granted for granted, _ in hosts.values())
     nobody = {"budget_id": budget_id, "window": start, "host": NO_HOST}
     amount = {"granted_pusd": owed, "spent_pusd": booked}
     if owed:

@@ -137,13 +137,13 @@ class BudgetBroker:
         """
         for account in accounts_to_share(seen):
             standing = seen.standings[account]
-            idle = self._book.remaining_pusd(account) + self._book.lent_pusd(account)
+            idle = self._book.idle_pusd(account) + self._book.lent_pusd(account)
             if standing.remaining_pusd >= idle:
                 continue
             async with self._one_at_a_time:
                 if self._book.lent_pusd(account):
                     await self._recall([account])
-                room = self._book.remaining_pusd(account)
+                room = self._book.idle_pusd(account)
                 if room > 0:
                     after = await asyncio.to_thread(shrink, self._engine, self._host, account, room)
                     self._book.set_grant(account, after)

@@ -170,6 +170,7 @@ def spent_by_journal(
         .where(
             AttemptRow.journal.in_(list(journals)),
             HoldRow.actual_pusd.is_not(None),
+            HoldRow.amount_pusd > 0,  # not while the budget was soft
             HoldRow.state != BOOKED,
         )
         .group_by(AttemptRow.journal, HoldRow.budget_id, HoldRow.window)

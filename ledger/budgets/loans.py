@@ -44,7 +44,17 @@ class LoanBook:
         self._release_unknown()
 
     def remaining_pusd(self, account: BudgetAccount) -> int:
-        """What this host can lend without asking the database."""
+        """What this host can lend without asking the database.
+
+        Not what lies idle beyond a limit that was lowered, as far as the database told of it.
+        """
+        room, known = self.idle_pusd(account), self.standings.get(account)
+        if known is None or known.remaining_pusd >= 0:
+            return room
+        return min(room, max(0, room + known.remaining_pusd))
+
+    def idle_pusd(self, account: BudgetAccount) -> int:
+        """What of this host's grant is lent to nobody."""
         return self._pot(account).remaining_pusd
 
     def lent_pusd(self, account: BudgetAccount) -> int:

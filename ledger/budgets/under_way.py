@@ -26,14 +26,20 @@ _SINCE = select(BudgetVersionRow.budget_id, func.max(BudgetVersionRow.recorded_u
 
 
 class BookedChange(NamedTuple):
-    """A change of a window's spending and of the grant of `NO_HOST` there."""
+    """A change of a window's spending and of the grant of `NO_HOST` there.
+
+    `counted_pusd`: what is spent behind no grant at all, while the budget is soft.
+    """
 
     spent_pusd: int = 0
     granted_pusd: int = 0
+    counted_pusd: int = 0
 
     def add(self, other: "BookedChange") -> "BookedChange":
         return BookedChange(
-            self.spent_pusd + other.spent_pusd, self.granted_pusd + other.granted_pusd
+            self.spent_pusd + other.spent_pusd,
+            self.granted_pusd + other.granted_pusd,
+            self.counted_pusd + other.counted_pusd,
         )
 
 
@@ -140,7 +146,8 @@ def apply_booked(connection: Connection, budget_id: str, start: int, change: Boo
     ).first()
     if found is None:
         key = {"budget_id": budget_id, "window": start, "host": NO_HOST}
-        connection.execute(insert(GrantRow), [{**key, **change._asdict()}])
+        sums = {"spent_pusd": change.spent_pusd, "granted_pusd": change.granted_pusd}
+        connection.execute(insert(GrantRow), [{**key, **sums}])
         return
     values = {"granted_pusd": found[0] + change.granted_pusd}
     values["spent_pusd"] = found[1] + change.spent_pusd
@@ -148,10 +155,9 @@ def apply_booked(connection: Connection, budget_id: str, start: int, change: Boo
 
 
 def merge_booked(
-    into: dict[tuple[str, int], BookedChange], holds: Sequence[Hold], spent: int, granted: int
+    into: dict[tuple[str, int], BookedChange], holds: Sequence[Hold], change: BookedChange
 ) -> None:
     """Add the same change for each of the holds."""
     for hold in holds:
         window = hold.scope, hold.window
-        change = BookedChange(spent, granted)
         into[window] = into.get(window, BookedChange()).add(change)

@@ -64,7 +64,7 @@ class FoldResult:
     """`spent` is by (journal, budget, window), for the desk that lent it; it may be negative.
 
     `claimed` is what claims narrow the same windows by, by (budget, window), and `booked` what was
-    spent or is owed there that no desk lent.
+    spent or is owed there that no desk lent, or counts on soft budgets.
     """
 
     rows: RowBatch
@@ -126,7 +126,7 @@ def fold_lost(lost: Iterable[tuple[str, KnownAttempt]], at_us: int) -> FoldResul
             folded.rows.hold_ends.append(
                 _hold_end(opened.attempt_id, hold, BOOKED, hold.amount_pusd)
             )
-            merge_booked(folded.booked, (hold,), hold.amount_pusd, 0)
+            merge_booked(folded.booked, (hold,), BookedChange(hold.amount_pusd))
     return folded
 
 
@@ -134,7 +134,7 @@ def _open(
     folded: FoldResult, record: AttemptOpened, journal: str, holds: SplitHolds
 ) -> KnownAttempt:
     row = add_opened(folded.rows, record, journal, holds)
-    merge_booked(folded.booked, holds.booked, 0, record.bound_pusd)
+    merge_booked(folded.booked, holds.booked, BookedChange(granted_pusd=record.bound_pusd))
     return KnownAttempt(record, AttemptStage.OPEN, holds.held, row, holds.booked)
 
 
@@ -161,7 +161,7 @@ def _settle(
         _spend(folded, journal, hold, cost - counted)
     for hold in attempt.booked:
         more = cost - hold.amount_pusd
-        merge_booked(folded.booked, (hold,), more if late else cost, more)
+        merge_booked(folded.booked, (hold,), BookedChange(more if late else cost, more))
     if claimed:
         for hold in (*attempt.holds, *attempt.booked):
             window = hold.scope, hold.window
@@ -170,6 +170,11 @@ def _settle(
 
 
 def _spend(folded: FoldResult, journal: str, hold: Hold, amount_pusd: int) -> None:
+    """What a soft budget counts is of no grant: once it is hard, its desk lends what it had."""
+    if not hold.amount_pusd:
+        if amount_pusd:
+            merge_booked(folded.booked, (hold,), BookedChange(counted_pusd=amount_pusd))
+        return
     account = (journal, hold.scope, hold.window)
     folded.spent[account] = folded.spent.get(account, 0) + amount_pusd
 

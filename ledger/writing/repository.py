@@ -261,7 +261,8 @@ class LedgerRepository:
             booked = applied.booked.get((budget_id, start), BookedChange())
             if booked.granted_pusd or booked.spent_pusd:
                 apply_booked(connection, budget_id, start, booked)
-            spent_now = int(found[0]) + sum(hosts.values()) + booked.spent_pusd
+            beside = booked.spent_pusd + booked.counted_pusd
+            spent_now = int(found[0]) + sum(hosts.values()) + beside
             windows.append({**here, "spent_pusd": spent_now, "claimed_pusd": claimed})
             for host, amount in sorted(hosts.items()):
                 of_host = {**here, "of_host": host}

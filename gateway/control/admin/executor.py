@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from ledger.identity.keys import Identity
 AT_ONCE = 8  # in work and waiting
 EACH = 4  # of one team: one that asks without end leaves others, who may have a key to revoke, room
 RETRY_S = 2.0
+MOST_DIGITS = 40  # of a number, its zeros counted
 T = TypeVar("T", bound=msgspec.Struct)
 _AT_FAULT = re.compile(r"`\$\.(\w+)|field `(\w+)`")
 
@@ -124,16 +126,28 @@ def actor(identity: Identity) -> str:
 
 
 def _storable(given: T) -> T:
-    """No text with a NUL, which PostgreSQL does not store, nor a note that steers a terminal."""
+    """No text with a NUL, which PostgreSQL does not store, nor a note that steers a terminal.
+
+    And no number that is none, or whose digits would fill the memory once they are written out.
+    """
     for name, value in msgspec.structs.asdict(given).items():
         texts = value if isinstance(value, list) else [value]
         if isinstance(value, dict):
             texts = [*value, *value.values()]
         if any(isinstance(text, str) and "\0" in text for text in texts):
             raise RequestError("bad_request", f"`{name}` holds a NUL.", param=name)
+        if isinstance(value, Decimal) and not _is_amount(value):
+            words = f"`{name}` is not a number of at most {MOST_DIGITS} digits."
+            raise RequestError("bad_request", words, param=name)
         if name == "note" and value is not None and not value.isprintable():
             raise RequestError("bad_request", "`note` is one printable line.", param=name)
     return given
+
+
+def _is_amount(value: Decimal) -> bool:
+    exponent = value.as_tuple().exponent
+    digits = len(value.as_tuple().digits)
+    return isinstance(exponent, int) and digits + abs(exponent) <= MOST_DIGITS
 
 
 def _query(request: Request) -> dict[str, str]:

@@ -9,7 +9,14 @@ from sqlalchemy import select
 
 from ledger.budgets.backfill import backfill_budget
 from ledger.budgets.escrow import EscrowError
-from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, spent_by_journal, standings
+from ledger.budgets.grants import (
+    BudgetAccount,
+    GrantNeed,
+    grow,
+    shrink,
+    spent_by_journal,
+    standings,
+)
 from ledger.budgets.windows import window_at
 from ledger.declared import BudgetSpec, declare
 from ledger.journals.records import Hold
@@ -109,7 +116,11 @@ def test_what_was_spent_while_a_budget_was_away_counts_when_it_comes_back(books)
     books.spend(us(2026, 11, 20), 5000)
     books.apply(TEAM)
     assert books.spent() == {HOME: 6000}
-    assert books.grantable() == 4000, "what the host held idle is no longer all its own"
+    held = standings(books.engine, "h")[HOME]
+    assert (held.mine_pusd, held.remaining_pusd) == (9000, -4000), "its desk may have lent it"
+    assert books.faults() == []
+    assert shrink(books.engine, "h", HOME, 4000).remaining_pusd == 0
+    assert books.grantable() == 4000
     assert books.faults() == []
 
 
@@ -153,6 +164,20 @@ def test_a_soft_budget_that_becomes_hard_grants_only_what_is_left(books):
     books.apply(TEAM)
     assert books.spent() == {HOME: 8000}
     assert books.grantable() == 2000
+    assert books.faults() == []
+
+
+def test_what_a_soft_budget_counts_is_spent_of_no_hosts_grant(books):
+    """Red before: it was, and a desk that had lent nothing of it lent the grant again."""
+    books.apply(TEAM)
+    grow(books.engine, "h", [GrantNeed(HOME, 4000, 4000)])
+    books.apply(replace(TEAM, hard=False))
+    books.spend(us(2026, 11, 20), 5000, holds=(Hold(HOME.budget_id, MONTH, 0),))
+    assert books.spent() == {HOME: 5000}
+    assert spent_by_journal(books.engine, ["j"]) == {}
+    books.apply(TEAM)
+    held = standings(books.engine, "h")[HOME]
+    assert (held.mine_spent_pusd, held.mine_pusd, held.remaining_pusd) == (0, 4000, 1000)
     assert books.faults() == []
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert, update
@@ -9,7 +10,8 @@ from sqlalchemy import insert, update
 from ledger.budgets import broker
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.grants import BudgetAccount
+from ledger.budgets.grants import BudgetAccount, standings
+from ledger.declared import BudgetSpec, declare
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
 from ledger.unixsocket import short_path
@@ -249,6 +251,30 @@ async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
         lent = desk.lent_pusd(ACCOUNT)
         with engine.begin() as connection:
             connection.execute(update(orm.BudgetRow).values(limit_pusd=50))
+        sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
+        recall = await line.hear(wire.LoanRecall)
+        line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
+        await sharing
+        assert isinstance(await line.borrow(51, 2), wire.LoanRefusal)
+        assert isinstance(await line.borrow(49, 3), wire.Loan)
+
+
+@pytest.mark.parametrize("before", ["soft", "gone"])
+async def test_what_another_host_declares_anew_is_lent_within_its_limit(opening, engine, before):
+    """Red before: the grant was cut under a desk that went on lending of what it remembered."""
+    tight = BudgetSpec("team:a", "day", 50, hard=True, timezone="UTC")
+
+    def say(*budgets):
+        at_us = KEY[1] * 10**6
+        declare(engine, contracts=(), budgets=budgets, config=("c", "c"), at_us=at_us)
+
+    async with opening() as (desk, call):
+        line = await call("j1")
+        await line.borrow(1)
+        lent = desk.lent_pusd(ACCOUNT)
+        say(*([replace(tight, hard=False)] if before == "soft" else []))
+        say(tight)
+        assert standings(engine, "h")[ACCOUNT].mine_pusd >= lent > 50
         sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
         recall = await line.hear(wire.LoanRecall)
         line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))

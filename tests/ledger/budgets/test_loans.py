@@ -137,6 +137,15 @@ def test_after_a_restart_a_silent_worker_may_have_had_all_that_nobody_accounts_f
     assert workers.book.at_stake("x") == {ACCOUNT: workers.lent["x"] - 120}
 
 
+def test_after_a_restart_nothing_is_lent_beyond_a_limit_that_was_lowered() -> None:
+    """Red before: until the desk had given it back, what lay idle beyond the limit was lent."""
+    book = LoanBook()
+    book.restore([], {ACCOUNT: AccountBalance(500, 900, 300, 700, 100, 1)}, {})
+    assert book.remaining_pusd(ACCOUNT) == 600 - 400
+    book.restore([], {ACCOUNT: AccountBalance(150, 900, 300, 700, 100, 1)}, {})
+    assert book.remaining_pusd(ACCOUNT) == 0
+
+
 def test_a_worker_that_forgot_an_account_has_what_the_books_say_it_spent():
     """Red before: what it had spent there was lent again."""
     book, standing = LoanBook(), AccountBalance(LIMIT, LIMIT, 100, LIMIT, 100, 0)

@@ -140,6 +140,18 @@ def test_what_a_soft_budget_counted_is_nobodys_once_it_is_hard(books, read: bool
     assert books.faults() == []
 
 
+def test_a_lost_attempt_of_a_soft_budget_is_corrected_once_it_is_hard(books) -> None:
+    books.apply(SOFT)
+    books.write(books.begun(1, 5_000, holds=(Hold(HOME.budget_id, MONTH, 0),)))
+    assert books.repository.settle_lost("j", at_us=AT_US).settled == 1
+    assert books.spent() == 5_000
+    books.apply(TEAM)
+    assert (books.owed(), books.room()) == ((5_000, 5_000), 5_000)
+    books.write(books.ended(1, 100))
+    assert (books.spent(), books.owed(), books.room()) == (100, (100, 100), 9_900)
+    assert books.faults() == []
+
+
 def test_a_scope_that_the_registry_gains_books_on_its_own_budgets(opened, monkeypatch) -> None:
     """Budgets of one attempt are remembered for the next, by all that a scope may read of it."""
     added = BudgetScope(

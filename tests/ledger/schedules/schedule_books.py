@@ -138,3 +138,5 @@ class Books:
             if (account, host) in self.grants:
                 self.grants[account, host][1] += pusd
             self.by_journal[journal, account] += pusd
+        for (budget_id, start), change in folded.booked.items():  # soft budgets count it
+            self.windows[BudgetAccount(budget_id, start)].spent += change.counted_pusd

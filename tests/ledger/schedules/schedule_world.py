@@ -544,7 +544,7 @@ class World:
             for (account, name), (granted, spent) in self.books.grants.items():
                 if name == host.name:
                     assert host.desk.lent_pusd(account) == 0, ("leaked", account)
-                    assert host.desk._book.remaining_pusd(account) == granted - spent, account
+                    assert host.desk._book.idle_pusd(account) == granted - spent, account
         for (name, _), life in self.books.lives.items():
             attempt = self.named[name]
             assert life.counted_pusd == attempt.counts

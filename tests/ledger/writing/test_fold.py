@@ -85,19 +85,30 @@ def test_an_attempt_counts_once_at_its_cost_however_it_is_found(
     )
     begun = opened(1, holds=held)
     known = {begun.attempt_id: KnownAttempt(begun, AttemptStage.OPEN, held)}
-    spent, claimed = Counter(), Counter()
+    spent, counted_only, claimed = Counter(), Counter(), Counter()
+
+    def count(folded):
+        spent.update(folded.spent)
+        assert not (folded.booked and hard), "a desk lent it"
+        for account, change in folded.booked.items():
+            assert change[:2] == (0, 0), "no grant is of what a soft budget counts"
+            counted_only[account] += change.counted_pusd
+
     if lost:
         found = fold_lost([("j", known[begun.attempt_id])], 9)
-        spent.update(found.spent)
-        assert set(found.spent.values()) == {1000}
+        count(found)
+        assert set((spent if hard else counted_only).values()) == {1000}
         assert [row["actual_pusd"] for row in found.rows.hold_ends] == [1000] * 3
         known[begun.attempt_id].stage = AttemptStage.LOST
     end = settled(1, cost_pusd=cost, claimed_pusd=claim, plausible_pusd=claim and 7)
     items = [JournalItem("j", 1, 0, b"", end)] * times
     folded = fold(items, known)
-    spent.update(folded.spent)
+    count(folded)
     claimed.update(folded.claimed)
-    assert [spent["j", hold.scope, hold.window] for hold in held] == [cost or 0] * 3
+    sums = [spent["j", hold.scope, hold.window] for hold in held]
+    counted = [counted_only[hold.scope, hold.window] for hold in held]
+    assert (sums if hard else counted) == [cost or 0] * 3
+    assert not any(counted if hard else sums)
     assert [row["actual_pusd"] for row in folded.rows.hold_ends] == [cost or 0] * 3
     counted = counted_claim_pusd(end)
     assert [claimed[hold.scope, hold.window] for hold in held] == [counted] * 3
