@@ -165,7 +165,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -209,7 +209,6 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     if step is None:
         known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
         return _new(Forecast, known)
-
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
     context, others = engine.context_tokens, engine.queued_prefill_tokens
     queued = others - engine.read_tokens + fresh
@@ -225,8 +224,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     if decoding > 0.0:
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
-        if work.brief:
-            tpot = _beside_others_ms(work, engine, end, ttft, tpot)
+        tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
