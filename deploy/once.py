@@ -263,6 +263,7 @@ def register() -> None:
     remember("ledger.prices.bundled", "seed_from_map")
     remember("ledger.prices.modellimits", "limits_from_map")
     remember("ledger.writing.repository", "WriterStatements")
+    remember("backends.engine.tinytokenizer", "train")
     for module in ("ledger.prices.stored", "ledger.prices.start_prices"):
         remember_list(module, "decode_prices")
     remember_books()

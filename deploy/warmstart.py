@@ -5,7 +5,7 @@ one process imports what commands and hosts import, and forks each program from 
 own fork server is forked from it, too. What a test says of imports, of the environment that a
 process begins with, or of signals to a terminal needs a program that is started (`subprocess`).
 
-    python -m deploy.warmstart DESCRIPTOR PID    serve forks for the process PID
+    python -m deploy.warmstart --serve DESCRIPTOR PID 1    serve forks for PID (0: import nothing)
 """
 
 import contextlib
@@ -98,7 +98,8 @@ Program = subprocess.Popen[Any] | WarmProgram
 class WarmPrograms:
     """The process that forks, seen from the tests: it starts with the first program."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, imports_ahead: bool = True) -> None:
+        self._imports_ahead = imports_ahead
         self._channel: socket.socket | None = None
         self._server: subprocess.Popen[bytes] | None = None
         self._codes: dict[int, int] = {}
@@ -210,9 +211,8 @@ class WarmPrograms:
             command = [sys.executable, "-m", _MODULE, "--serve", str(theirs.fileno())]
             environ = {**os.environ, **_UNTHREADED, "PYDANTIC_DISABLE_PLUGINS": "__all__"}
             with theirs:
-                self._start_server(
-                    [*command, str(os.getpid())], pass_fds=[theirs.fileno()], cwd=ROOT, env=environ
-                )
+                command += [str(os.getpid()), str(int(self._imports_ahead))]
+                self._start_server(command, pass_fds=[theirs.fileno()], cwd=ROOT, env=environ)
         return self._channel
 
     def _start_server(self, command: Sequence[str], **how: Any) -> None:
@@ -318,10 +318,16 @@ def main() -> None:
         _run_program(folder, program, words)
 
 
-def _serve(descriptor: int, host: int) -> None:
+def _serve(descriptor: int, host: int, imports_ahead: int) -> None:
     # Before anything changes the environment, beside which it finds room for titles.
     setproctitle.setproctitle("breakeven warm programs")
     os.umask(0o022)  # whatever a test's own may be by now
+    if imports_ahead:
+        _import_ahead()
+    fork_server.run(socket.socket(fileno=descriptor), host)
+
+
+def _import_ahead() -> None:
     names = [_MODULE, *MODULES]
     for package in PACKAGES:
         path = importlib.import_module(package).__path__
@@ -329,7 +335,6 @@ def _serve(descriptor: int, host: int) -> None:
     for name in names:
         importlib.import_module(name)
     importlib.import_module("dashboard.start").import_ahead()
-    fork_server.run(socket.socket(fileno=descriptor), host)
 
 
 def _run_program(folder: str, program: str, words: list[str]) -> None:

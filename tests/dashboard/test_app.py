@@ -4,23 +4,26 @@
 """
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
+from shown_dashboards import Dashboards
 from sqlalchemy import create_engine, delete, insert, text, update
 
 from dashboard.navigation import PLACES
-from deploy import warmstart
-from deploy.quietports import find_quiet_port
 from ledger.budgets.windows import window_at
 from ledger.database import make_engine
 from ledger.declared import BudgetSpec, declare
@@ -33,7 +36,6 @@ from ledger.verify.checks import verify
 from ledger.verify.results import record_verification
 
 ROOT = Path(__file__).resolve().parents[2]
-APP = ROOT / "dashboard" / "app.py"
 PICTURES = ROOT / "build" / "screenshots"
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -41,6 +43,7 @@ FLAGS = (
 )
 NAMES = [place.module.__name__.rpartition(".")[2] for place in PLACES]
 PATHS = {name: "" if place.default else name for name, place in zip(NAMES, PLACES, strict=True)}
+TITLES = {name: place.title for name, place in zip(NAMES, PLACES, strict=True)}
 BROKEN = """() => [...document.querySelectorAll('.be-rows td:first-child')].flatMap(cell => {
   const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [];
   for (let node = walk.nextNode(); node; node = walk.nextNode())
@@ -59,67 +62,13 @@ WHOLE_TEXT = """() => {
   return !!idle && ends.every(end => getComputedStyle(end).opacity === '1')
     && ends.some(end => end.innerText.startsWith('As of ')) && document.body.innerText;
 }"""
-START_LIMIT_S = 60
+FORGET = "() => { localStorage.clear(); sessionStorage.clear(); }"
 PATIENCE_MS = 60_000  # with a browser on a machine that does much else
 USD = 10**12
 NOISE = (
     # Opened at a page's own address, Streamlit's client tries that as its server's root first.
     re.compile(rf"status of 404 .*/({'|'.join(NAMES)})/_stcore/"),
 )
-
-
-class Dashboards:
-    """Dashboards one after the other: tests that follow one another on a ledger share theirs."""
-
-    def __init__(self, folders: pytest.TempPathFactory) -> None:
-        self._folders = folders
-        self._shown: tuple[str | None, Path] | None = None
-        self._address = ""
-        self._process: subprocess.Popen[bytes] | warmstart.WarmProgram | None = None
-
-    def __call__(self, url: str | None, script: Path = APP, *, warm: bool = True) -> str:
-        """Return the address once it answers. `warm`: with all its imports made."""
-        if self._shown != (url, script):
-            self.stop()
-            self._start(url, script, warm)
-            self._shown = url, script
-        return self._address
-
-    def _start(self, url: str | None, script: Path, warm: bool) -> None:
-        folder, port = self._folders.mktemp("dashboard"), find_quiet_port()
-        words = [
-            "run", str(script), "--server.headless", "true", "--server.port", str(port),
-            "--server.address", "127.0.0.1", "--browser.gatherUsageStats", "false",
-            "--server.fileWatcherType", "none",
-        ]  # fmt: skip
-        environ = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(folder)}
-        environ.pop("BREAKEVEN_LEDGER_URL", None)
-        if url is not None:
-            environ["BREAKEVEN_LEDGER_URL"] = url
-        with (folder / "log").open("wb") as log:
-            if warm:
-                self._process = warmstart.programs().start(
-                    words, output=log.fileno(), environ=environ, program=warmstart.DASHBOARD
-                )
-            else:
-                argv = [sys.executable, "-m", "streamlit", *words]
-                self._process = subprocess.Popen(argv, env=environ, stdout=log, stderr=log)
-        self._address = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(f"{self._address}/_stcore/health", timeout=5).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        raise AssertionError((folder / "log").read_text())
-
-    def stop(self) -> None:
-        self._shown = None
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(timeout=20)
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +88,15 @@ def browser(chromium: Path) -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """What all pages share: a megabyte of scripts is compiled once, and nothing moves."""
+    screen = {"width": 1440, "height": 1000}
+    with browser.new_context(viewport=screen, reduced_motion="reduce") as context:
+        context.set_default_timeout(PATIENCE_MS)
+        yield context
+
+
 @pytest.fixture
 def faults() -> list[str]:
     """What a browser complained of: requests beyond this machine, errors of its scripts."""
@@ -146,15 +104,16 @@ def faults() -> list[str]:
 
 
 @pytest.fixture
-def browser_page(browser: Browser, faults: list[str]) -> Iterator[Page]:
-    """A fresh page; a test that leaves `faults` behind fails."""
-    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+def browser_page(context: BrowserContext, faults: list[str]) -> Iterator[Page]:
+    """A fresh page that knows of no other; a test that leaves `faults` behind fails."""
+    page = context.new_page()
     page.on("request", lambda target: faults.append(target.url) if _beyond(target.url) else None)
     page.on("console", lambda target: faults.append(_said(target)) if _is_error(target) else None)
     page.on("pageerror", lambda target: faults.append(str(target)))
-    page.set_default_timeout(PATIENCE_MS)
     yield page
-    page.context.close()
+    page.evaluate(FORGET)
+    context.clear_cookies()
+    page.close()
     assert faults == []
 
 
@@ -173,6 +132,18 @@ def _beyond(url: str) -> bool:
 def open_page(page: Page, address: str, path: str) -> str:
     """Wait until the page has drawn all of itself; its visible text."""
     page.goto(f"{address}/{path}")
+    return read_page(page)
+
+
+def turn_to(page: Page, title: str) -> str:
+    """Go on to another page as people do, whose scripts are loaded by now; its visible text."""
+    page.get_by_test_id("stSidebarNav").get_by_text(title, exact=True).click()
+    named = re.compile(f"^{title}")  # "Verdict on own GPUs" follows "Verdict"
+    expect(page.get_by_role("heading", level=1, name=named)).to_be_visible()
+    return read_page(page)
+
+
+def read_page(page: Page) -> str:
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
     until_s = time.monotonic() + PATIENCE_MS / 1000
     while not (words := page.evaluate(WHOLE_TEXT)):
@@ -196,8 +167,10 @@ def test_every_page_in_a_real_browser(served, browser_page: Page, books) -> None
     address = served(filled.url)
     browser_page.set_viewport_size({"width": 1440, "height": 3000})  # charts far below are drawn
     seen = {}
-    for name in ("engines", *(item for item in PATHS if item != "engines")):  # samples grow old
-        seen[name] = open_page(browser_page, address, PATHS[name])
+    seen["engines"] = open_page(browser_page, address, PATHS["engines"])  # samples grow old
+    for name, title in TITLES.items():
+        if name != "engines":
+            seen[name] = turn_to(browser_page, title)
     own = sum(first.backend == "own" for first in filled.opened)
     assert f"{own:,} requests" in seen["routing"]
     api = sql(filled.url, "SELECT sum(cost_pusd) FROM attempts WHERE backend = 'api'")
@@ -464,7 +437,7 @@ def test_a_chart_that_the_browser_cannot_draw_is_a_fault(
 ) -> None:
     (tmp_path / "broken.py").write_text(BROKEN_CHART)
     browser_page.goto(served(None, tmp_path / "broken.py"))
-    deadline = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + PATIENCE_MS / 1000
     while not faults and time.monotonic() < deadline:
         browser_page.wait_for_timeout(100)
     assert any("Expression parse error" in fault for fault in faults)

@@ -57,10 +57,9 @@ def run_files(folder: Path, root: Path, plugin: str) -> str:
     (folder / "plugged.py").write_text(plugin)
     (folder / "pytest.ini").touch()
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "plugged", "-p", "no:cacheprovider",
-         "-p", "no:hypothesispytest", folder],
-        cwd=folder, env={"PYTHONPATH": f"{folder}:{root}"}, check=False, capture_output=True,
-        text=True,
+        [sys.executable, "-m", "pytest", "-q", "-p", "plugged", "-p", "no:cacheprovider", folder],
+        cwd=folder, check=False, capture_output=True, text=True,
+        env={"PYTHONPATH": f"{folder}:{root}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     return answer.stdout
 

@@ -46,10 +46,11 @@ def run_lanes(root: Path, folder: Path, mark: str) -> str:
     (folder / "test_b.py").write_text(TESTS.format(mark=""))
     (folder / "test_needs_engine.py").write_text(NEEDS_ENGINE)
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "tests.conftest",
+        [sys.executable, "-m", "pytest", "-n", "2", "-p", "xdist", "-p", "tests.conftest",
          "-p", "no:cacheprovider", folder],
         cwd=root, check=False, capture_output=True, text=True,
-        env={**os.environ, "BREAKEVEN_ENGINE": str(folder / "nowhere"), "CI": ""},
+        env={**os.environ, "BREAKEVEN_ENGINE": str(folder / "nowhere"), "CI": "",
+             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout
     return answer.stdout

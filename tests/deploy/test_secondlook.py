@@ -31,24 +31,28 @@ def pytest_configure(config):
 """
 
 
+def ask(folder: Path, root: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run pytest without what would be loaded for nothing: a half of its start."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "plugged", "-p", "no:cacheprovider", *words],
+        cwd=root, check=False, capture_output=True, text=True,
+        env={"PYTHONPATH": f"{folder}:{root}", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+
+
 def run(folder: Path, root: Path, *more: str, tests: int = 8, mark: str = "", **broken: int):
     """The run's answer, and how often each test was looked at."""
     how = {"failing": 1, "times": 1} | broken
     (folder / "test_a.py").write_text(TESTS.format(tests=tests, mark=mark, **how))
     (folder / "plugged.py").write_text(PLUGIN)
     (folder / "pytest.ini").write_text(INI)
-    answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "plugged", "-p", "no:cacheprovider",
-         folder / "test_a.py", *more],
-        cwd=root, env={"PYTHONPATH": f"{folder}:{root}"}, check=False, capture_output=True,
-        text=True,
-    )  # fmt: skip
+    answer = ask(folder, root, folder / "test_a.py", *more)
     looks = [len((folder / f"test_a.{number}").read_text()) for number in range(tests)]
     return answer, looks
 
 
 def test_what_holds_alone_is_green_and_named(pytestconfig: pytest.Config, tmp_path: Path):
-    answer, looks = run(tmp_path, pytestconfig.rootpath)
+    answer, looks = run(tmp_path, pytestconfig.rootpath, "-p", "xdist", "-n", "2")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert looks == [2, 1, 1, 1, 1, 1, 1, 1]
     _, _, named = answer.stdout.partition("UNSTEADY: failed beside others, passed alone")
@@ -78,12 +82,7 @@ def test_a_run_that_was_broken_off_stays_red(pytestconfig: pytest.Config, tmp_pa
     (tmp_path / "plugged.py").write_text(PLUGIN)
     tests = TESTS.format(tests=10, mark="", failing=0, times=1)
     (tmp_path / "test_a.py").write_text(tests.replace("number >= 0", "number != 7"))
-    answer = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-p", "plugged", "-p", "no:cacheprovider",
-         tmp_path / "test_a.py"],
-        cwd=pytestconfig.rootpath, env={"PYTHONPATH": f"{tmp_path}:{pytestconfig.rootpath}"},
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+    answer = ask(tmp_path, pytestconfig.rootpath, "-x", tmp_path / "test_a.py")
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert (tmp_path / "test_a.7").read_text() == "x", "it is not asked again"
 

@@ -78,7 +78,7 @@ def test_two_ends_are_told_apart(programs) -> None:
 
 
 def test_who_asked_first_may_end_and_what_is_left_ends_with_the_tests() -> None:
-    programs = WarmPrograms()
+    programs = WarmPrograms(imports_ahead=False)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(programs.run, [], program="print(1)").result().stdout == "1\n"
     running = programs.open([], program=WAITS)

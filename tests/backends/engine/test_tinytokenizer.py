@@ -50,7 +50,7 @@ def test_special_marks_are_one_token_and_tool_marks_stay_in_the_text(vocabulary,
 
 
 def test_training_is_repeatable_and_bounded(vocabulary):
-    assert train() == vocabulary
+    assert train.__wrapped__() == vocabulary, "not the one that is remembered"
     assert len(train("ab ab ab", size=1024).tokens) < 300
     assert len(vocabulary.tokens) <= 1024
 
