@@ -10,7 +10,7 @@ an engine that was slow, and so got nothing for `SLOW_FORGET_S`, is tried again.
 """
 
 from collections import deque
-from math import exp, floor
+from math import exp, floor, log
 from typing import NamedTuple
 
 from router.types import StepModel
@@ -23,6 +23,8 @@ FEEDBACK_RANGE = (0.5, 4.0)
 FEEDBACK_S = 5.0  # time constant; one ten times as short chases the mix of prefill and decoding
 PREFILL_S = 5.0
 RECENT, BROKEN_SHARE, BROKEN_CUT = 200, 0.97, 0.8
+MOST_WARMER = log(20.0)  # what a long run of kept promises makes of the gain, up to
+WARM_TO = 0.9  # beyond it a burst makes many misses at once, so the rest of the way is steady
 FORGET_S = 60.0
 SLOW_FORGET_S = 10.0
 TRUST_FROM_TOKENS = 1000.0
@@ -76,34 +78,99 @@ class PrefixHitTrust:
         self._before = expected_total, found_total
 
 
+class SafetyFactor:
+    """How much of a promise admission is tested against, by how answers kept it.
+
+    Every answer that kept its promise raises it a little and every miss lowers it a lot, so that
+    it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
+    Where it begins is a guess, so until a miss contradicts it a run of kept promises counts as the
+    evidence that it is: `exp(expected misses)` to one that there are fewer than allowed, and the
+    gain grows by as much, up to `WARM_TO`. Each miss asks for a run that is longer by one expected
+    miss, so nothing moves the place of rest.
+    """
+
+    __slots__ = ("_begin", "_misses", "_most", "_run", "value")
+
+    def __init__(self, begin: float, *, most_warmer: float = 0.0) -> None:
+        self._begin = self.value = begin
+        self._most = most_warmer
+        self._run = self._misses = 0.0  # in expected misses; seen ones
+
+    def track(self, pulled: float) -> None:
+        """What answers pulled since the last time."""
+        if pulled < 0.0:
+            self._run, self._misses = 0.0, self._misses + max(1.0, -pulled)
+            self._move(SAFETY_GAIN * pulled)
+        elif pulled > 0.0:
+            before, self._run = self._run, self._run + pulled
+            warmer = self._warmth(self._run) - self._warmth(before)
+            self._move(SAFETY_GAIN * (warmer if self.value < WARM_TO else pulled))
+
+    def cut(self) -> None:
+        """Too many promises were broken."""
+        self.value = _within(BROKEN_CUT * self.value, SAFETY_RANGE)
+
+    def forget(self, gain: float) -> None:
+        """Drift back to where it began; what was seen is as old."""
+        self.value += gain * (self._begin - self.value)
+        self._run *= 1.0 - gain
+        self._misses *= 1.0 - gain
+
+    def _move(self, by: float) -> None:
+        self.value = _within(self.value + by, SAFETY_RANGE)
+
+    def _warmth(self, run: float) -> float:
+        """All that a run raised it by so far, before the gain; its slope is at least 1."""
+        early = min(run, self._misses)
+        warmer = min(run - early, self._most)
+        return early + exp(warmer) - 1.0 + (run - early - warmer) * exp(warmer)
+
+
 class FeedbackLoops:
     """One engine's factors; `fold` takes the newest sums, every half second or so.
 
     * `step_feedback`, observed over predicted step time, scales every predicted second. Both are
       averaged before they are divided: a long step is often felt in one fold and its prompt
       counted in the next, and the mean of such ratios is above the ratio of the means.
-    * `safety_ttft` and `safety_tpot` scale the promises that admission is tested against. Every
-      answer that kept its promise raises its factor a little and every miss lowers it a lot, so
-      that it rests where the share of misses is `SPARE` of what the SLO allows: 0.996 for 0.99.
-      `pull` is one answer's part; answers with different promises add up.
+    * `safety_ttft` and `safety_tpot`, each a `SafetyFactor`, scale the promises that admission is
+      tested against. `pull` is one answer's part; answers with different promises add up.
     * The breaker: when fewer than `BROKEN_SHARE` of the last `RECENT` answers kept their promise,
       both factors fall at once by a fifth.
     * `prefill_rate`, tokens per second admitted lately, which slow decoding.
     """
 
     __slots__ = (
-        "_age_s", "_at_s", "_judged_s", "_observed_s", "_predicted", "_recent", "_sums",
-        "prefill_rate", "safety_tpot", "safety_ttft", "step_feedback",
+        "_age_s", "_at_s", "_judged_s", "_observed_s", "_predicted", "_recent", "_sums", "_tpot",
+        "_ttft", "prefill_rate", "step_feedback",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.step_feedback = 1.0
-        self.safety_ttft, self.safety_tpot = SAFETY_TTFT, SAFETY_TPOT
+        self._ttft, self._tpot = (
+            SafetyFactor(SAFETY_TTFT, most_warmer=MOST_WARMER),
+            SafetyFactor(SAFETY_TPOT),
+        )
         self.prefill_rate = self._age_s = 0.0
         self._sums: FeedbackSums | None = None
         self._at_s = self._judged_s = self._observed_s = 0.0
         self._predicted = 0.0  # of steps, each second; the mean of where any were observed
         self._recent: deque[tuple[float, float]] = deque()
+
+    @property
+    def safety_ttft(self) -> float:
+        return self._ttft.value
+
+    @safety_ttft.setter
+    def safety_ttft(self, known: float) -> None:
+        self._ttft.value = known
+
+    @property
+    def safety_tpot(self) -> float:
+        return self._tpot.value
+
+    @safety_tpot.setter
+    def safety_tpot(self, known: float) -> None:
+        self._tpot.value = known
 
     def fold(self, sums: FeedbackSums, now_s: float) -> None:
         before, self._sums = self._sums, sums
@@ -157,10 +224,8 @@ class FeedbackLoops:
         self._forget(unjudged_s)
 
     def _track(self, sums: FeedbackSums, before: FeedbackSums) -> None:
-        ttft = self.safety_ttft + SAFETY_GAIN * (sums.ttft_pull - before.ttft_pull)
-        tpot = self.safety_tpot + SAFETY_GAIN * (sums.tpot_pull - before.tpot_pull)
-        self.safety_ttft = _within(ttft, SAFETY_RANGE)
-        self.safety_tpot = _within(tpot, SAFETY_RANGE)
+        self._ttft.track(sums.ttft_pull - before.ttft_pull)
+        self._tpot.track(sums.tpot_pull - before.tpot_pull)
 
     def _break(self, judged: float, missed: float) -> None:
         recent = self._recent
@@ -171,13 +236,13 @@ class FeedbackLoops:
         if count < RECENT or sum(value for _, value in recent) <= (1.0 - BROKEN_SHARE) * count:
             return
         recent.clear()  # the cut has to show before it can be made again
-        self.safety_ttft = _within(BROKEN_CUT * self.safety_ttft, SAFETY_RANGE)
-        self.safety_tpot = _within(BROKEN_CUT * self.safety_tpot, SAFETY_RANGE)
+        self._ttft.cut()
+        self._tpot.cut()
 
     def _forget(self, elapsed_s: float) -> None:
         gain = 1.0 - exp(-elapsed_s / FORGET_S)
-        self.safety_ttft += gain * (SAFETY_TTFT - self.safety_ttft)
-        self.safety_tpot += gain * (SAFETY_TPOT - self.safety_tpot)
+        self._ttft.forget(gain)
+        self._tpot.forget(gain)
 
 
 def _late_s(from_s: float, folds: int, period_s: float) -> float:

@@ -17,6 +17,7 @@ from router.types import Candidate, EngineState, Policy, RoutingRequest, StepMod
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
+BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
@@ -28,7 +29,8 @@ class RequestWork:
 
     `promise` is the context of one choice at its longest (`None`: up to the context limit),
     `growth` its context half-way through, `held` the sum of context tokens over its decode steps.
-    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves.
+    `kv_scale` turns a KV ratio into a share of what the policy's floor leaves. `brief`: its answer
+    is known to be of a few tokens.
     """
 
     prompt: int
@@ -41,6 +43,7 @@ class RequestWork:
     ttft_ms: float | None
     tpot_ms: float | None
     kv_scale: float
+    brief: bool = False
 
 
 class Forecast(NamedTuple):
@@ -90,10 +93,11 @@ def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
         mean, square = min(mean, most), min(square, most * most)
     output, growth = choices * mean, choices * (prompt + 0.5 * mean)
     held = choices * (mean * prompt + 0.5 * square)
+    brief = promise is not None and 1 < promise <= BRIEF_TOKENS
     if promise is not None:
         promise += prompt
     return RequestWork(
-        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale
+        prompt, choices, promise, output, growth, held, True, ttft, slo.tpot_ms, scale, brief
     )
 
 
@@ -205,7 +209,6 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     if step is None:
         known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
         return _new(Forecast, known)
-
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
     context, others = engine.context_tokens, engine.queued_prefill_tokens
     queued = others - engine.read_tokens + fresh
@@ -221,6 +224,7 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     if decoding > 0.0:
         end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
+        tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
         late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
@@ -231,6 +235,23 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _beside_others_ms(
+    work: RequestWork, engine: EngineState, end: float, ttft: float, tpot: float
+) -> float:
+    """TPOT of an answer of a few tokens, where whoever comes behind it reads beside them.
+
+    Prompts come in bursts, so behind it is what is queued now and what comes until its first
+    token. This is the worst, so the promise itself is what it is held against.
+    """
+    step, promised = engine.step, work.tpot_ms
+    room = engine.prefill_budget_tokens - engine.sequences
+    if step is None or promised is None or room <= 0:
+        return tpot
+    behind = engine.queued_prefill_tokens + engine.prefill_rate_tokens_per_s * ttft / 1000.0
+    filled = 1000.0 * engine.step_feedback * (end + step.d_s * min(room, behind))
+    return max(tpot, filled) if filled > promised else tpot
 
 
 def emptied(engine: EngineState) -> EngineState:

@@ -23,11 +23,19 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from cells import MOST, QUICK, ROBUST, SECONDS, Cell, cells  # noqa: E402  (after the checkout's packages)
+from cells import (  # noqa: E402  (after the checkout's packages)
+    ATTAINMENT,
+    MOST,
+    QUICK,
+    ROBUST,
+    SECONDS,
+    Cell,
+    cells,
+)
 from peers import install  # noqa: E402  (as above)
 from standing import plot, table  # noqa: E402  (as above)
 from traces import Traces  # noqa: E402  (as above)
-from trial import ATTAINMENT, ERRORS, MAIN, OTHERS, is_servable, problem, run  # noqa: E402  (as above)
+from trial import ERRORS, MAIN, OTHERS, is_servable, problem, run  # noqa: E402  (as above)
 
 BUILD = ROOT / "build"
 BOUND, HALVED = "bound", "bound, half windows"

@@ -1,116 +1,82 @@
 """The same policy on traffic that no recorded trace has, and that nothing was tuned on.
 
-Drawn with other statistics: a day's rise and fall in two minutes, lengths with heavy tails, bursts
-whose requests are alike (a job that sends its documents at once), and sessions whose prompts grow
-turn by turn. Everything else is `bench_routing`'s: capacity by Poisson arrivals of the same
-lengths, its bound, greedy and the thresholds swept in hindsight. The engine's steps are as short as
-the promised time per token asks: with vLLM's own 2,048 tokens a step no policy keeps it in bursts.
+What is drawn stands in `drawn.py`. Everything else is `bench_routing`'s: capacity by Poisson
+arrivals of the same lengths, its bound, greedy and the thresholds swept in hindsight. Engines'
+steps are as short as the promised time per token asks, as `serve` starts them: with vLLM's own
+2,048 tokens a step no policy keeps it in bursts. `as set` are engines that nobody may restart.
 
-    make bench-unseen                    # four kinds, at once and twice the capacity, three seeds
+    make bench-unseen                    # each kind at its loads, three seeds
     make bench-unseen ARGS="--seeds 1 --kinds bursts"
+    make bench-unseen ARGS="--seeds 1 --kinds 'short bursty' --errors 'skew 50 ms'"
 """
 
 import argparse
 import json
-import math
-import random
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from baselines import BASELINES  # noqa: E402  (after the checkout's packages)
+from api_price import ApiPrice  # noqa: E402  (after the checkout's packages)
+from baselines import BASELINES  # noqa: E402  (as above)
 from bench_routing import BOUND, BUILD, Task, capacity_rps, figures_of  # noqa: E402  (as above)
-from cells import CHEAP, H100, MINI, TPOT_S, Cell  # noqa: E402  (as above)
+from cells import CHEAP, H100, MINI, SLO, Cell  # noqa: E402  (as above)
+from drawn import KINDS as DRAWN  # noqa: E402  (as above)
+from drawn import Drawn  # noqa: E402  (as above)
 from peers import install  # noqa: E402  (as above)
-from traces import Load, Row, Traces  # noqa: E402  (as above)
+from traces import Load, Traces  # noqa: E402  (as above)
+from trial import ERRORS  # noqa: E402  (as above)
 
-from backends.engine.chunkbudget import prefill_budget  # noqa: E402  (as above)
+from backends.simulator.shape import EngineShape  # noqa: E402  (as above)
+from gateway.config.step_promises import PolicyPromise, PoolSteps, kept_budget  # noqa: E402  (as above)
+from router.types import Slo  # noqa: E402  (as above)
 
-SECONDS, MOST, COUNT = 300.0, 6_000, 12_000
-TIMES = (1.0, 2.0)
-KEPT, TO_GREEDY = 0.99, 0.98  # of own answers inside their promise; of greedy's score
-BEST = "best threshold"
+SECONDS, MOST = 300.0, 6_000
+KEPT, TO_GREEDY, TO_SKEW = (
+    0.99,
+    0.98,
+    0.98,
+)  # of own answers; of greedy's score; of ours with errors
 THRESHOLDS = tuple(name for name in BASELINES if "<" in name)
-RATE, DAY_S = 15.0, 120.0  # requests a second about; a cell scales time to the rate it wants
-LONGEST_IN, LONGEST_OUT = 7000, 1500
-_BUDGET = prefill_budget(
-    H100.step, tpot_s=TPOT_S, kv_tokens=H100.kv_capacity_tokens, max_sequences=H100.max_num_seqs
-)
+_PROMISE = PolicyPromise("bench", SLO.tpot_ms or 0.0)
+_BUDGET = kept_budget(PoolSteps.of(H100), [_PROMISE])
 assert _BUDGET is not None
-PLANNED = replace(H100, prefill_budget_tokens=_BUDGET)  # as `engine plan --tpot-ms` has it
+STARTED = replace(H100, prefill_budget_tokens=_BUDGET)  # as `serve` starts it under this promise
+ONE, TWO = {"a": MINI}, {"a": MINI, "b": CHEAP}
+# A fifth of the requests compare with a dear API, as tenants of one engine do.
+SHARES = {1: (("a", 1.0),), 2: (("a", 0.2), ("b", 0.8))}
 
 
-def diurnal(rng: random.Random) -> Iterator[Row]:
-    """Between a fifth and nine fifths of the mean rate; lognormal lengths."""
-    at_s = 0.0
-    while True:
-        at_s += rng.expovariate(RATE * (1.0 + 0.8 * math.sin(2.0 * math.pi * at_s / DAY_S)))
-        yield at_s, round(rng.lognormvariate(6.5, 0.6)), round(rng.lognormvariate(5.0, 0.6))
+@dataclass(frozen=True)
+class Kind:
+    """What is drawn, for which engine and promise; `musts` are shares of the bound by load."""
+
+    drawn: str
+    prices: dict[str, ApiPrice] = field(default_factory=lambda: TWO)
+    shape: EngineShape = STARTED
+    slo: Slo = SLO
+    capacity_rps: float | None = None  # `None`: measured first
+    seconds: float = SECONDS
+    musts: dict[float, float] = field(default_factory=lambda: {1.0: 0.0, 2.0: 0.0})
 
 
-def heavy(rng: random.Random) -> Iterator[Row]:
-    """Poisson arrivals; Pareto lengths, whose few longest are a large part of all tokens."""
-    at_s = 0.0
-    while True:
-        at_s += rng.expovariate(RATE)
-        yield at_s, round(150 * rng.paretovariate(1.1)), round(30 * rng.paretovariate(1.2))
-
-
-def bursts(rng: random.Random) -> Iterator[Row]:
-    """Half of all comes in jobs of about 40 requests within seconds, alike within each job."""
-    at_s = job_s = 0.0
-    job: list[Row] = []
-    while True:
-        at_s += rng.expovariate(0.5 * RATE)
-        if at_s > job_s:
-            job_s = at_s + rng.expovariate(0.5 * RATE / 40.0)
-            prompt, output = rng.lognormvariate(7.0, 0.7), rng.lognormvariate(4.0, 0.9)
-            job += [
-                (at_s + rng.uniform(0.0, 2.0), round(prompt * rng.uniform(0.9, 1.1)),
-                 round(output * rng.uniform(0.8, 1.2)))
-                for _ in range(round(rng.expovariate(1.0 / 40.0)))
-            ]  # fmt: skip
-        yield at_s, round(rng.lognormvariate(6.0, 1.0)), round(rng.lognormvariate(5.0, 0.8))
-        yield from job
-        job = []
-
-
-def sessions(rng: random.Random) -> Iterator[Row]:
-    """Conversations: each turn's prompt is all that was said before, 20 s after the answer."""
-    at_s = 0.0
-    while True:
-        at_s += rng.expovariate(RATE / 5.0)
-        said, turn_s = 0, at_s
-        for _ in range(1 + min(12, round(rng.expovariate(1.0 / 4.0)))):
-            said += round(rng.lognormvariate(4.5, 0.8))
-            answer = round(rng.lognormvariate(5.2, 0.6))
-            yield turn_s, said, answer
-            said += answer
-            turn_s += rng.expovariate(1.0 / 20.0)
-
-
-KINDS: dict[str, Callable[[random.Random], Iterator[Row]]] = {
-    "diurnal": diurnal, "heavy tails": heavy, "bursts": bursts, "sessions": sessions,
+SHORT = {1.0: 0.93, 2.0: 0.92, 4.0: 0.89}
+KINDS = {
+    **{name: Kind(name) for name in ("diurnal", "heavy tails", "bursts", "sessions")},
+    "short bursty": Kind("short bursty", ONE, capacity_rps=9.0, musts=SHORT),
+    "short bursty, as set": Kind("short bursty", ONE, H100, capacity_rps=9.0, musts=SHORT),
+    "short bursty, two": Kind(
+        "short bursty", TWO, capacity_rps=9.0, musts=dict.fromkeys(SHORT, 0.88)
+    ),
+    "long prompts": Kind(
+        "long prompts", ONE, slo=replace(SLO, ttft_ms=5000.0), capacity_rps=0.58, seconds=3000.0,
+        musts={1.0: 0.82, 2.0: 0.0, 4.0: 0.0},
+    ),
 }  # fmt: skip
-
-
-class Drawn(Traces):
-    """Traces that are drawn, whatever lies beside the checkout."""
-
-    def rows(self, name: str) -> list[Row]:
-        if name not in self._read:
-            draw = KINDS[name](random.Random(name))
-            rows = [next(draw) for _ in range(COUNT)]
-            self._read[name] = sorted(
-                (at_s, max(8, min(LONGEST_IN, prompt)), max(2, min(LONGEST_OUT, output)))
-                for at_s, prompt, output in rows
-            )
-        return self._read[name]
+assert {kind.drawn for kind in KINDS.values()} == set(DRAWN)
 
 
 @dataclass(frozen=True)
@@ -123,65 +89,96 @@ class JudgedFigures:
     best_threshold: float
     own_kept: float
     all_kept: float
+    errors: dict[str, float]  # of our own score without the error
     ok: bool
 
 
-def cell_of(kind: str, times: float, capacity: float) -> Cell:
-    """A fifth of the requests compare with a dear API, as tenants of one engine do."""
-    models = (("a", 0.2), ("b", 0.8))
-    load = Load(((kind, models),), times * capacity, SECONDS, MOST)
-    prices = {"a": MINI, "b": CHEAP}
-    return Cell(f"{kind} {times:g}x", "mix", times, load, prices, PLANNED, 1, 1.0)
-
-
-def judged(cell: Cell, seeds: int, traces: Traces, python: Path) -> JudgedFigures:
-    found: list[dict[str, dict[str, Any]]] = []
-    for seed in range(seeds):
-        whats = (BOUND, "ours", "greedy", *(THRESHOLDS if seed == 0 else ()))
-        found.append({what: figures_of(Task(cell, seed, what), traces, python) for what in whats})
-        print(f"  {cell.name}, seed {seed}", file=sys.stderr, flush=True)
-
-    def score(entry: dict[str, dict[str, Any]], what: str) -> float:
-        run = entry[what]
-        return run["avoided_usd"] / entry[BOUND]["dollars"] if run["own_kept"] >= KEPT else 0.0
-
-    ours, greedy = (min(score(finding, what) for finding in found) for what in ("ours", "greedy"))
-    to_greedy = min(
-        score(finding, "ours")
-        / max(1e-9, finding["greedy"]["avoided_usd"] / finding[BOUND]["dollars"])
-        for finding in found
-    )
-    most = max(score(finding, "ours") for finding in found)
-    return JudgedFigures(
-        cell.name, ours, greedy, max(score(found[0], name) for name in THRESHOLDS),
-        min(finding["ours"]["own_kept"] for finding in found),
-        min(finding["ours"]["all_kept"] for finding in found),
-        ok=ours > 0.0 and to_greedy >= TO_GREEDY and most <= 1.0,
+def cell_of(name: str, times: float, capacity: float) -> Cell:
+    kind = KINDS[name]
+    load = Load(((kind.drawn, SHARES[len(kind.prices)]),), times * capacity, kind.seconds, MOST)
+    return Cell(
+        f"{name} {times:g}x", "mix", times, load, kind.prices, kind.shape, 1, 1.0, kind.slo
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judge:
+    seeds: int
+    errors: tuple[str, ...]
+    thresholds: bool
+    traces: Traces
+    python: Path
+
+    def figures(self, cell: Cell, must: float) -> JudgedFigures:
+        found: list[dict[str, dict[str, Any]]] = []
+        swept = THRESHOLDS if self.thresholds else ()
+        for seed in range(self.seeds):
+            whats = (BOUND, "ours", "greedy", *self.errors, *(swept if seed == 0 else ()))
+            found.append(
+                {
+                    what: figures_of(Task(cell, seed, what), self.traces, self.python)
+                    for what in whats
+                }
+            )
+            print(f"  {cell.name}, seed {seed}", file=sys.stderr, flush=True)
+        ours, greedy = (min(_score(each, what) for each in found) for what in ("ours", "greedy"))
+        to_greedy = min(
+            _score(each, "ours") / max(1e-9, each["greedy"]["avoided_usd"] / each[BOUND]["dollars"])
+            for each in found
+        )
+        most = max(_score(each, "ours") for each in found)
+        errors = {
+            what: min(_score(each, what) / max(1e-9, _score(each, "ours")) for each in found)
+            for what in self.errors
+        }
+        return JudgedFigures(
+            cell.name, ours, greedy,
+            max((_score(found[0], name) for name in swept), default=0.0),
+            min(each["ours"]["own_kept"] for each in found),
+            min(each["ours"]["all_kept"] for each in found),
+            errors,
+            ok=ours >= max(must, 1e-9) and to_greedy >= TO_GREEDY and most <= 1.0
+            and min(errors.values(), default=1.0) >= TO_SKEW,
+        )  # fmt: skip
+
+
+def _score(entry: dict[str, dict[str, Any]], what: str) -> float:
+    """Of the bound; nothing where own answers keep too little of their promises."""
+    trial = entry[what]
+    return trial["avoided_usd"] / entry[BOUND]["dollars"] if trial["own_kept"] >= KEPT else 0.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--times", type=float, nargs="*", default=list(TIMES))
+    parser.add_argument("--times", type=float, nargs="*", help="only these loads")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--errors", nargs="*", default=[], choices=list(ERRORS))
+    parser.add_argument("--no-thresholds", action="store_true", help="others are not swept")
     given = parser.parse_args()
     python, traces, found = install("highs", BUILD / "peers"), Drawn(), []
-    print("                   1x, rps  of the bound  greedy  best threshold  own kept  all kept")
-    for kind in given.kinds:
-        this_cell_of = cell_of(kind, 1.0, 1.0)
-        capacity = capacity_rps(this_cell_of, traces)
-        for times in given.times:
-            row = judged(cell_of(kind, times, capacity), given.seeds, traces, python)
-            found.append({**asdict(row), "capacity_rps": capacity})
+    judge = Judge(given.seeds, tuple(given.errors), not given.no_thresholds, traces, python)
+    names = (
+        f"{'1x, rps':<8} {'of the bound':<13} {'greedy':<7} {'best threshold':<15} {'own kept':<9}"
+    )
+    print(f"{'':<25} {names} all kept")
+    for name in given.kinds:
+        kind = KINDS[name]
+        capacity = kind.capacity_rps or capacity_rps(cell_of(name, 1.0, 1.0), traces)
+        for times, must in kind.musts.items():
+            if given.times and times not in given.times:
+                continue
+            row = judge.figures(cell_of(name, times, capacity), must)
+            found.append({**asdict(row), "capacity_rps": capacity, "must": must})
             print(
-                f"{row.cell:<18} {capacity:<8.2f} {row.score:<13.3f} {row.greedy:<7.3f} "
+                f"{row.cell:<25} {capacity:<8.2f} {row.score:<13.3f} {row.greedy:<7.3f} "
                 f"{row.best_threshold:<15.3f} {row.own_kept:<9.4f} {row.all_kept:.3f}"
-                f"{'' if row.ok else '  SHORT'}",
+                + "".join(f"  {what} {ratio:.3f}" for what, ratio in row.errors.items())
+                + ("" if row.ok else "  SHORT"),
                 flush=True,
             )
     (BUILD / "bench-unseen.json").write_text(json.dumps(found, indent=1) + "\n")
-    return 0 if all(finding["ok"] for finding in found) else 1
+    return 0 if all(figures["ok"] for figures in found) else 1
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from traces import Load
 
 from backends.simulator.profiles import PROFILES
 from backends.simulator.shape import EngineShape
+from router.types import Slo
 
 MINI, CHEAP, DEAR = (
     ApiPrice(150_000, 600_000),
@@ -19,6 +20,7 @@ MINI, CHEAP, DEAR = (
     ApiPrice(2_500_000, 10_000_000),
 )
 TTFT_S, TPOT_S, ATTAINMENT = 0.5, 0.05, 0.99
+SLO = Slo(ttft_ms=1000.0 * TTFT_S, tpot_ms=1000.0 * TPOT_S, attainment=ATTAINMENT)
 SECONDS, MOST = 600.0, 20_000
 H100 = PROFILES["h100-llama-3.1-8b-fp8"].shape
 # Its linear step alone: the bound's program is linear, and has to be a bound.
@@ -58,6 +60,7 @@ class Cell:
     shape: EngineShape
     engines: int
     window_s: float
+    slo: Slo = SLO
 
     @property
     def bars(self) -> tuple[float, float]:

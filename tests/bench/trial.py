@@ -6,7 +6,7 @@ from typing import Any
 
 from baselines import BASELINES
 from bound import Problem
-from cells import ATTAINMENT, TPOT_S, TTFT_S, Cell
+from cells import Cell
 from routed import RoutedFleet, Terms, Variant
 
 from backends.simulator.latency import Latency
@@ -14,10 +14,8 @@ from gateway.whatif.apis import draw_latencies
 from gateway.whatif.replay import Replay, ReplayOutcome, ReplayPolicyProtocol
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.traffic import Arrival
-from router.types import Policy, Slo
+from router.types import Policy
 
-SLO = Slo(ttft_ms=1000.0 * TTFT_S, tpot_ms=1000.0 * TPOT_S, attainment=ATTAINMENT)
-POLICY = Policy("bench", SLO, kv_headroom_floor=0.05)
 MAX_TOKENS = 8192  # what clients allow
 FINE_S = 0.25
 VARIANTS = {
@@ -64,22 +62,23 @@ def run(cell: Cell, arrivals: list[Arrival], policy: str, seed: int) -> Score:
     seats = [
         ReplayEngine(f"pool:own/{place}", cell.shape, knowledge) for place in range(cell.engines)
     ]
-    slos = dict.fromkeys(cell.prices, SLO)
+    slos = dict.fromkeys(cell.prices, cell.slo)
     answers = draw_latencies(len(arrivals), Latency(), seed)
     outcomes = Replay(seats, slos, arrivals, answers, knowledge).run(_chooser(cell, policy))
     return score(cell, outcomes)
 
 
-def _chooser(cell: Cell, policy: str) -> ReplayPolicyProtocol:
-    if policy in BASELINES:
-        return BASELINES[policy]()
-    terms = {model: Terms(POLICY, price, MAX_TOKENS) for model, price in cell.prices.items()}
-    return RoutedFleet(terms, VARIANTS.get(policy, Variant()))
+def _chooser(cell: Cell, name: str) -> ReplayPolicyProtocol:
+    if name in BASELINES:
+        return BASELINES[name]()
+    policy = Policy("bench", cell.slo, kv_headroom_floor=0.05)
+    terms = {model: Terms(policy, price, MAX_TOKENS) for model, price in cell.prices.items()}
+    return RoutedFleet(terms, VARIANTS.get(name, Variant()))
 
 
 def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
     own = [outcome for outcome in outcomes if outcome.engine is not None]
-    kept = [item for item in own if item.has_met_slo(SLO)]
+    kept = [item for item in own if item.has_met_slo(cell.slo)]
     count = max(1, len(own))
     return Score(
         requests=len(outcomes),
@@ -89,9 +88,9 @@ def score(cell: Cell, outcomes: list[ReplayOutcome]) -> Score:
         gross_usd=sum(usd(cell, item.arrival) for item in own),
         own_share=len(own) / len(outcomes),
         own_kept=len(kept) / count,
-        own_kept_ttft=sum(item.has_met_ttft(SLO) for item in own) / count,
-        own_kept_tpot=sum(item.has_met_tpot(SLO) for item in own) / count,
-        all_kept=sum(outcome.has_met_slo(SLO) for outcome in outcomes) / len(outcomes),
+        own_kept_ttft=sum(item.has_met_ttft(cell.slo) for item in own) / count,
+        own_kept_tpot=sum(item.has_met_tpot(cell.slo) for item in own) / count,
+        all_kept=sum(outcome.has_met_slo(cell.slo) for outcome in outcomes) / len(outcomes),
         preempted=sum(outcome.preemptions > 0 for outcome in outcomes),
     )
 
@@ -100,7 +99,11 @@ def is_servable(cell: Cell, arrival: Arrival) -> bool:
     """Whether an empty engine would keep the promise; the bound leaves out what it would not."""
     step, shape = cell.shape.step, cell.shape
     chunks = math.ceil(arrival.prompt_tokens / shape.prefill_budget_tokens)
-    return step.t0_s + step.a_s * chunks + step.d_s * arrival.prompt_tokens <= TTFT_S
+    return step.t0_s + step.a_s * chunks + step.d_s * arrival.prompt_tokens <= ttft_s(cell)
+
+
+def ttft_s(cell: Cell) -> float:
+    return (cell.slo.ttft_ms or math.inf) / 1000.0
 
 
 def usd(cell: Cell, arrival: Arrival) -> float:
@@ -120,8 +123,8 @@ def problem(cell: Cell, arrivals: list[Arrival], *, finer: int = 1) -> dict[str,
                     arrival.prompt_tokens,
                     arrival.output_tokens,
                     usd(cell, arrival),
-                    TTFT_S,
-                    TPOT_S,
+                    ttft_s(cell),
+                    (cell.slo.tpot_ms or math.inf) / 1000.0,
                 )
                 for arrival in arrivals
             ],

@@ -10,11 +10,14 @@ from router.feedback import (
     FEEDBACK_RANGE,
     FORGET_S,
     RECENT,
+    SAFETY_GAIN,
     SAFETY_RANGE,
     SAFETY_TPOT,
     SAFETY_TTFT,
+    SPARE,
     TRUST_FROM_TOKENS,
     TRUST_TOKENS,
+    WARM_TO,
     FeedbackLoops,
     FeedbackSums,
     PrefixHitTrust,
@@ -105,6 +108,37 @@ def test_kept_promises_raise_the_factor_slowly_to_its_limit() -> None:
         answers.end([True] * 20)
     assert loops.safety_ttft == SAFETY_RANGE[1]
     assert loops.safety_tpot == SAFETY_TPOT  # nothing was said of it
+
+
+def warmed(misses: int, kept: int) -> float:
+    """How far the factor of TTFT got: misses first, then kept promises."""
+    loops = FeedbackLoops()
+    answers = Answers(loops)
+    for _ in range(misses):
+        answers.end([False] + [True] * 19)
+    loops.safety_ttft = SAFETY_TTFT
+    for _ in range(kept // 20):
+        answers.end([True] * 20)
+    return loops.safety_ttft
+
+
+def test_a_run_of_kept_promises_warms_as_fast_as_it_is_evidence() -> None:
+    """By `exp` of the misses that were expected, up to where a burst could make many."""
+    gain = SAFETY_GAIN * SPARE * 0.01
+    assert warmed(0, 300) == pytest.approx(WARM_TO, abs=0.01)
+    assert warmed(3, 300) == pytest.approx(SAFETY_TTFT + 300 * gain), "the guess was contradicted"
+    assert warmed(3, 300) < warmed(1, 500) - 200 * gain < warmed(0, 300)
+    assert warmed(0, 1000) - warmed(0, 500) == pytest.approx(500 * gain), "steady from there on"
+
+
+def test_the_factor_of_steps_warms_steadily() -> None:
+    loops = FeedbackLoops()
+    sums = FeedbackSums()
+    loops.fold(sums, 0.0)
+    for tick in range(1, 28):
+        sums = sums._replace(tpot_pull=sums.tpot_pull + 20 * 0.004, judged=sums.judged + 20)
+        loops.fold(sums, 0.5 * tick)
+    assert loops.safety_tpot == pytest.approx(SAFETY_TPOT + 540 * SAFETY_GAIN * 0.004)
 
 
 def test_it_comes_to_rest_where_misses_are_what_is_spared() -> None:

@@ -53,6 +53,37 @@ def test_a_busy_engine_with_feedback(ask, rule, own):
     assert numbers.tpot_ms == pytest.approx(2 * (10 + 11 + 5 + 3 + 0.55) / (1 - 2 * 0.1))
 
 
+BRIEF = OutputMoments(count=10, mean=2.0, mean_square=5.0, p95=3.0)
+FULL = StepModel(a_s=0.005, b_s=0.0, c_s=0.0, d_s=2.78e-5, t0_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "tpot_ms", "longest", "is_counted"),
+    [
+        ({}, 50.0, 3, True),
+        ({}, 50.0, 9, False),  # long enough for a mean
+        ({}, 50.0, 1, False),  # it has no gap
+        ({"prefill_budget_tokens": 960}, 50.0, 3, False),  # no step is longer than is promised
+        ({"queued_prefill_tokens": 0.0, "running": 0}, 50.0, 3, False),  # nobody comes behind it
+        ({}, 80.0, 3, False),
+    ],
+)
+def test_a_short_answer_meets_the_step_that_others_fill(
+    ask, rule, own, state, tpot_ms, longest, is_counted
+):
+    """Of a long one it is part of a mean; one of two tokens has a single gap."""
+    busy = own({"step": FULL, "running": 1, "prefill_rate_tokens_per_s": 5000.0,
+                "queued_prefill_tokens": 2000.0, **state})  # fmt: skip
+    policy = rule(slo=Slo(ttft_ms=5000.0, tpot_ms=tpot_ms))
+    numbers = forecast(ask(output=BRIEF, max_tokens=longest), policy, busy)
+    unpromised = forecast(ask(output=BRIEF, max_tokens=longest), rule(slo=Slo(ttft_ms=5e3)), busy)
+    if is_counted:
+        assert numbers.tpot_ms > tpot_ms > unpromised.tpot_ms
+        assert numbers.load > 1.0
+    else:
+        assert numbers.tpot_ms == unpromised.tpot_ms
+
+
 def test_what_the_engine_has_read_of_its_queue_waits_no_more(ask, rule, own):
     """By the clock since the queue moved, and never more than one prompt of it."""
     busy = {"step": SIMPLE, "running": 10, "context_tokens": 5000.0, "step_feedback": 2.0,
