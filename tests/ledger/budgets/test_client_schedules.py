@@ -76,6 +76,7 @@ class Schedule:
         self.held: dict[str, tuple[Hold, ...]] = {}
         self.spent: Counter[wire.AccountKey] = Counter()
         self.tasks: list[asyncio.Task[None]] = []
+        self.ended: set[wire.AccountKey] = set()  # slices of windows that had ended at a turn
         self.passed_s = 0.0
         self.errors: list[Exception] = []
         loop.time = lambda: self.passed_s  # type: ignore[method-assign]
@@ -88,8 +89,11 @@ class Schedule:
     def turn(self, seconds: int) -> None:
         self.now_s += seconds
         self.client.edition()
-        kept = {key for key, piece in self.client._slices.items() if not piece.held_pusd}
-        assert kept <= {*self.current}, "of windows that ended nothing is kept"
+        before, slices = self.ended, self.client._slices
+        self.ended = slices.keys() - {*self.current}
+        kept = {key for key in self.ended if not slices[key].held_pusd}
+        assert kept.isdisjoint(before), "of windows that ended before the last turn nothing is kept"
+        assert not self.client.connected or not any(slices[key].free_pusd for key in self.ended)
 
     def start(self, scopes: tuple[str, ...], bound_pusd: int) -> None:
         name = f"r{len(self.tasks)}.1"
@@ -175,7 +179,7 @@ class Schedule:
         self.check(is_quiet=True)
         for name in sorted(self.held):
             self.client.release(name, 0)
-        small = self.client._small & self.client._slices.keys()
+        small = self.client._small & self.client._slices.keys() & {*self.current}
         assert not any(self.client._slices[key].free_pusd for key in small), "others may need it"
         self.recall(99)
         for key in self.current:
