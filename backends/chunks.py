@@ -18,9 +18,10 @@ from backends.json_mending import mend_json
 from backends.reported import error_in, is_error, read_error
 from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, decode_told, decode_usage, usage_bytes
-from backends.usage_places import may_tell_more, usage_in
+from backends.usage_places import counts_output, may_tell_more, usage_in
 
 WORD_LIMIT = 64  # characters of a target's word that are kept
+_OUTPUTS = ("completion_tokens", "output_tokens")
 _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
 
 
@@ -192,8 +193,17 @@ def _without_choices(body: bytes, *, empty: bool) -> BackendError:
     reported = error_in(body)
     if reported is not None:
         return reported
-    error = StreamError if empty else InvalidResponse
-    return charged_error(error("the answer has no choices"), decode_object(body))
+    found = decode_object(body)
+    error = StreamError if empty or _tells_none(found) else InvalidResponse
+    return charged_error(error("the answer has no choices"), found)
+
+
+def _tells_none(found: dict[str, Any] | None) -> bool:
+    """Whether an answer's choices are null, as Go writes an empty list, and it counts no output."""
+    if found is None or found.get("choices", found) is not None:
+        return False
+    usage = usage_in(found) or {}
+    return 0 in map(usage.get, _OUTPUTS) and not counts_output(usage)
 
 
 def printable_text(text: str | None) -> str | None:

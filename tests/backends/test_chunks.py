@@ -221,3 +221,22 @@ def test_what_was_made_before_a_failure_is_charged(usage, content, kept):
         parse_answer(body)
     assert raised.value.billable
     assert raised.value.usage == (usage if kept else None)
+
+
+@pytest.mark.parametrize("choices", [b"null", b"[]"])
+def test_no_choices_and_no_output_counted_is_an_answer_of_nothing(choices: bytes) -> None:
+    """Servers in Go write an empty list as null. Red before: null was booked at the hold."""
+    body = b'{"choices":%b,"usage":{"prompt_tokens":9,"completion_tokens":%b}}'
+    with pytest.raises(StreamError) as failed:
+        parse_answer(body % (choices, b"0"))
+    assert not failed.value.billable
+    with pytest.raises((UpstreamBroken, InvalidResponse)) as charged:
+        parse_answer(body % (choices, b"5"))
+    assert charged.value.billable
+    assert charged.value.usage == {"prompt_tokens": 9, "completion_tokens": 5}
+
+
+@pytest.mark.parametrize("usage", [b"null", b"{}", b'{"prompt_tokens":9}'])
+def test_null_choices_without_a_count_of_output_cannot_be_read(usage: bytes) -> None:
+    with pytest.raises(InvalidResponse):
+        parse_answer(b'{"choices":null,"usage":%b}' % usage)
