@@ -30,7 +30,7 @@ from ledger.usage_figures import (
     read_figures,
 )
 from ledger.usage_members import (
-    BY_MODALITY,
+    BY_WORD,
     DIFFERENCES,
     MEMBERS,
     SOUND_SECONDS,
@@ -200,17 +200,17 @@ def _walked(usage: Mapping[str, object]) -> list[tuple[UsageCount, str, Any]]:
     found = [(ORDER[path], path, value) for path, value in leaves(usage) if path in ORDER]
     found.sort(key=itemgetter(0))
     read = [(MEMBERS[path], path.rpartition(".")[2], value) for _, path, value in found]
-    return [*read, *_by_modality(usage)]
+    return [*read, *_by_word(usage)]
 
 
-def _by_modality(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str, Any]]:
-    """Sums of the lists that count by modality."""
-    for (name, modality), meaning in BY_MODALITY.items():
+def _by_word(usage: Mapping[str, object]) -> Iterator[tuple[UsageCount, str, Any]]:
+    """Sums of the lists that count by a word, such as a modality."""
+    for (name, member, word, count_name), meaning in BY_WORD.items():
         stated = usage.get(name)
         entries = [
-            entry.get("tokenCount")
+            entry.get(count_name)
             for entry in (stated if isinstance(stated, list) else ())
-            if isinstance(entry, Mapping) and entry.get("modality") == modality
+            if isinstance(entry, Mapping) and entry.get(member) == word
         ]
         if counts := [_whole(name, count) for count in entries if count is not None]:
             yield meaning, name, sum(counts)

@@ -72,6 +72,8 @@ MEMBERS: dict[str, UsageCount] = {
     "cache_creation_input_tokens": UsageCount.WRITTEN,
     **{f"{details}.{name}": UsageCount.WRITTEN for details in INPUT_DETAILS
        for name in ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")},
+    **{f"{details}.{name}": UsageCount.CACHED for details in INPUT_DETAILS
+       for name in ("cache_read_tokens", "cache_read_input_tokens")},
     **{f"{ages}.ephemeral_5m_input_tokens": UsageCount.WRITTEN_5M for ages in _AGES},
     **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
     "server_tool_use.web_search_requests": UsageCount.SEARCHES,
@@ -109,6 +111,7 @@ MEMBERS: dict[str, UsageCount] = {
     "cacheReadInputTokenCount": UsageCount.CACHED,
     "cacheWriteInputTokens": UsageCount.WRITTEN,
     "cacheWriteInputTokenCount": UsageCount.WRITTEN,
+    "cacheDetails[].inputTokens": UsageCount.INCLUDED,
     # What Bedrock tells of a call, llama.cpp of its times, Ollama of its work.
     "inputTokenCount": UsageCount.PROMPT,
     "outputTokenCount": UsageCount.COMPLETION,
@@ -136,11 +139,15 @@ MEMBERS: dict[str, UsageCount] = {
     "image_pixels": UsageCount.INCLUDED,
     "video_pixels": UsageCount.INCLUDED,
 }  # fmt: skip
-# Lists of counts by a member's word, as in Gemini's own API; the table names their totals.
-BY_MODALITY: dict[tuple[str, str], UsageCount] = {
-    ("promptTokensDetails", "AUDIO"): UsageCount.AUDIO_IN,
-    ("candidatesTokensDetails", "AUDIO"): UsageCount.AUDIO_OUT,
-    ("candidatesTokensDetails", "IMAGE"): UsageCount.IMAGE_OUT,
+# Lists of counts by a member's word, as in the own APIs of Gemini (a modality) and Bedrock (how
+# long written tokens are kept); the table names their totals. A path, its member and word, its
+# count's name.
+BY_WORD: dict[tuple[str, str, str, str], UsageCount] = {
+    ("promptTokensDetails", "modality", "AUDIO", "tokenCount"): UsageCount.AUDIO_IN,
+    ("candidatesTokensDetails", "modality", "AUDIO", "tokenCount"): UsageCount.AUDIO_OUT,
+    ("candidatesTokensDetails", "modality", "IMAGE", "tokenCount"): UsageCount.IMAGE_OUT,
+    ("cacheDetails", "ttl", "5m", "inputTokens"): UsageCount.WRITTEN_5M,
+    ("cacheDetails", "ttl", "1h", "inputTokens"): UsageCount.WRITTEN_1H,
 }
 OBJECTS = frozenset(path.rpartition(".")[0] for path in MEMBERS) - {""}
 # Seconds of sound, which `ledger.usage` reads apart: they are no whole number.

@@ -50,6 +50,16 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         TokenCounts(input=7020, output=15_000, reasoning=6000, searches=3)),
     "sglang: as many thoughts are inside": (
         openai(20, 9000, reasoning_tokens=6000), TokenCounts(20, output=9000, reasoning=6000)),
+    "bedrock: written tokens by how long they are kept": (
+        {"inputTokens": 10, "outputTokens": 5, "totalTokens": 75, "cacheReadInputTokens": 40,
+         "cacheWriteInputTokens": 20,
+         "cacheDetails": [{"ttl": "1h", "inputTokens": 15}, {"ttl": "5m", "inputTokens": 5}]},
+        T(10, 40, 5, 15, output=5)),
+    "perplexity: cached and written tokens by Anthropic's names in the details": (
+        {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105,
+         "input_tokens_details": {
+             "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30}},
+        T(10, 60, 30, output=5)),
     "openai: plain": (openai(9, 12), T(9, output=12)),
     "openai: all details of zeros": (
         openai(19, 10)
