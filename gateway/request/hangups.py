@@ -151,8 +151,15 @@ def can_keep_back(attempt: Attempt) -> bool:
 
 
 def lists_reasoning(price: Price | None) -> bool:
-    """Whether the price has a rate of its own for reasoning."""
-    return price is not None and not is_unlisted(price.terms.rates, "reasoning")
+    """Whether the price says that its model thinks.
+
+    It does by thoughts beside the limit, or by a rate of their own in any of its schedules.
+    """
+    if price is None:
+        return False
+    terms = price.terms
+    rates = [terms.rates, *(schedule.rates for schedule in terms.schedules)]
+    return terms.reasoning_outside or any(not is_unlisted(rate, "reasoning") for rate in rates)
 
 
 def thought_tokens(attempt: Attempt, unseen: int) -> int:

@@ -11,6 +11,7 @@ from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.hangups import (
     UnseenTerms,
     can_think,
+    lists_reasoning,
     thought_tokens,
     unseen_output,
     unseen_tokens,
@@ -225,6 +226,22 @@ def test_a_model_thinks_that_is_asked_to_priced_for_it_or_was_seen_to(
     changes, hidden, thinks
 ) -> None:
     assert can_think(attempt(**changes), hidden) is thinks
+
+
+@pytest.mark.parametrize(
+    ("changes", "schedule", "thinks"),
+    [
+        ({"reasoning_outside": True}, {}, True),
+        ({"reasoning_outside": True, "reasoning_limit": 4000}, {}, True),
+        ({}, {"reasoning": 90}, True),
+        ({}, {"output": 80}, False),
+    ],
+)
+def test_a_model_thinks_whose_price_says_so_in_any_of_its_terms(changes, schedule, thinks) -> None:
+    listed = {"input": 10, "output": 40}
+    tier = TierRates("priority", 0, rates_from({**listed, **schedule}))
+    terms = PriceTerms(rates_from(listed), (tier,), **changes)
+    assert lists_reasoning(Price(1, "p/m", "t", 0, terms)) is thinks
 
 
 ENDS = [
