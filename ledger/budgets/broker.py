@@ -3,14 +3,15 @@
 Requests are answered in their order, so that small scopes are admitted serially; those that come
 while the desk works are its next round, which costs what one request does, however many they are.
 When a grant is used up it is raised in the database; when the limit leaves no more, idle money is
-called back from workers, once and for at most 50 ms, before anything is refused. What is lent
-counts as spent until it comes back or the books say otherwise, so no order of crashes can lend the
-same money twice.
+called back from workers, once and for at most 50 ms, before anything is refused. Where other hosts
+have not spent what would do, a request waits until they have seen that somebody is short, and asks
+again. What is lent counts as spent until it comes back or the books say otherwise, so no order of
+crashes can lend the same money twice.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from ledger.budgets.loans import GONE, LoanBook
 from ledger.unixsocket import short_path
 
 RECALL_S = 0.05
+LEFT_AFTER_S, LEFT_TRIES = 0.5, 2  # other hosts look for news as often, and leave what lies idle
 GOODBYE_S = 1.0  # for what was told last to be read
 TOLD_AT_ONCE = 20_000  # accounts in one message, far below a frame's limit
 
@@ -49,6 +51,7 @@ class _LoanQueue:
 
     worker: _Worker
     borrow: wire.LoanRequest
+    tries: int = LEFT_TRIES  # how often it may still wait for what other hosts leave
 
     @property
     def amounts(self) -> dict[BudgetAccount, int]:
@@ -179,9 +182,12 @@ class BudgetBroker:
                 self._record_answer(request.recall, worker)
         else:
             self._record_returns(worker, request.returns)
-            task = asyncio.get_running_loop().create_task(self._borrow(worker, request))
-            self._borrowing.add(task)
-            task.add_done_callback(self._borrowing.discard)
+            self._start(self._borrow(_LoanQueue(worker, request)))
+
+    def _start(self, borrowing: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(borrowing)
+        self._borrowing.add(task)
+        task.add_done_callback(self._borrowing.discard)
 
     def _hang_up(self, worker: _Worker) -> None:
         self._workers.discard(worker)
@@ -202,9 +208,11 @@ class BudgetBroker:
         for return_ in returns:
             self._book.record_return(worker.journal, BudgetAccount(*return_.key), return_.pusd)
 
-    async def _borrow(self, worker: _Worker, borrow: wire.LoanRequest) -> None:
+    async def _borrow(self, queue: _LoanQueue, *, after_s: float = 0.0) -> None:
         """Whoever finds the desk free answers for all who came while it was not."""
-        self._asking.append(_LoanQueue(worker, borrow))
+        if after_s:
+            await asyncio.sleep(after_s)
+        self._asking.append(queue)
         async with self._one_at_a_time:
             asking, self._asking = self._asking, []
             if asking:
@@ -221,7 +229,7 @@ class BudgetBroker:
             while waiting:
                 queue = waiting[0]
                 if not self._may_fit(queue) or await self._lend([queue]):
-                    self._send(queue.worker, self._refusal_of(queue.borrow, self._short(queue)[0]))
+                    self._refuse(queue)
                 waiting = waiting[1:]
         except (DBAPIError, OSError):
             for queue in waiting:
@@ -264,14 +272,28 @@ class BudgetBroker:
         room = self._book.remaining_pusd
         return [account for account, asked in queue.amounts.items() if asked > room(account)]
 
-    def _may_fit(self, queue: _LoanQueue) -> bool:
-        """Whether the limits, as the database has just told them, leave room for it alone."""
+    def _may_fit(self, queue: _LoanQueue, *, with_others: bool = False) -> bool:
+        """Whether the limits, as the database has just told them, leave room for it alone.
+
+        `with_others`: and whether it does with what other hosts were granted and did not spend.
+        """
         for account in self._short(queue):
             standing = self._book.standings.get(account)
             room = self._book.remaining_pusd(account)
-            if standing is not None and queue.amounts[account] > room + standing.remaining_pusd:
+            if standing is None:
+                continue
+            left = standing.remaining_pusd + (standing.elsewhere_pusd if with_others else 0)
+            if queue.amounts[account] > room + left:
                 return False
         return True
+
+    def _refuse(self, queue: _LoanQueue) -> None:
+        """Refuse it, unless other hosts may leave what it misses."""
+        if queue.tries and self._may_fit(queue, with_others=True):
+            again = replace(queue, tries=queue.tries - 1)
+            self._start(self._borrow(again, after_s=LEFT_AFTER_S))
+        else:
+            self._send(queue.worker, self._refusal_of(queue.borrow, self._short(queue)[0]))
 
     def _refusal_of(self, borrow: wire.LoanRequest, account: BudgetAccount) -> wire.LoanRefusal:
         standing = self._book.standings[account]

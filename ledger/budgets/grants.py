@@ -73,6 +73,12 @@ class AccountBalance:
     def remaining_pusd(self) -> int:
         return self.limit_pusd - self.claimed_pusd - max(self.granted_pusd, self.spent_pusd)
 
+    @property
+    def elsewhere_pusd(self) -> int:
+        """What other hosts were granted and have not spent: some of it may lie idle there."""
+        granted, spent = self.granted_pusd - self.mine_pusd, self.spent_pusd - self.mine_spent_pusd
+        return max(0, granted - spent) if self.others else 0
+
 
 def budgets(engine: Engine) -> list[BudgetLine]:
     """The budgets in force, as workers are told of them."""

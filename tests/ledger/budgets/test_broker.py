@@ -10,7 +10,7 @@ from sqlalchemy import insert, update
 from ledger.budgets import broker
 from ledger.budgets import broker_protocol as wire
 from ledger.budgets.broker import BudgetBroker
-from ledger.budgets.grants import BudgetAccount, standings
+from ledger.budgets.grants import BudgetAccount, GrantNeed, grow, shrink, standings
 from ledger.declared import BudgetSpec, declare
 from ledger.journals.records import Hold
 from ledger.orm import tables as orm
@@ -202,6 +202,37 @@ async def test_a_round_lends_in_the_order_of_asking_what_fits(opening, asked, le
         line.say(wire.LoanReturn((wire.amount(KEY, first.loans[0].pusd),)))
         assert await ask_at_once(line, *asked) == list(lent)
         assert desk.lent_pusd(ACCOUNT) == sum(filter(None, lent))
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_what_lies_idle_at_another_host_is_waited_for(opening, engine, monkeypatch, leaves):
+    """Red before: the first request of a host was refused while another had room for it."""
+    grow(engine, "other", [GrantNeed(ACCOUNT, 900, 900)])
+    async with opening() as (_, call):
+        line = await call("j1")
+        real, looks = broker.grow, []
+
+        def grow_then(*given):
+            grown = real(*given)
+            looks.append(1)
+            if leaves and len(looks) == 1:
+                shrink(engine, "other", ACCOUNT, 900)
+            return grown
+
+        monkeypatch.setattr(broker, "grow", grow_then)
+        monkeypatch.setattr(broker, "LEFT_AFTER_S", 0.01)
+        assert isinstance(await line.borrow(500), wire.Loan if leaves else wire.LoanRefusal)
+        assert len(looks) > 1, "it waited"
+
+
+async def test_nothing_is_waited_for_that_others_have_spent(opening, engine, monkeypatch):
+    grow(engine, "other", [GrantNeed(ACCOUNT, 900, 900)])
+    with engine.begin() as connection:
+        connection.execute(update(orm.GrantRow).values(spent_pusd=900))
+        connection.execute(update(orm.BudgetWindowRow).values(spent_pusd=900))
+    monkeypatch.setattr(broker, "LEFT_AFTER_S", 3600.0)
+    async with opening() as (_, call):
+        assert isinstance(await (await call("j1")).borrow(500), wire.LoanRefusal)
 
 
 async def test_the_database_away_is_not_a_refusal(opening, monkeypatch):
