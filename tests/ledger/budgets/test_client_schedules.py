@@ -93,7 +93,8 @@ class Schedule:
         self.ended = slices.keys() - {*self.current}
         kept = {key for key in self.ended if not slices[key].held_pusd}
         assert kept.isdisjoint(before), "of windows that ended before the last turn nothing is kept"
-        assert not self.client.connected or not any(slices[key].free_pusd for key in self.ended)
+        just_ended = self.ended - before
+        assert not self.client.connected or not any(slices[key].free_pusd for key in just_ended)
 
     def start(self, scopes: tuple[str, ...], bound_pusd: int) -> None:
         name = f"r{len(self.tasks)}.1"

@@ -449,6 +449,10 @@ class World:
         }
         attempt = self.ask(worker, scopes, bound)
         self.pump()
+        for _ in range(self.code.broker.LEFT_TRIES):  # of what another host has and may leave
+            if attempt.state == "asking":
+                self.loop.pass_time(self.code.broker.LEFT_AFTER_S)
+                self.pump()
         if attempt.state == "ended":
             assert isinstance(attempt.answer, self.code.client.BudgetRefusal), attempt.answer
             assert attempt.answer.limit_pusd == self.books.limits[attempt.answer.scope]
