@@ -250,11 +250,11 @@ def sound_ms_of(usage: Mapping[str, object]) -> int | None:
 def _sound_ms(name: str, value: object) -> int | None:
     if value is None or value == {}:  # as Mistral writes none
         return None
-    if type(value) not in (int, float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageError(f"`{name}` is {value!r}: not a number")
-    if not 0 <= value <= AUDIO_MS_LIMIT / MS_PER_S:  # type: ignore[operator]  # by its type
+    if not 0 <= value <= AUDIO_MS_LIMIT / MS_PER_S:
         raise UsageError(f"`{name}` is {value}: not between 0 and {AUDIO_MS_LIMIT // 1000}")
-    return round(value * MS_PER_S)  # type: ignore[operator]  # by its type
+    return round(value * MS_PER_S)
 
 
 def _writes(counts: Mapping[UsageCount, int], note: _Note) -> tuple[int, int]:

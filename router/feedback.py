@@ -97,7 +97,7 @@ class SafetyFactor:
         self._run = self._misses = 0.0  # in expected misses; seen ones
 
     def track(self, pulled: float) -> None:
-        """What answers pulled since the last time."""
+        """Move by what answers pulled since the last time."""
         if pulled < 0.0:
             self._run, self._misses = 0.0, self._misses + max(1.0, -pulled)
             self._move(SAFETY_GAIN * pulled)

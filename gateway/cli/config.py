@@ -33,7 +33,7 @@ def load_or_fail(path: Path) -> "Settings":
 
 
 def load_known_or_fail(path: Path) -> "Settings":
-    """The same, for who needs little but the ledger: of a file that is known not all is read."""
+    """Return settings for a command that needs little but the ledger, mostly without the file."""
     return _read_or_fail(path, load_remembered)
 
 

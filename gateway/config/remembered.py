@@ -1,4 +1,4 @@
-"""What of a configuration file most commands need, remembered since it was read without a fault.
+"""Remembers what most commands need of a configuration file that was read without a fault.
 
 To read the file means to import the settings' models and every check, which takes twice as long as
 what a command does in the ledger. So the little that it takes to find the ledger is kept in the
@@ -27,7 +27,7 @@ _PACKAGES = ("gateway/config", "gateway/policies", "router", "backends", "ledger
 
 
 class KnownLedger(NamedTuple):
-    """Of the ledger's section; a file that states the address, which may be secret, is read."""
+    """The ledger's section as far as it is remembered: an address, which may be secret, is not."""
 
     url_env: str | None
     url: None = None
@@ -72,7 +72,10 @@ def _load(path: Path) -> "Settings":
 
 
 def _remember(path: Path, settings: "Settings") -> None:
-    """Of a file that changed since it was read the new text would be taken for checked."""
+    """Keep what the settings say of the ledger, where the file still says the same.
+
+    The new text of one that changed since it was read would be taken for checked.
+    """
     text = path.read_bytes()
     state = _guess_state(text)
     if settings.ledger.url is not None or state != settings.state or not _is_own(state):

@@ -304,7 +304,7 @@ def _total(connection: Connection, budget_id: str, start: int) -> int:
 
 
 def _grant(connection: Connection, budget_id: str, start: int, spent_pusd: int) -> None:
-    """What no host spent is granted to none; hosts keep what they were granted.
+    """Grant to no host what none spent; hosts keep what they were granted.
 
     Their desks lend of it as they know it: what was taken from them here would be spent twice.
     Where all of it is more than the limit, each desk gives back what lies idle with it.

@@ -75,7 +75,7 @@ class AccountBalance:
 
     @property
     def elsewhere_pusd(self) -> int:
-        """What other hosts were granted and have not spent: some of it may lie idle there."""
+        """Return what other hosts were granted and have not spent: it may lie idle there."""
         granted, spent = self.granted_pusd - self.mine_pusd, self.spent_pusd - self.mine_spent_pusd
         return max(0, granted - spent) if self.others else 0
 

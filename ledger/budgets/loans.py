@@ -54,7 +54,7 @@ class LoanBook:
         return min(room, max(0, room + known.remaining_pusd))
 
     def idle_pusd(self, account: BudgetAccount) -> int:
-        """What of this host's grant is lent to nobody."""
+        """Return the part of this host's grant that is lent to nobody."""
         return self._pot(account).remaining_pusd
 
     def lent_pusd(self, account: BudgetAccount) -> int:

@@ -170,7 +170,7 @@ def _settle(
 
 
 def _spend(folded: FoldResult, journal: str, hold: Hold, amount_pusd: int) -> None:
-    """What a soft budget counts is of no grant: once it is hard, its desk lends what it had."""
+    """Spend from a hard budget's grant; a soft one counts beside it, and its desk lends no less."""
     if not hold.amount_pusd:
         if amount_pusd:
             merge_booked(folded.booked, (hold,), BookedChange(counted_pusd=amount_pusd))

@@ -275,6 +275,14 @@ async def test_what_a_worker_said_before_its_burial_changes_nothing_after(openin
         assert desk.lent_pusd(ACCOUNT) == 1000
 
 
+async def share_all_but_one(desk, line, lent):
+    """Let the desk leave what lies idle: its worker gives back all but one picodollar."""
+    sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
+    recall = await line.hear(wire.LoanRecall)
+    line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
+    await sharing
+
+
 async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
     async with opening() as (desk, call):
         line = await call("j1")
@@ -282,10 +290,7 @@ async def test_below_a_lowered_limit_nothing_lies_idle(opening, engine):
         lent = desk.lent_pusd(ACCOUNT)
         with engine.begin() as connection:
             connection.execute(update(orm.BudgetRow).values(limit_pusd=50))
-        sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
-        recall = await line.hear(wire.LoanRecall)
-        line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
-        await sharing
+        await share_all_but_one(desk, line, lent)
         assert isinstance(await line.borrow(51, 2), wire.LoanRefusal)
         assert isinstance(await line.borrow(49, 3), wire.Loan)
 
@@ -306,10 +311,7 @@ async def test_what_another_host_declares_anew_is_lent_within_its_limit(opening,
         say(*([replace(tight, hard=False)] if before == "soft" else []))
         say(tight)
         assert standings(engine, "h")[ACCOUNT].mine_pusd >= lent > 50
-        sharing = asyncio.create_task(desk.share(desk.read_snapshot()))
-        recall = await line.hear(wire.LoanRecall)
-        line.say(wire.LoanReturn((wire.amount(KEY, lent - 1),), recall.number))
-        await sharing
+        await share_all_but_one(desk, line, lent)
         assert isinstance(await line.borrow(51, 2), wire.LoanRefusal)
         assert isinstance(await line.borrow(49, 3), wire.Loan)
 
