@@ -332,8 +332,7 @@ class CandidateBuilder:
             False,  # internal
             expected,
             bound,
-            0,
-            room,
+            budget_room_pusd=room,
             api=self._api_state_of(target, sight, asked),
             cached_tokens=hit.expected,
             cache_saves_pusd=saves,

@@ -1,8 +1,9 @@
 """Mutants that the mirrored tests find: `make mutants`, or `ARGS="--count 60 --jobs 8"`.
 
 A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
-tree, and the tests that mirror its file run until the first failure. The control: without a mutant
-they pass, or the file's mutants are left out and it is named. `--money` draws as many from each
+tree, and the tests that mirror its file run until the first failure, then those near it: of the
+files that import it. The control: without a mutant they pass; a file whose own do not is left out
+and named, and near ones that do not have found nothing. `--money` draws as many from each
 part of what a request is charged (bounds, usage, settle, holds, relay), and asks the adversary
 first. What is done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes
 only files whose mutations are the same in another tree, renames apart, so that both trees are
@@ -33,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 from mutations import Mutation, mutated, mutations  # noqa: E402  (the path is above)
 
-from deploy.near import tests_of  # noqa: E402  (as above)
+from deploy.near import tests_near, tests_of  # noqa: E402  (as above)
 
 FILES = ("router/*.py", "ledger/budgets/*.py", "ledger/prices/*.py", "ledger/journals/*.py",
          "gateway/request/*.py", "gateway/http/*.py", "gateway/kinds/*.py")  # fmt: skip
@@ -134,11 +135,16 @@ def judge(
     whole = path.read_text(encoding="utf-8")
     path.write_text(mutated(whole, mutation.number), encoding="utf-8")
     began, finder = os.times().elapsed, None
+    mirrored = tests_of(tree, file)
+    near = [test for test in tests_near(tree, file) if test not in mirrored]
     try:
         if adversary and not _ends_well(tree, [python, *ADVERSARY]):
             finder = "adversary"
-        elif not _passes(tree, tests_of(tree, file), python):
+        elif not _passes(tree, mirrored, python):
             finder = "tests"
+        elif near and not _passes(tree, near, python):
+            path.write_text(whole, encoding="utf-8")
+            finder = "tests near" if _passes(tree, near, python) else None
         return finder, os.times().elapsed - began
     finally:
         path.write_text(whole, encoding="utf-8")
