@@ -487,21 +487,25 @@ async def test_only_reported_usage_teaches_lengths(metering, parts, attempt, rea
 
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("usage", [USAGE, None])
+@pytest.mark.parametrize("first_s", [10.5, None])
 def test_what_was_read_is_known_to_the_caches_of_who_read_it_or_would_have(
-    metering, parts, attempt, tmp_path, own, usage
+    metering, parts, attempt, tmp_path, own, usage, first_s
 ) -> None:
+    """A figure says that a prompt was read, and so does a first token."""
     forecast = CacheForecast(ProviderCaches(tmp_path / "caches"), CachedShare())
     prefix, plan = PromptPrefix(tuple(range(40)), 0, ENDS[39]), attempt.plan
     tokens = ENDS[39] // 4
     plan.request.beginning, plan.request.prompt_tokens = prefix, tokens
     plan.request.prompt_tokens_bound, plan.asked.prompt_bytes = 2 * tokens, ENDS[39]
     plan.best_own, attempt.step.frozen.prefix_tokens = "own", tokens
-    attempt.step.frozen.target.own = own
+    attempt.step.frozen.target.own, attempt.first_token_s = own, first_s
     metering._learner._learned.cached = forecast
-    told = usage and {**usage, "prompt_tokens": tokens}
-    metering.settle_later(attempt, AttemptOutcome("finished", 200, told, usage_final=True))
-    assert forecast.caches.count_known("alpha/m", prefix, 13.0) == (0 if own else 40)
-    assert forecast.caches.count_known("~openai/x", prefix, 13.0) == 40
+    told = usage and {**usage, "prompt_tokens": tokens, "total_tokens": tokens + 11}
+    outcome = AttemptOutcome("finished", 200, told, usage_final=True)
+    metering.settle_later(attempt, outcome)
+    read = 40 if usage or first_s else 0
+    assert forecast.caches.count_known("alpha/m", prefix, 13.0) == (0 if own else read)
+    assert forecast.caches.count_known("~openai/x", prefix, 13.0) == read
     forecast.caches.close()
 
 
