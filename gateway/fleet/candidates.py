@@ -332,7 +332,8 @@ class CandidateBuilder:
             False,  # internal
             expected,
             bound,
-            budget_room_pusd=room,
+            0,
+            room,
             api=self._api_state_of(target, sight, asked),
             cached_tokens=hit.expected,
             cache_saves_pusd=saves,
