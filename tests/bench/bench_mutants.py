@@ -1,4 +1,4 @@
-"""Mutants that the mirrored tests find: `make mutants`, or `ARGS="--count 60 --jobs 8"`.
+"""Mutants that the tests find: `make bench-mutants`, or `ARGS="--count 60 --jobs 8"`.
 
 A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
 tree, and the tests that mirror its file run until the first failure, then those near it: of the
