@@ -15,7 +15,7 @@ from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
     KindPath,
@@ -91,6 +91,7 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         n=n,
         max_tokens=0,
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=rewritten_tokens(members),
         features=NO_FEATURES,
         session=body.session,
         members=members,
