@@ -15,6 +15,7 @@ from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
+from gateway.kinds.picture_counts import refuse_other_counts
 from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
@@ -78,6 +79,7 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         if name in members and bytes(members[name]) not in (b"null", b"[]", b'""'):
             words = f"`{name}` is not taken: pictures are made from texts alone here."
             raise RequestError("unsupported", words, param=name)
+    refuse_other_counts((name, bytes(members[name])) for name in members if name != "prompt")
     n = check_pictures(decode_member(members, "n", int, 1))
     stream = is_streamed(members)
     return InferenceRequest(
