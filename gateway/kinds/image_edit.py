@@ -21,7 +21,7 @@ from gateway.kinds.image_generation import (
 )
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, edit_schema
-from gateway.kinds.picture_counts import refuse_other_counts
+from gateway.kinds.picture_counts import refuse_other_counts, stated_form
 from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_members import plain_model
 from ledger.unit_usage import tokens_of_pictures
@@ -79,8 +79,7 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
         ignored=form.ignored(),
         extent=picture_extent(
             n,
-            form.field("quality") or "",
-            form.field("size") or "",
+            *stated_form(form.parts, form.field("quality") or "", form.field("size") or ""),
             partial=shown,
             stream=stream,
         ),

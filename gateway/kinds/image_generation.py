@@ -15,7 +15,7 @@ from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
-from gateway.kinds.picture_counts import refuse_other_counts
+from gateway.kinds.picture_counts import refuse_other_counts, stated_form
 from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
@@ -99,8 +99,11 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         members=members,
         extent=picture_extent(
             n,
-            decode_member(members, "quality", str, ""),
-            decode_member(members, "size", str, ""),
+            *stated_form(
+                members,
+                decode_member(members, "quality", str, ""),
+                decode_member(members, "size", str, ""),
+            ),
             partial=decode_member(members, "partial_images", int, 0),
             stream=stream,
         ),

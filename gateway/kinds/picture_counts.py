@@ -1,4 +1,6 @@
-"""Vendors' own words for how many pictures a request makes: what is held for is `n`.
+"""Vendors' own words for how many pictures a request makes, and of what form.
+
+What is held for is `n`, and the dearest form where two are stated.
 
 Servers of OpenAI's wire take them beside it, or in its place: SiliconFlow's `batch_size`, Ark's
 sequences of pictures, the words of Diffusers, Replicate, Stability and Imagen.
@@ -24,6 +26,11 @@ _COUNTS: Final = frozenset((
     "maximages", "niter", "num", "numimages", "numimagesperprompt", "numoutputs",
     "numberofimages", "numberofresults", "samplecount", "samples", "sequentialimagegeneration",
 ))  # fmt: skip
+# What a picture's form is called beside `size` and `quality`: which of them counts is unknown.
+_FORMS: Final = frozenset((
+    "aspectratio", "height", "imagequality", "imageresolution", "imagesize", "megapixels",
+    "outputresolution", "outputsize", "resolution", "width",
+))  # fmt: skip
 _ONE: Final = (None, 1, "1", "", False, "disabled")
 
 
@@ -45,3 +52,10 @@ def refuse_other_counts(members: Iterable[tuple[str, bytes]]) -> None:
                 opened += [("num" if key == "n" else key, said) for key, said in inside.items()]
             elif isinstance(inner, list):
                 opened += [("", item) for item in inner]
+
+
+def stated_form(names: Iterable[str], quality: str, size: str) -> tuple[str, str]:
+    """Return quality and size, left open where one of these members may say another form."""
+    if any(_spelled(name) in _FORMS for name in names):
+        return "", ""
+    return quality, size
