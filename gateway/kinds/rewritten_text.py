@@ -34,7 +34,7 @@ def spelled_bytes(raw: bytes) -> int:
         return 0
     text = raw.decode(errors="replace")
     if "\\u" in text:
-        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     longer = _longer_characters()
     if longer.keys().isdisjoint(set(text)):

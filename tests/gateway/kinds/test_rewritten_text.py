@@ -50,8 +50,8 @@ def test_each_character_that_grows_is_known() -> None:
     characters = [
         chr(code) for code in range(0x80, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000
     ]
-    grows = [one for one in characters if unicodedata.decomposition(one)]
-    longer = sum(max(0, longest_form(one) - len(one.encode())) for one in grows)
+    grows = [letter for letter in characters if unicodedata.decomposition(letter)]
+    longer = sum(max(0, longest_form(letter) - len(letter.encode())) for letter in grows)
     assert spelled_bytes("".join(characters).encode()) == longer > 0
 
 
