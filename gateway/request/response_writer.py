@@ -112,6 +112,7 @@ class ResponseWriter:
             most_said_bytes=relay.most_said_bytes,
             spoken=relay.spoken,
             usage_behind=relay.usage_behind,
+            unnamed_bytes=relay.unnamed_bytes,
         )
         if reply.ended_by is not None:
             await self._metering.settle(attempt, outcome.without_client())
