@@ -86,23 +86,28 @@ class ResponsesConversation:
         return told
 
 
-def read_conversation(instructions: str | None, given: Any) -> ResponsesConversation:
-    """Read instructions and items; raises `RequestError` with the place that chat cannot say."""
+def read_conversation(
+    instructions: str | None, given: Any, where: str = "input"
+) -> ResponsesConversation:
+    """Read instructions and items; raises `RequestError` with the place that chat cannot say.
+
+    `where`: the member that the items stand in.
+    """
     found = ResponsesConversation()
     if instructions:
         found.turns.add_instruction(text_part(instructions))
     if given is None:
-        raise missing_error("input")
+        raise missing_error(where)
     if isinstance(given, str):
         found.turns.add_user(text_part(given))
         return found
-    listed = list(iterate_objects(given, "input"))
+    listed = list(iterate_objects(given, where))
     first_new = _first_new([item for _, item in listed])
-    for number, (where, item) in enumerate(listed):
+    for number, (place, item) in enumerate(listed):
         found.newest = number >= first_new
-        _item(found, item, where)
+        _item(found, item, place)
     if not found.turns.messages():
-        raise invalid_error("input", "must be a text or a list with at least one message.")
+        raise invalid_error(where, "must be a text or a list with at least one message.")
     return found
 
 
