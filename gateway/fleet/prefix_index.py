@@ -16,6 +16,7 @@ telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 bef
 
 import re
 from collections.abc import Sequence
+from mmap import mmap
 from pathlib import Path
 from zlib import crc32
 
@@ -113,12 +114,13 @@ def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
 
 
 class PrefixIndex:
-    """The mapped tables, a row for each engine of the board."""
+    """The mapped tables, a row for each engine of the board; without a path tables of its own."""
 
-    def __init__(self, path: Path, board: SharedLoadTable) -> None:
+    def __init__(self, path: Path | None, board: SharedLoadTable) -> None:
         self._board = board
         places = max(1, len(board.layout.engines)) * PLACES
-        self._map = map_file(path, 2 * places * _CELL_BYTES)
+        size = 2 * places * _CELL_BYTES
+        self._map = mmap(-1, size) if path is None else map_file(path, size)
         self._cells: memoryview[int] = memoryview(self._map).cast("I")
         self._sent = places  # where the times begin: those of a mark as far behind it
         engines = range(len(board.layout.engines))
