@@ -65,6 +65,7 @@ class ReplayDecision(NamedTuple):
     price: Price | None = None
     held: ReplayHold | None = None
     own_pusd: int = 0  # charged for it, where an own engine serves it
+    expected_pusd: int | None = None  # of an API, when it was decided
     request: RoutingRequest | None = None
     hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
     comparators: tuple[Comparator, ...] = ()
@@ -263,8 +264,9 @@ class PolicyReplay:
         own = round((rate or 0) * (seconds or 0.0) / 3600)
         hit = self._caches.charged_hit(arrival, entry, request)
         told = ReplayDecision(
-            policy.name, candidate.name, verdict.reason, entry.price, held, own, request, hit
-        )
+            policy.name, candidate.name, verdict.reason, entry.price, held, own,
+            None if candidate.internal else candidate.expected_pusd, request, hit,
+        )  # fmt: skip
         limits = [
             number for number in (request.max_tokens, candidate.output_cap) if number is not None
         ]

@@ -92,6 +92,7 @@ def result(
             "fixed_usd": fixed,
             "fixed_unknown_pools": unknown,
             "api_usd": api,
+            "api_expected_usd": _expected_usd(outcomes),
             "total_usd": fixed + api,
             "api_unpriced_requests": sum(number is None for number in charged),
             "all_api_usd": all_api,
@@ -114,6 +115,12 @@ def result(
         ),
         "load": [sample._asdict() for sample in planned.samples.values()],
     }
+
+
+def _expected_usd(outcomes: Sequence[ReplayOutcome]) -> float:
+    """Return what APIs were expected to charge, when they were chosen."""
+    expected = [decision_of(outcome).expected_pusd for outcome in outcomes]
+    return sum(pusd for pusd in expected if pusd is not None) / PUSD_PER_USD
 
 
 def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) -> dict[str, Any]:
