@@ -2,7 +2,7 @@
 
 The simulated engine has a real cache of blocks, and says how much of each prompt it found. What is
 expected of it is told by what it was sent, and believed as far as it was found lately, as live.
-Its evictions are not told.
+When it forgot is reckoned, as of engines that do not tell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from router.feedback import PrefixHitTrust
 
 _CAPACITY: Final = int(EngineCell.KV_CAPACITY_TOKENS)
 _TRUST: Final = int(EngineCell.PREFIX_TRUST)
+_FORGOTTEN: Final = int(EngineCell.FORGOTTEN_S)
 
 
 class ReplayPrefixes:
@@ -45,4 +46,6 @@ class ReplayPrefixes:
         """What telemetry does at every scrape: believe what was found lately."""
         for row, seat, trust in self._engines:
             trust.fold(self._expected[row], float(seat.engine.totals.prefix_hits))
-            self._table.cells[self._table.published_row(row) + _TRUST] = trust.share
+            cells, published = self._table.cells, self._table.published_row(row)
+            cells[published + _TRUST] = trust.share
+            cells[published + _FORGOTTEN] = self.index.forgotten_s(row)

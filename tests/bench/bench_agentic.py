@@ -66,7 +66,7 @@ RATES = {
 KINDS = "input", "cached", "cache_write", "output"
 MUST, TO_BLIND, FORECAST, KEPT = 1.05, 0.7, 0.1, 0.99
 VARIANTS = ("ours", "blind")
-SHARES = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)  # of engines' seconds, tried one after the other
+SHARES = (1.0, 0.6, 0.45, 0.35, 0.25)  # of engines' seconds, tried one after the other
 NOWHERE: dict[Arrival, str] = {}
 
 
