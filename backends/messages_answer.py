@@ -44,6 +44,10 @@ _OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
 _OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
 # Of usage in chat's words: what the target said otherwise too.
 CONTRADICTING: Final = "contradicting"
+# Words beside the counts, and what of them is charged as usual; None: it is told elsewhere.
+_SERVICES: Final = {
+    "service_tier": None, "inference_geo": ("global", "not_available"), "speed": ("standard",),
+}  # fmt: skip
 
 
 def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
@@ -81,8 +85,7 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
     if thought and not begun:
         words["completion_tokens_details"] = {"reasoning_tokens": thought}
     _keep_unknown(left, "output_tokens_details", _THOUGHTS)
-    for name in ("service_tier", "inference_geo", "speed"):
-        left.pop(name, None)
+    _drop_usual(left)
     if begun:
         left.pop("output_tokens_details", None)
     if unread:
@@ -90,6 +93,12 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
     if odd:
         left[CONTRADICTING] = odd
     return {**words, "prompt_tokens_details": details, **left}
+
+
+def _drop_usual(left: dict[str, Any]) -> None:
+    for name, usual in _SERVICES.items():
+        if usual is None or left.get(name) in usual:
+            left.pop(name, None)
 
 
 def _may_be_object(value: Any) -> bool:

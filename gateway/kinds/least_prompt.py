@@ -27,6 +27,9 @@ _SHORTENS: Final = re.compile(
     rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
     re.IGNORECASE,
 )
+# Tokens that a model of embeddings or rankings reads of a text at least, of what it cuts: half of
+# the shortest context of any (128: paraphrase-multilingual-MiniLM-L12-v2), for a query beside it.
+LEAST_READ: Final = 64
 LONGEST_ESCAPE: Final = 6  # bytes of JSON for one byte of text
 MOST_TOKENS: Final = 2**53  # of any prompt
 _decode = msgspec.json.Decoder().decode
@@ -50,7 +53,7 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
     """Return the tokens that every target counts at least.
 
     `context`: of the target, in tokens, None where nobody states one. Models of embeddings and
-    rankings cut what is longer than theirs; without a stated context each text has one token.
+    rankings cut what is longer than theirs; without a stated context to `LEAST_READ` tokens a text.
     Of a conversation no more is read than has `enough` tokens, so that a long one that was counted
     as a few tokens takes no longer than a short one.
     """
@@ -65,15 +68,14 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
     # A ranking's document shares its context with the query, which has at most half of it.
     pairs = context is not None and not _PAIRED.isdisjoint(members)
-    each = context // 2 if context is not None and pairs else context
+    each = LEAST_READ if context is None else context // 2 if pairs else context
     # Beside a prompt of another kind they are a vendor's members, which nobody has to read.
     sides = () if not _PROMPTS.isdisjoint(members) else _SIDES
     for name in (*_LISTS, *sides):
         if name in members:
             raw = bytes(members[name])
             counts = [*map(_least_tokens, _text_sizes(raw)), *_id_counts(raw)]
-            cut = shortens or context is None
-            found += sum(_cut(count, each, shortens=cut) for count in counts)
+            found += sum(_cut(count, each, shortens=shortens) for count in counts)
     return found
 
 
