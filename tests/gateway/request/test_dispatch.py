@@ -371,6 +371,8 @@ def test_the_target_that_failed_is_named_with_what_to_do(stack, path, stream, fa
     assert answer.headers["x-breakeven-backend"] == "alpha/m"
     if "Retry after" in message:
         assert f"Retry after {answer.headers['retry-after']} s." in message
+    cannot_pass = "false" if "cannot pass" in message else None
+    assert answer.headers.get("x-should-retry") == cannot_pass
     for secret in ("injected", "127.0.0.1", str(stack.ports["alpha"])):
         assert secret not in answer.text
 
