@@ -86,7 +86,7 @@ def test_a_price_that_is_partly_known_is_out_where_a_cap_applies(tmp_path: Path,
     policies: [{rule}]
     """
     settings = parse(text, name="t")
-    question = HypotheticalRequest("m", team, 10, 5)
+    question = HypotheticalRequest("m", "t", 10, 5)
     decision = explain(settings, question, None, prices_of(settings, None))
     assert decision is not None
     partly = [verdict.reason is Reason.PARTLY_PRICED for verdict in decision.verdicts]
