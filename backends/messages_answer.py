@@ -35,6 +35,8 @@ _COUNTS: Final = (
     "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens",
 )  # fmt: skip
 _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
+# Changes of a block that are no words of the model, or none that are relayed to somebody.
+_NO_WORDS: Final = frozenset(("citations_delta", "input_json_delta", "signature_delta"))
 # Calls of the same model, at the same price, that the totals may or may not count.
 _OWN_CALLS: Final = frozenset(("message", "compaction"))
 _WRITTEN: Final = "cache_creation_input_tokens"
@@ -330,7 +332,8 @@ class MessagesStream:
         if kind == "input_json_delta" and _index(told) in self._calls:
             arguments = {"arguments": delta.get("partial_json")}
             return {"tool_calls": [{"index": self._calls[_index(told)], "function": arguments}]}
-        return None
+        # What Messages will have tomorrow is relayed as it came: books count it as words may be.
+        return {"unnamed": delta} if self._native and kind not in _NO_WORDS else None
 
     def _start(self, told: dict[str, Any]) -> bytes:
         block = _object(told.get("content_block"))

@@ -2,8 +2,9 @@
 
 Only what every target reads counts: the decoded text of messages, prompts and inputs. Thoughts of
 earlier turns, media, files, white space and escapes of the JSON do not, whatever stands beside
-them. A model that is sent more than its context may read the context alone; of a list it may cut
-each text. Asked only of figures that the bytes of the request already make doubtful.
+them, nor do rows of blanks in a text: templates trim them, and normalisers draw them together. A
+model that is sent more than its context may read the context alone; of a list it may cut each text.
+Asked only of figures that the bytes of the request already make doubtful.
 """
 
 import re
@@ -30,6 +31,8 @@ _SHORTENS: Final = re.compile(
 # Tokens that a model of embeddings or rankings reads of a text at least, of what it cuts: half of
 # the shortest context of any (128: paraphrase-multilingual-MiniLM-L12-v2), for a query beside it.
 LEAST_READ: Final = 64
+# Of encoded text: quotes, and what blanks are made of.
+_MAY_BE_BLANKS: Final = b' "\\fnrt' + bytes(range(0x80, 0x100))
 LONGEST_ESCAPE: Final = 6  # bytes of JSON for one byte of text
 MOST_TOKENS: Final = 2**53  # of any prompt
 _decode = msgspec.json.Decoder().decode
@@ -105,14 +108,21 @@ def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
     found = 0
     try:
         for string in _said(raw):
-            if len(string) - 2 >= LONGEST_ESCAPE * (enough_bytes - found) and not _has_data(string):
+            most = LONGEST_ESCAPE * (enough_bytes - found)
+            if _visible_bytes(string, most) >= most and not _has_data(string):
                 return [enough_bytes]
-            found += text_bytes(_decode(string))
+            found += _drawn_bytes(_decode(string))
     except msgspec.ValidationError:  # no list
         return [0]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [len(raw)]
     return [found]
+
+
+def _visible_bytes(string: bytes, enough: int) -> int:
+    """Bytes of an encoded text that are no blanks; of a text that has not enough, its size."""
+    size = len(string) - 2
+    return size if size < enough else len(string.translate(None, _MAY_BE_BLANKS))
 
 
 def _has_data(string: bytes) -> bool:
@@ -163,4 +173,9 @@ def _text_sizes(raw: bytes) -> list[int]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [len(raw)]
     texts = value if isinstance(value, list) else [value]
-    return [text_bytes(text) for text in texts if isinstance(text, str)]
+    return [_drawn_bytes(text) for text in texts if isinstance(text, str)]
+
+
+def _drawn_bytes(text: str) -> int:
+    """Bytes of a text with each row of blanks drawn together."""
+    return text_bytes(" ".join(text.split()))

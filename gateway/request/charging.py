@@ -37,6 +37,7 @@ from ledger.prices.rates import ReachableMedia, is_unlisted
 from ledger.prices.search_depths import charged_depth, has_depths
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
+from ledger.usage_figures import figures_of
 from router.target_output import TargetOutput
 from router.target_prompts import PromptOverrun
 from router.token_ratio import TokenRatio
@@ -182,7 +183,7 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
     asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
     if price is not None and has_depths(price.terms):
         asked_tier, depth = "", asked_depth(attempt.plan.asked.members)
-        tier = charged_depth(price.terms, outcome.usage, depth)
+        tier = charged_depth(price.terms, figures_of(outcome.usage or {}), depth)
         tier = None if tier == STANDARD else tier
     if price is None:
         return AttemptCharge(used.tokens, used.basis, 0, None, tier, disputed=used.disputed)

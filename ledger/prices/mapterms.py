@@ -18,14 +18,13 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
+from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT, TokenRates
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
 from ledger.prices.rates import (
     STANDARD,
     PriceError,
     PriceTerms,
     TierRates,
-    TokenRates,
     overlay_rates,
     rates_from,
 )

@@ -5,11 +5,10 @@ tells which it was (docs.perplexity.ai/getting-started/pricing). The standard ti
 fee: it counts where neither says a depth that the price lists, and holds are made of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ledger.prices.rates import STANDARD, PriceTerms, request_fee_pusd
-from ledger.usage_figures import figures_of
 
 MEMBER: Final = "search_context_size"
 DEPTHS: Final = ("low", "medium", "high")
@@ -26,13 +25,12 @@ def has_depths(terms: PriceTerms) -> bool:
     return any(schedule.request_pusd is not None for schedule in terms.schedules)
 
 
-def charged_depth(terms: PriceTerms, usage: Mapping[str, Any] | None, asked: object) -> str:
+def charged_depth(terms: PriceTerms, usage: Sequence[Mapping[str, Any]], asked: object) -> str:
     """Return the tier of the depth that usage tells, else of the asked one, else the standard one.
 
-    Of several that an answer tells the dearest.
+    Of several figures that an answer tells the dearest.
     """
-    figures = [] if usage is None else figures_of(usage)
-    told = [figure[MEMBER] for figure in figures if MEMBER in figure] or [asked]
+    told = [figure[MEMBER] for figure in usage if MEMBER in figure] or [asked]
     listed = {step.tier for step in terms.schedules if step.request_pusd is not None}
     tiers = [_TIERS.get(depth, STANDARD) if isinstance(depth, str) else STANDARD for depth in told]
     found = [tier if tier in listed else STANDARD for tier in tiers]

@@ -53,7 +53,8 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
         found = CandidateBuilder(board, PriceBook([PRICE]), stale_s=10.0, overruns=overruns)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
         (api,) = found.build(
-            [TARGET], replace(request(max_tokens), asks_to_think=thinks, team=team), [], rooms_pusd=[None],
+            [TARGET], replace(request(max_tokens), asks_to_think=thinks, team=team), [],
+            rooms_pusd=[None],
             ceiling_pusd=None, clock=clock,
         )  # fmt: skip
         return api.candidate.bound_pusd

@@ -63,8 +63,8 @@ def test_only_the_data_of_a_picture_leave_a_text() -> None:
     ("raw", "tokens"),
     [
         (b"[" + b" " * 50_000 + b'{"role":"user",\n\t"content":"hi"}]', 1),
-        (b'[{"role":"user","content":"' + b"\\u0020" * 12_800 + b'"}]', 100),
-        (b'[{"role":"user","content":"' + b"\\n" * 12_800 + b'"}]', 100),
+        (b'[{"role":"user","content":"' + b"\\u0061" * 12_800 + b'"}]', 100),
+        (b'[{"role":"user","content":"' + b"\\/" * 12_800 + b'"}]', 100),
         (b'[{"role":"user","\\u0063ontent":"' + b"a" * 12_800 + b'"}]', 100),
     ],
 )
@@ -155,3 +155,13 @@ def test_what_is_surely_enough_is_not_decoded(text: str) -> None:
     for enough in (1, 10, whole - 1, whole, whole + 1):
         found = least_prompt_tokens(members, None, enough)
         assert (found >= enough) is (whole >= enough)
+
+
+@pytest.mark.parametrize("blanks", [" ", "\n", " \t\r\n", "\u2003"])
+@pytest.mark.parametrize("name", ["messages", "prompt", "input"])
+def test_rows_of_blanks_need_no_tokens(name: str, blanks: str) -> None:
+    """Red before: a template trims them, and its honest 11 tokens were booked as 10,036."""
+    text = f"hi{blanks * 50_000}there{blanks * 50_000}"
+    said = [{"role": "user", "content": text}] if name == "messages" else text
+    body = json.dumps({"model": "m", name: said}, ensure_ascii=False).encode()
+    assert least_prompt_tokens(decode_members(body), 128_000, 12) == 1

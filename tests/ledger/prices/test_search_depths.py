@@ -25,15 +25,11 @@ def sonar() -> Price:
         ({"search_context_size": "low"}, "high", "search-low"),
         ({"search_context_size": "high"}, "low", "search-high"),
         ({}, "medium", "search-medium"),
-        (None, "low", "search-low"),
+        ({}, "low", "search-low"),
         ({}, None, STANDARD),
         ({"search_context_size": "vast"}, "low", STANDARD),
         ({"search_context_size": 5}, None, STANDARD),
         ({}, ["low"], STANDARD),
-        (
-            {"search_context_size": "low", "told_beside": {"search_context_size": "medium"}}, None,
-            "search-medium",
-        ),
     ],
 )  # fmt: skip
 def test_the_depth_that_is_told_counts_else_the_asked_one_else_the_dearest(
@@ -41,7 +37,12 @@ def test_the_depth_that_is_told_counts_else_the_asked_one_else_the_dearest(
 ) -> None:
     """Every depth was booked at the dearest fee, as reported and without a mark."""
     assert has_depths(sonar.terms)
-    assert charged_depth(sonar.terms, told, asked) == tier
+    assert charged_depth(sonar.terms, [told], asked) == tier
     cost, is_listed = tier_cost_pusd(TOKENS, sonar, tier)
     assert (cost, is_listed) == (FEES[tier] * 10**9 + 70 * 10**6, True)
     assert cost <= bound_pusd(sonar, prompt_tokens=20, output_tokens=50)
+
+
+def test_of_several_depths_that_an_answer_tells_the_dearest_counts(sonar: Price) -> None:
+    told = [{"search_context_size": depth} for depth in ("low", "medium", "low")]
+    assert charged_depth(sonar.terms, told, None) == "search-medium"
