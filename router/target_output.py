@@ -1,12 +1,10 @@
 """What targets make beside what they were told or say: bounds, learned by target.
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
-answer is held for twice the most of late; a price file may state the same (`reasoning: outside`).
-What requests that ask to think were billed raises the holds of such requests alone, and what one
-team was billed those of that team: others are held for as much as two teams saw.
-One honest answer within its limit lowers nothing: what was seen halves in a day. A target that
-wrote on because it does not know the newer name of the limit is told both names from then on, and
-nobody is held for more.
+answer to that team is held for twice the most of late, to others for what two teams saw; what
+requests that ask to think were billed counts for such alone. A price may state it (`reasoning: outside`).
+What was seen halves in a day, whatever honest answers come. A target that wrote on because it does
+not know the newer name of the limit is told both from then on, and nobody is held for more.
 
 Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
 given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
