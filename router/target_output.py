@@ -1,8 +1,8 @@
 """What targets make beside what they were told or say: bounds, learned by target.
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
-answer to that team is held for twice the most of late, to others for what two teams saw; what
-requests that ask to think were billed counts for such alone. A price may state it (`reasoning: outside`).
+answer to that team is held for twice the most of late, to others for what two teams saw; what was
+billed to requests that ask to think counts for such. Prices may state it (`reasoning: outside`).
 What was seen halves in a day, whatever honest answers come. A target that wrote on because it does
 not know the newer name of the limit is told both from then on, and nobody is held for more.
 
