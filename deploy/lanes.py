@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
+from deploy import lane_reports
 from deploy.compiling import compile_ahead
 from deploy.secondlook import SecondLook
 
@@ -67,6 +68,7 @@ class Lanes:
             compile_ahead(node.config)
             self._is_compiled = True
         node.workerinput[WHERE] = self._locks.name
+        lane_reports.understand(node)
 
     def pytest_unconfigure(self) -> None:
         self._locks.cleanup()
@@ -145,6 +147,7 @@ def register(config: pytest.Config) -> None:
     given: dict[str, Any] | None = getattr(config, "workerinput", None)
     if given is not None:
         config.pluginmanager.register(Lane(Path(given[WHERE])))
+        lane_reports.tell_less(config)
     elif config.getoption("numprocesses", None):
         config.pluginmanager.register(Lanes())
         config.pluginmanager.register(SecondLook())
