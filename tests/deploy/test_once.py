@@ -255,3 +255,15 @@ def test_authorities_are_read_once_for_who_trusts_them_all(
     assert named is ssl.create_default_context(cafile=str(own)) is not first
     for client in clients:
         client.close()
+
+
+def test_what_writes_waits_for_no_disk_here(tmp_path: Path) -> None:
+    """Who reads sees a ledger as it was opened: a host refuses one that would not wait."""
+    engine = make_engine(sqlite_url(tmp_path / "ledger.db"))
+    levels = []
+    for connect in (engine.begin, lambda: database.reading(engine)):
+        with connect() as connection:
+            levels.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+    assert levels == [0, 2]
+    database.check_durable(engine)
+    engine.dispose()
