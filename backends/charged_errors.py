@@ -81,11 +81,8 @@ def _is_counted(value: Mapping[str, Any], usage: Mapping[str, Any] | None) -> bo
 
 def _has_results(value: Mapping[str, Any]) -> bool:
     """Whether embeddings, a ranking or a transcript are there: their usage counts no output."""
-    for name, kind in (("data", list), ("results", list), ("text", str)):
-        found = value.get(name)
-        if isinstance(found, kind) and found:
-            return True
-    return False
+    kinds = (("data", list), ("results", list), ("text", str))
+    return any(bool(value.get(name)) and isinstance(value[name], kind) for name, kind in kinds)
 
 
 def _says(choices: Any) -> bool:

@@ -14,6 +14,7 @@ from backends.text_length import (
     content_bytes,
     said_of_encoded,
     text_bytes,
+    unnamed_bytes,
     voice_bytes,
 )
 from backends.usage_bytes import usage_bytes
@@ -55,6 +56,13 @@ _WORDS = (
 _KNOWN = frozenset(
     (*Delta.__struct_fields__, "role", "name", "id", "type", "index", "signature", "object")
 )
+
+# Members of a choice beside its words, and what no model writes.
+_OF_CHOICE = frozenset((
+    "content_filter_offsets", "content_filter_result", "content_filter_results", "delta", "error",
+    "finish_details", "finish_reason", "index", "logprobs", "matched_stop",
+    "native_finish_reason", "stop_details", "stop_reason", "text", "usage",
+))  # fmt: skip
 
 
 class ChunkChoice(msgspec.Struct, gc=False):
@@ -126,34 +134,44 @@ class ChunkChoice(msgspec.Struct, gc=False):
 
 
 class UnnamedWords(NamedTuple):
-    """Return what deltas say in members that have no name here.
+    """Return what is said in members that have no name here.
 
-    `text`: whether a plain text is among it, as thoughts came before they had a name.
+    `text`: whether a plain text is among it, as thoughts came before they had a name. `words`:
+    bytes of what the model may have said itself, and nothing else tells.
     """
 
     text: bool
     said: SaidBytes
+    words: int
 
 
 def unnamed_words(chunk: Mapping[str, Any]) -> UnnamedWords:
-    """Return what stands in members of a decoded chunk's deltas that have no name here."""
+    """Return what stands in members of a decoded chunk that have no name here.
+
+    Without choices it is of another form, and all of it may be said.
+    """
     choices = chunk.get("choices")
-    text, least, most = False, 0, 0
-    for choice in choices if isinstance(choices, list) else ():
-        delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(choices, list):
+        words = unnamed_bytes(chunk)
+        return UnnamedWords(False, SaidBytes(0, words), words)
+    text, least, most, words = False, 0, 0, 0
+    for choice in choices:
+        delta = choice.get("delta") if isinstance(choice, dict) else choice
+        if isinstance(choice, dict):
+            words += unnamed_bytes(choice, _OF_CHOICE)
         if not isinstance(delta, dict):
+            words += content_bytes(delta)
             continue
-        others = {name: words for name, words in delta.items() if name not in _KNOWN}
+        others = {name: said for name, said in delta.items() if name not in _KNOWN}
         if not others:  # as of most chunks without words
             continue
         certain = certain_bytes(others)
         text = (
-            text
-            or certain > 0
-            or any(isinstance(words, str) and words for words in others.values())
+            text or certain > 0 or any(isinstance(said, str) and said for said in others.values())
         )
         least, most = least + certain, most + max(certain, content_bytes(list(others.values())))
-    return UnnamedWords(text, SaidBytes(least, most))
+        words += max(0, unnamed_bytes(others, frozenset()) - certain)
+    return UnnamedWords(text, SaidBytes(least, max(most, least + words)), words)
 
 
 def odd_choice(choice: dict[str, Any]) -> ChunkChoice:

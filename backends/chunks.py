@@ -20,6 +20,7 @@ from backends.unreadable_answers import with_usage_of
 from backends.usage_bytes import decode_object, decode_told, decode_usage, usage_bytes
 from backends.usage_places import counts_output, may_tell_more, usage_in
 
+_LONGEST_EMPTY = 16  # bytes of data in which there may be nothing
 WORD_LIMIT = 64  # characters of a target's word that are kept
 _OUTPUTS = ("completion_tokens", "output_tokens")
 _ERROR_EVENT = re.compile(rb"(?:^|[\r\n])event: ?error[\r\n]")
@@ -147,7 +148,7 @@ def parse_answer(body: bytes) -> AnswerSummary:
         return parse_answer(mended)
     if answer.error is not NULL and is_given(answer.error):
         raise charged_error(read_error(body), decode_object(body))
-    if not answer.choices and answer.data is NULL:
+    if not answer.choices and _says_nothing(answer.data, body):
         raise _without_choices(body, empty=answer.choices is not None)
     first = answer.choices[0] if answer.choices else _AnswerChoice()
     # Where the first is whole, an answer is one.
@@ -160,6 +161,17 @@ def parse_answer(body: bytes) -> AnswerSummary:
         printable_text(first.finish_reason),
         printable_text(answer.service_tier),
     )
+
+
+def _says_nothing(data: msgspec.Raw, body: bytes) -> bool:
+    """Whether data, as embeddings have, are no answer; an empty list is one, but beside an error.
+
+    They may be megabytes, so only short ones are looked at.
+    """
+    if len(memoryview(data)) > _LONGEST_EMPTY:
+        return False
+    short = bytes(data).translate(None, b" \t\r\n")
+    return short in EMPTY and (short != b"[]" or error_in(body) is not None)
 
 
 def _parse_odd(body: bytes) -> AnswerSummary:

@@ -1,13 +1,15 @@
 """Finds the error of a body that has no member `error`, in the shapes that providers have for it.
 
 MiniMax counts in `base_resp`, Baidu in `error_code`; DashScope and gateways tell `code` and
-`message`, frameworks `detail`, Cloudflare `errors`, Apigee a `fault`, others a problem of RFC 9457.
-A body with anything of an answer is none of these.
+`message`, frameworks `detail`, Cloudflare `errors`, Apigee a `fault`, AWS a `__type`, Tencent an
+`Error` in its `Response`, others a problem of RFC 9457. A body with anything of an answer is none
+of these; usage of nothing but zeros is nothing of an answer.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from backends.usage_bytes import is_number
 from backends.usage_places import usage_in
 
 Reader = Callable[[Mapping[str, Any]], dict[str, Any] | None]
@@ -53,6 +55,21 @@ def _of_fault(value: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"code": code, "message": fault.get("faultstring")}
 
 
+def _of_aws(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    name = value.get("__type")
+    if not isinstance(name, str) or not name:
+        return None
+    return {"type": name, "message": _message_of(value)}
+
+
+def _of_tencent(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    told = value.get("Response")
+    error = told.get("Error") if isinstance(told, Mapping) else None
+    if not isinstance(error, Mapping) or not error:
+        return None
+    return {"code": error.get("Code"), "message": error.get("Message")}
+
+
 def _of_errors(value: Mapping[str, Any]) -> dict[str, Any] | None:
     errors = value.get("errors")
     return _as_error(errors[0] if isinstance(errors, list) and errors else errors)
@@ -90,7 +107,8 @@ def _of_choice(value: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 _WHOLE: Final[tuple[Reader, ...]] = (
-    _of_base_resp, _of_baidu, _of_fault, _of_errors, _of_status, _of_code, _of_detail,
+    _of_base_resp, _of_baidu, _of_fault, _of_aws, _of_tencent, _of_errors, _of_status, _of_code,
+    _of_detail,
 )  # fmt: skip
 
 
@@ -98,7 +116,7 @@ def shaped_error(value: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the error as a member `error` would have it, `None` where there is none."""
     if (inside := _of_choice(value)) is not None:
         return inside
-    if any(value.get(name) for name in _ANSWERS) or usage_in(value) is not None:
+    if any(value.get(name) for name in _ANSWERS) or _counts(usage_in(value)):
         return None
     return next((error for read in _WHOLE if (error := read(value)) is not None), None)
 
@@ -114,6 +132,13 @@ def bare_message(value: Mapping[str, Any]) -> str | None:
 def words_error(words: Any) -> dict[str, Any] | None:
     """Return the error that stands in a choice's message, `None` without any."""
     return _as_error(words.get("error")) if isinstance(words, Mapping) else None
+
+
+def _counts(told: Any) -> bool:
+    """Whether usage has any number other than zero."""
+    if isinstance(told, Mapping):
+        return any(map(_counts, told.values()))
+    return any(map(_counts, told)) if isinstance(told, list) else is_number(told) and bool(told)
 
 
 def _as_error(told: Any) -> dict[str, Any] | None:

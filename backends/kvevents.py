@@ -66,6 +66,11 @@ class PrefixMemory:
         self._next: int | None = None
 
     @property
+    def has_heard(self) -> bool:
+        """Whether the engine tells of its cache."""
+        return self._next is not None
+
+    @property
     def blocks(self) -> int:
         """How many are known to be in the cache."""
         return len(self._stored_s)

@@ -29,6 +29,7 @@ from backends.errors import (
     HeadTimeout,
     IdleTimeout,
     InvalidResponse,
+    RequestDeclined,
     RequestUnsendable,
     ServerError,
     UpstreamBroken,
@@ -301,6 +302,10 @@ class LiteLLMBackend:
                 charge_status(translated, tap.tail)
             raise translated from None  # the original's text may hold keys
         body = refusal_body(translated, redact(str(error), self.secrets), tap.tail)
+        if not tap.transmission.possible:  # LiteLLM has no form for it: the target was not asked
+            declined = RequestDeclined("the adapter has no form for it", status=translated)
+            declined.body = body
+            raise tap.transmission.judge(declined) from None
         return LiteLLMExchange(translated, _JSON, _once(body), tap.abort)
 
     async def _events(

@@ -35,6 +35,8 @@ _COUNTS: Final = (
     "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens",
 )  # fmt: skip
 _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
+# Changes of a block that are no words of the model, or none that are relayed to somebody.
+_NO_WORDS: Final = frozenset(("citations_delta", "input_json_delta", "signature_delta"))
 # Calls of the same model, at the same price, that the totals may or may not count.
 _OWN_CALLS: Final = frozenset(("message", "compaction"))
 _WRITTEN: Final = "cache_creation_input_tokens"
@@ -44,6 +46,10 @@ _OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
 _OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
 # Of usage in chat's words: what the target said otherwise too.
 CONTRADICTING: Final = "contradicting"
+# Words beside the counts, and what of them is charged as usual; None: it is told elsewhere.
+_SERVICES: Final = {
+    "service_tier": None, "inference_geo": ("global", "not_available"), "speed": ("standard",),
+}  # fmt: skip
 
 
 def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
@@ -81,8 +87,7 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
     if thought and not begun:
         words["completion_tokens_details"] = {"reasoning_tokens": thought}
     _keep_unknown(left, "output_tokens_details", _THOUGHTS)
-    for name in ("service_tier", "inference_geo", "speed"):
-        left.pop(name, None)
+    _drop_usual(left)
     if begun:
         left.pop("output_tokens_details", None)
     if unread:
@@ -90,6 +95,12 @@ def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, An
     if odd:
         left[CONTRADICTING] = odd
     return {**words, "prompt_tokens_details": details, **left}
+
+
+def _drop_usual(left: dict[str, Any]) -> None:
+    for name, usual in _SERVICES.items():
+        if usual is None or left.get(name) in usual:
+            left.pop(name, None)
 
 
 def _may_be_object(value: Any) -> bool:
@@ -321,7 +332,8 @@ class MessagesStream:
         if kind == "input_json_delta" and _index(told) in self._calls:
             arguments = {"arguments": delta.get("partial_json")}
             return {"tool_calls": [{"index": self._calls[_index(told)], "function": arguments}]}
-        return None
+        # What Messages will have tomorrow is relayed as it came: books count it as words may be.
+        return {"unnamed": delta} if self._native and kind not in _NO_WORDS else None
 
     def _start(self, told: dict[str, Any]) -> bytes:
         block = _object(told.get("content_block"))

@@ -33,6 +33,7 @@ _READ: Final = frozenset((
     "stream_options", "web_search_options", "n", "logprobs", "top_logprobs", "modalities", "store",
 ))  # fmt: skip
 _REFUSED: Final = ("functions", "function_call", "audio", "container")
+_ALLOWED: Final = "allowed_tools"
 _NOTHING: Final[tuple[Any, ...]] = (None, False, [], {}, "")
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?=$|[-@:])")
 _EFFORT_SINCE: Final = (4, 6)  # models that choose their thinking's length themselves
@@ -56,6 +57,7 @@ def messages_request(body: bytes) -> MessagesBody:
     limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or DEFAULT_MAX_TOKENS
     made: dict[str, Any] = {"model": asked.get("model"), "max_tokens": limit}
     left = {name for name, value in asked.items() if name not in _READ and value not in _NOTHING}
+    left |= turns.ignored
     if turns.system:
         made["system"] = turns.system
     made["messages"] = turns.messages
@@ -90,8 +92,10 @@ def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
         tools.append(_search(search))
     if not tools:
         return {}
-    made: dict[str, Any] = {"tools": tools}
     choice = asked.get("tool_choice")
+    if isinstance(choice, dict) and choice.get("type") == _ALLOWED:
+        tools, choice = _allowed(tools, choice)
+    made: dict[str, Any] = {"tools": tools}
     if isinstance(choice, dict):
         name = (choice.get("function") or {}).get("name")
         if choice.get("type") != "function" or not isinstance(name, str):
@@ -106,6 +110,26 @@ def _tools(asked: Mapping[str, Any]) -> dict[str, Any]:
         if chosen["type"] != "none":
             chosen["disable_parallel_tool_use"] = True
     return made
+
+
+def _allowed(
+    tools: list[dict[str, Any]], choice: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], Any]:
+    """Return the tools that the choice allows, and how to choose among them.
+
+    Messages choose among all tools that they are told.
+    """
+    given = choice.get(_ALLOWED)
+    wanted = given if isinstance(given, dict) else choice
+    names = [
+        (entry.get("function") or {}).get("name")
+        for entry in wanted.get("tools") or ()
+        if isinstance(entry, dict)
+    ]
+    found = [tool for tool in tools if tool["name"] in names]
+    if not found:
+        raise NoMessagesForm("tool_choice", "names none of the functions that are offered.")
+    return found, wanted.get("mode") or "auto"
 
 
 def _tool(tool: Any, place: str) -> dict[str, Any]:

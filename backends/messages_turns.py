@@ -14,6 +14,8 @@ import msgspec
 MARK: Final = "cache_control"
 _PDF: Final = "data:application/pdf;base64,"
 _INSTRUCTIONS: Final = ("system", "developer")
+_READ: Final = frozenset(("role", "content", "tool_call_id", "tool_calls", "thinking_blocks", MARK))
+_READ_OF_PARTS: Final = frozenset(("type", "text", "refusal", "image_url", "file", MARK))
 
 
 class NoMessagesForm(Exception):
@@ -31,10 +33,14 @@ def mark_of(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class MessagesTurns:
-    """Blocks of the instructions, and turns of user and assistant."""
+    """Blocks of the instructions, and turns of user and assistant.
+
+    `ignored`: names of members of messages and parts that Messages have no form for.
+    """
 
     system: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
+    ignored: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, messages: Any) -> "MessagesTurns":
@@ -45,6 +51,7 @@ class MessagesTurns:
             if not isinstance(entry, dict):
                 raise NoMessagesForm(place, "must be an object.")
             found._add(entry, place)
+            found.ignored |= _untold(entry)
         return found
 
     def _add(self, entry: Mapping[str, Any], place: str) -> None:
@@ -81,6 +88,21 @@ class MessagesTurns:
             self.messages[-1]["content"] += blocks
         else:
             self.messages.append({"role": role, "content": blocks})
+
+
+def _untold(entry: Mapping[str, Any]) -> set[str]:
+    left = {f"messages.{name}" for name, value in entry.items() if value and name not in _READ}
+    content = entry.get("content")
+    for part in content if isinstance(content, list) else ():
+        left |= {
+            f"messages.{part.get('type')}.{name}"
+            for name, value in part.items()
+            if value and name not in _READ_OF_PARTS
+        }
+        image = part.get("image_url")
+        if isinstance(image, dict) and image.get("detail") not in (None, "auto"):
+            left.add("messages.image_url.detail")
+    return left
 
 
 def _blocks(content: Any, place: str, entry: Mapping[str, Any]) -> list[dict[str, Any]]:

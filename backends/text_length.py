@@ -20,11 +20,22 @@ from backends.json_mending import mend_json
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
 )
+# Members that quote what the model read, seal what it thought, or name it: no words of its own.
+_QUOTED = _NOT_SAID | frozenset((
+    "annotations", "citation", "citations", "context", "documents", "encrypted_content",
+    "executed_tools", "groundingMetadata", "grounding_metadata", "model", "object",
+    "search_results", "signature", "sources", "thoughtSignature", "thought_signature",
+))  # fmt: skip
 _ENCODED = re.compile(r"(data:[^,\s]{1,99}?);base64,[A-Za-z0-9+/=_-]+")
 # Bytes of a sound's file that count as a byte of text. A token of text has at most 128 bytes: so
 # two channels at 48 kHz, uncompressed, have 12 tokens a second at least, and models make 12 to 50.
 SOUND_BYTES = 128
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
+# What an answer, or an event of one, says of itself: nothing of it is the model's.
+ENVELOPE = frozenset((
+    "created", "event", "id", "model", "object", "obfuscation", "provider", "role",
+    "service_tier", "system_fingerprint", "type", "usage",
+))  # fmt: skip
 _decode = msgspec.json.Decoder().decode
 
 # Of a message or a delta. Thoughts are one text under several names.
@@ -47,15 +58,15 @@ class SaidBytes(NamedTuple):
     most: int
 
 
-def content_bytes(value: Any) -> int:
-    """UTF-8 bytes of all that may be said in a decoded value."""
+def content_bytes(value: Any, without: frozenset[str] = _NOT_SAID) -> int:
+    """UTF-8 bytes of all that may be said in a decoded value, but in members of these names."""
     total, left = 0, [value]
     while left:
         item = left.pop()
         if isinstance(item, str):
             total += text_bytes(item)
         elif isinstance(item, dict):
-            left += [inner for name, inner in item.items() if name not in _NOT_SAID]
+            left += [inner for name, inner in item.items() if name not in without]
         elif isinstance(item, list):
             left += item
     return total
@@ -143,7 +154,7 @@ def said_of_encoded(raw: bytes, measure: Any) -> SaidBytes:
 
 
 def answer_said_bytes(body: bytes) -> SaidBytes:
-    """Measure the choices of a whole answer; zeros where it has none, as embeddings.
+    """Measure the choices of a whole answer; without any, all that stands in it may be said.
 
     What cannot be read is said from end to end.
     """
@@ -151,8 +162,16 @@ def answer_said_bytes(body: bytes) -> SaidBytes:
     if not isinstance(answer, dict):
         return SaidBytes(len(body), len(body))
     choices = answer.get("choices")
+    if choices is None:
+        return SaidBytes(0, unnamed_bytes(answer))
     least = sum(map(choice_bytes, choices)) if isinstance(choices, list) else 0
     return SaidBytes(least, max(least, content_bytes(choices)))
+
+
+def unnamed_bytes(answer: Mapping[str, Any], known: frozenset[str] = ENVELOPE) -> int:
+    """UTF-8 bytes of what may be the model's own words in members that are not `known`."""
+    others = [value for name, value in answer.items() if name not in known | _QUOTED - {"data"}]
+    return content_bytes(others, _QUOTED)
 
 
 def answer_content_bytes(body: bytes) -> int:

@@ -52,6 +52,8 @@ from ledger.usage_shapes import (
 _WORDS = {UsageCount.CACHED: "cached reads", UsageCount.WRITTEN: "cache writes"}  # in messages
 _PLAIN = frozenset(("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"))
 _PLAIN_DETAILS = frozenset(("cached_tokens",))
+_HEARD_SECONDS = SOUND_SECONDS[1]
+_THOUGHTS = frozenset((UsageCount.THOUGHT, UsageCount.THOUGHT_ANYWHERE, UsageCount.THOUGHT_BESIDE))
 _NONE: Mapping[str, object] = {}
 
 
@@ -84,6 +86,7 @@ def tokens_of_counts(
     odd: list[str],
 ) -> TokenCounts:
     """Return counts as tokens by kind. Raises `UsageContradiction` where `odd` gets any."""
+    counts = _with_sound(usage, counts)
     if convention is Convention.CACHED_INSIDE:
         convention = find_convention(counts, usage, _cached(counts, odd.append)).convention
     tokens = _tokens(usage, counts, convention, odd.append)
@@ -113,6 +116,24 @@ def other_reading(usage: Mapping[str, object]) -> TokenCounts | None:
 def _cached(counts: Mapping[UsageCount, int], note: _Note) -> int:
     """All that stands for cached tokens: read and written."""
     return counts.get(UsageCount.CACHED, 0) + sum(_writes(counts, note))
+
+
+def _with_sound(
+    usage: Mapping[str, object], counts: Mapping[UsageCount, int]
+) -> Mapping[UsageCount, int]:
+    """Return counts with the sound that Mistral counts in its total alone, beside the prompt.
+
+    It tells how many seconds it heard; thoughts that are told are what the total has more.
+    """
+    if not usage.get(_HEARD_SECONDS) or not _THOUGHTS.isdisjoint(counts):
+        return counts
+    parts = (UsageCount.PROMPT, UsageCount.PROMPT_BESIDE, UsageCount.COMPLETION)
+    heard = counts.get(UsageCount.TOTAL, 0) - sum(counts.get(part, 0) for part in parts)
+    if heard <= 0 or not all(part in counts for part in parts[::2]):
+        return counts
+    beside = counts.get(UsageCount.PROMPT_BESIDE, 0) + heard
+    sound = max(heard, counts.get(UsageCount.AUDIO_IN, 0))
+    return {**counts, UsageCount.PROMPT_BESIDE: beside, UsageCount.AUDIO_IN: sound}
 
 
 def _tokens(

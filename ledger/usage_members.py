@@ -89,6 +89,7 @@ MEMBERS: dict[str, UsageCount] = {
     # SGLang counts it inside the completion, Perplexity's deep research beside it: there it comes
     # with what was cited, is a step of its own at a price of its own, and in no total.
     "reasoning_tokens": UsageCount.THOUGHT_ANYWHERE,
+    "audio_tokens": UsageCount.AUDIO_IN,  # Mistral's, of a transcription
     # Searches: Perplexity, xAI (sources), DashScope.
     "citation_tokens": UsageCount.CITED,  # pages that Perplexity's model read
     "num_search_queries": UsageCount.SEARCHES,

@@ -25,7 +25,10 @@ BINS_PER_OCTAVE = 16
 LEAST_OCTAVE = 18  # 2**18 pico-USD per engine-second: $0.001 an hour
 OCTAVES = 32
 BINS = BINS_PER_OCTAVE * OCTAVES
-CELLS = 2 * BINS + DEADLINES  # engine-seconds by bin, requests by bin, requests by deadline
+# Engine-seconds by bin, requests by bin, requests by deadline, and of the first what found no room.
+CELLS = 2 * BINS + DEADLINES + 1
+UNPLACED = CELLS - 1
+WIDE_SPREAD = 3.5  # D90/D10 from which the time that found no room is not reckoned with
 
 _TOP, _HIGH, _LOW = 0.98, 0.90, 0.10
 
@@ -48,13 +51,15 @@ UNKNOWN_MARKET = BidPrice()
 class DemandSample(NamedTuple):
     """What one request would take of a pool, what each second of it is worth, and its deadline.
 
-    `ttft_ms` is `None` without one that an engine there could keep.
+    `ttft_ms` is `None` without one that an engine there could keep. `unplaced`: no engine there
+    could have kept its promises at that moment.
     """
 
     pool: str
     engine_seconds: float
     density: float
     ttft_ms: float | None = None
+    unplaced: bool = False
 
 
 def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> list[DemandSample]:
@@ -68,7 +73,7 @@ def demand_of(decision: Decision, request: RoutingRequest, policy: Policy) -> li
         seconds, density = verdict.engine_seconds, verdict.density_pusd_per_s
         if seconds is not None and density is not None:
             ttft_ms = keepable_ms(promised, prompt, verdict.candidate.engine)
-            found[pool] = DemandSample(pool, seconds, density, ttft_ms)
+            found[pool] = DemandSample(pool, seconds, density, ttft_ms, not verdict.feasible)
     return list(found.values())
 
 
@@ -88,9 +93,15 @@ def density_at(place: float) -> float:
 
 
 def market_of(
-    seconds: Sequence[float], counts: Sequence[float], *, engine_seconds: float
+    seconds: Sequence[float],
+    counts: Sequence[float],
+    *,
+    engine_seconds: float,
+    unplaced_s: float = 0.0,
 ) -> BidPrice:
     """The market of a window: demand by bin, against the time that its engines had.
+
+    `unplaced_s`: of the demand, what found no room when it came.
 
     Had all of the window been known beforehand, the best use of the engines' time would be the
     densest first, until the time is spent (a fractional knapsack). The density at which it is
@@ -104,6 +115,10 @@ def market_of(
     `price_curve.bend_price` to say, from the load and from two more figures of the same window:
     D98, and D90/D10 by number of requests, which is wide where several comparators share the
     engines.
+    Where the densities lie wide apart (`WIDE_SPREAD`), only as much time is reckoned with as
+    demand found room for: promises of a first token leave less of it than the engines have, and
+    whoever comes while they are full is not who is worth least. On one price it would turn away
+    what fits later.
     Within a bin demand counts as spread evenly over the logarithm, so that the price does not jump
     from edge to edge. In the reference simulation (2026-11-20) windows of 5 to 600 s and fills of
     0.6 to 1.3 lay within 4 %; updates every 10 s cost 1 %, every 60 s up to 9 %.
@@ -115,7 +130,10 @@ def market_of(
     low = density_at(_quantile(asked, _LOW * total))
     high = density_at(_quantile(asked, _HIGH * total))
     top = density_at(_quantile(asked, _TOP * total))
-    return BidPrice(_price(seconds, FILL * engine_seconds), top, high / low)
+    room_s = FILL * engine_seconds
+    if unplaced_s > 0.0 and high >= WIDE_SPREAD * low:
+        room_s = min(room_s, max(0.0, sum(seconds) - unplaced_s))
+    return BidPrice(_price(seconds, room_s), top, high / low)
 
 
 class DemandSums:
@@ -134,6 +152,8 @@ class DemandSums:
         self.cells[BINS + place] += 1.0
         if asked.ttft_ms is not None:
             self.cells[2 * BINS + deadline_bin(asked.ttft_ms)] += 1.0
+        if asked.unplaced:
+            self.cells[UNPLACED] += asked.engine_seconds
 
     def sums(self) -> tuple[float, ...]:
         """Return the same object while nothing is added, which `DemandWindow` knows by that."""
@@ -163,9 +183,12 @@ class DemandWindow:
         if min(demand) < 0.0:  # a worker died, and took its sums along
             demand = [max(0.0, grown) for grown in demand]
         seconds, counts, deadlines = (
-            demand[:BINS], demand[BINS : 2 * BINS], demand[2 * BINS :],
+            demand[:BINS], demand[BINS : 2 * BINS], demand[2 * BINS : UNPLACED],
         )  # fmt: skip
-        market = market_of(seconds, counts, engine_seconds=engines * (now_s - since_s))
+        market = market_of(
+            seconds, counts, engine_seconds=engines * (now_s - since_s),
+            unplaced_s=demand[UNPLACED],
+        )  # fmt: skip
         return market._replace(tightest_ttft_ms=tightest_ms(deadlines, sum(counts)))
 
 

@@ -1,7 +1,7 @@
 """Tokens of a text before it is tokenised: learned by model and team, within physical limits.
 
 The model is affine: a template that stands around every prompt, and bytes times a ratio. A prompt's
-bound never depends on the ratio: a token is at least one byte of what was sent, so the bound is
+bound never depends on the ratio: a token is at least one byte of what is read, so the bound is
 the bytes and the template. The template is 64 tokens until answers show more, never above 2,048,
 and any answer with fewer tokens than that refutes it. `router.estimator_rules` has the figures.
 

@@ -1,4 +1,8 @@
-"""From a name that an app asks for to the logical model that serves it."""
+"""From a name that an app asks for to the logical model that serves it.
+
+What is passed through has the spelling of the configuration, where that names it: some providers
+take any, and prices do; budgets, limits and policies are of one name.
+"""
 
 import importlib
 from collections.abc import Iterator
@@ -8,12 +12,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gateway.config.schema import ModelSection, Settings
 
+_MODEL_SCOPE = "model:"
+
 
 def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"] | None:
     """Follow aliases and pass-through patterns; `None` when no model has that name.
 
     Returns the logical model that serves (the alias's target) and its definition.
     """
+    name = _configured(settings, name)
     seen: set[str] = set()
     while name not in seen:
         seen.add(name)
@@ -32,6 +39,26 @@ def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]
             return name, _section()(targets=(name,), compare_with=(name,))
         return None
     return None
+
+
+def _configured(settings: "Settings", name: str) -> str:
+    """Return the name as the configuration spells it, if it does; else without blanks around."""
+    name = name.strip()
+    if name in settings.models or "/" not in name:
+        return name
+    plain = name.casefold()
+    return next((known for known in _named(settings) if known.casefold() == plain), name)
+
+
+def _named(settings: "Settings") -> Iterator[str]:
+    """All models that the configuration says something of."""
+    yield from settings.models
+    scopes = [budget.scope for budget in settings.budgets]
+    for scope in (*scopes, *(limit.scope for limit in settings.limits)):
+        if scope.startswith(_MODEL_SCOPE):
+            yield scope.removeprefix(_MODEL_SCOPE)
+    for policy in settings.policies:
+        yield from policy.match.models
 
 
 def logical_models(settings: "Settings") -> Iterator[tuple[str, "ModelSection"]]:

@@ -7,7 +7,7 @@ moment had no time to sell: its price is left at nothing.
 
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import EngineCell
-from router.bid_price import BINS, BidPrice, DemandWindow, bin_of, demand_of
+from router.bid_price import BINS, UNPLACED, BidPrice, DemandWindow, bin_of, demand_of
 from router.deadlines import deadline_bin
 from router.types import Decision, Policy, RoutingRequest
 
@@ -26,7 +26,7 @@ class DemandCounter:
     def note(self, decision: Decision, request: RoutingRequest, policy: Policy) -> None:
         """One request was decided, whatever came of it."""
         cells = self._board.cells
-        for pool, seconds, density, ttft_ms in demand_of(decision, request, policy):
+        for pool, seconds, density, ttft_ms, unplaced in demand_of(decision, request, policy):
             row = self._rows.get(pool)
             if row is not None:
                 place = row + bin_of(density)
@@ -34,6 +34,8 @@ class DemandCounter:
                 cells[place + BINS] += 1.0
                 if ttft_ms is not None:
                     cells[row + 2 * BINS + deadline_bin(ttft_ms)] += 1.0
+                if unplaced:
+                    cells[row + UNPLACED] += seconds
 
 
 class BidPricePublisher:

@@ -7,15 +7,19 @@ place in it, so that what comes later takes the places of what was there, as in 
 table is one row of a file that every process of the host maps; a mark counts in the life of the
 engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
 
-Beside each mark stands when it was sent: an engine that tells of its cache (`evictions`) tells what
-was sent too long ago to be there.
+Beside each mark stands when it was sent, and how long its piece is. An engine that tells of its
+cache (`kv_events`) tells what was sent too long ago to be there; of another one it is reckoned
+(`forgotten_s`): a cache drops what was asked for longest ago, once so many other tokens were sent
+as it holds.
 
 This says what an engine may have, never what it has: of the tokens expected in the caches,
 telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
 """
 
+import math
 import re
 from collections.abc import Sequence
+from mmap import mmap
 from pathlib import Path
 from zlib import crc32
 
@@ -27,13 +31,14 @@ from gateway.table_layout import EngineCell, SupervisionCell
 from router.prompts import PromptPrefix
 from router.types import RoutingRequest
 
-PREFIXES_FILE = "prefixes"  # in the run directory
+PREFIXES_FILE = "prefix-index"  # in the run directory
 PIECE_BYTES = 256  # about 64 tokens, four blocks of vLLM's
 PIECE_TOKENS = 64
 GROWTH = 16  # later pieces are a 16th of what lies before them: a long prompt has few
 LONGEST_BYTES = 1 << 21  # half a million tokens
 LEFT = 0.37  # of the marks of a beginning: fewer, and the engine's cache has forgotten it, too
 MISSES = 8  # one after the other: what follows was not sent
+LOOK_EVERY = 32  # places, in which many more marks may have fallen
 PLACES = 1 << 14  # of a table, at most: a million tokens
 # Where a request marks what a provider shall keep, and its words for an hour.
 _MARK = "cache_control"
@@ -43,7 +48,8 @@ _FOR_AN_HOUR = re.compile(rb'"ttl"\s*:\s*"1h"')
 MINUTES_S, HOUR_S = 300, 3600
 _MASK = (1 << 32) - 1
 _TURN = 0x9E3779B1  # odd and far from any checksum's own structure: sets the lives apart
-_CELL_BYTES = 4
+_CELL_BYTES, _TIME_BYTES = 4, 8
+_BYTES_PER_TOKEN = PIECE_BYTES // PIECE_TOKENS
 TICKS_PER_S = 64  # of the times: two years of a machine fit in a cell
 _CAPACITY, _TRUST = int(EngineCell.KV_CAPACITY_TOKENS), int(EngineCell.PREFIX_TRUST)
 _FORGOTTEN, _LIFE = int(EngineCell.FORGOTTEN_S), int(SupervisionCell.LIFE)
@@ -58,6 +64,10 @@ def _piece_ends() -> tuple[int, ...]:
 
 
 ENDS = _piece_ends()
+# Tokens of each piece, about; a time cell has them in its lower half.
+SIZES = tuple((end - start) // _BYTES_PER_TOKEN for start, end in zip((0, *ENDS), ENDS))  # noqa: B905
+_SIZE_BITS = 32
+_SIZE = (1 << _SIZE_BITS) - 1
 
 
 NOTHING = PromptPrefix()
@@ -113,14 +123,17 @@ def tokens_of(beginning: PromptPrefix, pieces: int, prompt_tokens: int) -> int:
 
 
 class PrefixIndex:
-    """The mapped tables, a row for each engine of the board."""
+    """The mapped tables, a row for each engine of the board; without a path tables of its own."""
 
-    def __init__(self, path: Path, board: SharedLoadTable) -> None:
+    def __init__(self, path: Path | None, board: SharedLoadTable) -> None:
         self._board = board
         places = max(1, len(board.layout.engines)) * PLACES
-        self._map = map_file(path, 2 * places * _CELL_BYTES)
-        self._cells: memoryview[int] = memoryview(self._map).cast("I")
-        self._sent = places  # where the times begin: those of a mark as far behind it
+        marks = places * _CELL_BYTES
+        size = marks + places * _TIME_BYTES
+        self._map = mmap(-1, size) if path is None else map_file(path, size)
+        self._bytes = memoryview(self._map)
+        self._cells: memoryview[int] = self._bytes[:marks].cast("I")
+        self._times: memoryview[int] = self._bytes[marks:size].cast("Q")
         engines = range(len(board.layout.engines))
         self._published = [board.published_row(engine) for engine in engines]
         self._lives = [board.owned_row(engine) + _LIFE for engine in engines]
@@ -129,6 +142,8 @@ class PrefixIndex:
 
     def close(self) -> None:
         self._cells.release()
+        self._times.release()
+        self._bytes.release()
         self._map.close()
 
     def look_up(self, engine: int, request: RoutingRequest) -> tuple[int, int]:
@@ -147,7 +162,7 @@ class PrefixIndex:
         a mark is of all before it, while that share of them is.
         """
         _, _, first, places, turn = self._table(engine)
-        cells, times = self._cells, self._sent
+        cells, times = self._cells, self._times
         found = gone = missed = 0  # `missed`: of those that are gone, the last ones in a row
         if not places:
             return 0
@@ -158,9 +173,9 @@ class PrefixIndex:
         else:
             return 0  # most were sent elsewhere: no more is looked at
         oldest = self._board.cells[self._published[engine] + _FORGOTTEN] * TICKS_PER_S
-        times += first
+        oldest = int(oldest) << _SIZE_BITS
         for looked, (place, mark) in enumerate(placed, 1):
-            if cells[first + place] == mark and cells[times + place] >= oldest:
+            if cells[first + place] == mark and times[first + place] >= oldest:
                 missed = 0
                 if not gone or looked - gone >= LEFT * looked:
                     found = looked
@@ -175,11 +190,34 @@ class PrefixIndex:
         """A prompt that begins so is on its way there; monotonic seconds."""
         _, _, first, places, turn = self._table(engine)
         if places:
-            cells, times, ticks = self._cells, self._sent, int(now_s * TICKS_PER_S) & _MASK
-            times += first
-            for place, mark in self._place_marks(marks, places, turn):
-                cells[times + place] = ticks
+            cells, times = self._cells, self._times
+            at = (int(now_s * TICKS_PER_S) & _MASK) << _SIZE_BITS
+            for (place, mark), tokens in zip(
+                self._place_marks(marks, places, turn), SIZES, strict=False
+            ):
+                times[first + place] = at + tokens
                 cells[first + place] = mark
+
+    def forgotten_s(self, engine: int) -> float:
+        """Return the time of which hardly anything is left that was last sent before; 0: never.
+
+        Each place counts once, at its last time, so what comes again and again takes no room twice.
+        Where many places are taken, as many more marks fell on the same ones.
+        """
+        capacity, _, first, places, _ = self._table(engine)
+        sent = taken = 0
+        for at in sorted(self._times[first : first + places].tolist(), reverse=True):
+            if not at:
+                return 0.0
+            taken += 1
+            sent += at & _SIZE
+            if sent < capacity and taken % LOOK_EVERY:
+                continue
+            full = taken / places
+            crowd = -math.log1p(-full) / full if full < 1.0 else math.inf
+            if sent * crowd >= capacity:
+                return (at >> _SIZE_BITS) / TICKS_PER_S
+        return 0.0
 
     def _place_marks(self, marks: Sequence[int], places: int, turn: int) -> list[tuple[int, int]]:
         """Each mark's place in a table, and its cell there: alike for most engines of a request."""

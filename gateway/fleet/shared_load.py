@@ -47,17 +47,14 @@ _TELEMETRY = 1  # the cell in which telemetry says when it was alive; the first 
 
 
 class SharedLoadTable:
-    """The mapped file. Offsets are computed once; hot reads are plain indexing."""
+    """The mapped file, or memory of its own without one.
 
-    def __init__(self, path: Path, layout: TableLayout) -> None:
+    Offsets are computed once; hot reads are plain indexing.
+    """
+
+    def __init__(self, path: Path | None, layout: TableLayout) -> None:
         self.layout = layout
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            allocate_blocks(descriptor, layout.cells * 8)
-            os.ftruncate(descriptor, layout.cells * 8)
-            self._map = mmap.mmap(descriptor, layout.cells * 8)
-        finally:
-            os.close(descriptor)
+        self._map = mmap.mmap(-1, layout.cells * 8) if path is None else _map_whole(path, layout)
         self.cells: memoryview[float] = memoryview(self._map).cast("d")
         stamp = float(MAGIC + layout.cells)
         if self.cells[0] not in (0.0, stamp):
@@ -275,3 +272,13 @@ def _sum_rows(rows: list[list[float]]) -> list[float]:
     promised = [row[_TIGHTEST] for row in rows if row[_TIGHTEST] > 0.0]
     summed[_TIGHTEST] = min(promised, default=0.0)
     return summed
+
+
+def _map_whole(path: Path, layout: TableLayout) -> mmap.mmap:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        allocate_blocks(descriptor, layout.cells * 8)
+        os.ftruncate(descriptor, layout.cells * 8)
+        return mmap.mmap(descriptor, layout.cells * 8)
+    finally:
+        os.close(descriptor)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from backends.kvevents import PrefixMemory
 from backends.metrics import METRICS_PATH, EngineSample, parse
 from backends.stepmodel import FittedStepModel
+from gateway.fleet.prefix_index import PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.table_layout import HEALTHS, EngineCell, LoadCell
 from ledger.fleet.samples import PPM, FleetSample
@@ -22,6 +23,7 @@ AT_ONCE = 4  # engines that share a wake-up of telemetry: each alone costs more 
 EXCESS_KEPT = 3
 TAKE_OVER_S = 60.0  # what a telemetry before published is believed for so long
 SAME_RTT_US, SAME_RTT = 500, 0.25  # changes of a round trip that are none
+RECKONED_S = 5.0  # how often it is reckoned what a prefix cache has dropped
 MEET_AGAIN_S, MEET_AGAIN_LIMIT_S = 0.5, 60.0
 STARTED_SLACK_S = 1.0  # the same process's start as different clocks' roundings tell it
 
@@ -66,6 +68,7 @@ class EngineScraper:
         self.read_s: float | None = None
         self.loops = FeedbackLoops()
         self.trust = PrefixHitTrust()
+        self._sent_tokens, self._reckoned_s = -1.0, -RECKONED_S
         self.memory.clear(0.0)  # marks count in one life only: nothing is to be taken off them
         self.limits.context_tokens = 0
         self.meet_again_s, self._meetings = 0.0, 0
@@ -132,6 +135,18 @@ class EngineScraper:
         if sample.prefix_hit_tokens_total is not None:
             self.trust.fold(loads[LoadCell.PREFIX_EXPECTED_TOTAL], sample.prefix_hit_tokens_total)
         self.sample, self.read_s = sample, now_s
+
+    def reckon_forgotten(self, prefixes: PrefixIndex, board: SharedLoadTable, now_s: float) -> None:
+        """Of an engine that does not tell: what its prefix cache has dropped, by what it was sent.
+
+        Now and then, where anything was read since.
+        """
+        memory, sent = self.memory, board.loads(self.row)[LoadCell.PREFILLED_TOKENS_TOTAL]
+        recent = now_s - self._reckoned_s < RECKONED_S
+        if memory.has_heard or recent or sent == self._sent_tokens:
+            return
+        self._sent_tokens, self._reckoned_s = sent, now_s
+        memory.forgotten_s = max(memory.forgotten_s, prefixes.forgotten_s(self.row))
 
     def is_idle(self, board: SharedLoadTable) -> bool:
         """Whether nothing runs there, of ours or anybody's, as far as its metrics tell."""

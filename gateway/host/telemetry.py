@@ -41,6 +41,7 @@ from gateway.fleet.demand_counter import BidPricePublisher
 from gateway.fleet.engine_notes import TELEMETRY, EngineStatusNotes
 from gateway.fleet.kv_event_listener import listen
 from gateway.fleet.measurements import MeasurementNotes
+from gateway.fleet.prefix_index import PREFIXES_FILE, PrefixIndex
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.engine_records import capacity_row, catalog_row, reason_of
 from gateway.host.operated_samples import apply_overrides
@@ -108,6 +109,7 @@ class TelemetryProcess:
         self._measuring: dict[int, asyncio.Task[None]] = {}  # by row, beside what is looked at
         self._watches = [self._watch(row, seat) for row, seat in enumerate(runtime.engines)]
         self._runtime = runtime
+        self._prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
         self._backlog = SampleBacklog(self._store)
 
     async def run(self) -> None:
@@ -174,6 +176,7 @@ class TelemetryProcess:
                 unmet = state.state is HealthState.HEALTHY and watch.step is None
                 watch.health = (HealthState.LOADING if unmet else state.state).value
                 self._words.publish(seat.name, reason_of(seat, state, life, unmet=unmet))
+                watch.reckon_forgotten(self._prefixes, self._board, self._clock.now_s())
                 watch.publish(self._board)
                 period_s = self._settings.telemetry.scrape_s
                 await next_tick(period_s, turn_s(watch.row, len(self._seats), period_s))
@@ -357,10 +360,9 @@ class TelemetryProcess:
         add_samples(self._ledger, [apply_overrides(row, known) for row in samples])
 
     def _watch(self, row: int, seat: EngineReplica) -> EngineScraper:
+        known = seat.kv_capacity_tokens
         limits = EngineStartLimits(
-            seat.max_num_seqs,
-            seat.prefill_budget_tokens,
-            kv_capacity_tokens=seat.kv_capacity_tokens,
+            seat.max_num_seqs, seat.prefill_budget_tokens, kv_capacity_tokens=known
         )
         watch = EngineScraper(seat.name, seat.pool, row, limits, simulated=seat.simulated)
         watch.page = path_of(seat.dialect)

@@ -21,6 +21,7 @@ from gateway.kinds.image_generation import (
 )
 from gateway.kinds.inference_request import BodyReader, IncomingBody, InferenceRequest
 from gateway.kinds.openapi_schemas import MODEL, TEXT, edit_schema
+from gateway.kinds.picture_counts import refuse_other_counts, stated_form
 from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
 from gateway.kinds.text_members import plain_model
 from ledger.unit_usage import tokens_of_pictures
@@ -55,6 +56,8 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
     if not form.field("prompt"):
         words = "`prompt` is required: the text that says what to change."
         raise RequestError("bad_request", words, param="prompt")
+    texts = [name for name in form.parts if name not in _SENT and name != "prompt"]
+    refuse_other_counts((name, (form.field(name) or "").encode()) for name in texts)
     n, stream = check_pictures(_number(form, "n", 1)), form.flag("stream")
     shown = _number(form, "partial_images", 0)
     return InferenceRequest(
@@ -76,8 +79,7 @@ def read_image_edit(body: IncomingBody) -> InferenceRequest:
         ignored=form.ignored(),
         extent=picture_extent(
             n,
-            form.field("quality") or "",
-            form.field("size") or "",
+            *stated_form(form.parts, form.field("quality") or "", form.field("size") or ""),
             partial=shown,
             stream=stream,
         ),

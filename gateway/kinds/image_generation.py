@@ -15,7 +15,8 @@ from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import FLAG, MODEL, body_schema
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.picture_counts import refuse_other_counts, stated_form
+from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
     KindPath,
@@ -78,6 +79,7 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         if name in members and bytes(members[name]) not in (b"null", b"[]", b'""'):
             words = f"`{name}` is not taken: pictures are made from texts alone here."
             raise RequestError("unsupported", words, param=name)
+    refuse_other_counts((name, bytes(members[name])) for name in members if name != "prompt")
     n = check_pictures(decode_member(members, "n", int, 1))
     stream = is_streamed(members)
     return InferenceRequest(
@@ -91,13 +93,17 @@ def read_image_generation(members: Members, body: IncomingBody) -> InferenceRequ
         n=n,
         max_tokens=0,
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=rewritten_tokens(members),
         features=NO_FEATURES,
         session=body.session,
         members=members,
         extent=picture_extent(
             n,
-            decode_member(members, "quality", str, ""),
-            decode_member(members, "size", str, ""),
+            *stated_form(
+                members,
+                decode_member(members, "quality", str, ""),
+                decode_member(members, "size", str, ""),
+            ),
             partial=decode_member(members, "partial_images", int, 0),
             stream=stream,
         ),

@@ -85,7 +85,7 @@ def usage_of(
 def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingRequest) -> bool:
     """Whether a sound whose length is known is counted as less than half of it; zero says none."""
     heard_ms = units.estimate(request, 0).audio_ms if units.exact(request) else 0
-    return 0 < counted.audio_ms * TOO_SHORT < heard_ms
+    return 0 < counted.audio_ms < heard_ms / TOO_SHORT
 
 
 def _is_too_low(
@@ -93,11 +93,11 @@ def _is_too_low(
 ) -> bool:
     """Whether tokens are fewer than a sound of this length has, or than what came, or was said."""
     guess, prompt = units.estimate(request, 0), counted.whole_prompt
-    if 0 < counted.characters * SIGN_CHARACTERS < guess.characters:
+    if 0 < counted.characters < guess.characters / SIGN_CHARACTERS:
         return True
     if guess.pictures and 0 < counted.output < PICTURE_TOKENS_LEAST * max(1, counted.pictures):
         return True
-    if guess.characters and 0 < counted.output * LONGEST_TOKEN_BYTES < said_bytes:
+    if guess.characters and 0 < counted.output < said_bytes / LONGEST_TOKEN_BYTES:
         return True
     heard_ms = guess.audio_ms
     if counted.audio_ms or not prompt or not heard_ms:

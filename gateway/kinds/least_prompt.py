@@ -2,8 +2,9 @@
 
 Only what every target reads counts: the decoded text of messages, prompts and inputs. Thoughts of
 earlier turns, media, files, white space and escapes of the JSON do not, whatever stands beside
-them. A model that is sent more than its context may read the context alone; of a list it may cut
-each text. Asked only of figures that the bytes of the request already make doubtful.
+them, nor do rows of blanks in a text: templates trim them, and normalisers draw them together. A
+model that is sent more than its context may read the context alone; of a list it may cut each text.
+Asked only of figures that the bytes of the request already make doubtful.
 """
 
 import re
@@ -27,6 +28,11 @@ _SHORTENS: Final = re.compile(
     rb"trunc|transforms|middle.?out|compress|context_management|plugins|max_input|num_ctx",
     re.IGNORECASE,
 )
+# Tokens that a model of embeddings or rankings reads of a text at least, of what it cuts: half of
+# the shortest context of any (128: paraphrase-multilingual-MiniLM-L12-v2), for a query beside it.
+LEAST_READ: Final = 64
+# Of encoded text: quotes, and what blanks are made of.
+_MAY_BE_BLANKS: Final = b' "\\fnrt' + bytes(range(0x80, 0x100))
 LONGEST_ESCAPE: Final = 6  # bytes of JSON for one byte of text
 MOST_TOKENS: Final = 2**53  # of any prompt
 _decode = msgspec.json.Decoder().decode
@@ -50,7 +56,7 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
     """Return the tokens that every target counts at least.
 
     `context`: of the target, in tokens, None where nobody states one. Models of embeddings and
-    rankings cut what is longer than theirs; without a stated context each text has one token.
+    rankings cut what is longer than theirs; without a stated context to `LEAST_READ` tokens a text.
     Of a conversation no more is read than has `enough` tokens, so that a long one that was counted
     as a few tokens takes no longer than a short one.
     """
@@ -65,15 +71,14 @@ def least_prompt_tokens(members: Members, context: int | None, enough: int = MOS
             found += sum(_cut(count, context, shortens=shortens) for count in counts)
     # A ranking's document shares its context with the query, which has at most half of it.
     pairs = context is not None and not _PAIRED.isdisjoint(members)
-    each = context // 2 if context is not None and pairs else context
+    each = LEAST_READ if context is None else context // 2 if pairs else context
     # Beside a prompt of another kind they are a vendor's members, which nobody has to read.
     sides = () if not _PROMPTS.isdisjoint(members) else _SIDES
     for name in (*_LISTS, *sides):
         if name in members:
             raw = bytes(members[name])
             counts = [*map(_least_tokens, _text_sizes(raw)), *_id_counts(raw)]
-            cut = shortens or context is None
-            found += sum(_cut(count, each, shortens=cut) for count in counts)
+            found += sum(_cut(count, each, shortens=shortens) for count in counts)
     return found
 
 
@@ -103,14 +108,21 @@ def _prompt_sizes(name: str, raw: bytes, enough_bytes: int) -> list[int]:
     found = 0
     try:
         for string in _said(raw):
-            if len(string) - 2 >= LONGEST_ESCAPE * (enough_bytes - found) and not _has_data(string):
+            most = LONGEST_ESCAPE * (enough_bytes - found)
+            if _visible_bytes(string, most) >= most and not _has_data(string):
                 return [enough_bytes]
-            found += text_bytes(_decode(string))
+            found += _drawn_bytes(_decode(string))
     except msgspec.ValidationError:  # no list
         return [0]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [len(raw)]
     return [found]
+
+
+def _visible_bytes(string: bytes, enough: int) -> int:
+    """Bytes of an encoded text that are no blanks; of a text that has not enough, its size."""
+    size = len(string) - 2
+    return size if size < enough else len(string.translate(None, _MAY_BE_BLANKS))
 
 
 def _has_data(string: bytes) -> bool:
@@ -161,4 +173,9 @@ def _text_sizes(raw: bytes) -> list[int]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [len(raw)]
     texts = value if isinstance(value, list) else [value]
-    return [text_bytes(text) for text in texts if isinstance(text, str)]
+    return [_drawn_bytes(text) for text in texts if isinstance(text, str)]
+
+
+def _drawn_bytes(text: str) -> int:
+    """Bytes of a text with each row of blanks drawn together."""
+    return text_bytes(" ".join(text.split()))

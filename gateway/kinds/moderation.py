@@ -14,7 +14,7 @@ from gateway.kinds import request_size
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, answer_schema, list_schema
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.spec import (
     CatalogFacts,
     KindPath,
@@ -59,6 +59,7 @@ def read_moderation(members: Members, body: IncomingBody) -> InferenceRequest:
         n=1,
         max_tokens=0,
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=rewritten_tokens(members),
         features=features,
         session=body.session,
         members=members,

@@ -22,7 +22,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     of text in what came of a stream; `shown`: a picture was in it; `answer`: one in one piece,
     measured only if need be. `earlier_usage`: what a stream reported before and took back;
     `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
-    may be text, where that is more than `said_bytes`; `spoken`: sound was in it. `usage_behind`:
+    may be text, where that is more than `said_bytes`; `unnamed_bytes`: of words of a stream in
+    members that have no name here; `spoken`: sound was in it. `usage_behind`:
     words came behind the last usage, or it is of some choices alone. `unreadable`: an answer was
     made, and nothing tells how much of it.
     """
@@ -44,6 +45,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     spoken: bool = False
     usage_behind: bool = False
     unreadable: bool = False
+    unnamed_bytes: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -105,6 +107,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
             most_said_bytes=0 if relay is None else relay.most_said_bytes,
             spoken=relay is not None and relay.spoken,
             usage_behind=relay is not None and relay.usage_behind,
+            unnamed_bytes=0 if relay is None else relay.unnamed_bytes,
         )
 
     @classmethod

@@ -13,6 +13,7 @@ from gateway.http.body import Members
 from gateway.kinds.billable_units import BYTES_PER_TOKEN
 from gateway.kinds.input_media import NO_MEDIA, InputMedia, media_of_inputs
 from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.rewritten_text import spelled_bytes
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
@@ -69,6 +70,11 @@ def bytes_beside(members: Members, taken: frozenset[str]) -> int:
         if name not in taken and bytes(memoryview(value)[:1]) in _TEXTS
     }
     return prompt_bytes(texts)
+
+
+def spelled_pairs(first: bytes, second: bytes, *, repeats: int) -> int:
+    """Return by how many bytes a normaliser can make pairs longer; `first` is read so often."""
+    return spelled_bytes(first) * repeats + spelled_bytes(second)
 
 
 def _estimate(request: RoutingRequest, _output: int) -> TokenCounts:

@@ -8,6 +8,7 @@ other counts: too large a bound holds some money for a moment, too small a one i
 from typing import Final
 
 from gateway.http.body import Members
+from gateway.kinds.rewritten_text import indented_tokens, spelled_bytes
 
 _NEVER_READ = frozenset((
     "add_generation_prompt", "add_special_tokens", "allowed_token_ids", "bad_words",
@@ -38,6 +39,7 @@ _SHORT = frozenset((
     "seed", "stream", "stream_options", "temperature", "top_k", "top_p",
 ))  # fmt: skip
 _SELDOM_READ = _NEVER_READ - _NOT_WRITTEN - _SHORT
+_INDENTED = frozenset(("documents", "functions", "tools"))
 LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a list of tools has more
 
 
@@ -51,14 +53,27 @@ def prompt_bytes(members: Members) -> int:
 
 
 def seldom_read_bytes(members: Members) -> int:
-    """Bytes of long members that a few targets write into the prompt: schemas, lists of tools.
+    """Bytes that only a few targets read: long schemas and lists of tools, and what they rewrite.
 
     They are in no estimate, for most targets read none of them; they are in each bound.
     """
+    found = rewritten_tokens(members)
     if _SELDOM_READ.isdisjoint(members):
-        return 0
-    found = 0
+        return found
     for name, value in members.items():
         if name in _SELDOM_READ and (size := len(memoryview(value))) > LONG_BYTES:
             found += size
+    return found
+
+
+def rewritten_tokens(members: Members) -> int:
+    """Tokens beyond a prompt's bytes, where a target spells it out or indents what it is told."""
+    found = 0
+    for name, value in members.items():
+        if name in _NEVER_READ:
+            continue
+        raw = bytes(value)
+        found += spelled_bytes(raw)
+        if name in _INDENTED:
+            found += indented_tokens(raw)
     return found

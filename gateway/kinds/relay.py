@@ -54,7 +54,7 @@ class ByteRelay:
         "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_hide_usage",
         "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding", "complete",
         "content_events", "error", "finish_reason", "first_content", "said_bytes", "shown",
-        "spoken", "tier",
+        "spoken", "tier", "unnamed_bytes",
     )  # fmt: skip
 
     last_word = b"data: [DONE]\n\n"
@@ -70,6 +70,7 @@ class ByteRelay:
         self.shown = False  # a picture came, whose tokens no text tells
         self.spoken = False  # so did sound
         self.tier: str | None = None
+        self.unnamed_bytes = 0  # of words in members that have no name here
         self._beside_bytes = 0  # of what may be text, beside what certainly is
         self._choices = choices
         self._ending_bytes = 0  # of the event that ends it
@@ -284,7 +285,8 @@ class ByteRelay:
         value = decode_told(payload)
         if value is None:
             return
-        text, (certain, most) = unnamed_words(value)
+        text, (certain, most), words = unnamed_words(value)
+        self.unnamed_bytes += 0 if said else words
         least = 0 if said else certain  # thoughts have several names
         self.said_bytes += least
         self._beside_bytes += most - least

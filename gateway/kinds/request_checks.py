@@ -42,7 +42,7 @@ _LIMITS = (
     "maxcompletiontokens", "generationconfig", "inferenceconfig", "textgenerationconfig",
     "max_length", "max_completion_length", "maximum_tokens", "max_output",
 )  # fmt: skip
-_CHOICES = (
+CHOICES = (
     "n_cmpl", "num_return_sequences", "num_generations", "candidate_count", "candidateCount",
     "candidatecount", "numResults", "num_results", "num_choices", "num_samples", "num_beams",
 )  # fmt: skip
@@ -59,7 +59,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "Ask for several answers with `n`.",
     "stop_regex": "an engine would try it at every token. Send texts in `stop`.",
     **dict.fromkeys(_LIMITS, "it is not what is held for. Send `max_tokens`."),
-    **dict.fromkeys(_CHOICES, "it is not what is held for. Send `n`."),
+    **dict.fromkeys(CHOICES, "it is not what is held for. Send `n`."),
     **dict.fromkeys(_SERVICES, "it changes what tokens cost. Send `service_tier`."),
     "lora_path": _ELSEWHERE,
     "lora_request": _ELSEWHERE,
@@ -72,7 +72,7 @@ _DETECTION, _STOP, _MANAGED = "repetition_detection", "stop", "context_managemen
 _LOOKED_AT = frozenset((*REFUSED, *_LISTS, _DETECTION, _STOP, _MANAGED))
 _NOTHING = (b"null", b"false", b"0", b'""', b"[]", b"{}")
 # What comes by itself: one answer, and the usual service at the usual place.
-_ONE = (*_CHOICES, "n", "best_of")
+_ONE = (*CHOICES, "n", "best_of")
 _USUAL: Final = frozenset(("standard", "default", "global"))
 # A schema's own names, of members of an answer, are no words to a target.
 _SCHEMAS: Final = frozenset(("properties", "patternProperties", "$defs", "definitions"))
@@ -82,7 +82,7 @@ _SCHEMAS: Final = frozenset(("properties", "patternProperties", "$defs", "defini
 _NOT_OPENED = TEXT_MEMBERS | {
     *SHAPES, "prediction", "audio", "web_search_options", "search_parameters",
 }  # fmt: skip
-_NESTED: Final = frozenset((*_LIMITS, *_CHOICES, *_KEPT_INSIDE))
+_NESTED: Final = frozenset((*_LIMITS, *CHOICES, *_KEPT_INSIDE))
 _INSIDE = NamePattern('"', tuple(sorted(_NESTED)), behind=r"\s*+:\s*+(?!null)")
 
 _TTL = NamePattern('"ttl"', ("ttl",), behind=r"\s*+:")
@@ -181,7 +181,7 @@ def _holds_limit(text: bytes) -> bool:
 
 def _is_usual(members: Members, name: str) -> bool:
     """Whether it asks for what comes by itself."""
-    if name in _CHOICES:
+    if name in CHOICES:
         return bytes(members[name]) == b"1"
     if name not in _SERVICES:
         return False

@@ -21,6 +21,7 @@ from gateway.kinds.pair_units import (
     bytes_beside,
     extent_of_pairs,
     media_of_pairs,
+    spelled_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
@@ -65,6 +66,7 @@ def read_reranking(members: Members, body: IncomingBody) -> InferenceRequest:
         max_tokens=0,
         prompt_bytes=(len(query) + MARK_BYTES + bytes_beside(members, _TAKEN)) * len(documents)
         + sum(sizes),
+        seldom_read_bytes=spelled_pairs(query, bytes(members["documents"]), repeats=len(documents)),
         features=features | media.features,
         session=body.session,
         members=members,

@@ -21,6 +21,7 @@ from gateway.kinds.pair_units import (
     bytes_beside,
     extent_of_pairs,
     media_of_pairs,
+    spelled_pairs,
 )
 from gateway.kinds.request_size import media_parts, refuse_inside
 from gateway.kinds.spec import CatalogFacts, KindPath, PathDescription, RequestKindSpec, Schema
@@ -69,6 +70,11 @@ def read_scores(members: Members, body: IncomingBody) -> InferenceRequest:
         prompt_bytes=(left[0] * len(right) if len(left) == 1 else sum(left))
         + sum(right)
         + beside * len(right),
+        seldom_read_bytes=spelled_pairs(
+            bytes(members[first]),
+            bytes(members[second]),
+            repeats=len(right) if len(left) == 1 else 1,
+        ),
         features=features | media.features,
         session=body.session,
         members=members,

@@ -1,13 +1,17 @@
-"""The service tier that a request asks for: a provider may serve it at other prices."""
+"""The service tier that a request asks for, or an answer names: it has prices of its own."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from backends.chunks import printable_text
 from gateway.http.body import Members, decode_member
 from ledger.prices.book import tier_of
 from ledger.prices.rates import STANDARD
 
+# What an answer names where it is served as usual, by speed and by place.
+_USUAL: Final = frozenset(("", "standard", "default", "global", "not_available"))
 TIER_LIMIT: Final = 32  # characters of a tier's word that are kept
 
 
@@ -23,3 +27,21 @@ def asked_tier(members: Members) -> str:
     word = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     tier = tier_of("".join(filter(str.isprintable, word)))[:TIER_LIMIT]
     return "" if tier == STANDARD else tier
+
+
+def told_tier(told: object, usage: Mapping[str, Any], *, regional: bool) -> str | None:
+    """Return the tier that an answer names in the words of price lists, None where it names none.
+
+    Anthropic tells a faster mode and a place beside its tier, in its usage, and charges more for
+    either: `us` is a tier of its own then. `regional`: the price is of a place already.
+    """
+    word = told or usage.get("service_tier")
+    tier = tier_of(printable_text(word))[:TIER_LIMIT] if isinstance(word, str) else None
+    if "speed" not in usage and "inference_geo" not in usage:
+        return tier
+    named = [usage.get("speed"), None if regional else usage.get("inference_geo")]
+    dearer = [tier_of(printable_text(name)) for name in named if isinstance(name, str)
+              and name.lower() not in _USUAL]  # fmt: skip
+    if not dearer:
+        return tier
+    return "-".join([*([] if tier in (None, STANDARD) else [tier]), *dearer])[:TIER_LIMIT]

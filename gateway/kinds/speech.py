@@ -11,7 +11,7 @@ from gateway.http.body import Members, decode_member
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
 from gateway.kinds.member_names import refuse_other_spellings
 from gateway.kinds.openapi_schemas import MODEL, OBJECT, TEXT, body_schema
-from gateway.kinds.prompt_bytes import prompt_bytes
+from gateway.kinds.prompt_bytes import prompt_bytes, rewritten_tokens
 from gateway.kinds.relay import ByteRelay
 from gateway.kinds.sound_flow import TOKENS_PER_S, SoundFlow, bytes_per_s
 from gateway.kinds.spec import (
@@ -70,6 +70,7 @@ def read_speech(members: Members, body: IncomingBody) -> InferenceRequest:
         n=1,
         max_tokens=0,
         prompt_bytes=prompt_bytes(members),
+        seldom_read_bytes=rewritten_tokens(members),
         features=NO_FEATURES,
         session=body.session,
         members=members,

@@ -7,11 +7,17 @@ from gateway.http.body import Members
 
 # OpenAI's, OpenRouter's, Anthropic's, DashScope's, Ollama's and Google's.
 _MEMBERS: Final = frozenset((
-    "reasoning_effort", "reasoning", "include_reasoning", "thinking", "thinking_budget",
-    "enable_thinking", "think", "thinking_config", "thinkingConfig",
+    "reasoning_effort", "reasoning", "thinking", "thinking_budget", "enable_thinking", "think",
+    "thinking_config", "thinkingConfig",
+))  # fmt: skip
+# Whether thoughts are shown, and where: the model thinks all the same. OpenRouter's and vLLM's,
+# Groq's and Cerebras', MiniMax', SGLang's.
+_SHOWN: Final = frozenset((
+    "include_reasoning", "reasoning_format", "reasoning_split", "separate_reasoning",
+    "stream_reasoning",
 ))  # fmt: skip
 _WRAPPERS: Final = frozenset(("chat_template_kwargs", "extra_body"))  # of vendors' own members
-_READ: Final = _MEMBERS | _WRAPPERS
+_READ: Final = _MEMBERS | _SHOWN | _WRAPPERS
 _WORD: Final = re.compile(rb"think|reason", re.IGNORECASE)
 _NO: Final = re.compile(rb'null|false|0|"(?:none|off|no|disabled|false)"')
 _SWITCHED_OFF: Final = re.compile(
@@ -22,10 +28,12 @@ _SWITCHED_OFF: Final = re.compile(
 
 
 def asks_to_think(members: Members) -> bool:
-    """Whether a member asks for thoughts; one that switches them off does not."""
+    """Whether a member asks for thoughts, or hides them; one that switches them off does not."""
     if _READ.isdisjoint(members):
         return False
     for name, value in members.items():
+        if name in _SHOWN and bytes(value).strip() != b"null":
+            return True
         if name in _MEMBERS or (name in _WRAPPERS and _WORD.search(bytes(value))):
             text = bytes(value).strip()
             if not (_NO.fullmatch(text) or _SWITCHED_OFF.search(text)):

@@ -28,6 +28,7 @@ from gateway.request.reported_usage import (
     most_output_of,
     read_usage,
     said_bytes_of,
+    unnamed_bytes_of,
 )
 from gateway.request.usage_checks import count_thoughts, fit_text, fit_tokens
 from ledger.journals.records import Basis, TokenCounts
@@ -187,11 +188,8 @@ def _untold_prompt(attempt: Attempt) -> TokenCounts:
 
 def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -> int:
     """Tokens of the text that came, at most those held for; an event of a stream is one."""
-    most, seen, said = (
-        most_output_of(attempt),
-        _content_events_of(attempt),
-        said_bytes_of(attempt, outcome),
-    )
+    most, seen = most_output_of(attempt), _content_events_of(attempt)
+    said = max(said_bytes_of(attempt, outcome), unnamed_bytes_of(attempt, outcome))
     output = max(seen, min(most, int(outcome.is_whole)))
     if said:
         estimate = ratio.text_tokens(attempt.plan.learning_key, said)
@@ -204,7 +202,8 @@ def _text_tokens(attempt: Attempt, outcome: AttemptOutcome, ratio: TokenRatio) -
 def _is_whole(output: int, attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Whether reported output is of all that came: a running figure may be of the beginning."""
     if output == 0:
-        return not _speaks(attempt, outcome)
+        unnamed = not outcome.usage_final and unnamed_bytes_of(attempt, outcome) > 0
+        return not (unnamed or _speaks(attempt, outcome))
     if outcome.usage_final:
         return True
     return not outcome.usage_behind and output >= _content_events_of(attempt)

@@ -12,14 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from backends.answer_media import has_picture_part, has_sound
-from backends.chunks import printable_text
 from gateway.fleet.comparators import Comparator, compared_cost_pusd
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
 from gateway.kinds.kind_usage import SentRequest, complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.kinds.service_tiers import TIER_LIMIT
+from gateway.kinds.service_tiers import told_tier
 from gateway.request.attempt import Attempt
 from gateway.request.booked_usage import NO_TOKENS, BookedUsage, api_usage, own_usage
 from gateway.request.engine_progress import engine_time_s, estimate_progress, is_interrupted
@@ -32,7 +31,7 @@ from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import Basis, ComparedCost, TokenCounts
 from ledger.journals.token_kinds import PER_UNIT
-from ledger.prices.book import STANDARD, Price, cost_pusd, tier_of
+from ledger.prices.book import STANDARD, Price, cost_pusd
 from ledger.prices.rates import ReachableMedia, is_unlisted
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
@@ -172,9 +171,8 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
     """Booked at no more than was held; what the target's figures cost beyond it is claimed."""
     frozen = attempt.step.frozen
     price = frozen.price
-    word = outcome.tier or (outcome.usage or {}).get("service_tier")
-    said = printable_text(word) if isinstance(word, str) else None
-    tier = None if said is None else tier_of(said)[:TIER_LIMIT]
+    regional = price is not None and price.terms.uplift_ppm > 0
+    tier = told_tier(outcome.tier, outcome.usage or {}, regional=regional)
     units = KINDS[attempt.plan.request.kind].units
     if price is not None and units is not None and units.tier is not None:
         form = units.tier_of(price, attempt.plan.request, outcome.usage)

@@ -297,7 +297,9 @@ class Dispatcher:
                     exchange = await self._open(attempt)
                     await self.delivery.answer(attempt, exchange, reply)
                 except RequestDeclined as error:
-                    await self.delivery.decline(attempt, error, reply)
+                    # What this target's API has no form for, another one's may have.
+                    final = error.sent or attempt.last or not self.retries.allowed
+                    await self.delivery.decline(attempt, error, reply, final=final)
         except BackendError as error:
             drop_traceback(error)
             return await self._handle_failure(attempt, error, reply)

@@ -239,15 +239,17 @@ class InferenceApi:
         if reply.purpose == "count":
             await self._count_tokens(asked, identity, reply)
             return
-        if reply.voice is not None and asked.stream:
+        background = self.background if reply.keeper and reply.keeper.background else None
+        if reply.voice is not None and (asked.stream or background is not None):
+            # 404 for a model that is not there: also before a background answer is promised.
             reply.voice.prompt_estimate = self._dispatcher.plans.value.prompt_tokens(
                 asked, identity
             )
         dispatch = partial(self._dispatcher.dispatch, asked, identity)
         if reply.storage is not None and reply.storage.warms_up:
             await reply.send_unasked()
-        elif self.background is not None and reply.keeper is not None and reply.keeper.background:
-            await self.background.begin(reply, stream=asked.stream, dispatch=dispatch)
+        elif background is not None:
+            await background.begin(reply, stream=asked.stream, dispatch=dispatch)
         else:
             await dispatch(reply)
 

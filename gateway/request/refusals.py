@@ -11,6 +11,7 @@ from backends.errors import (
     FirstTokenTimeout,
     HeadTimeout,
     IdleTimeout,
+    RequestDeclined,
     StreamError,
     UpstreamOverloaded,
     WrongAddress,
@@ -197,6 +198,8 @@ def upstream_failure(
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
     if isinstance(error, WrongAddress):
         wait_s = None
+    if isinstance(error, RequestDeclined):
+        kind = "bad_request"
     failure = FAILURES.get(error.kind, _UNNAMED)
     what = f"returned {error.status} ({failure.reason})" if error.status else failure.did
     who = "The upstream" if target is None else f"Upstream `{target}`"

@@ -266,6 +266,18 @@ def most_said_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     return answer_said_bytes(outcome.answer).most
 
 
+def unnamed_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
+    """Return the bytes of words that came in places without a name here.
+
+    Of a whole answer it is all that may be said, where nothing is for certain.
+    """
+    if outcome.answer is None:
+        return outcome.unnamed_bytes
+    if said_bytes_of(attempt, outcome):
+        return 0
+    return most_said_bytes_of(attempt, outcome)
+
+
 def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
     """Return whether sound or pictures came, whose tokens only the target can tell."""
     if outcome.spoken or outcome.shown:

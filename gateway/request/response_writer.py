@@ -66,10 +66,13 @@ class ResponseWriter:
             await self._whole(attempt, exchange, reply)
 
     async def decline(
-        self, attempt: Attempt, error: RequestDeclined, reply: ClientResponse
+        self, attempt: Attempt, error: RequestDeclined, reply: ClientResponse, *, final: bool = True
     ) -> None:
-        """Answer with a refusal that stood in the body of a 200, as with that status."""
-        if reply.started or error.status is None:
+        """Answer with a refusal that stood in the body of a 200, as with that status.
+
+        Raises the error where it has no status, an answer has begun, or it is not `final`.
+        """
+        if reply.started or error.status is None or not final:
             raise error
         await self._relay_refusal(attempt, error.status, error.body, reply)
 
@@ -112,6 +115,7 @@ class ResponseWriter:
             most_said_bytes=relay.most_said_bytes,
             spoken=relay.spoken,
             usage_behind=relay.usage_behind,
+            unnamed_bytes=relay.unnamed_bytes,
         )
         if reply.ended_by is not None:
             await self._metering.settle(attempt, outcome.without_client())

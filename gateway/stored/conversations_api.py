@@ -3,6 +3,7 @@
 An item that a confined key wrote confines every answer that goes on from it.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -11,6 +12,8 @@ from gateway.control.access import caller_of
 from gateway.control.storable_text import Text, check_storable
 from gateway.ids import BatchIds
 from gateway.request.dialects.fields import invalid_error, iterate_objects, metadata_of
+from gateway.request.dialects.responses_input import read_conversation
+from gateway.request.store.continued_request import ContinuedRequest, RequestContinuation
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import name_items
 from gateway.request.store.stored_document import StoredDocument
@@ -26,17 +29,21 @@ from gateway.stored.list_page import (
 )
 from ledger.identity.keys import Identity
 from ledger.stored_objects import ObjectQuery
+from router.types import Residency
 
 ITEMS_LIMIT: Final = 20  # of one request, as OpenAI documents it
 WHAT, ITEM = "Conversation", "Item"
 _US: Final = 1_000_000
+_NEXT: Final = {"role": "user", "content": "-"}  # a turn that goes on from the items
 
 
 class ConversationBook:
     """The work of the routes on a team's conversations."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, limit_bytes: int) -> None:
+        """`limit_bytes`: the most that the items of one request may take."""
         self._store = store
+        self._continuation = RequestContinuation(store, limit_bytes)
         self._new_id = BatchIds()
 
     async def create(self, body: dict[str, Any], identity: Identity) -> dict[str, Any]:
@@ -50,7 +57,7 @@ class ConversationBook:
         }
         documents = [self._document(name, "conversation", conversation, identity)]
         if body.get("items") is not None:
-            documents += self._items(body, name, identity)
+            documents += await self._items(body, name, identity)
         await store_or_refuse(self._store, documents)
         return conversation
 
@@ -70,7 +77,7 @@ class ConversationBook:
     ) -> dict[str, Any]:
         """Append items."""
         await self.find(name, identity)
-        documents = self._items(body, name, identity)
+        documents = await self._items(body, name, identity)
         await store_or_refuse(self._store, documents, renews=name)
         return list_object([document.content for document in documents], more=False)
 
@@ -86,19 +93,25 @@ class ConversationBook:
         """Delete an object of the team and, of a conversation, its items."""
         await self._store.delete(identity.team_id, name)
 
-    def _items(
+    async def _items(
         self, body: dict[str, Any], conversation: str, identity: Identity
     ) -> list[StoredDocument]:
+        """Return the items; raises `RequestError` for one that would refuse every later turn."""
         given = [dict(item) for _, item in iterate_objects(body.get("items"), "items")]
         if len(given) > ITEMS_LIMIT:
             raise invalid_error(
                 "items", f"has more than {ITEMS_LIMIT} items. Send several requests."
             )
+        source = ContinuedRequest(stores=True, residency=Residency(identity.residency))
+        given = await self._continuation.resolve(source, given, identity.team_id, "items")
+        if given:
+            read_conversation(None, [*given, _NEXT], "items")
         named = name_items(given, self._new_id(""), keep_ids=False)
-        return [
+        documents = [
             self._document(str(item["id"]), "item", item, identity, parent=conversation)
             for item in named
         ]
+        return [replace(document, residency=source.residency.value) for document in documents]
 
     def _document(
         self,
@@ -124,7 +137,7 @@ class ConversationBook:
 def conversations_router(store: ObjectStore, limits: BodyLimits) -> APIRouter:
     """The routes of conversations."""
     router = APIRouter(prefix="/v1/conversations", tags=["stored answers"])
-    book = ConversationBook(store)
+    book = ConversationBook(store, limits.size_bytes)
 
     @router.post("", summary="Make a conversation")
     async def create(request: Request) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gateway.runtime import Runtime
 from gateway.stored.chat_api import chat_router
 from gateway.stored.conversations_api import conversations_router
 from gateway.stored.json_body import BodyLimits
+from gateway.stored.not_stored import not_stored_router
 from gateway.stored.responses_api import responses_router
 
 FORGET_S = 60.0  # from one look for expired objects to the next
@@ -26,7 +27,7 @@ FIRST_WORKER = 0  # of a host: it deletes what expired
 
 @dataclass(frozen=True, slots=True)
 class StoredParts:
-    """`store` is None and the routers are empty where nothing is stored."""
+    """`store` is None where nothing is stored; its routes say so."""
 
     store: ObjectStore | None = None
     background: BackgroundResponses | None = None
@@ -59,7 +60,7 @@ def serve_stored(
     section, server = settings.store, settings.server
     if not section.enabled:
         hot.storage = NoStoredResponses(unasked=True)
-        return StoredParts()
+        return StoredParts(routers=(not_stored_router(),))
     state_dir = Path(runtime.state_dir)
     store = ObjectStore(runtime.ledger_url, state_dir, section, clock.wall_us)
     hot.storage = StoredResponses(store, server.body_limit_bytes)

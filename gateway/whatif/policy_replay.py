@@ -21,7 +21,6 @@ from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.provider_caches import NOTHING_CACHED, CachedPrompt
-from gateway.fleet.target_views import ApiView, EngineView
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
@@ -30,12 +29,14 @@ from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_fleet import ReplayFleet
+from gateway.whatif.replay_prefixes import ReplayPrefixes
+from gateway.whatif.replay_views import ReplayViews
 from gateway.whatif.stickiness_cost import StickinessCost
 from gateway.whatif.traffic import Arrival
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, cost_pusd
 from ledger.prices.modellimits import model_limits
-from router.bid_price import UNKNOWN_MARKET, BidPrice, DemandSums, DemandWindow, demand_of
+from router.bid_price import UNKNOWN_MARKET, DemandSums, DemandWindow, demand_of
 from router.decide import decide
 from router.estimates import LatencyTracker, OutputLengths
 from router.filters import CONTEXT_MARGIN
@@ -43,9 +44,7 @@ from router.forecast import max_kv_tokens, work_of
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
 from router.types import (
-    ApiState,
     Decision,
-    EngineState,
     InfeasibleAction,
     Policy,
     Residency,
@@ -66,6 +65,7 @@ class ReplayDecision(NamedTuple):
     price: Price | None = None
     held: ReplayHold | None = None
     own_pusd: int = 0  # charged for it, where an own engine serves it
+    expected_pusd: int | None = None  # of an API, when it was decided
     request: RoutingRequest | None = None
     hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
     comparators: tuple[Comparator, ...] = ()
@@ -107,7 +107,6 @@ class PolicyReplay:
         ]
         self._pools = {engine.name: engine.pool for engine in house.runtime.engines}
         self._seats = {seat.name: seat for seat in self.seats}
-        self._markets = dict.fromkeys(house.engines, UNKNOWN_MARKET)
         self._demands = {name: DemandSums() for name in house.engines}
         self._windows = {name: DemandWindow() for name in house.engines}
         self._purses = ReplayBudgets(house.settings.budgets)
@@ -118,13 +117,19 @@ class PolicyReplay:
                 key = (found[0], known.team)
                 self._lengths.observe(key, known.input_tokens, known.output_tokens, cut=known.cut)
         self._tracker = LatencyTracker()
-        self._apis = [_Api(name) for name in house.runtime.apis]
+        self._views = ReplayViews(house.runtime, self._seats)
         self._now_s = 0.0
         self._caches = ReplayCaches()
+        names = [engine.name for engine in house.runtime.engines]
+        self._prefixes = ReplayPrefixes(names, self._seats)
         self._candidates = CandidateBuilder(
-            _Sights(self), house.prices, stale_s=1.0, limits=model_limits(),
-            caches=PromptCaches(None, self._caches.forecast), overruns=house.overruns,
-        )  # fmt: skip
+            self._views,
+            house.prices,
+            stale_s=1.0,
+            limits=model_limits(),
+            caches=PromptCaches(self._prefixes.index, self._caches.forecast),
+            overruns=house.overruns,
+        )
         self._clock = Clock(lambda: self._now_s, self._wall_us)
         self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}
         self._chains: dict[tuple[str, str], PolicyChain] = {}
@@ -192,9 +197,10 @@ class PolicyReplay:
     def tick(self, seats: Sequence[ReplayEngine], now_s: float) -> None:
         for name, window in self._windows.items():
             engines = sum(self._pools[seat.name] == name for seat in seats)
-            self._markets[name] = window.read(self._demands[name].sums(), now_s, engines=engines)
-        for api in self._apis:
-            api.learn(self._tracker)
+            market = window.read(self._demands[name].sums(), now_s, engines=engines)
+            self._views.markets[name] = market
+        self._views.learn(self._tracker)
+        self._prefixes.fold()
         self._sample(now_s)
 
     # -- one request
@@ -258,8 +264,9 @@ class PolicyReplay:
         own = round((rate or 0) * (seconds or 0.0) / 3600)
         hit = self._caches.charged_hit(arrival, entry, request)
         told = ReplayDecision(
-            policy.name, candidate.name, verdict.reason, entry.price, held, own, request, hit
-        )
+            policy.name, candidate.name, verdict.reason, entry.price, held, own,
+            None if candidate.internal else candidate.expected_pusd, request, hit,
+        )  # fmt: skip
         limits = [
             number for number in (request.max_tokens, candidate.output_cap) if number is not None
         ]
@@ -275,6 +282,8 @@ class PolicyReplay:
                 held.settle(0)
             return None
         most = min((*limits, room - arrival.prompt_tokens))
+        marks = request.beginning.marks
+        self._prefixes.record_sent(entry.target.row, marks, entry.prefix_tokens, self._now_s)
         final = max_kv_tokens(work_of(request, policy), candidate)
         return ReplayChoice(
             seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
@@ -303,18 +312,6 @@ class PolicyReplay:
         for demand in demand_of(decision, request, policy):
             self._demands[demand.pool].add(demand)
 
-    # -- what is seen
-
-    def engine(self, row: int) -> EngineView:
-        replica = self._house.runtime.engines[row]
-        return _Own(self, self._seats[replica.name], replica.pool)
-
-    def api(self, row: int) -> ApiView:
-        return self._apis[row]
-
-    def market(self, pool: str) -> BidPrice:
-        return self._markets[pool]
-
     def _wall_us(self) -> int:
         return self._house.start_us + int(1e6 * self._now_s)
 
@@ -324,7 +321,7 @@ class PolicyReplay:
             pool = self._pools[seat.name]
             known = self.samples.get((place, pool))
             engine = seat.engine
-            bid = self._markets[pool].bid_price
+            bid = self._views.markets.get(pool, UNKNOWN_MARKET).bid_price
             most = (engine.kv_usage_ratio, engine.running, engine.waiting, bid)
             if known is not None:
                 _, _, kv, running, waiting, price = known
@@ -346,52 +343,3 @@ def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:
     arrival = outcome.arrival
     tokens = TokenCounts(input=arrival.prompt_tokens, output=arrival.output_tokens)
     return cost_pusd(told.hit.split(tokens, for_an_hour=False), told.price)
-
-
-class _Sights:
-    def __init__(self, planned: PolicyReplay) -> None:
-        self._planned = planned
-
-    def engine(self, row: int) -> EngineView:
-        return self._planned.engine(row)
-
-    def api(self, row: int) -> ApiView:
-        return self._planned.api(row)
-
-    def held_off_s(self, _row: int, _model: str, _now_s: float, /) -> float:
-        return 0.0  # no provider refuses in virtual time
-
-
-class _Own:
-    """An own engine, as the gateway's own events have it."""
-
-    def __init__(self, planned: PolicyReplay, seat: ReplayEngine, pool: str) -> None:
-        self._planned, self._seat, self._pool = planned, seat, pool
-
-    def snapshot(self, now_s: float) -> tuple[EngineState, int, BidPrice]:
-        seat, market = self._seat, self._planned.market(self._pool)
-        state = seat.state(now_s, tightest_ttft_ms=market.tightest_ttft_ms)
-        return state, seat.shape.context_tokens, market
-
-
-class _Api:
-    """An API, as it was seen to answer."""
-
-    def __init__(self, name: str) -> None:
-        self._key = (name,)
-        self._state = ApiState()
-        self._known = 0
-
-    def snapshot(self, _now_s: float, _needed_tokens: int) -> ApiState:
-        return self._state
-
-    def learn(self, tracker: LatencyTracker) -> None:
-        seen = tracker.observations(self._key)
-        if seen == self._known:
-            return
-        self._known = seen
-        (ttft, ttft_sigma), (tpot, tpot_sigma) = tracker.ttft(self._key), tracker.tpot(self._key)
-        self._state = replace(
-            self._state, ttft_median_ms=ttft, ttft_sigma=ttft_sigma, tpot_median_ms=tpot,
-            tpot_sigma=tpot_sigma, observations=seen,
-        )  # fmt: skip

@@ -144,7 +144,7 @@ class ReplayEngine:
             at_s,
             prompt_tokens=arrival.prompt_tokens,
             output_tokens=arrival.output_tokens,
-            hashes=arrival.blocks(self.shape.block_tokens) if arrival.prefix else (),
+            hashes=arrival.blocks(self.shape.block_tokens),
         )
         flight.worker = worker
         self.flights[name] = flight

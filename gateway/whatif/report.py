@@ -92,6 +92,7 @@ def result(
             "fixed_usd": fixed,
             "fixed_unknown_pools": unknown,
             "api_usd": api,
+            "api_expected_usd": _expected_usd(outcomes),
             "total_usd": fixed + api,
             "api_unpriced_requests": sum(number is None for number in charged),
             "all_api_usd": all_api,
@@ -108,12 +109,18 @@ def result(
         ],
         "spill": _spill(house, outcomes, worth),
         "sessions": planned.holding.document(),
-        "targets": _targets(outcomes),
+        "targets": _targets(planned, outcomes),
         "reasons": dict(
             Counter(decision_of(outcome).reason.value for outcome in outcomes).most_common()
         ),
         "load": [sample._asdict() for sample in planned.samples.values()],
     }
+
+
+def _expected_usd(outcomes: Sequence[ReplayOutcome]) -> float:
+    """Return what APIs were expected to charge, when they were chosen."""
+    expected = [decision_of(outcome).expected_pusd for outcome in outcomes]
+    return sum(pusd for pusd in expected if pusd is not None) / PUSD_PER_USD
 
 
 def _class(rule: str, outcomes: Sequence[ReplayOutcome], planned: PolicyReplay) -> dict[str, Any]:
@@ -173,16 +180,28 @@ def _spill(
     }
 
 
-def _targets(outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
+def _targets(planned: PolicyReplay, outcomes: Iterable[ReplayOutcome]) -> list[dict[str, Any]]:
+    """Where requests went; `cached`: tokens of their prompts that were read from a cache there."""
     rows: dict[str, dict[str, Any]] = {}
+    found = {seat.name: seat.engine.totals.prefix_hits for seat in planned.seats}
     for outcome in outcomes:
         name = decision_of(outcome).target or "refused"
         row = rows.setdefault(
-            name, {"target": name, "requests": 0, "input": 0, "output": 0, "api_usd": 0.0}
+            name,
+            {
+                "target": name,
+                "requests": 0,
+                "input": 0,
+                "cached": found.get(name, 0),
+                "output": 0,
+                "api_usd": 0.0,
+            },
         )
         row["requests"] += 1
         if name != "refused":
             row["input"] += outcome.arrival.prompt_tokens
+            if outcome.engine is None:
+                row["cached"] += decision_of(outcome).hit.expected
             row["output"] += outcome.arrival.output_tokens
             row["api_usd"] += (api_pusd(outcome) or 0) / PUSD_PER_USD
     return sorted(rows.values(), key=lambda row: str(row["target"]))

@@ -22,10 +22,12 @@ def tables(document: dict[str, Any]) -> list[tuple[str, Sequence[str], list[list
         ),
         (
             "Where requests went",
-            ("policies", "target", ">requests", ">prompt tokens", ">answer tokens", ">API USD"),
+            ("policies", "target", ">requests", ">prompt tokens", ">from caches",
+             ">answer tokens", ">API USD"),
             [
                 [result["policy"], each["target"], f"{each['requests']:,}", f"{each['input']:,}",
-                 f"{each['output']:,}", _usd(each["api_usd"])]
+                 _cached(each), f"{each['output']:,}",
+                 _usd(each["api_usd"])]
                 for result in results for each in result["targets"]
             ],
         ),
@@ -100,8 +102,7 @@ def notes(document: dict[str, Any]) -> list[str]:
     without = "" if _with_sessions(document["results"]) else ", sessions"
     lines.append(
         f"Not played: budgets but teams' hard ones, rate limits, failures{without}, hang-ups,"
-        " routing to the engine that has a prompt's beginning, requests that nobody served. Engines"
-        " begin empty and with nothing learned of their pace."
+        " requests that nobody served. Engines begin empty and with nothing learned of their pace."
     )
     return lines
 
@@ -116,10 +117,11 @@ def _caches(traffic: dict[str, Any]) -> str:
         )
     if told == "told":
         return (
-            "Prompt caches of APIs: by their published rules, as beginnings and sessions are told;"
-            " later prompts of a session are taken to go on from its earlier ones."
+            "Prompt caches of APIs by their published rules, those of engines block by block, as"
+            " beginnings and sessions are told; later prompts of a session are taken to go on from"
+            " its earlier ones."
         )
-    return "Prompt caches of APIs: not played, as the traffic tells of no beginnings or sessions."
+    return "Prompt caches: not played, as the traffic tells of no beginnings or sessions."
 
 
 def share(value: float | None) -> str:
@@ -222,6 +224,12 @@ def _load(samples: Sequence[dict[str, Any]]) -> list[list[str]]:
             ]
         )  # fmt: skip
     return rows
+
+
+def _cached(target: dict[str, Any]) -> str:
+    """Return the share of its prompts' tokens that its cache had."""
+    cached, prompts = target.get("cached"), target["input"]
+    return share(cached / prompts if cached is not None and prompts else None)
 
 
 def _usd(value: float) -> str:

@@ -1,6 +1,8 @@
 """Who asked for what, and when: the input of a replay."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 PREFIX_TOKENS = 512  # as published traces count prefixes
 
@@ -31,7 +33,14 @@ class Arrival(NamedTuple):
     estimate: int = 0
     bound: int = 0
 
+    def parts(self) -> Sequence[int]:
+        """Return ids of the prompt's leading parts: as told, else those of its session."""
+        if self.prefix or not self.session:
+            return self.prefix
+        seed = crc32(f"{self.tenant}\0{self.model}\0{self.session}".encode())
+        return range(seed << 20, (seed << 20) + self.prompt_tokens // PREFIX_TOKENS)
+
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""
         each = PREFIX_TOKENS // block_tokens
-        return tuple([part * each + place for part in self.prefix for place in range(each)])
+        return tuple([part * each + place for part in self.parts() for place in range(each)])

@@ -68,7 +68,7 @@ def test_a_choice_has_said_the_bytes_of_its_texts(choice, size):
 def test_members_without_a_name_may_be_words(delta: dict, text: bool, least: int, most: int):
     found = unnamed_words({"choices": [{"index": 0, "delta": delta}, 5]})
     assert (found.text, *found.said) == (text, least, most)
-    assert unnamed_words({"choices": None}) == (False, (0, 0))
+    assert unnamed_words({"choices": None}) == (False, (0, 0), 0)
 
 
 @pytest.mark.parametrize(

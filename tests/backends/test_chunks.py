@@ -240,3 +240,22 @@ def test_no_choices_and_no_output_counted_is_an_answer_of_nothing(choices: bytes
 def test_null_choices_without_a_count_of_output_cannot_be_read(usage: bytes) -> None:
     with pytest.raises(InvalidResponse):
         parse_answer(b'{"choices":null,"usage":%b}' % usage)
+
+
+@pytest.mark.parametrize("data", [b"null", b'""', b"{}", b"[]", b"[ ]"])
+def test_an_error_beside_empty_data_is_no_answer(data: bytes) -> None:
+    """As SiliconFlow's and many gateways' are. Red before: the client got it as its answer."""
+    with pytest.raises(UpstreamOverloaded) as full:
+        parse_answer(b'{"code":50505,"message":"Model service overloaded.","data":%b}' % data)
+    assert not full.value.billable
+    assert parse_answer(b'{"data":[],"usage":{"prompt_tokens":3}}').usage == {"prompt_tokens": 3}
+
+
+def test_an_error_beside_usage_of_zeros_is_judged_by_what_it_says() -> None:
+    """As MiniMax's is. Red before: it could not be read, and was booked at the hold."""
+    with pytest.raises(UpstreamOverloaded) as full:
+        parse_answer(
+            b'{"choices":null,"usage":{"total_tokens":0},'
+            b'"base_resp":{"status_code":1002,"status_msg":"rate limit"}}'
+        )
+    assert not full.value.billable

@@ -14,6 +14,19 @@ from backends.error_shapes import bare_message, shaped_error, words_error
         ({"error_code": 18, "error_msg": "m"}, {"code": 429, "message": "m"}),
         ({"errors": ["m"]}, {"message": "m"}),
         ({"errors": ["m"], "output": "x"}, None),
+        (
+            {"__type": "ThrottlingException", "message": "m"},
+            {"type": "ThrottlingException", "message": "m"},
+        ),
+        (
+            {"Response": {"Error": {"Code": "RequestLimitExceeded", "Message": "m"}}},
+            {"code": "RequestLimitExceeded", "message": "m"},
+        ),
+        (
+            {"code": "x", "message": "m", "usage": {"total_tokens": 0, "a": [0]}},
+            {"message": "m", "code": "x"},
+        ),
+        ({"code": "x", "message": "m", "usage": {"total_tokens": 7}}, None),
         ({"status": 429, "title": "m"}, {"message": "m", "status": 429}),
         ({"code": "x", "message": "m"}, {"message": "m", "code": "x"}),
         ({"code": "ok", "message": "m"}, None),

@@ -126,6 +126,17 @@ async def test_what_fails_on_our_side_is_free(of, monkeypatch, prefix, url, aske
         assert 400 <= error < 500, "told as a refusal, which is free"
 
 
+async def test_what_litellm_refuses_by_itself_is_no_word_of_the_target(of, upstream) -> None:
+    """Another target's API may have a form for it."""
+    tool = {"type": "function", "function": {"name": "f"}}
+    asked = call(tools=[tool], tool_choice={"type": "allowed_tools", "allowed_tools": {}})
+    error = await outcome(of("openai", upstream.url), asked)
+    assert isinstance(error, RequestDeclined)
+    assert (error.status, error.sent, error.billable) == (400, False, False)
+    assert b"tool" in error.body
+    assert not upstream.requests
+
+
 async def resolved_inside(host: str, port: int, reach: object) -> list[str]:
     raise OSError(f"{host} leads nowhere")
 

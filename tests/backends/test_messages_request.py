@@ -134,3 +134,29 @@ def test_what_would_change_the_answer_is_refused(members: dict, member: str) -> 
 def test_a_body_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(NoMessagesForm):
         messages_request(b"[]")
+
+
+def test_a_choice_among_some_tools_offers_these_alone() -> None:
+    other = {"type": "function", "function": {"name": "g"}}
+    wanted = {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": wanted}
+    body, ignored = made(tools=[TOOL, other], tool_choice=choice)
+    assert [tool["name"] for tool in body["tools"]] == ["f"]
+    assert (body["tool_choice"], ignored) == ({"type": "any"}, ())
+    with pytest.raises(NoMessagesForm, match="tool_choice"):
+        made(tools=[other], tool_choice=choice)
+
+
+def test_members_of_messages_without_a_form_are_named() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://a/b.png", "detail": "low"}}
+    said = {"role": "assistant", "content": "a", "reasoning_content": "b", "annotations": []}
+    asked = {
+        "role": "user",
+        "name": "ann",
+        "content": [image, {"type": "text", "text": "q", "x": 1}],
+    }
+    _, ignored = made(messages=[asked, said])
+    assert ignored == (
+        "messages.image_url.detail", "messages.name", "messages.reasoning_content",
+        "messages.text.x",
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backends.chunks import read_chunk
 from backends.text_length import (
@@ -161,3 +163,16 @@ def test_half_a_character_does_not_make_an_answer_unreadable() -> None:
     body = rb'{"choices":[{"message":{"content":"a\ud83d","annotations":["quoted"]}}]}'
     assert answer_said_bytes(body) == (4, 10)
     assert decode_answer(b"no json") is None
+
+
+@given(
+    st.lists(
+        st.text(max_size=6) | st.dictionaries(st.text(max_size=3), st.text(max_size=3)), max_size=3
+    )
+)
+def test_what_is_cut_off_may_be_said_from_end_to_end(said) -> None:
+    raw = msgspec.json.encode(said)
+    least, most = said_of_encoded(raw, part_bytes)
+    assert 0 <= least <= most <= len(raw)
+    for end in range(len(raw)):
+        assert said_of_encoded(raw[:end], part_bytes) == (0, end)

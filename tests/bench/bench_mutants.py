@@ -1,8 +1,9 @@
-"""Mutants that the mirrored tests find: `make mutants`, or `ARGS="--count 60 --jobs 8"`.
+"""Mutants that the tests find: `make bench-mutants`, or `ARGS="--count 60 --jobs 8"`.
 
 A sample, drawn by a seed, of all mutations of the files named; each is written into a copy of the
-tree, and the tests that mirror its file run until the first failure. The control: without a mutant
-they pass, or the file's mutants are left out and it is named. `--money` draws as many from each
+tree, and the tests that mirror its file run until the first failure, then those near it: of the
+files that import it. The control: without a mutant they pass. A file whose own do not is left out
+and named, and of those near it none that does not counts. `--money` draws as many from each
 part of what a request is charged (bounds, usage, settle, holds, relay), and asks the adversary
 first. What is done stands in a JSON file, so an interrupted run goes on. `--same-as OTHER` takes
 only files whose mutations are the same in another tree, renames apart, so that both trees are
@@ -33,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 
 from mutations import Mutation, mutated, mutations  # noqa: E402  (the path is above)
 
-from deploy.near import tests_of  # noqa: E402  (as above)
+from deploy.near import tests_near, tests_of  # noqa: E402  (as above)
 
 FILES = ("router/*.py", "ledger/budgets/*.py", "ledger/prices/*.py", "ledger/journals/*.py",
          "gateway/request/*.py", "gateway/http/*.py", "gateway/kinds/*.py")  # fmt: skip
@@ -132,16 +133,29 @@ def judge(
     """Who finds it in a copy of the tree, if anybody, and how many seconds it took."""
     path = tree / file
     whole = path.read_text(encoding="utf-8")
-    path.write_text(mutated(whole, mutation.number), encoding="utf-8")
+    changed = mutated(whole, mutation.number)
+    path.write_text(changed, encoding="utf-8")
     began, finder = os.times().elapsed, None
+    near = [test for test in tests_near(tree, file) if test not in tests_of(tree, file)]
     try:
         if adversary and not _ends_well(tree, [python, *ADVERSARY]):
             finder = "adversary"
         elif not _passes(tree, tests_of(tree, file), python):
             finder = "tests"
+        elif any(_differs(tree, path, (changed, whole), [test], python) for test in near):
+            finder = "tests near"
         return finder, os.times().elapsed - began
     finally:
         path.write_text(whole, encoding="utf-8")
+
+
+def _differs(tree: Path, path: Path, texts: tuple[str, str], tests: list[str], python: str) -> bool:
+    """Whether tests fail with the first text of a file, and pass with the second."""
+    path.write_text(texts[0], encoding="utf-8")
+    if _passes(tree, tests, python):
+        return False
+    path.write_text(texts[1], encoding="utf-8")
+    return _passes(tree, tests, python)
 
 
 def _passes(tree: Path, tests: list[str], python: str) -> bool:

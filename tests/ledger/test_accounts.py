@@ -11,6 +11,7 @@ from ledger.accounts import (
     balanced,
     close_hour,
     correction_postings,
+    counted_claim_pusd,
     postings_for_attempt,
     postings_for_invoice,
     postings_for_suspense,
@@ -229,3 +230,14 @@ def test_a_correction_moves_money_between_bearers_and_never_the_bill():
 def test_what_is_claimed_beyond_what_is_booked(cost, claimed, surplus) -> None:
     record = msgspec.structs.replace(settled(cost), claimed_pusd=claimed)
     assert surplus_pusd(record) == surplus
+
+
+@given(*[st.none() | st.integers(0, 9)] * 2, st.none() | st.integers(-2, 9))
+def test_of_a_claim_counts_what_can_have_been_made_and_nothing_where_nobody_knows(
+    cost, claimed, plausible
+) -> None:
+    """Each pico-USD beyond the cost counts that is claimed, and not beyond what is plausible."""
+    record = msgspec.structs.replace(settled(cost), claimed_pusd=claimed, plausible_pusd=plausible)
+    known = None not in (cost, claimed, plausible)
+    counted = [unit for unit in range(cost, claimed) if unit - cost < plausible] if known else []
+    assert counted_claim_pusd(record) == len(counted)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
 from ledger.unit_usage import (
     tokens_of_embedding,
@@ -10,7 +11,7 @@ from ledger.unit_usage import (
     tokens_of_speech,
     tokens_of_transcription,
 )
-from ledger.usage import has_unread
+from ledger.usage import has_unread, tokens_from_usage
 from ledger.usage_figures import UsageError
 
 OPENAI = {
@@ -122,3 +123,21 @@ def test_every_kind_reads_usage_by_the_one_table(read, usage, tokens: TokenCount
     assert read(usage) == tokens
     assert not has_unread(usage)
     assert has_unread({**usage, "holograms": 3}), "the control"
+
+
+@pytest.mark.parametrize("more", [{}, {"audio_tokens": 375}])
+def test_sound_that_only_a_total_counts_is_no_thought(more) -> None:
+    """As Mistral tells it (pydantic/genai-prices#591). Red before: 375 tokens of reasoning."""
+    usage = {
+        "prompt_audio_seconds": 30, "prompt_tokens": 3, "completion_tokens": 1,
+        "total_tokens": 379, **more,
+    }  # fmt: skip
+    heard = tokens_of_transcription(usage)
+    assert (heard.output, heard.reasoning, heard.audio_ms) == (1, 0, 30_000)
+    assert heard.whole_prompt == 378
+    assert heard.audio_input >= 375
+    chat = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert (chat.input, chat.audio_input, chat.output, chat.reasoning) == (3, 375, 1, 0)
+    assert not has_unread(usage)
+    thought = {**usage, "completion_tokens_details": {"reasoning_tokens": 375}}
+    assert tokens_from_usage(thought, Convention.CACHED_INSIDE).reasoning == 375

@@ -14,6 +14,8 @@ from router.bid_price import (
     CELLS,
     FILL,
     UNKNOWN_MARKET,
+    UNPLACED,
+    WIDE_SPREAD,
     WINDOW_S,
     BidPrice,
     DemandSums,
@@ -26,6 +28,7 @@ from router.bid_price import (
 from router.bid_price import DemandSample as Asks
 from router.types import Policy, Slo, StepModel
 
+EXACT_SECONDS = st.integers(1, 128).map(lambda parts: parts / 64)  # add up without a rest
 RATIO = 2.0 ** (1 / BINS_PER_OCTAVE)  # of a bin's edges
 
 
@@ -38,16 +41,22 @@ def knapsack(asked: list[tuple[float, float]], room_s: float) -> float:
     return 0.0
 
 
-def counted(asked: list[tuple[float, float]]) -> tuple[float, ...]:
+def counted(asked: list[tuple[float, float]], unplaced: int = 0) -> tuple[float, ...]:
+    """The last `unplaced` of them find no room."""
     demand = DemandSums()
-    for seconds, density in asked:
-        demand.add(Asks("a", seconds, density))
+    for left, (seconds, density) in zip(reversed(range(len(asked))), asked, strict=True):
+        demand.add(Asks("a", seconds, density, None, left < unplaced))
     return demand.sums()
 
 
-def market(asked: list[tuple[float, float]], engine_seconds: float) -> BidPrice:
-    sums = counted(asked)
-    return market_of(sums[:BINS], sums[BINS:], engine_seconds=engine_seconds)
+def market(asked: list[tuple[float, float]], engine_seconds: float, unplaced: int = 0) -> BidPrice:
+    sums = counted(asked, unplaced)
+    return market_of(
+        sums[:BINS],
+        sums[BINS : 2 * BINS],
+        engine_seconds=engine_seconds,
+        unplaced_s=sums[UNPLACED],
+    )
 
 
 def test_bins_cover_the_densities_and_keep_their_order() -> None:
@@ -73,6 +82,27 @@ def test_the_price_is_that_of_the_sorted_requests(asked, engine_seconds) -> None
     else:  # sums of floats differ in their last digit where all of it just fits
         total = sum(seconds for seconds, _ in asked)
         assert found == expected or total == pytest.approx(FILL * engine_seconds)
+
+
+@given(
+    st.lists(st.tuples(EXACT_SECONDS, st.floats(1e7, 1e11)), min_size=1, max_size=60),
+    st.floats(0.1, 60.0),
+    st.integers(0, 60),
+)
+def test_what_found_no_room_is_missing_from_the_time_of_a_wide_market(
+    asked, engine_seconds, unplaced
+) -> None:
+    """The densest first, until as much is spent as found room; alike densities know nothing."""
+    found, plain = market(asked, engine_seconds, unplaced), market(asked, engine_seconds)
+    assert found._replace(bid_price=0.0) == plain._replace(bid_price=0.0)
+    assert found.bid_price >= plain.bid_price
+    if plain.density_spread < WIDE_SPREAD:
+        assert found == plain
+        return
+    placed = sum(seconds for seconds, _ in asked[: max(0, len(asked) - unplaced)])
+    expected = knapsack(asked, min(FILL * engine_seconds, placed))
+    if expected:
+        assert expected / RATIO <= found.bid_price <= expected * RATIO
 
 
 def test_there_is_no_price_while_everything_fits() -> None:
@@ -159,9 +189,12 @@ def test_sums_are_the_same_object_until_something_is_added() -> None:
 def test_demand_is_one_entry_a_pool_admitted_or_not() -> None:
     engine = SimpleNamespace(step=StepModel(0.01, 0.0, 0.0, 1e-4, 0.02), step_feedback=1.0)
 
-    def verdict(pool: str | None, seconds: float | None, density: float | None):
+    def verdict(
+        pool: str | None, seconds: float | None, density: float | None, feasible: bool = True
+    ):
         return SimpleNamespace(
             candidate=SimpleNamespace(pool=pool, engine=engine),
+            feasible=feasible,
             engine_seconds=seconds,
             density_pusd_per_s=density,
         )
@@ -169,10 +202,10 @@ def test_demand_is_one_entry_a_pool_admitted_or_not() -> None:
     decision = SimpleNamespace(
         verdicts=(
             verdict("a", 0.5, 2e9), verdict(None, None, None), verdict("a", 0.6, 1e9),
-            verdict("b", None, None), verdict("b", 0.1, 3e9),
+            verdict("b", None, None), verdict("b", 0.1, 3e9, feasible=False),
         )
     )  # fmt: skip
     asked = SimpleNamespace(prompt_tokens=100)  # 40 ms on an empty engine
     for limit, kept in ((None, None), (39.0, None), (200.0, 200.0)):
         found = demand_of(decision, asked, Policy("p", Slo(ttft_ms=limit)))
-        assert found == [Asks("a", 0.5, 2e9, kept), Asks("b", 0.1, 3e9, kept)]
+        assert found == [Asks("a", 0.5, 2e9, kept), Asks("b", 0.1, 3e9, kept, unplaced=True)]

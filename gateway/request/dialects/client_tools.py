@@ -15,6 +15,7 @@ from gateway.request.dialects.fields import mapping, optional_text, text, unsupp
 Arguments = Mapping[str, Any]
 CUSTOM: Final = "custom"
 INPUT: Final = "input"  # the one argument of a custom tool as a function
+SCREEN: Final = ("display_width", "display_height")  # of a computer, in pixels
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
@@ -164,10 +165,12 @@ def function_of(tool: Mapping[str, Any], place: str) -> dict[str, Any]:
         return _custom_function(tool, place)
     known = CLIENT_TOOLS[kind]
     given = tool.get("parameters")
+    told = optional_text(tool.get("description"), f"{place}.description")
+    width, height = (tool.get(name) for name in SCREEN)
+    size = f" The screen has {width} x {height} pixels." if width and height else ""
     return {
         "name": kind,
-        "description": optional_text(tool.get("description"), f"{place}.description")
-        or known.description,
+        "description": (told or known.description) + size,
         "parameters": dict(mapping(given, f"{place}.parameters")) if given else known.parameters,
     }
 

@@ -212,8 +212,10 @@ def _left_out(members: Members) -> set[str]:
     left = {name for name in given if bytes(members[name]) != b"null"}
     if mapping(decode_whole_member(members, "context_management") or {}, "").get("edits"):
         left.add("context_management")
-    if mapping(decode_whole_member(members, "output_config") or {}, "").get("effort"):
-        left.add("output_config.effort")
+    config = mapping(decode_whole_member(members, "output_config") or {}, "")
+    left |= {
+        f"output_config.{name}" for name, value in config.items() if value and name != "format"
+    }
     return left
 
 

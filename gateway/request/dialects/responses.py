@@ -122,8 +122,7 @@ class ResponsesDialect:
         session = decode_member(members, "prompt_cache_key", str)
         called = {str(tool.function["name"]): tool.origin for tool in tools}
         voice = partial(ResponsesEncoder, echo=_echo(members), tools=called)
-        left = found.left_out | _left_out(members)
-        left.update(name for tool in tools for name in tool.left_out)
+        left = found.left_out | _left_out(members) | tools.left_out
         asked = DecodedRequest(heard, voice, session, ignored=tuple(sorted(left)))
         return _with_conversation(asked, found, cuts=_truncates(members))
 

@@ -1,8 +1,10 @@
 """The input of OpenAI's Responses as chat's messages: messages, calls, their outputs.
 
-What a model reasoned before is left out: chat has no place for it. Items that only the service
-behind OpenAI's own address can have made, or can read, are refused by their place. Pictures and
-files of earlier turns have a line that stands in for them where no target reads such.
+What a model reasoned before is left out: chat has no place for it. What tools of OpenAI's service
+did is text, so that a session may move here. Unknown items and files that are kept elsewhere are
+refused by their place where they have just been sent, and are a line of text in earlier turns.
+Pictures and files of earlier turns have such a line where no target reads them. All that is left
+out is named in `left_out`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +30,7 @@ from gateway.request.dialects.fields import (
     type_of,
     unsupported,
 )
+from gateway.request.dialects.hosted_items import HOSTED, hosted_trace
 from gateway.request.dialects.messages_blocks import note_of
 from gateway.request.dialects.responses_tools import flat_name
 
@@ -37,6 +40,15 @@ _TEXTS = ("input_text", "output_text", "text")
 NAMES: Final[Mapping[str, str]] = {"input_image": "input.image", "input_file": "input.file"}
 # What a model thought, and items that bring tools, say nothing in chat.
 _SILENT = frozenset(("reasoning", "additional_tools"))
+# Items of a model whose types do not say that they are calls.
+_MODELS: Final = frozenset(("reasoning", "compaction", "mcp_list_tools", "mcp_approval_request"))
+# Members of items and parts that chat has a form for, or that say nothing to a model.
+_TOLD: Final = frozenset((
+    "type", "id", "status", "role", "content", "call_id", "name", "namespace", "arguments",
+    "input", "output", "action", "actions", "operation", "execution", "tools", "text", "refusal",
+    "image_url", "detail", "file_data", "filename", "file_id", "file_url", "input_audio",
+    "acknowledged_safety_checks", "pending_safety_checks", "max_output_length", "created_by",
+))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -50,6 +62,12 @@ class ResponsesConversation:
     newest: bool = True
     needs_file: str = ""
     left_out: set[str] = field(default_factory=set)
+
+    def name_untold(self, value: Mapping[str, Any], kind: str) -> None:
+        """Name members of an item or a part that say something and reach no target."""
+        self.left_out |= {
+            f"input.{kind}.{name}" for name, given in value.items() if given and name not in _TOLD
+        }
 
     def noted(self, parts: Sequence[Message], place: str) -> list[Message]:
         """Return parts of chat, with a line for each medium of what was not just said."""
@@ -68,23 +86,28 @@ class ResponsesConversation:
         return told
 
 
-def read_conversation(instructions: str | None, given: Any) -> ResponsesConversation:
-    """Read instructions and items; raises `RequestError` with the place that chat cannot say."""
+def read_conversation(
+    instructions: str | None, given: Any, where: str = "input"
+) -> ResponsesConversation:
+    """Read instructions and items; raises `RequestError` with the place that chat cannot say.
+
+    `where`: the member that the items stand in.
+    """
     found = ResponsesConversation()
     if instructions:
         found.turns.add_instruction(text_part(instructions))
     if given is None:
-        raise missing_error("input")
+        raise missing_error(where)
     if isinstance(given, str):
         found.turns.add_user(text_part(given))
         return found
-    listed = list(iterate_objects(given, "input"))
+    listed = list(iterate_objects(given, where))
     first_new = _first_new([item for _, item in listed])
-    for number, (where, item) in enumerate(listed):
+    for number, (place, item) in enumerate(listed):
         found.newest = number >= first_new
-        _item(found, item, where)
+        _item(found, item, place)
     if not found.turns.messages():
-        raise invalid_error("input", "must be a text or a list with at least one message.")
+        raise invalid_error(where, "must be a text or a list with at least one message.")
     return found
 
 
@@ -104,11 +127,15 @@ def _is_models(item: Mapping[str, Any]) -> bool:
     kind = str(item.get("type") or "message")
     if kind == "message":
         return item.get("role") == "assistant"
-    return not (kind.endswith("_output") or kind == "additional_tools")
+    return kind.endswith("_call") or kind in _MODELS
 
 
 def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> None:
     kind = type_of(item, place) if "type" in item else "message"
+    if kind == "reasoning":
+        found.left_out.add("input.reasoning")
+    elif kind not in HOSTED and kind != "additional_tools":
+        found.name_untold(item, str(kind))
     if kind == "message":
         _message(found, item, place)
     elif kind == "function_call":
@@ -124,8 +151,15 @@ def _item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> 
         found.turns.add_tool_result(call_id, _content(found, item.get("output"), f"{place}.output"))
     elif kind == "item_reference":
         raise unsupported(place, "no answer is kept here to refer to. Send the item itself.")
+    elif kind in HOSTED:
+        trace = hosted_trace(item)
+        found.left_out |= trace.left_out
+        found.turns.add_assistant([text_part(trace.text)], [])
     elif not (kind in _SILENT or _client_item(found, item, place)):
-        raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+        if found.newest:
+            raise unsupported(place, f"an item of type `{kind}`: {_NO_FORM}")
+        found.left_out.add(f"input.{kind}")
+        found.turns.add_assistant([note_of(str(kind)), text_part("\n")], [])
 
 
 def _client_item(found: ResponsesConversation, item: Mapping[str, Any], place: str) -> bool:
@@ -146,7 +180,7 @@ def _message(found: ResponsesConversation, item: Mapping[str, Any], place: str) 
     if role == "user":
         found.turns.add_user(*_content(found, item.get("content"), f"{place}.content"))
         return
-    told = _plain(item.get("content"), f"{place}.content")
+    told = _plain(found, item.get("content"), f"{place}.content")
     if role == "assistant":
         found.turns.add_assistant([text_part(told)], [])
     elif role in ("system", "developer") and not found.turns.has_turns:
@@ -170,6 +204,7 @@ def _content(found: ResponsesConversation, content: Any, place: str) -> list[Mes
 
 def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> Message:
     kind = type_of(part, place)
+    found.name_untold(part, str(kind))
     if kind in _TEXTS:
         return text_part(text(part.get("text"), f"{place}.text"))
     if kind == "input_image" and part.get("image_url") is not None:
@@ -190,13 +225,14 @@ def _part(found: ResponsesConversation, part: Mapping[str, Any], place: str) -> 
     raise unsupported(place, f"a part of type `{kind}`: {_NO_FORM}")
 
 
-def _plain(content: Any, place: str) -> str:
-    """Texts, where nothing else can stand."""
+def _plain(found: ResponsesConversation, content: Any, place: str) -> str:
+    """Return texts, where nothing else can stand."""
     if isinstance(content, str):
         return content
     told = []
     for where, part in iterate_objects(content, place):
         kind = type_of(part, where)
+        found.name_untold(part, str(kind))
         name = "refusal" if kind == "refusal" else "text"
         if name == "text" and kind not in _TEXTS:
             raise unsupported(where, "only texts can stand here.")

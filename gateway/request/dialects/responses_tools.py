@@ -2,15 +2,15 @@
 
 Functions, custom tools, namespaces of both, and every tool that the client runs. Tools may stand
 in `tools`, in items of the input (`additional_tools`) and in what a search came to. What runs at
-OpenAI is refused by its place; a search of the web that is offered beside others is left out, as
-agents offer it with whatever they ask.
+OpenAI is refused by its place; a search of the web that is offered beside others is left out and
+named, as agents offer it with whatever they ask.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gateway.http.body import Members, encode_raw
-from gateway.request.dialects.client_tools import CLIENT_TOOLS, CUSTOM, function_of
+from gateway.request.dialects.client_tools import CLIENT_TOOLS, CUSTOM, SCREEN, function_of
 from gateway.request.dialects.fields import (
     decode_whole_member,
     invalid_error,
@@ -25,7 +25,11 @@ from gateway.request.dialects.fields import (
 SEARCH: Final = "web_search"  # `web_search_preview`, and with the day it came
 FUNCTION, NAMESPACE = "function", "namespace"
 _BRINGING: Final = ("additional_tools", "tool_search_output")  # items that bring tools
-_READ: Final = frozenset(("type", "name", "description", "parameters", "strict"))
+_READ: Final = frozenset((
+    "type", "name", "description", "parameters", "strict", "format", "execution", *SCREEN,
+))  # fmt: skip
+_SPACE: Final = frozenset(("type", "name", "tools"))
+_LOCAL: Final = {"type": "local"}  # where a shell runs: at the client, as every tool here
 _OWN: Final = frozenset((FUNCTION, NAMESPACE, CUSTOM, *CLIENT_TOOLS))
 
 
@@ -50,7 +54,15 @@ def flat_name(namespace: str | None, name: str) -> str:
     return name if namespace is None else f"{namespace}__{name}"
 
 
-def declared_tools(members: Members, items: Any) -> list[DeclaredTool]:
+class DeclaredTools(list[DeclaredTool]):
+    """Tools, and `left_out`: names of what is declared and told to no target."""
+
+    def __init__(self, tools: Iterable[DeclaredTool], left_out: Iterable[str]) -> None:
+        super().__init__(tools)
+        self.left_out = frozenset(left_out).union(*(tool.left_out for tool in self))
+
+
+def declared_tools(members: Members, items: Any) -> DeclaredTools:
     """Return every tool that the request declares, the last of each name.
 
     `items`: its input. Raises `RequestError` with the place of a tool that cannot be offered.
@@ -67,12 +79,14 @@ def declared_tools(members: Members, items: Any) -> list[DeclaredTool]:
     ]
     beside = any(str(tool.get("type")) in _OWN for _, tool in given)
     found: dict[str, DeclaredTool] = {}
+    left: set[str] = set()
     for place, tool in given:
         if beside and str(tool.get("type")).startswith(SEARCH):
+            left.add(f"tools.{SEARCH}")
             continue
         for declared in _declared(tool, place):
             found[str(declared.function["name"])] = declared
-    return list(found.values())
+    return DeclaredTools(found.values(), left)
 
 
 def tool_members(members: Members, tools: Sequence[DeclaredTool]) -> Members:
@@ -106,18 +120,30 @@ def _declared(tool: Mapping[str, Any], place: str) -> Iterator[DeclaredTool]:
             for declared in _declared(entry, inner):
                 name = str(declared.function["name"])
                 flat = {**declared.function, "name": flat_name(space, name)}
-                yield declared._replace(
-                    function=flat, origin=declared.origin._replace(namespace=space)
+                yield DeclaredTool(
+                    flat,
+                    declared.origin._replace(namespace=space),
+                    (*declared.left_out, *_untold(tool, f"tools.{NAMESPACE}", _SPACE)),
                 )
     elif kind == "tool_search" and tool.get("execution") != "client":
         return  # every tool is declared, so nothing is left to be searched for
     elif kind == CUSTOM or kind in CLIENT_TOOLS:
         function = function_of(tool, place)
-        yield DeclaredTool(function, CalledTool(str(kind), function["name"]))
+        called = CalledTool(str(kind), function["name"])
+        yield DeclaredTool(function, called, _untold(tool, "tools"))
     else:
         function = _function(tool, place)
-        left = tuple(f"tools.{name}" for name, value in tool.items() if value and name not in _READ)
-        yield DeclaredTool(function, CalledTool(FUNCTION, function["name"]), left)
+        called = CalledTool(FUNCTION, function["name"])
+        yield DeclaredTool(function, called, _untold(tool, "tools"))
+
+
+def _untold(tool: Mapping[str, Any], where: str, read: Container[str] = _READ) -> tuple[str, ...]:
+    """Return the names of what a tool's declaration says and chat has no form for."""
+    return tuple(
+        f"{where}.{name}"
+        for name, value in tool.items()
+        if value and name not in read and not (name == "environment" and value == _LOCAL)
+    )
 
 
 def _function(tool: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -83,8 +83,8 @@ class RequestContinuation:
             await self._add_conversation(asked, team_id, asked.conversation)
         if b'"id"' in asked.own_input:
             items = as_items(decode_member(members, "input", Any))
-            if ids := referenced_ids(items):
-                items = await self._resolve(asked, items, ids, team_id)
+            if referenced_ids(items):
+                items = await self.resolve(asked, items, team_id)
                 asked.own_input = msgspec.json.encode(items)
                 members["input"] = msgspec.Raw(asked.own_input)
         if asked.earlier:
@@ -141,12 +141,16 @@ class RequestContinuation:
                 return
             after = items[-1].id
 
-    async def _resolve(
-        self, asked: ContinuedRequest, items: Sequence[Any], ids: Sequence[str], team_id: str
+    async def resolve(
+        self, asked: ContinuedRequest, items: Sequence[Any], team_id: str, where: str = "input"
     ) -> list[Any]:
-        """Return the items with each reference replaced by the item that it names."""
+        """Return the items with each reference replaced by the item that it names.
+
+        `asked` gets the residency of what is named. `where`: the member that the items stand in.
+        """
+        ids = referenced_ids(items)
         if sum(map(is_reference, items)) > REFERENCES_LIMIT:
-            raise invalid_error("input", f"has more than {REFERENCES_LIMIT} references.")
+            raise invalid_error(where, f"has more than {REFERENCES_LIMIT} references.")
         answers = {answer for item_id in ids if (answer := response_of(item_id)) is not None}
         try:
             found = await self._store.find_many(team_id, [*ids, *answers])
@@ -163,7 +167,7 @@ class RequestContinuation:
                     if is_reference(item) and item["id"] == name
                 )  # fmt: skip
                 raise RequestError(
-                    "not_found", f"Item with id '{name}' not found.", param=f"input[{place}]"
+                    "not_found", f"Item with id '{name}' not found.", param=f"{where}[{place}]"
                 )
             _tighten(asked, found.get(name) or found[response_of(name) or ""])
         sizes = {name: len(msgspec.json.encode(known[name])) for name in ids}

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
@@ -22,7 +23,7 @@ from gateway.config.schema_store import StoreSection
 from gateway.errors import RequestError
 from gateway.request.store.stored_document import StoredDocument
 from ledger import stored_objects as rows
-from ledger.database import make_engine, sqlite_url
+from ledger.database import BUSY_TIMEOUT_MS, make_engine, sqlite_url
 from ledger.identity.tokens import PEPPER_FILE
 from ledger.orm.base import LedgerBase
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
@@ -38,6 +39,7 @@ FILE = "stored.sqlite3"
 ID_CHARACTERS = 256
 WAIT_S = 5.0
 STORE_WAIT_S = 2.0  # an answer that is whole waits no longer for being stored
+LOG_WAIT_MS = 250  # stores wait as long while the log is cut
 THREADS = {"sqlite": 2, "postgresql": 4}
 AT_ONCE_BYTES = 64 * 1024 * 1024  # of the objects that one request goes on from
 _DAY_US = 86_400 * 1_000_000
@@ -142,7 +144,10 @@ class ObjectStore:
 
     async def delete(self, team_id: str, object_id: str) -> bool:
         """Delete the object and its key; whether it was there. Raises 503 as `find`."""
-        return await self._call(rows.delete_object, team_id, object_id)
+        was_there = await self._call(rows.delete_object, team_id, object_id)
+        if was_there:
+            await self._empty_log()
+        return was_there
 
     async def cancel(self, team_id: str, object_id: str) -> None:
         """Ask the worker that makes the object to end. Raises 503 as `find`."""
@@ -155,9 +160,21 @@ class ObjectStore:
     async def forget_expired(self) -> bool:
         """Delete some that expired; whether there may be more."""
         try:
-            return await self._call(rows.forget_objects, self.wall_us())
+            more = await self._call(rows.forget_objects, self.wall_us())
         except RequestError:
             return False
+        if not more:
+            await self._empty_log()
+        return more
+
+    async def _empty_log(self) -> None:
+        """Cut SQLite's log, which holds keys that were deleted until others' writes follow.
+
+        Where others use the file all the while, the next pass over expired objects does it.
+        """
+        if self._ledger_url.startswith("sqlite"):
+            with suppress(RequestError):
+                await self._call(_truncate_log)
 
     async def seal_text(self, plain: bytes, owner: tuple[str, ...]) -> tuple[bytes, bytes]:
         """Encrypt a text that the client keeps itself; its wrapped key, and the text."""
@@ -266,6 +283,19 @@ class ObjectStore:
 def _is_id(name: str) -> bool:
     """Whether something can have this id: PostgreSQL has no character of zero."""
     return "\0" not in name and len(name) <= ID_CHARACTERS
+
+
+def _truncate_log(engine: Engine) -> None:
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout={LOG_WAIT_MS}")
+        try:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    finally:
+        connection.close()
 
 
 def _overwrite_deleted(connection: Any, _record: Any) -> None:

@@ -72,7 +72,10 @@ class NoStoredResponses:
         """Refuse a request that needs a stored answer, or asks for one."""
         del team_id, request_id
         if purpose == "compaction":
-            raise RequestError("unsupported", "Conversations are not compacted here.")
+            raise RequestError(
+                "unsupported",
+                "Conversations are not compacted here: answers are not kept. Send fewer turns.",
+            )
         refuse_stored(members, unasked=self._unasked and purpose == "answer")
         return None
 

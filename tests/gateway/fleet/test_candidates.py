@@ -311,7 +311,8 @@ def test_a_request_is_worth_what_its_limit_lets_it_use(
         clock=Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15),
     )
     worth = 200 * 150_000 + output * 600_000
-    assert (own.candidate.avoided_pusd, api.candidate.expected_pusd) == (worth, worth)
+    avoided = own.candidate.avoided_pusd, api.candidate.avoided_pusd
+    assert (*avoided, api.candidate.expected_pusd) == (worth, 0, worth), "an API avoids nothing"
 
 
 def test_sound_is_held_for_at_its_own_price(board: SharedLoadTable) -> None:

@@ -29,7 +29,7 @@ def board(tmp_path: Path):
 def decision(pool: str, seconds: float, density: float) -> SimpleNamespace:
     candidate = SimpleNamespace(pool=pool, engine=ENGINE)
     verdict = SimpleNamespace(
-        candidate=candidate, engine_seconds=seconds, density_pusd_per_s=density
+        candidate=candidate, feasible=True, engine_seconds=seconds, density_pusd_per_s=density
     )
     return SimpleNamespace(verdicts=(verdict, verdict))
 

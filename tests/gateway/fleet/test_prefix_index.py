@@ -2,6 +2,7 @@
 
 import json
 import random
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from gateway.fleet.prefix_index import (
     NOTHING,
     PIECE_BYTES,
     PIECE_TOKENS,
+    SIZES,
     PrefixIndex,
     beginning_of,
     tokens_of,
@@ -183,6 +185,39 @@ def test_what_was_sent_before_the_engine_forgot_is_not_there(prefixes, board) ->
     assert prefixes.count_known(1, old) == 7, "another engine's cache is another one"
     prefixes.record_sent(0, old, 151.0)
     assert prefixes.count_known(0, old) == 7, "sent again, it is there again"
+
+
+def test_what_was_sent_before_as_much_as_the_cache_holds_is_reckoned_as_gone(
+    prefixes: PrefixIndex, board: SharedLoadTable
+) -> None:
+    """Long prompts in turn, of which the cache holds some: the ones sent last are left."""
+    capacity = int(board.published(0)[EngineCell.KV_CAPACITY_TOKENS])
+    pieces = bisect_right(ENDS, 4 * capacity // 10)
+    tokens = sum(SIZES[:pieces])
+    rng = random.Random(1)
+    beginnings = [[rng.getrandbits(32) for _ in range(pieces)] for _ in range(30)]
+    for turn in range(3):  # the same few again and again take no room twice
+        for place in range(5):
+            prefixes.record_sent(0, beginnings[place], 10.0 * turn + place + 1.0)
+    assert prefixes.forgotten_s(0) == 0.0
+    for place, marks in enumerate(beginnings):
+        prefixes.record_sent(0, marks, 100.0 + place)
+    kept = 130.0 - prefixes.forgotten_s(0)
+    assert kept == pytest.approx(capacity / tokens, abs=1.5)
+    board.publish(0, {EngineCell.FORGOTTEN_S: prefixes.forgotten_s(0)})
+    assert prefixes.count_known(0, beginnings[-2]) == pieces
+    assert prefixes.count_known(0, beginnings[-15]) == 0
+    assert prefixes.forgotten_s(1) == 0.0, "another engine was sent nothing"
+
+
+def test_short_pieces_that_fill_the_table_are_reckoned_as_those_that_fell_together(
+    prefixes: PrefixIndex, board: SharedLoadTable
+) -> None:
+    capacity = int(board.published(0)[EngineCell.KV_CAPACITY_TOKENS])
+    rng = random.Random(2)
+    for number in range(2 * capacity // SIZES[0]):
+        prefixes.record_sent(0, [rng.getrandbits(32)], 1.0 + number * SIZES[0] / capacity)
+    assert prefixes.forgotten_s(0) == pytest.approx(2.0, abs=0.15)
 
 
 def test_a_prompt_goes_where_its_beginning_is_though_it_is_busier(make_host, patiently) -> None:

@@ -86,6 +86,7 @@ def test_sound_is_paid_in_what_its_price_lists(terms, usage, basis, cost) -> Non
     ("seconds", "own", "audio_ms", "disputed"),
     [
         (0.9, False, 2000, True),
+        (0.001, False, 2000, True),  # the least that a figure can say
         (1.0, False, 1000, False),  # half may be silence
         (0, False, 2000, False),  # says none
         (0.9, True, 900, False),  # of an own engine nobody else keeps an account

@@ -19,6 +19,7 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
         shown=True,
         earlier_usage=({"prompt_tokens": 2},),
         most_said_bytes=9,
+        unnamed_bytes=3,
         spoken=True,
         usage_behind=True,
     )
@@ -26,7 +27,8 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
     assert (cut.usage, cut.usage_final, cut.error) == ({"prompt_tokens": 1}, False, "broken")
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.earlier_usage == ({"prompt_tokens": 2},)
-    assert (cut.most_said_bytes, cut.spoken, cut.usage_behind) == (9, True, True)
+    assert (cut.most_said_bytes, cut.unnamed_bytes) == (9, 3)
+    assert (cut.spoken, cut.usage_behind) == (True, True)
     assert cut.billable
 
 

@@ -25,6 +25,9 @@ from gateway.kinds.thinking import asks_to_think
         ("chat_template_kwargs", '{"enable_thinking": false}', False),
         ("chat_template_kwargs", '{"custom": 1}', False),
         ("extra_body", '{"google": {"thinking_config": {"thinking_budget": 512}}}', True),
+        ("include_reasoning", "false", True),  # hidden, and billed all the same
+        ("include_reasoning", "null", False),
+        ("reasoning_format", '"hidden"', True),
         ("temperature", "1", False),
     ],
 )

@@ -8,6 +8,8 @@ from prometheus_client import CollectorRegistry
 
 from gateway.fleet.comparators import Comparator
 from gateway.fleet.gap_counts import GAP_BUCKETS
+from gateway.fleet.prefix_index import ENDS
+from gateway.fleet.provider_caches import CacheForecast, ProviderCaches
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt
 from gateway.request.metering import UsageMeter
@@ -16,6 +18,7 @@ from gateway.telemetry.metrics.requests import RequestMetrics
 from ledger.journals.journal import JournalFull
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, TokenRates
+from router.cached_share import CachedShare
 from router.prompts import PromptPrefix
 from router.reasons import Reason
 from router.request_kinds import RequestKind
@@ -480,6 +483,30 @@ async def test_only_reported_usage_teaches_lengths(metering, parts, attempt, rea
     assert parts.lengths.calls == [("observe", (("m", "t"), 100, 11), {"cut": cut})]
     settled_us = parts.journal.records[-1].settled_us
     assert parts.ratio.calls == [("observe", (("m", "t"), 400, 100, settled_us / 1e6), {})]
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("usage", [USAGE, None])
+@pytest.mark.parametrize("first_s", [10.5, None])
+def test_what_was_read_is_known_to_the_caches_of_who_read_it_or_would_have(
+    metering, parts, attempt, tmp_path, own, usage, first_s
+) -> None:
+    """A figure says that a prompt was read, and so does a first token."""
+    forecast = CacheForecast(ProviderCaches(tmp_path / "caches"), CachedShare())
+    prefix, plan = PromptPrefix(tuple(range(40)), 0, ENDS[39]), attempt.plan
+    tokens = ENDS[39] // 4
+    plan.request.beginning, plan.request.prompt_tokens = prefix, tokens
+    plan.request.prompt_tokens_bound, plan.asked.prompt_bytes = 2 * tokens, ENDS[39]
+    plan.best_own, attempt.step.frozen.prefix_tokens = "own", tokens
+    attempt.step.frozen.target.own, attempt.first_token_s = own, first_s
+    metering._learner._learned.cached = forecast
+    told = usage and {**usage, "prompt_tokens": tokens, "total_tokens": tokens + 11}
+    outcome = AttemptOutcome("finished", 200, told, usage_final=True)
+    metering.settle_later(attempt, outcome)
+    read = 40 if usage or first_s else 0
+    assert forecast.caches.count_known("alpha/m", prefix, 13.0) == (0 if own else read)
+    assert forecast.caches.count_known("~openai/x", prefix, 13.0) == read
+    forecast.caches.close()
 
 
 def test_a_refusal_stands_when_the_journal_has_no_room(metering, parts, attempt) -> None:

@@ -63,7 +63,8 @@ def streamed(*outputs, said=400, prompt=100):
         ((90, 1), 90, True),  # taken back; 400 bytes of text need four tokens at least
         ((90, 20), 90, True),  # both could be, and figures grow
         ((20, 9_000), 20, True),  # more than the text can have
-        ((1, 2), 2, False),  # neither can be: the last is judged as it is
+        ((1, 2), 2, False),  # too low for its text: both may be of the beginning
+        ((9_500, 9_000), 9_000, False),  # neither can be: the last is judged as it is
         ((9_000, 20), 20, True),  # it took back what nothing bears out
         ((95, 21, 22, 23), 95, True),
     ],

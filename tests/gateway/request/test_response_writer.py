@@ -131,7 +131,9 @@ def test_headers_name_target_policy_and_reason(stack) -> None:
     answer = streamed(stack, model="api")
     assert answer.headers["x-breakeven-backend"] == "alpha/m"
     assert answer.headers["x-breakeven-policy"] == "plain"
-    assert "api:" in answer.headers["x-breakeven-decision"]
+    decision = answer.headers["x-breakeven-decision"]
+    assert "api:" in decision
+    assert "cap=" not in decision, "it set its own limit"
     assert answer.headers["x-request-id"].startswith("req_")
     assert "x-breakeven-cost-usd" not in answer.headers
 

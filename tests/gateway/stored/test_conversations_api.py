@@ -1,6 +1,7 @@
 """Conversations over real sockets: made, read in pages, gone on from, and nobody else's."""
 
 import httpx
+import pytest
 
 ASK = {"model": "own", "input": "hello there", "max_output_tokens": 12}
 CONVERSATIONS, RESPONSES = "/v1/conversations", "/v1/responses"
@@ -102,3 +103,37 @@ def test_what_is_wrong_is_refused_by_name(stack) -> None:
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, param)
     assert stack.post(CONVERSATIONS, [1]).status_code == 400
     assert stack.get(f"{CONVERSATIONS}/conv_1").status_code == 404
+
+
+def test_an_item_that_refers_to_another_is_that_item(stack) -> None:
+    """A reference that was stored as it was sent refused every turn of its conversation."""
+    said = answered(stack.post(RESPONSES, ASK))["output"][0]
+    items = [{"type": "item_reference", "id": said["id"]}]
+    made = answered(stack.post(CONVERSATIONS, {"items": items}))
+    (kept,) = answered(stack.get(f"{CONVERSATIONS}/{made['id']}/items"))["data"]
+    assert kept["content"] == said["content"]
+    assert kept["id"] != said["id"]
+    answered(stack.post(RESPONSES, {**ASK, "conversation": made["id"]}))
+    theirs = stack.post(
+        CONVERSATIONS, {"items": items}, token=stack.key("stranger", team="others").token
+    )
+    assert (theirs.status_code, theirs.json()["error"]["param"]) == (404, "items[0]")
+
+
+@pytest.mark.parametrize(
+    ("item", "place"),
+    [
+        ({"type": "video"}, "items[0]"),
+        ({"role": "ghost", "content": "x"}, "items[0].role"),
+        ({"role": "user"}, "items[0].content"),
+        ({"role": "user", "content": [{"type": "input_file", "file_id": "f"}]},
+         "items[0].content[0]"),
+    ],
+)  # fmt: skip
+def test_an_item_that_no_turn_can_go_on_from_is_refused_at_once(stack, item, place) -> None:
+    for path in (
+        CONVERSATIONS,
+        f"{CONVERSATIONS}/{stack.post(CONVERSATIONS, {}).json()['id']}/items",
+    ):
+        refused = stack.post(path, {"items": [item]})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, place)

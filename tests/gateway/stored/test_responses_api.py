@@ -237,3 +237,13 @@ def test_nothing_of_an_answer_lies_in_the_open(hosts) -> None:
     engine.dispose()
     assert rows
     assert SECRET.encode() not in b"".join(row.sealed + row.wrapped_key for row in rows)
+
+
+def test_a_background_answer_that_nothing_makes_is_refused_at_once(stack) -> None:
+    """A client that was told `queued` polls an answer that never comes."""
+    asked = {**ASK, "background": True}
+    unknown = stack.post(RESPONSES, {**asked, "model": "nobody"})
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "model_not_found")
+    narrow = stack.key("narrow", models=("own",)).token
+    forbidden = stack.post(RESPONSES, {**asked, "model": "chat"}, narrow)
+    assert forbidden.status_code == 403

@@ -69,7 +69,9 @@ def test_the_switch_refuses_the_first_turn(run_stack) -> None:
         answer = stack.post(RESPONSES, {**ASK, "store": False})
         assert answer.json()["store"] is False
         assert stack.get(f"{RESPONSES}/{answer.json()['id']}").status_code == 404
-        assert stack.post("/v1/conversations", {}).status_code == 404
+        begun = stack.post("/v1/conversations", {})
+        assert (begun.status_code, begun.json()["error"]["code"]) == (404, "endpoint_not_served")
+        assert begun.headers["x-should-retry"] == "false"
         assert stack.post(f"{RESPONSES}/compact", ASK).status_code == 400
         counted = stack.post(f"{RESPONSES}/input_tokens", ASK)
         assert counted.json()["input_tokens"] > 0

@@ -138,8 +138,9 @@ def spoken(running: Any, tmp_path_factory: Any, shared_upstream: MessagesUpstrea
     state = tmp_path_factory.mktemp("spoken")
     (state / "api.key").write_text("key-of-ours")
     (state / "api.key").chmod(0o600)
-    names = ("claude", "searching", "told", *FAILING)
+    names = ("claude", "searching", "told", "cheap", *FAILING)
     prices = {f"{name}/m": PRICE for name in names}
+    prices["cheap/m"] = {"usd_per_million": {"input": 0.001, "output": 0.001}}
     listed = {"source": "test", "source_date": date(2026, 11, 1), "prices": prices}
     (state / "prices.yaml").write_text(yaml.safe_dump(listed))
     claude = {
@@ -152,7 +153,7 @@ def spoken(running: Any, tmp_path_factory: Any, shared_upstream: MessagesUpstrea
 
     def adjust(found: dict[str, Any], _: dict[str, int]) -> None:
         found["prices"] = [str(state / "prices.yaml")]
-        found["providers"] |= dict.fromkeys(("claude", *FAILING), claude) | {
+        found["providers"] |= dict.fromkeys(("claude", "cheap", *FAILING), claude) | {
             "searching": {**claude, "features": hosted},
             "told": {
                 **claude,
@@ -164,6 +165,7 @@ def spoken(running: Any, tmp_path_factory: Any, shared_upstream: MessagesUpstrea
         found["models"] |= {f"{name}/*": "passthrough" for name in names}
         both = {"targets": ["busy/m", "pool:main"], "compare_with": ["claude/m"]}
         found["models"]["both"] = both
+        found["models"]["spilling"] = {"targets": ["cheap/m", "alpha/m"]}
         found["policies"] = [{"name": "plain"}]
 
     with running(state / "host", adjust=adjust) as stack:

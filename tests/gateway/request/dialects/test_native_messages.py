@@ -264,6 +264,24 @@ def test_chat_that_has_no_form_there_is_refused_by_its_name(spoken, upstream) ->
     assert not upstream.asked
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tools": [{"type": "custom", "custom": {"name": "run"}}]},
+        {"functions": [{"name": "f"}], "function_call": "auto"},
+    ],
+)
+def test_what_one_target_has_no_form_for_another_one_answers(spoken, upstream, asked) -> None:
+    """Where a request goes must not decide whether it can be said."""
+    answer = spoken.chat("spilling", **asked)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-breakeven-backend"] == "alpha/m"
+    assert not upstream.asked
+    first, second = spoken.settled(answer, count=2)
+    assert (first["status"], first["cost_pusd"]) == ("rejected", 0)
+    assert second["status"] == "finished"
+
+
 def test_tokens_are_counted_by_the_target_that_would_serve(spoken, upstream) -> None:
     upstream.whole = b'{"input_tokens": 1234}'
     left = ("max_tokens", "stream")

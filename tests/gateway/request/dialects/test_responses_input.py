@@ -123,7 +123,8 @@ def test_instructions_and_a_developers_message_are_one() -> None:
         ([message("user", part("video"))], "input[0].content[0]"),
         ([message("assistant", part("input_image", image_url=URL))], "input[0].content[0]"),
         ([{"type": "item_reference", "id": "x"}], "input[0]"),
-        ([{"type": "web_search_call"}], "input[0]"),
+        ([{"type": "video_call"}, user("x"), {"type": "video"}], "input[2]"),
+        ([{"type": "mcp_approval_response"}], "input[0]"),
         ([{**call(), "arguments": {}}], "input[0].arguments"),
         ([output(5)], "input[0].output"),
         ([{"type": "function_call_output", "output": "x"}], "input[0].call_id"),
@@ -178,3 +179,26 @@ def test_calls_and_outputs_of_the_clients_tools() -> None:
     assert (found[2]["content"], found[2]["tool_call_id"]) == ("done", "a")
     assert found[3]["tool_calls"][0]["function"]["name"] == "local_shell"
     assert (found[4]["content"], found[4]["tool_call_id"]) == ("a b", "lsh_1")
+
+
+def test_what_no_target_gets_is_named() -> None:
+    """An unknown item that was sent again and again would end its session for good."""
+    found = read_conversation(
+        None,
+        [
+            {"role": "user", "content": [{"type": "input_text", "text": "q", "hint": {"a": 1}}]},
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {"type": "program", "code": "x"},
+            {**message("assistant", part("output_text", text="a", annotations=[{"url": "u"}])),
+             "phase": "commentary", "status": "completed"},
+            {**call(), "caller": {"type": "program"}},
+            output("x"),
+            {"role": "user", "content": "more"},
+        ],
+    )  # fmt: skip
+    assert found.left_out == {
+        "input.input_text.hint", "input.reasoning", "input.program", "input.program.code",
+        "input.message.phase", "input.output_text.annotations", "input.function_call.caller",
+    }  # fmt: skip
+    told = found.turns.messages()
+    assert told[1]["content"] == "[A block (program) was left out here: it cannot be read.]\na"

@@ -132,3 +132,27 @@ def test_a_choice_of_what_is_not_offered(choice, param: str) -> None:
 def test_without_tools_there_is_no_choice() -> None:
     assert tool_members(members(tool_choice="auto"), []) == {}
     assert flat_name(None, "a") == "a"
+
+
+def test_what_a_declaration_says_and_no_target_gets_is_named() -> None:
+    skills = {"type": "local", "skills": [{"name": "s"}]}
+    tools = [
+        SEARCH,
+        {**LOOK, "defer_loading": True},
+        {**PATCH, "allowed_callers": ["x"], "format": {"type": "text"}},
+        {"type": "shell", "environment": skills},
+        {"type": "local_shell", "environment": {"type": "local"}},
+        {**CREW, "description": "of a crew"},
+    ]
+    found = declared_tools(members(tools=tools), None)
+    assert found.left_out == {
+        "tools.web_search", "tools.defer_loading", "tools.allowed_callers", "tools.environment",
+        "tools.namespace.description",
+    }  # fmt: skip
+
+
+def test_a_model_is_told_the_size_of_the_screen() -> None:
+    screen = {"type": "computer_use_preview", "display_width": 1024, "display_height": 768}
+    (tool,) = declared_tools(members(tools=[screen]), None)
+    assert tool.function["description"].endswith("The screen has 1024 x 768 pixels.")
+    assert not tool.left_out

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sqlite3
+from contextlib import closing
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -35,6 +36,25 @@ async def test_what_one_worker_stores_another_finds(open_store, document, now) -
     now[0] = second.expires_us
     assert await here.find("a", "r2") is None
     assert not await here.forget_expired()
+
+
+async def test_no_file_holds_the_key_of_what_was_deleted(open_store, document, tmp_path) -> None:
+    """SQLite overwrites the row in its file; its log had the key for as long as it was quiet."""
+    store = open_store()
+    stored = [document("r1", kind="response"), document("r2", kind="response")]
+    assert await store.store(stored) is None
+
+    def holders() -> set[str]:
+        return {path.name for path in files for key in keys if key in path.read_bytes()}
+
+    files = [path for path in tmp_path.rglob(f"{object_store.FILE}*") if path.is_file()]
+    with closing(sqlite3.connect(files[0].parent / object_store.FILE)) as connection:
+        keys = [row[0] for row in connection.execute("SELECT wrapped_key FROM stored_objects")]
+    assert len(keys) == 2
+    assert holders()
+    for item in stored:
+        assert await store.delete("a", item.id)
+    assert holders() == set()
 
 
 async def test_ids_that_nothing_can_have(open_store) -> None:

@@ -1,0 +1,61 @@
+"""Vendors' own words for how many pictures a request makes, and of what form.
+
+What is held for is `n`, and the dearest form where two are stated.
+
+Servers of OpenAI's wire take them beside it, or in its place: SiliconFlow's `batch_size`, Ark's
+sequences of pictures, the words of Diffusers, Replicate, Stability and Imagen.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import RequestError
+from gateway.kinds.request_checks import CHOICES
+
+_MARKS: Final = str.maketrans("", "", "_- ")
+
+
+def _spelled(name: str) -> str:
+    return name.translate(_MARKS).casefold()
+
+
+_COUNTS: Final = frozenset((
+    *map(_spelled, CHOICES), "batch", "batchcount", "batchsize", "imagecount", "imagenum",
+    "maximages", "niter", "num", "numimages", "numimagesperprompt", "numoutputs",
+    "numberofimages", "numberofresults", "samplecount", "samples", "sequentialimagegeneration",
+))  # fmt: skip
+# What a picture's form is called beside `size` and `quality`: which of them counts is unknown.
+_FORMS: Final = frozenset((
+    "aspectratio", "height", "imagequality", "imageresolution", "imagesize", "megapixels",
+    "outputresolution", "outputsize", "resolution", "width",
+))  # fmt: skip
+_ONE: Final = (None, 1, "1", "", False, "disabled")
+
+
+def refuse_other_counts(members: Iterable[tuple[str, bytes]]) -> None:
+    """Raises `RequestError` for a member, or one inside an object, that asks for more than `n`."""
+    for name, raw in members:
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = raw.decode(errors="replace")  # a field of a form is a text
+        opened: list[tuple[str, Any]] = [(_spelled(name), value)]
+        while opened:
+            word, inner = opened.pop()
+            if word in _COUNTS and inner not in _ONE:
+                words = f"`{name}` is not taken: it is not what is held for. Send `n`."
+                raise RequestError("unsupported", words, param=name)
+            if isinstance(inner, dict):
+                inside = {_spelled(key): said for key, said in inner.items()}
+                opened += [("num" if key == "n" else key, said) for key, said in inside.items()]
+            elif isinstance(inner, list):
+                opened += [("", item) for item in inner]
+
+
+def stated_form(names: Iterable[str], quality: str, size: str) -> tuple[str, str]:
+    """Return quality and size, left open where one of these members may say another form."""
+    if any(_spelled(name) in _FORMS for name in names):
+        return "", ""
+    return quality, size

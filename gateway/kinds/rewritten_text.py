@@ -1,0 +1,73 @@
+"""How much longer a prompt may be than it was sent, where a target writes it anew.
+
+A token is at least a byte of what a tokenizer reads, and that is not always what was sent: some
+spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R and all that came of
+it), and some templates set tools on lines of their own, indented by their depth (Llama 3, Granite).
+"""
+
+import re
+from collections import Counter
+from functools import cache
+from itertools import accumulate
+from typing import Final
+from unicodedata import decomposition, normalize
+
+# Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
+_BLOCKS: Final = (
+    (0xA0, 0x3400), (0xA690, 0xAC00), (0xF900, 0x1_0000), (0x1_0780, 0x1_07C0),
+    (0x1_1080, 0x1_1A00), (0x1_6D60, 0x1_6D80), (0x1_CC00, 0x1_CD00), (0x1_D000, 0x1_D800),
+    (0x1_E030, 0x1_F300), (0x1_FBF0, 0x1_FC00), (0x2_F800, 0x2_FA20),
+)  # fmt: skip
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+_LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in _LEVELS)
+_EXPONENT: Final = re.compile(rb"[0-9][eE]")
+_EXPONENT_CHARACTERS: Final = 18  # of 1e15 as Python writes it
+_LINE_TOKENS: Final = 2  # a line's end, and a row of blanks that is begun
+# Four blanks a level; the longest row of them that Llama's first vocabulary has is 16.
+_LEVELS_PER_TOKEN: Final = 4
+
+
+def spelled_bytes(raw: bytes) -> int:
+    """Return by how many bytes a normaliser can make encoded JSON longer; 0 of most texts."""
+    if raw.isascii() and b"\\u" not in raw:
+        return 0
+    text = raw.decode(errors="replace")
+    if "\\u" in text:
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    longer = _longer_characters()
+    if longer.keys().isdisjoint(set(text)):
+        return 0
+    return sum(count * longer.get(character, 0) for character, count in Counter(text).items())
+
+
+def indented_tokens(raw: bytes) -> int:
+    """Return how many tokens encoded JSON has beyond its bytes where it is written indented."""
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(raw.split(b'"')[::2])
+    marks = outside.translate(None, _NO_MARKS)
+    levels = sum(accumulate(map(_LEVELS.__getitem__, marks)))
+    exponents = len(_EXPONENT.findall(outside))
+    return (
+        _LINE_TOKENS * len(marks) + levels // _LEVELS_PER_TOKEN + _EXPONENT_CHARACTERS * exponents
+    )
+
+
+@cache
+def _longer_characters() -> dict[str, int]:
+    """All characters that a normaliser makes longer, and by how many bytes."""
+    found = {}
+    for first, end in _BLOCKS:
+        for character in map(chr, range(first, end)):
+            if decomposition(character):
+                more = longest_form(character) - len(character.encode())
+                if more > 0:
+                    found[character] = more
+    return found
+
+
+def longest_form(character: str) -> int:
+    """Return the UTF-8 bytes of a character in the longer of the composed forms."""
+    return max(len(normalize(form, character).encode()) for form in ("NFC", "NFKC"))
