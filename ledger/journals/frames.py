@@ -36,26 +36,43 @@ class Frame(msgspec.Struct, frozen=True):
 def decode(data: bytes, base: int, *, sealed: bool) -> Iterator[Frame]:
     """Frames of `data`, which starts at offset `base` of its segment, as far as they are whole.
 
-    `sealed` says that nothing will be added: bytes that are no frame then end the segment.
+    `sealed` says that nothing will be added: bytes that are no frame then end the segment. Where an
+    intact frame lies behind or within what is none, reading goes on there.
     """
     place = 0
     while place + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, place)
-        body = place + _HEAD.size
-        if not 0 < length <= RECORD_LIMIT_BYTES:
-            if sealed and any(data[place:]):
-                yield _fault(data[place:], base + place, base + len(data), "no frame")
+        end = place + _HEAD.size + length
+        is_length = 0 < length <= RECORD_LIMIT_BYTES
+        raw = data[place + _HEAD.size : end]
+        if is_length and end <= len(data) and zlib.crc32(raw) == checksum:
+            yield _frame(raw, base + place, base + end)
+        elif is_length and end <= len(data):
+            end = _next_intact(data, place + 1, end)
+            yield _fault(raw, base + place, base + end, "checksum")
+        elif sealed and any(data[place:]):
+            end = _next_intact(data, place + 1, len(data))
+            if end == len(data) and is_length:
+                return  # cut short at the end
+            yield _fault(data[place:end], base + place, base + end, "no frame")
+        else:
             return
-        if body + length > len(data):
-            return
-        raw = data[body : body + length]
-        yield _frame(raw, base + place, base + body + length, checksum)
-        place = body + length
+        place = end
 
 
-def _frame(raw: bytes, start: int, end: int, checksum: int) -> Frame:
-    if zlib.crc32(raw) != checksum:
-        return _fault(raw, start, end, "checksum")
+def _next_intact(data: bytes, place: int, until: int) -> int:
+    """Return where the next intact record begins before `until`, else `until`."""
+    for start in range(place, min(until, len(data) - _HEAD.size)):
+        length, checksum = _HEAD.unpack_from(data, start)
+        body = start + _HEAD.size
+        if 0 < length <= min(RECORD_LIMIT_BYTES, len(data) - body):
+            raw = data[body : body + length]
+            if zlib.crc32(raw) == checksum and _frame(raw, start, body + length).record is not None:
+                return start
+    return until
+
+
+def _frame(raw: bytes, start: int, end: int) -> Frame:
     try:
         return Frame(start, end, raw, decode_payload(raw))
     except msgspec.MsgspecError as error:

@@ -24,6 +24,7 @@ HOLDER_FILE = "holder"
 OWNER_FILE = "owner"  # of format 1
 RESERVE_FILE = "reserve"
 _SUFFIXES = {1: ".journal", 2: ".segment"}
+_DIGITS = "[0-9]" * 12  # a segment's number
 _LATER = re.compile(r"v([0-9]+)")
 
 
@@ -68,8 +69,8 @@ def has_owner(journal: JournalSource) -> bool:
 
 
 def segments(journal: JournalSource) -> list[Path]:
-    """Return a journal's segments, oldest first."""
-    return sorted(journal.home.glob(f"*{_SUFFIXES[journal.format]}"))
+    """Return a journal's segments, oldest first; files that people put beside them are none."""
+    return sorted(journal.home.glob(_DIGITS + _SUFFIXES[journal.format]))
 
 
 def number_of(segment: Path) -> int:

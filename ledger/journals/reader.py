@@ -93,7 +93,9 @@ class JournalReader:
         files = [path for path in files if number_of(path) >= since.segment]
         for place, path in enumerate(files):
             number, last = number_of(path), place + 1 == len(files)
-            here = since if number == since.segment else JournalOffset(number, 0, since.sequence)
+            # A journal begins at number 1, whichever of its segments is the first that is there.
+            begun = JournalOffset(number, 0, since.sequence or 1)
+            here = since if number == since.segment else begun
             reading = SegmentReading(
                 path, journal.name, number, here.offset, here.sequence, limit_bytes, most,
                 following=None if last else files[place + 1], is_live=owned and last,
@@ -168,7 +170,7 @@ def _read_old(
         data = _read(path, offset, limit_bytes)
         full = len(data) == limit_bytes
         sealed = place + 1 < len(files) or not owned
-        frames = tuple(islice(decode(data, offset, sealed=sealed), most))
+        frames = tuple(islice(decode(data, offset, sealed=sealed and not full), most))
         if not frames and full:
             data = _read(path, offset, FRAME_LIMIT_BYTES)
             frames = tuple(islice(decode(data, offset, sealed=sealed), 1))

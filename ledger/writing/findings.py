@@ -61,6 +61,29 @@ def finding_row(finding: JournalFinding, host: str, at_us: int) -> dict[str, Any
     }
 
 
+def untold_part(connection: Connection, finding: JournalFinding) -> JournalFinding | None:
+    """Return what the books do not have of a finding, at a place of its own; None: nothing.
+
+    Damage at the end of a living worker's journal may grow after it was told, and acknowledged.
+    """
+    table = JournalFindingRow
+    query = select(table.offset, table.after, table.missing).where(
+        table.journal == finding.journal, table.segment == finding.segment
+    )
+    places = {row.offset: row for row in connection.execute(query)}
+    offset, told = finding.offset, finding.after
+    while (row := places.get(offset)) is not None:
+        if row.missing is None or finding.missing is None:
+            return None
+        offset, told = offset + 1, max(told, row.after + row.missing)
+    if offset == finding.offset or finding.missing is None:
+        return finding
+    more = finding.after + finding.missing - told
+    if more <= 0:
+        return None
+    return msgspec.structs.replace(finding, offset=offset, after=told, missing=more)
+
+
 def open_journal_findings(connection: Connection) -> Iterator[OpenFinding]:
     """Damaged and missing places of journals that nobody acknowledged, the oldest first."""
     known = _acknowledged(connection)

@@ -22,7 +22,7 @@ from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
 from ledger.orm import tables as orm
 from ledger.writing.bisect import BatchBisector, RecordsRejected, TransientDbError
-from ledger.writing.findings import finding_row
+from ledger.writing.findings import finding_row, untold_part
 from ledger.writing.fold import FoldResult, JournalItem, fold, fold_lost
 from ledger.writing.rows import UNSETTLED, RowBatch
 from ledger.writing.statements import WriterStatements
@@ -309,9 +309,8 @@ class LedgerRepository:
             }
             for move in moves
         ]
-        found = [
-            finding_row(finding, self._host, at_us) for move in moves for finding in move.findings
-        ]
+        told = [untold_part(connection, each) for move in moves for each in move.findings]
+        found = [finding_row(each, self._host, at_us) for each in told if each is not None]
         self._statements.findings.run(connection, found)
         self._statements.positions.run(connection, rows)
 

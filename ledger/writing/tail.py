@@ -78,7 +78,7 @@ class JournalTailer:
         self._positions: dict[str, JournalOffset] | None = None
         self._records = ALL_RECORDS  # a transaction takes at most so many
         self._stalls = StallWatch(now_s)
-        self._told: set[tuple[str, int, int]] = set()  # places of findings
+        self._told: dict[tuple[str, int, int], int] = {}  # place of a finding: last number it has
         self._backlog_bytes = 0
 
     def step(self) -> TailResult:
@@ -175,9 +175,12 @@ class JournalTailer:
     def _new_findings(
         self, journal: JournalSource, damages: tuple[Damage, ...], segment: int
     ) -> tuple[JournalFinding, ...]:
-        """Findings that were not told since the start; the books keep the first of a place."""
+        """Findings of which more lacks than was told since the start."""
         fresh = [
-            damage for damage in damages if (journal.name, segment, damage.start) not in self._told
+            damage
+            for damage in damages
+            if damage.after + (damage.missing or 0)
+            > self._told.get((journal.name, segment, damage.start), -1)
         ]
         if not fresh:
             return ()
@@ -189,7 +192,8 @@ class JournalTailer:
     def _note(self, moves: list[JournalMove]) -> None:
         for move in moves:
             for finding in move.findings:
-                self._told.add((finding.journal, finding.segment, finding.offset))
+                place = finding.journal, finding.segment, finding.offset
+                self._told[place] = finding.after + (finding.missing or 0)
                 log.error(
                     "journal damaged journal=%s segment=%d offset=%d: %s",
                     finding.journal,

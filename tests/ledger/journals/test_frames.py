@@ -67,3 +67,15 @@ def test_places_count_from_the_base():
     first, second = decode(data, 1000, sealed=True)
     assert (first.start, first.end) == (1000, second.start)
     assert second.end == 1000 + len(data)
+
+
+@given(st.integers(0, 31), st.integers(0, 5))
+def test_a_flipped_length_costs_its_frame_alone(bit, victim):
+    expected = [refusal(number) for number in range(6)]
+    frames = [bytearray(encode(record)) for record in expected]
+    frames[victim][bit // 8] ^= 1 << bit % 8
+    found = list(decode(b"".join(frames), 0, sealed=True))
+    del expected[victim]
+    assert [frame.record for frame in found if frame.record is not None] == expected
+    is_torn_tail = victim == 5  # its bytes look like those of a write that a kill cut short
+    assert is_torn_tail or any(frame.fault for frame in found)

@@ -182,3 +182,28 @@ async def test_the_owner_is_seen_while_it_lives(tmp_path, writer_of):
     assert has_owner(journal)
     writer.close()
     assert not has_owner(journal)
+
+
+async def test_a_first_segment_that_is_gone_before_it_was_read_is_told(tmp_path, opened):
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=3000)
+    for number in range(40):
+        writer.append(opened(number))
+    writer.close()
+    reader, journal = only(tmp_path)
+    segments(journal)[0].unlink()
+    chunk = reader.read(journal, JournalOffset())
+    (told,) = chunk.damages
+    assert (told.after, told.missing) == (0, chunk.frames[0].sequence - 1)
+
+
+async def test_a_file_that_somebody_put_beside_the_segments_is_none(tmp_path, writer_of, opened):
+    writer = writer_of(tmp_path, "w0")
+    writer.append(opened(1))
+    reader, journal = only(tmp_path)
+    (path,) = segments(journal)
+    for name in (f"{path.stem} (copy){path.suffix}", f"{path.stem}.old{path.suffix}"):
+        path.with_name(name).write_bytes(path.read_bytes())
+    chunk = reader.read(journal, JournalOffset())
+    assert [frame.record for frame in chunk.frames] == [opened(1)]
+    assert segments(journal) == [path]
+    writer.close()

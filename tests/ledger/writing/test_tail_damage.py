@@ -340,3 +340,33 @@ def test_what_is_read_again_is_booked_once(engine, tmp_path, opened, settled):
     assert settled_rows(engine) == names(*range(5))
     assert postings == 10
     assert journal_faults(engine) == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_lost_behind_an_acknowledged_end_is_told_anew(
+    engine, tmp_path, opened, settled, restarts
+) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    (path,) = (tmp_path / FOLDER / writer.name).glob("*.segment")
+    tail = tail_of(engine, tmp_path)
+    write_attempts(writer, opened, settled, [1])
+    drain(tail)
+    losses = ([2], "2 records after record 2"), ([3, 4], "4 records after record 4")
+    for numbers, lacking in losses:
+        start = path.stat().st_size
+        write_attempts(writer, opened, settled, numbers)
+        with path.open("r+b") as file:
+            file.seek(start)
+            file.write(b"\x55" * (path.stat().st_size - start))
+        tail = tail_of(engine, tmp_path) if restarts else tail
+        drain(tail)
+        (told,) = journal_faults(engine)
+        assert f"may lack {lacking}" in told
+        with engine.begin() as connection:
+            places = {each.place for each in open_findings(connection)}
+            acknowledge(connection, places, by="ann", note=None, at_us=9)
+    write_attempts(writer, opened, settled, [5])
+    writer.close()
+    drain(tail)
+    assert journal_faults(engine) == []
+    assert len(settled_rows(engine)) == 2
