@@ -23,6 +23,7 @@ TEXTS = frozenset({"text/plain", "text/vtt", "text/srt", "application/x-subrip"}
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 # Members of an answer that are what was asked for.
 _ASKED = frozenset(("data", "results", "text", "segments", "words"))
+_PICTURES = ("b64_json", "url")
 _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
@@ -63,13 +64,29 @@ def read_pictures(body: bytes) -> AnswerUsage:
         pictures = msgspec.json.decode(members.get("data", b"null"), type=list[msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError):
         pictures = []
-    if not pictures:
+    made = sum(map(_is_picture, pictures))
+    if not made:
+        failed = next((bytes(item) for item in pictures if bytes(item) != b"null"), None)
+        if failed is not None:
+            raise charged_error(read_error(failed), msgspec.json.decode(body))
         raise error_in(body) or InvalidResponse("the answer has no pictures")
-    usage = {**(_usage_of(members) or {}), "generated_images": len(pictures)}
+    usage = {**(_usage_of(members) or {}), "generated_images": made}
     for name in PICTURE_FORM:
         if isinstance(said := _value(members.get(name)), str):
             usage[name] = said
     return AnswerUsage(usage)
+
+
+def _is_picture(item: msgspec.Raw) -> bool:
+    """Whether a member of the list is no error, and not nothing."""
+    if bytes(item) == b"null":
+        return False
+    try:
+        told = _decode(item)
+    except (msgspec.MsgspecError, RecursionError):
+        return True
+    failed = bytes(told.get("error", b"null")) not in _NOTHING
+    return not failed or any(bytes(told.get(name, b"null")) not in _NOTHING for name in _PICTURES)
 
 
 def is_sound(media: str) -> bool:

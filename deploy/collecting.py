@@ -2,11 +2,13 @@
 
 What is collected stays until the end, so nobody looks for garbage among it: not while it is made,
 and not during any test. Nor does a test look through what the files before it have left, millions
-of objects by the end: that is looked through once, when a file ends. And a grammar of addresses,
-which Altair's and CycloneDX's validator of documents reads for two seconds at its import, is read
-by who validates an address.
+of objects by the end: that is looked through once, when a file ends that left much. During a test
+it is looked for less often, a twentieth of a test's work else. And a grammar of addresses, which
+Altair's and CycloneDX's validator of documents reads for two seconds at its import, is read by who
+validates an address.
 """
 
+import functools
 import gc
 import importlib
 import sys
@@ -16,6 +18,8 @@ from types import ModuleType
 import pytest
 
 GRAMMAR = "rfc3987_syntax"
+YOUNG = 50_000  # objects more than before, at which a test's garbage is looked for
+MUCH = 10_000  # objects that a file left
 
 
 def read_on_demand(name: str) -> ModuleType:
@@ -38,6 +42,7 @@ class CollectionPause:
 
     def pytest_collection_finish(self) -> None:
         gc.freeze()
+        gc.set_threshold(YOUNG, 20, 100)
         gc.enable()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -45,7 +50,9 @@ class CollectionPause:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Iterator[None]:
         yield
-        if nextitem is not None and nextitem.path != item.path:
+        young, looks, _ = gc.get_count()
+        has_left_much = looks > 0 or young > MUCH
+        if nextitem is not None and nextitem.path != item.path and has_left_much:
             gc.collect()
             gc.freeze()
 
@@ -54,4 +61,5 @@ def register(config: pytest.Config) -> None:
     sys.modules.setdefault(GRAMMAR, read_on_demand(GRAMMAR))
     gc.disable()
     config.pluginmanager.register(CollectionPause())
+    config.add_cleanup(functools.partial(gc.set_threshold, *gc.get_threshold()))
     config.add_cleanup(gc.enable)  # of a run that ends before

@@ -10,13 +10,14 @@ waits.
 import fcntl
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # has no types
 
+from deploy import lane_reports, once
 from deploy.compiling import compile_ahead
 from deploy.secondlook import SecondLook
 
@@ -67,6 +68,7 @@ class Lanes:
             compile_ahead(node.config)
             self._is_compiled = True
         node.workerinput[WHERE] = self._locks.name
+        lane_reports.understand(node)
 
     def pytest_unconfigure(self) -> None:
         self._locks.cleanup()
@@ -112,7 +114,7 @@ class Lane:
     """One of the processes that run tests."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._gate, self._machine = ((folder / name).open("w") for name in ("gate", "machine"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -131,13 +133,17 @@ class Lane:
         All pass a gate first, and who wants to be alone keeps it shut until then: else the
         others, one test after the other, might never leave the machine to it.
         """
-        with ExitStack() as held:
-            gate = held.enter_context((self._folder / "gate").open("w"))
-            machine = held.enter_context((self._folder / "machine").open("w"))
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-            fcntl.flock(gate, fcntl.LOCK_UN)
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        fcntl.flock(self._machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+        try:
             yield
+        finally:
+            fcntl.flock(self._machine, fcntl.LOCK_UN)
+
+    def pytest_unconfigure(self) -> None:
+        self._gate.close()
+        self._machine.close()
 
 
 def register(config: pytest.Config) -> None:
@@ -145,6 +151,8 @@ def register(config: pytest.Config) -> None:
     given: dict[str, Any] | None = getattr(config, "workerinput", None)
     if given is not None:
         config.pluginmanager.register(Lane(Path(given[WHERE])))
+        lane_reports.tell_less(config)
+        once.share_made(Path(given[WHERE]))
     elif config.getoption("numprocesses", None):
         config.pluginmanager.register(Lanes())
         config.pluginmanager.register(SecondLook())

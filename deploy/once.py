@@ -5,6 +5,7 @@ and the bundled prices, read from three thousand rows of JSON.
 """
 
 import contextlib
+import fcntl
 import functools
 import importlib
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 import certifi
 import psycopg
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.util import LRUCache
@@ -33,7 +34,7 @@ STATEMENTS = 3_000
 LISTS = 8  # of three thousand prices each
 SERVER_OWNER = "postgres"  # of the tests' own servers, which ask for no password
 STARTED = "started_ledger"  # a database that others are copies of
-_Folder = tempfile.TemporaryDirectory[str]
+_folders: list[Path] = []  # of what is made: the last one counts
 
 
 def put_ledger(place: str | Path) -> str:
@@ -74,13 +75,13 @@ def _copy_started(target: URL) -> None:
         connection.execute(f"CREATE DATABASE {target.database} TEMPLATE {STARTED} {copied}")
 
 
-def _put(make: Callable[[], _Folder], place: str | Path) -> str:
+def _put(make: Callable[[], Path], place: str | Path) -> str:
     url = place if isinstance(place, str) else sqlite_url(place)
     target = make_url(url)
     path = Path(target.database or "")
     if target.get_backend_name() == "sqlite" and not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(make().name) / "ledger.db", path)
+        shutil.copyfile(make(), path)
     return url
 
 
@@ -188,7 +189,7 @@ def share_migrations(module: str) -> None:
         path = Path(place)
         if kind == "sqlite" and is_head and path.parent.is_dir() and not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                draft = shutil.copy(Path(_make_migrated().name) / "ledger.db", folder)
+                draft = shutil.copy(_make_migrated(), folder)
                 with contextlib.suppress(FileExistsError):  # others were as quick
                     path.hardlink_to(draft)
             turns_of(path).touch(0o600)  # as who writes leaves it
@@ -198,19 +199,41 @@ def share_migrations(module: str) -> None:
 
 
 @functools.cache
-def _make_migrated() -> _Folder:
-    """It goes with the process."""
-    made = tempfile.TemporaryDirectory(prefix="breakeven-migrated-")
-    migrate(sqlite_url(Path(made.name) / "ledger.db"))
-    return made
+def _make_migrated() -> Path:
+    return _made("migrated", migrate)
 
 
 @functools.cache
-def _make_started() -> _Folder:
-    """It goes with the process."""
-    made = tempfile.TemporaryDirectory(prefix="breakeven-started-")
-    _start(put_ledger(Path(made.name) / "ledger.db"))
-    return made
+def _make_started() -> Path:
+    def make(url: str) -> None:
+        put_ledger(url)
+        _start(url)
+
+    return _made("started", make)
+
+
+def share_made(folder: Path) -> None:
+    """From here on, find ledgers to copy in this folder, or put them there for the other lanes."""
+    _folders.append(folder)
+
+
+def _made(name: str, make: Callable[[str], None]) -> Path:
+    """Return the file of a ledger that goes with the process, or with all of its lanes."""
+    if not _folders:
+        _folders.append(Path(_own_folder().name))
+    ledger = _folders[-1] / f"{name}.db"
+    with ledger.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ledger.exists():
+            with tempfile.TemporaryDirectory(dir=_folders[-1]) as draft:
+                make(sqlite_url(Path(draft) / ledger.name))
+                (Path(draft) / ledger.name).rename(ledger)
+    return ledger
+
+
+@functools.cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="breakeven-made-")
 
 
 def _start(url: str) -> None:
@@ -220,6 +243,23 @@ def _start(url: str) -> None:
     while Sealer(engine).seal(at_us=at_us):
         pass
     engine.dispose()
+
+
+def spare_flushes(module: str) -> None:
+    """Let SQLite tell the kernel alone what is committed: a test has no power cuts.
+
+    Who is killed loses nothing by that. That a commit is on the disk when it says so is seen from
+    outside, at a program of its own that has nothing from here (`tests/chaos/flushes.py`).
+    """
+    holder = importlib.import_module(module)
+    begin, reading = vars(holder)["_begin_sqlite"], vars(holder)["_READING"]
+
+    def begin_sqlite(connection: Connection) -> None:
+        if not connection.get_execution_options().get(reading):
+            connection.exec_driver_sql("PRAGMA synchronous=OFF")
+        begin(connection)
+
+    vars(holder)["_begin_sqlite"] = begin_sqlite
 
 
 def share_statements(module: str) -> None:
@@ -270,4 +310,5 @@ def register() -> None:
     share_adapters()
     share_authorities()
     share_statements("ledger.database")
+    spare_flushes("ledger.database")
     share_migrations("ledger.database")

@@ -61,7 +61,8 @@ MEMBERS: dict[str, UsageCount] = {
     **{f"{details}.audio_tokens": UsageCount.AUDIO_IN for details in INPUT_DETAILS},
     **{f"{details}.audio_tokens": UsageCount.AUDIO_OUT for details in OUTPUT_DETAILS},
     **{f"{details}.image_tokens": UsageCount.IMAGE_OUT for details in OUTPUT_DETAILS},
-    **{f"{details}.reasoning_tokens": UsageCount.THOUGHT for details in OUTPUT_DETAILS},
+    **{f"{details}.{name}_tokens": UsageCount.THOUGHT
+       for details in OUTPUT_DETAILS for name in ("reasoning", "thinking")},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED
        for details in INPUT_DETAILS for part in ("text", "image", "video", "multimodal", "file")},
     **{f"{details}.{part}_tokens": UsageCount.INCLUDED

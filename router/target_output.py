@@ -1,11 +1,10 @@
 """What targets make beside what they were told or say: bounds, learned by target.
 
 Overrun: output that a target billed beyond its limit, as hidden thoughts are by some. The next
-answer is held for twice the most of late; a price file may state the same (`reasoning: outside`).
-What requests that ask to think were billed raises the holds of such requests alone.
-One honest answer within its limit lowers nothing: what was seen halves in a day. A target that
-wrote on because it does not know the newer name of the limit is told both names from then on, and
-nobody is held for more.
+answer to that team is held for twice the most of late, to others for what two teams saw; what was
+billed to requests that ask to think counts for such. Prices may state it (`reasoning: outside`).
+What was seen halves in a day, whatever honest answers come. A target that wrote on because it does
+not know the newer name of the limit is told both from then on, and nobody is held for more.
 
 Unseen: whether the model thinks without showing it, and how fast it can be, for attempts that were
 given up. Unknown is the prior, and the most: a rate is forgotten when its target was silent for a
@@ -40,13 +39,19 @@ TEXT_BYTES_PER_TOKEN = 2  # fewer than any text of words has: what was shown is 
 BELIEVED = 0.25  # what is left of one answer that showed it after two half-lives
 SLOTS = 1024
 
-OUTPUT_CELLS: Final = 12
-# The most output beyond a limit, whether it is told twice, tokens a second, whether it hides;
-# answers, and times; the most output beyond the limit of a request that asked to think; the team
-# that saw it hide last, and what is left of that.
+OUTPUT_CELLS: Final = 16
+# The most output beyond a limit that two teams saw, whether it is told twice, tokens a second,
+# whether it hides; answers, and times; the most output beyond the limit of a request that asked to
+# think; the team that saw it hide last, and what is left of that; the team that saw the most output
+# beyond a limit, and how much; the same of requests that asked to think.
 (
     _, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED, _THOUGHT, _TEAM, _TEAM_HIDES,
+    _TEAM_OVER, _TEAM_OVERRUN, _TEAM_THINKS, _TEAM_THOUGHT,
 ) = range(OUTPUT_CELLS)  # fmt: skip
+_ANY_OVERRUN: Final = (_OVERRUN, _THOUGHT, _TEAM_OVERRUN, _TEAM_THOUGHT)
+# Cells of what two teams saw, of the team that saw the most, and of what that one saw.
+_PLAIN: Final = (_OVERRUN, _TEAM_OVER, _TEAM_OVERRUN)
+_THINKS: Final = (_THOUGHT, _TEAM_THINKS, _TEAM_THOUGHT)
 
 
 class EndedAnswer(NamedTuple):
@@ -88,14 +93,14 @@ class TargetOutput:
         self._rows.close()
 
     def observe_overrun(
-        self, target: str, tokens: int, now_s: float, *, thinks: bool = False
+        self, target: str, tokens: int, now_s: float, *, team: str = "", thinks: bool = False
     ) -> None:
-        """Take note of an answer that had so many tokens of a choice more than its limit.
+        """Take note of an answer to a team with so many tokens of a choice more than its limit.
 
         `thinks`: its request asked to think.
         """
-        view, cell = self._row(target, now_s), _THOUGHT if thinks else _OVERRUN
-        view[cell] = max(_overrun(view[cell]), float(min(tokens, OVERRUN_LIMIT)))
+        view = self._row(target, now_s)
+        _note_overrun(view, _THINKS if thinks else _PLAIN, number_of(team), tokens)
         view[_SEEN] = now_s
         self._rows.touch()
 
@@ -115,20 +120,23 @@ class TargetOutput:
         """Whether any target wrote beyond its limit; where none did, nobody need ask for each."""
         if (mark := self._rows.mark) != self._looked_at:
             self._has_overruns = any(
-                row[_OVERRUN] or row[_TWICE] or row[_THOUGHT] for _, row in self._rows.rows()
+                row[_TWICE] or any(row[cell] for cell in _ANY_OVERRUN)
+                for _, row in self._rows.rows()
             )
             self._looked_at = mark
         return self._has_overruns
 
-    def allowance(self, target: str, *, thinks: bool = False) -> int:
-        """Return how many tokens of a choice beside its limit an answer is held for.
+    def allowance(self, target: str, team: str = "", *, thinks: bool = False) -> int:
+        """Return how many tokens of a choice beside its limit an answer to a team is held for.
 
         `thinks`: its request asks to think. What others were billed is possible there, too.
         """
         view = self._rows.look(target_key(target))
         if view is None:
             return 0
-        seen = max(view[_OVERRUN], view[_THOUGHT]) if thinks else view[_OVERRUN]
+        seen = _seen_overrun(view, _PLAIN, team)
+        if thinks:
+            seen = max(seen, _seen_overrun(view, _THINKS, team))
         return _allowance(seen) if seen else 0
 
     def observe(self, target: str, answer: EndedAnswer, now_s: float, *, team: str = "") -> None:
@@ -177,7 +185,7 @@ class TargetOutput:
         for slot, row in self._rows.rows():
             yield OutputRow(
                 slot,
-                _allowance(max(row[_OVERRUN], row[_THOUGHT])),
+                _allowance(max(row[cell] for cell in _ANY_OVERRUN)),
                 _rate(row[_RATE]) if row[_COUNT] else None,
                 max(row[_HIDES], row[_TEAM_HIDES]) > BELIEVED,
                 int(row[_COUNT]),
@@ -212,6 +220,28 @@ def _note_hidden(view: "memoryview[float]", team: float) -> None:
     view[_TEAM], view[_TEAM_HIDES] = team, 1.0
 
 
+def _note_overrun(
+    view: "memoryview[float]", cells: tuple[int, int, int], team: float, tokens: int
+) -> None:
+    """Take note of what a team saw: others are held for as much of it as another one saw, too.
+
+    The team that saw the most is kept. Whoever displaces it saw more, so that what it saw itself is
+    by then what two saw: no team is held for less than its own most.
+    """
+    of_two, whose, of_one = cells
+    seen, most = float(min(tokens, OVERRUN_LIMIT)), _overrun(view[of_one])
+    if most and view[whose] != team:
+        view[of_two] = max(_overrun(view[of_two]), min(seen, most))
+    if seen >= most:
+        view[whose], view[of_one] = team, seen
+
+
+def _seen_overrun(view: "memoryview[float]", cells: tuple[int, int, int], team: str) -> float:
+    of_two, whose, of_one = cells
+    of_all, most = _overrun(view[of_two]), _overrun(view[of_one])
+    return most if most > of_all and view[whose] == number_of(team) else of_all
+
+
 def _overrun(cell: float) -> float:
     """The most that was seen, within the limit whatever the cell holds."""
     return min(cell, OVERRUN_LIMIT) if cell > 0.0 else 0.0
@@ -228,7 +258,7 @@ def _rate(cell: float) -> float:
 def _age(row: list[float], now_s: float) -> None:
     """Give back to the prior what age takes. A lower rate would be no bound: it goes as a whole."""
     age_s = now_s - row[_AGED]
-    for cell in (_OVERRUN, _THOUGHT):
+    for cell in _ANY_OVERRUN:
         left = _overrun(row[cell]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
         row[cell] = left if left >= 1.0 else 0.0
     row[_TWICE] *= share_left(age_s, UNSEEN_HALF_LIFE_S)

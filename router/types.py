@@ -121,6 +121,7 @@ class RoutingRequest:
     text_prompt: bool = False  # no part of the prompt can be sound
     asks_to_think: bool = False  # its thoughts may be billed beside its limit
     searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
+    team: str = ""  # what a target billed one team alone raises no hold of others
 
 
 @value(frozen=True, slots=True)

@@ -34,7 +34,7 @@ import pytest
 import sqlalchemy
 import yaml
 
-from deploy import collecting, lanes, once, onecase, parts, warmstart
+from deploy import collecting, lanes, once, onecase, parts, stack_alarm, warmstart
 from deploy.quietports import find_quiet_port
 from ledger.database import sqlite_url as url_of
 from ledger.identity.keys import KeySpec, create_key, load_pepper
@@ -516,6 +516,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quiet: needs the machine alone, see deploy/lanes.py")
     collecting.register(config)
     onecase.register(config)
+    stack_alarm.register(config)
     once.register()
     config.add_cleanup(warmstart.programs().close)
     lanes.register(config)

@@ -18,11 +18,11 @@ class LineLearner:
         self._output = None if estimates is None else estimates.target_output
         self._clock = clock or Clock()
 
-    def learn_of(self, target: str) -> Callable[[OutLine, LimitOverrun], None]:
-        """Return what is to be called with each line that was billed beyond its limit."""
+    def learn_of(self, target: str) -> Callable[[OutLine, str, LimitOverrun], None]:
+        """Return what takes each line that was billed beyond its limit, and its team."""
         return partial(self._learn, target)
 
-    def _learn(self, target: str, line: OutLine, overrun: LimitOverrun) -> None:
+    def _learn(self, target: str, line: OutLine, team: str, overrun: LimitOverrun) -> None:
         if self._output is not None:
             thinks, now_s = asks_to_think(decode_members(line.body)), self._clock.wall_us() / 1e6
-            self._output.observe_overrun(target, overrun.tokens, now_s, thinks=thinks)
+            self._output.observe_overrun(target, overrun.tokens, now_s, team=team, thinks=thinks)

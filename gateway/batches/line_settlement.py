@@ -87,7 +87,7 @@ class _AttemptEnd(NamedTuple):
     error: str | None = None
 
 
-def _forget(_line: OutLine, _overrun: LimitOverrun) -> None:
+def _forget(_line: OutLine, _team: str, _overrun: LimitOverrun) -> None:
     """Nobody learns."""
 
 
@@ -115,7 +115,7 @@ class LineSettlement:
     prices: Mapping[int, Price]
     now_us: int
     secrets: tuple[Secret, ...] = ()
-    learn: Callable[[OutLine, LimitOverrun], None] = _forget
+    learn: Callable[[OutLine, str, LimitOverrun], None] = _forget
 
     def settle_result(self, line: OutLine, opening: AttemptOpening, result: LineResult) -> LineEnd:
         """How the line ended, by its result."""
@@ -244,7 +244,7 @@ class LineSettlement:
             return settled
         if price is not None:
             terms = BillTerms(price, BATCH_TIER, "", opening.bound_pusd, usage)
-            settled = self._priced(settled, line, used, terms)
+            settled = self._priced(settled, line, used, terms, opening.team_id)
         compared = self._compared_costs(line, settled.tokens)
         return msgspec.structs.replace(settled, compared=compared)
 
@@ -254,12 +254,13 @@ class LineSettlement:
         line: OutLine,
         used: BookedUsage,
         terms: BillTerms,
+        team: str,
     ) -> AttemptSettled:
         price = terms.price
         bill = bill_usage(used, terms, LineHold(line, price))
         overrun = None if bill.cut is None else line_overrun(line.terms, bill.cut)
         if overrun is not None:
-            self.learn(line, overrun)
+            self.learn(line, team, overrun)
         return msgspec.structs.replace(
             settled,
             tokens=bill.tokens,

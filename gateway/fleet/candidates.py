@@ -283,7 +283,9 @@ class CandidateBuilder:
         allowance, told_twice = 0, False
         hit, saves = NOTHING_CACHED, 0
         if asked.overruns is not None:
-            allowance = asked.overruns.allowance(target.name, thinks=request.asks_to_think)
+            allowance = asked.overruns.allowance(
+                target.name, request.team, thinks=request.asks_to_think
+            )
             told_twice = asked.overruns.is_told_twice(target.name)
         unread: tuple[str, ...] = ()
         unlimited, unlisted = unread, ""

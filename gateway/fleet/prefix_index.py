@@ -7,13 +7,9 @@ place in it, so that what comes later takes the places of what was there, as in 
 table is one row of a file that every process of the host maps; a mark counts in the life of the
 engine that it was sent to. An aligned 4-byte store is atomic, and any writer's mark is as good.
 
-Beside each mark stands when it was sent, and how long its piece is. An engine that tells of its
-cache (`kv_events`) tells what was sent too long ago to be there; of another one it is reckoned
-(`forgotten_s`): a cache drops what was asked for longest ago, once so many other tokens were sent
-as it holds.
-
-This says what an engine may have, never what it has: of the tokens expected in the caches,
-telemetry publishes the share that the engine found there (`PREFIX_TRUST`, 0 before it found any).
+Beside each mark stands when it was sent, and how long its piece is. An engine tells what was sent
+too long ago to be there (`kv_events`), or it is reckoned (`forgotten_s`). Of the tokens that are
+expected there, telemetry publishes the share that was found (`PREFIX_TRUST`).
 """
 
 import math
@@ -65,7 +61,9 @@ def _piece_ends() -> tuple[int, ...]:
 
 ENDS = _piece_ends()
 # Tokens of each piece, about; a time cell has them in its lower half.
-SIZES = tuple((end - start) // _BYTES_PER_TOKEN for start, end in zip((0, *ENDS), ENDS))  # noqa: B905
+SIZES = tuple(
+    (end - start) // _BYTES_PER_TOKEN for start, end in zip((0, *ENDS[:-1]), ENDS, strict=True)
+)
 _SIZE_BITS = 32
 _SIZE = (1 << _SIZE_BITS) - 1
 

@@ -137,9 +137,9 @@ class EngineScraper:
         self.sample, self.read_s = sample, now_s
 
     def reckon_forgotten(self, prefixes: PrefixIndex, board: SharedLoadTable, now_s: float) -> None:
-        """Of an engine that does not tell: what its prefix cache has dropped, by what it was sent.
+        """Reckon what the prefix cache of an engine that does not tell has dropped.
 
-        Now and then, where anything was read since.
+        It does so now and then, where anything was read since.
         """
         memory, sent = self.memory, board.loads(self.row)[LoadCell.PREFILLED_TOKENS_TOTAL]
         recent = now_s - self._reckoned_s < RECKONED_S

@@ -69,6 +69,14 @@ _decode_members = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
 _UNREADABLE = "unreadable"
 
 
+def asked_depth(members: Members) -> object:
+    """Return the word for how deeply a request asks its target to search, None without one."""
+    if "web_search_options" not in members:
+        return None
+    options = decode_member(members, "web_search_options", Any)
+    return options.get("search_context_size") if isinstance(options, dict) else None
+
+
 def requesting_member(members: Members) -> str | None:
     """The member that asks for it, or None."""
     if _LOOKED_AT.isdisjoint(members):

@@ -36,7 +36,7 @@ def spelled_bytes(raw: bytes) -> int:
     if "\\u" in text:
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    longer = _longer_characters()
+    longer = longer_characters()
     if longer.keys().isdisjoint(set(text)):
         return 0
     return sum(count * longer.get(character, 0) for character, count in Counter(text).items())
@@ -56,7 +56,7 @@ def indented_tokens(raw: bytes) -> int:
 
 
 @cache
-def _longer_characters() -> dict[str, int]:
+def longer_characters() -> dict[str, int]:
     """All characters that a normaliser makes longer, and by how many bytes."""
     found = {}
     for first, end in _BLOCKS:

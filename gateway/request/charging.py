@@ -16,6 +16,7 @@ from gateway.fleet.comparators import Comparator, compared_cost_pusd
 from gateway.fleet.prompt_bound import reachable_media
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import AUDIO_MS_PER_TOKEN
+from gateway.kinds.hosted_tools import asked_depth
 from gateway.kinds.kind_usage import SentRequest, complete_counts, usage_of
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.kinds.service_tiers import told_tier
@@ -33,8 +34,10 @@ from ledger.journals.records import Basis, ComparedCost, TokenCounts
 from ledger.journals.token_kinds import PER_UNIT
 from ledger.prices.book import STANDARD, Price, cost_pusd
 from ledger.prices.rates import ReachableMedia, is_unlisted
+from ledger.prices.search_depths import charged_depth, has_depths
 from ledger.prices.unread_terms import charged_terms
 from ledger.usage import has_unread
+from ledger.usage_figures import figures_of
 from router.target_output import TargetOutput
 from router.target_prompts import PromptOverrun
 from router.token_ratio import TokenRatio
@@ -177,11 +180,15 @@ def _of_api(attempt: Attempt, outcome: AttemptOutcome, used: BookedUsage) -> Att
     if price is not None and units is not None and units.tier is not None:
         form = units.tier_of(price, attempt.plan.request, outcome.usage)
         tier = None if form == STANDARD else form
+    asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
+    if price is not None and has_depths(price.terms):
+        asked_tier, depth = "", asked_depth(attempt.plan.asked.members)
+        tier = charged_depth(price.terms, figures_of(outcome.usage or {}), depth)
+        tier = None if tier == STANDARD else tier
     if price is None:
         return AttemptCharge(used.tokens, used.basis, 0, None, tier, disputed=used.disputed)
     if used.tokens == NO_TOKENS and not outcome.billable:  # no fee either: no request was taken
         return AttemptCharge(used.tokens, used.basis, 0, 0, tier, disputed=used.disputed)
-    asked_tier = "" if frozen.unlisted_tier else attempt.plan.request.service_tier
     held_pusd = frozen.candidate.bound_pusd or 0
     terms = BillTerms(
         price, tier, asked_tier, held_pusd, outcome.usage, stated_cost=attempt.stated_cost

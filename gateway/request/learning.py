@@ -79,7 +79,10 @@ class EstimateLearner:
             outputs.observe_unknown_limit(frozen.target.name, now_s)
         else:
             thinks = asks_to_think(attempt.plan.asked.members)
-            outputs.observe_overrun(frozen.target.name, overrun.tokens, now_s, thinks=thinks)
+            team = attempt.plan.learning_key[1]
+            outputs.observe_overrun(
+                frozen.target.name, overrun.tokens, now_s, team=team, thinks=thinks
+            )
         self._count(_OVERRUN, None)
 
     def learn_prompt_overrun(self, attempt: Attempt, overrun: PromptOverrun, now_s: float) -> None:

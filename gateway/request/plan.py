@@ -333,6 +333,7 @@ class RoutePlanner:
             asked.text_prompt,
             asks_to_think(asked.members),
             asked.searches_limit,
+            route.learning_key[1],
         )
 
     def _decide_shadow(

@@ -245,6 +245,7 @@ class PolicyReplay:
             preferred=terms.preferred,
             barred=terms.barred,
             beginning=beginning_of_arrival(arrival),
+            team=arrival.tenant,
         )
 
     def _own_choice(

@@ -43,7 +43,7 @@ class ReplayPrefixes:
             self._expected[engine] += expected_tokens
 
     def fold(self) -> None:
-        """What telemetry does at every scrape: believe what was found lately."""
+        """Believe what was found lately, as telemetry does at every scrape."""
         for row, seat, trust in self._engines:
             trust.fold(self._expected[row], float(seat.engine.totals.prefix_hits))
             cells, published = self._table.cells, self._table.published_row(row)

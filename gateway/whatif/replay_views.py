@@ -1,4 +1,4 @@
-"""What a decision in a what-if sees of its targets, in virtual time."""
+"""Shows a decision in a what-if its targets, in virtual time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ class ReplayViews:
         return 0.0  # no provider refuses in virtual time
 
     def learn(self, tracker: LatencyTracker) -> None:
-        """Of the APIs, what they were seen to do."""
+        """Show APIs as they were seen to answer."""
         for api in self._apis:
             api.learn(tracker)
 

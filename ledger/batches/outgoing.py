@@ -115,6 +115,7 @@ class AttemptOpening:
     opened_us: int
     price_version: int | None
     bound_pusd: int
+    team_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from ledger.prices.rates import (
     UnpricedTierError,
     cost_pusd,
     rates_for,
+    request_fee_pusd,
 )
 
 _Row = Callable[[Mapping[str, Any], str, list[str]], UsageBucket | None]
@@ -149,7 +150,7 @@ def _cost(usage_bucket: UsageBucket, price: Price) -> tuple[int, bool]:
         rates = rates_for(price, usage_bucket.tier, mean)
     except UnpricedTierError:
         rates, listed = rates_for(price, STANDARD, mean), False
-    fee = price.terms.request_pusd * requests
+    fee = request_fee_pusd(price.terms, usage_bucket.tier) * requests
     terms = with_terms(price.terms, rates=rates, schedules=(), request_pusd=fee)
     return cost_pusd(usage_bucket.tokens, with_terms(price, terms=terms)), listed
 

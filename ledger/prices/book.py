@@ -283,9 +283,12 @@ def _check_terms(terms: PriceTerms) -> tuple[str, ...]:
     amounts += [terms.request_pusd, terms.uplift_ppm, terms.searches_limit, terms.reasoning_limit]
     amounts += [getattr(terms, kind.price) for kind in PER_UNIT]
     amounts += [schedule.picture_pusd or 0 for schedule in terms.schedules]
+    amounts += [schedule.request_pusd or 0 for schedule in terms.schedules]
     if min(amounts) < 0:
         faults.append("a price is never negative")
     steps = [(schedule.tier, schedule.above_tokens) for schedule in terms.schedules]
+    if any((step.request_pusd or 0) > terms.request_pusd for step in terms.schedules):
+        faults.append("a tier's fee of a request is at most the standard one")
     if steps != sorted(set(steps)) or (STANDARD, 0) in steps:
         faults.append("schedules must ascend by tier and threshold, each once")
     tiers = {tier for tier, _ in steps} - {STANDARD}

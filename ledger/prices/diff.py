@@ -178,6 +178,8 @@ def _amounts(price: Price | None) -> dict[Place, int]:
         }
         if schedule.picture_pusd is not None:
             found[schedule.tier, schedule.above_tokens, "picture"] = schedule.picture_pusd
+        if schedule.request_pusd is not None:
+            found[schedule.tier, schedule.above_tokens, "request"] = schedule.request_pusd
     for field in _beside():
         if value := getattr(terms, field):
             found[STANDARD, 0, field.rpartition("_")[0]] = value

@@ -149,11 +149,12 @@ def _terms(model: Any, known: Price | None, at_us: int) -> tuple[PriceTerms, lis
     kept = () if before is None else before.schedules
     pictures = {(step.tier, step.above_tokens): step.picture_pusd for step in kept}
     fee = stated.get(_REQUESTS)
+    fees = {} if fee else {(step.tier, step.above_tokens): step.request_pusd for step in kept}
     more = [key for key in stated if key not in _KINDS and key != _REQUESTS]
     made = PriceTerms(
         rates_from(full),
         tuple(
-            TierRates(*place, rates, pictures.get(place))
+            TierRates(*place, rates, pictures.get(place), fees.get(place))
             for place, rates in sorted(schedules.items())
         ),
         inclusive=inclusive,

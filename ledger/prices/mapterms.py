@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
+from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT, TokenRates
 from ledger.money import PUSD_PER_USD, MoneyError, usd_to_pusd, usd_to_pusd_rounded
 from ledger.prices.rates import (
     STANDARD,
@@ -28,6 +28,7 @@ from ledger.prices.rates import (
     overlay_rates,
     rates_from,
 )
+from ledger.prices.search_depths import depth_of_term
 from ledger.prices.unread_terms import (
     MOST_SEARCHES,
     SEARCH_FEE,
@@ -67,8 +68,8 @@ _PICTURE_AS_INPUT = "input_cost_per_image"
 _PIXELS = ("input_cost_per_pixel", "output_cost_per_pixel")
 _SPOKEN_SECOND = "output_cost_per_second"  # the same charge as the tokens of sound
 _SIZED_PICTURE = re.compile(r"output_cost_per_image_(?!token|batches|flex|priority)([\w.]+)")
-# Providers whose every request is a search with a fee by its depth, which usage does not report:
-# the dearest is charged (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
+# Providers whose every request is a search with a fee by its depth, which usage tells: each depth
+# is a tier (docs.perplexity.ai/getting-started/pricing, as in litellm 1.106.2).
 SEARCH_PROVIDERS = frozenset({"perplexity"})
 # Models that search for every request, whoever serves them: the search is the request's fee. The
 # map has no member that says so.
@@ -120,9 +121,12 @@ def terms_of(row: Mapping[str, object], noise: list[str], name: str = "") -> Pri
             raise PriceError("the output has no price")
     elif not base.get("output"):
         raise PriceError("the output has no price")
+    rates, schedules = rates_from(base), tuple(_schedules(listed, base))
+    if not schedules and not search:
+        schedules = tuple(_depths(row, rates, noise))
     terms = PriceTerms(
-        rates_from(base),
-        tuple(_schedules(listed, base)),
+        rates,
+        schedules,
         request_pusd=fee,
         inclusive=row.get("litellm_provider") in INCLUSIVE_PROVIDERS,
         unread=tuple(other_charges(row, name)),
@@ -212,6 +216,18 @@ def _request_pusd(row: Mapping[str, object], noise: list[str], name: str) -> tup
         return fee, 0
     search = max(_pusd(depths, depth, noise) or 0 for depth in depths)
     return (fee, search) if _COUNTS_SEARCHES in row else (fee + search, 0)
+
+
+def _depths(row: Mapping[str, object], rates: TokenRates, noise: list[str]) -> Iterator[TierRates]:
+    """Tiers of the depths that are cheaper than the dearest, which is the standard fee."""
+    if row.get("litellm_provider") not in SEARCH_PROVIDERS:
+        return
+    depths, fee = _searches(row), _pusd(row, _REQUEST, noise) or 0
+    fees = {depth: _pusd(depths, depth, noise) or 0 for depth in depths}
+    for depth in sorted(fees):
+        tier = depth_of_term(depth)
+        if tier is not None and fees[depth]:
+            yield TierRates(tier, 0, rates, request_pusd=fee + fees[depth])
 
 
 def _searches(row: Mapping[str, object]) -> Mapping[str, object]:

@@ -64,14 +64,16 @@ class UnpricedTierError(PriceError):
 class TierRates(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rates of one service tier for prompts above `above_tokens` (0: every prompt).
 
-    A form of pictures (`hd/1024x1792`) is a tier as well; `picture_pusd` is the price of one, where
-    it differs from the standard one.
+    A form of pictures (`hd/1024x1792`) is a tier as well, and a depth of search (`search-low`).
+    `picture_pusd` and `request_pusd` are the price of a picture and the fee of a request, where
+    they differ from the standard ones; no fee is above that.
     """
 
     tier: str
     above_tokens: int
     rates: TokenRates
     picture_pusd: int | None = None
+    request_pusd: int | None = None
 
 
 class PriceTerms(UnitPrices, frozen=True, omit_defaults=True):
@@ -172,7 +174,7 @@ def cost_pusd(tokens: TokenCounts, price: Price, *, tier: str = STANDARD) -> int
         tokens.input * rates.input
         + tokens.output * rates.output
         + tokens.cached * rates.cached
-        + terms.request_pusd
+        + (terms.request_pusd if tier == STANDARD else request_fee_pusd(terms, tier))
     )
     if tokens.reasoning:
         pusd += tokens.reasoning * (rates.reasoning - rates.output)
@@ -228,6 +230,14 @@ def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **co
         if count:
             pusd -= -count * _dearest_unit_pusd(terms, kind, tiers) // kind.unit.counts
     return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
+
+
+def request_fee_pusd(terms: PriceTerms, tier: str) -> int:
+    """Return the fee of a request in a tier: the standard one where it has none of its own."""
+    for schedule in terms.schedules:
+        if schedule.tier == tier and schedule.request_pusd is not None:
+            return schedule.request_pusd
+    return terms.request_pusd
 
 
 def unit_pusd(terms: PriceTerms, kind: TokenKind, tier: str) -> int:

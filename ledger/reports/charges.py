@@ -31,7 +31,7 @@ from ledger.journals.token_kinds import (
 from ledger.money import PPM, split_largest_remainder
 from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.book import STANDARD, Price, TokenRates, UnpricedTierError, rates_for, tier_of
-from ledger.prices.rates import is_charged, unit_pusd
+from ledger.prices.rates import is_charged, request_fee_pusd, unit_pusd
 from ledger.spans import Scope, total
 from ledger.writing.rows import LOST
 
@@ -207,8 +207,8 @@ def _parts(group: PriceGroup, price: Price) -> list[_Part]:
         if pusd and not is_charged(kind.unless, tokens, rates):
             count = Fraction(getattr(tokens, kind.field), kind.unit.counts)
             parts.append(_Part(kind.charge, kind.unit, count, pusd))
-    if price.terms.request_pusd:
-        parts.append(_Part(REQUESTS, None, group.requests, price.terms.request_pusd))
+    if fee := request_fee_pusd(price.terms, group.tier):
+        parts.append(_Part(REQUESTS, None, group.requests, fee))
     return parts
 
 

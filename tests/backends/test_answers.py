@@ -13,7 +13,7 @@ from backends.answers import (
     read_transcript,
     refuse_text,
 )
-from backends.errors import InvalidResponse, UpstreamOverloaded
+from backends.errors import InvalidResponse, StreamError, UpstreamOverloaded
 from backends.usage_bytes import UNREADABLE_USAGE
 
 
@@ -74,6 +74,14 @@ def test_pictures_are_counted_with_their_form() -> None:
     told = b'{"data": [{}, {}], "usage": {"input_tokens": 4}, "size": "1x1", "quality": 5}'
     found = {"input_tokens": 4, "generated_images": 2, "size": "1x1"}
     assert read_pictures(told) == AnswerUsage(found)
+
+
+def test_an_error_among_pictures_is_no_picture() -> None:
+    failed = b'{"error": {"message": "no"}}'
+    told = b'{"data": [{"b64_json": "x"}, %b, {"error": null}, null]}' % failed
+    assert read_pictures(told) == AnswerUsage({"generated_images": 2})
+    with pytest.raises(StreamError):
+        read_pictures(b'{"data": [null, %b]}' % failed)
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"data": []}', b'{"data": {}}', b"[]", b"x", b""])

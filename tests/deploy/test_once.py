@@ -41,6 +41,27 @@ def test_the_ledger_is_one_that_was_migrated(tmp_path: Path) -> None:
     assert len(dump(tmp_path / "own.db")) > 100
 
 
+def test_lanes_make_a_ledger_once_and_one_that_broke_off_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(once, "_folders", [])
+    once.share_made(tmp_path)
+    asked: list[str] = []
+
+    def make(url: str) -> None:
+        asked.append(url)
+        Path(url.removeprefix("sqlite:///")).write_text("half" if len(asked) == 1 else "whole")
+        if len(asked) == 1:
+            raise OSError
+
+    with pytest.raises(OSError):
+        once._made("it", make)
+    ledgers = [once._made("it", make) for _ in range(2)]
+    assert len(asked) == 2
+    assert ledgers == [tmp_path / "it.db"] * 2
+    assert ledgers[0].read_text() == "whole"
+
+
 def test_a_new_ledger_is_a_copy_and_one_that_is_there_is_migrated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,3 +255,15 @@ def test_authorities_are_read_once_for_who_trusts_them_all(
     assert named is ssl.create_default_context(cafile=str(own)) is not first
     for client in clients:
         client.close()
+
+
+def test_what_writes_waits_for_no_disk_here(tmp_path: Path) -> None:
+    """Who reads sees a ledger as it was opened: a host refuses one that would not wait."""
+    engine = make_engine(sqlite_url(tmp_path / "ledger.db"))
+    levels = []
+    for connect in (engine.begin, lambda: database.reading(engine)):
+        with connect() as connection:
+            levels.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+    assert levels == [0, 2]
+    database.check_durable(engine)
+    engine.dispose()

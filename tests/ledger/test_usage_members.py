@@ -296,6 +296,9 @@ READ: dict[str, tuple[Shape, TokenCounts]] = {
         openai(20, 300, reasoning_tokens=73_000, num_search_queries=18,
                cost={"input_tokens_cost": 0.001, "total_cost": 0.4}),
         T(20, output=73_300, reasoning=73_000, searches=18)),
+    "a translation of anthropic: thinking by its name": (
+        openai(19, 400) | {"output_tokens_details": {"thinking_tokens": 350}},
+        T(19, output=400, reasoning=350)),
     "perplexity: sonar": (
         openai(14, 188, search_context_size="low",
                cost={"input_tokens_cost": 0.0, "output_tokens_cost": 0.0, "total_cost": 0.006}),

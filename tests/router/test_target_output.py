@@ -168,6 +168,55 @@ def test_what_requests_that_ask_to_think_were_billed_is_held_for_by_such_alone()
     assert plain.allowance("p/m", thinks=True) == MARGIN * 70
 
 
+def test_one_team_moves_its_own_hold_and_others_as_far_as_two_saw() -> None:
+    """One answer to one team raised the hold of everybody's next request 3,000 times."""
+    cells = memory()
+    beside, other = TargetOutput(cells), TargetOutput(cells)  # two workers
+    beside.observe_overrun("p/m", 100_000, 0.0, team="a")
+    assert other.allowance("p/m", "a") == OVERRUN_LIMIT
+    assert (other.allowance("p/m", "b"), other.has_overruns()) == (0, True)
+    other.observe_overrun("p/m", 300, 0.0, team="b")
+    assert beside.allowance("p/m", "a") == OVERRUN_LIMIT, "its own most stays"
+    assert {beside.allowance("p/m", team) for team in "bc"} == {MARGIN * 300}, "two saw that"
+    assert {beside.allowance("p/m", team, thinks=True) for team in "bc"} == {MARGIN * 300}
+    beside.observe_overrun("p/m", 900, 0.0, team="b", thinks=True)
+    assert other.allowance("p/m", "b", thinks=True) == MARGIN * 900
+    assert other.allowance("p/m", "c", thinks=True) == MARGIN * 300
+    assert [row.allowance_tokens for row in other.rows()] == [OVERRUN_LIMIT]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 300_000), st.booleans(), st.booleans()),
+        max_size=12,
+    )
+)
+def test_a_team_is_held_for_all_that_it_saw_and_for_no_more_than_one_other_saw(answers) -> None:
+    cells = memory()
+    workers = TargetOutput(cells), TargetOutput(cells)
+    for team, tokens, thinks, second in answers:
+        workers[second].observe_overrun("p/m", tokens, 1.0, team=team, thinks=thinks)
+    for team in "abcd":
+        seen = {
+            asker: [
+                [min(tokens, OVERRUN_LIMIT) for by, tokens, thinks, _ in answers
+                 if by == asker and thinks is thinking]
+                for thinking in (False, True)
+            ]
+            for asker in "abc"
+        }  # fmt: skip
+        for thinks in (False, True):
+            most = 0
+            for kind in (0, 1) if thinks else (0,):
+                each = sorted((max(told[kind], default=0) for told in seen.values()), reverse=True)
+                own = max(seen[team][kind], default=0) if team in seen else 0
+                most = max(most, own, each[1])
+            expected = min(MARGIN * most, OVERRUN_LIMIT)
+            assert {worker.allowance("p/m", team, thinks=thinks) for worker in workers} == {
+                expected
+            }
+
+
 @given(st.lists(st.integers(0, 10**9), min_size=1))
 def test_the_most_counts_within_what_any_model_thinks(tokens: list[int]) -> None:
     beside = TargetOutput(memory())

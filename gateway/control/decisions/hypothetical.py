@@ -117,6 +117,7 @@ def _request(
         residency=Residency(model.residency),
         preferred=terms.preferred,
         barred=terms.barred,
+        team=question.team,
     )
 
 

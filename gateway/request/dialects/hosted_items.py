@@ -1,4 +1,4 @@
-"""What tools of OpenAI's own service did in earlier turns, told to chat as text. Pure.
+"""Tells chat, as text, what tools of OpenAI's own service did in earlier turns. Pure.
 
 A session that moves here from OpenAI sends these items again with every request, so none of them
 may refuse it. What a tool was asked and what it found is text; pictures, identifiers and lists of

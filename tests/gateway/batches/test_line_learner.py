@@ -13,15 +13,16 @@ LINE = OutLine(1, "a", "c", 1, 0, b"{}", LineTerms(n=1, most=4, told=True, promp
 
 def test_the_hosts_table_learns_of_the_target(tmp_path) -> None:
     table, clock = EstimateTable(tmp_path / "estimates"), Clock(wall_us=lambda: 10**15)
-    LineLearner(table, clock).learn_of("p/m")(LINE, LimitOverrun(500, is_text=False))
-    assert table.target_output.allowance("p/m") == 1000
-    assert table.target_output.allowance("p/other") == 0
+    LineLearner(table, clock).learn_of("p/m")(LINE, "t", LimitOverrun(500, is_text=False))
+    assert table.target_output.allowance("p/m", "t") == 1000
+    assert table.target_output.allowance("p/other", "t") == 0
     asking = replace(LINE, body=b'{"reasoning_effort": "high"}')
-    LineLearner(table, clock).learn_of("p/m")(asking, LimitOverrun(900, is_text=False))
-    assert table.target_output.allowance("p/m") == 1000
-    assert table.target_output.allowance("p/m", thinks=True) == 1800
+    LineLearner(table, clock).learn_of("p/m")(asking, "t", LimitOverrun(900, is_text=False))
+    assert table.target_output.allowance("p/m", "t") == 1000
+    assert table.target_output.allowance("p/m", "t", thinks=True) == 1800
+    assert table.target_output.allowance("p/m", "other", thinks=True) == 0
     table.close()
 
 
 def test_without_a_table_nobody_learns() -> None:
-    LineLearner().learn_of("p/m")(LINE, LimitOverrun(500, is_text=False))
+    LineLearner().learn_of("p/m")(LINE, "t", LimitOverrun(500, is_text=False))

@@ -213,7 +213,7 @@ def tiered(**rates: int) -> LineSettlement:
     return priced(schedules=(TierRates("batch", 0, batch),))
 
 
-HELD = AttemptOpening(1_000_000, 1, 100 * 500 + 50 * 2000)
+HELD = AttemptOpening(1_000_000, 1, 100 * 500 + 50 * 2000, "t")
 
 
 @pytest.mark.parametrize(
@@ -282,13 +282,13 @@ def test_counts_that_nobody_knows_are_told_on_the_line(more, partly) -> None:
 
 def test_thoughts_beside_the_limit_teach_of_their_target() -> None:
     taught = []
-    booking = replace(BOOKING, learn=lambda line, overrun: taught.append((line, overrun)))
+    booking = replace(BOOKING, learn=lambda *told: taught.append(told))
     terms = msgspec.structs.replace(LINE.terms, allowance=10)
     usage = {"prompt_tokens": 20, "completion_tokens": 90, "total_tokens": 110}
     usage |= {"completion_tokens_details": {"reasoning_tokens": 86}}
     line = replace(LINE, terms=terms)
     booking.settle_result(line, HELD, result(200, answer(usage=usage)))
-    assert taught == [(line, LimitOverrun(50, is_text=False))], "beyond the limit of 40"
+    assert taught == [(line, "t", LimitOverrun(50, is_text=False))], "beyond the limit of 40"
     booking.settle_result(line, HELD, result(200, answer()))
     assert len(taught) == 1
 

@@ -48,12 +48,13 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
 ) -> None:
     beside = TargetOutput()
 
-    def bound(*, thinks: bool = False) -> int:
+    def bound(*, thinks: bool = False, team: str = "") -> int:
         overruns = TargetOverruns(beside, TargetPrompts())
         found = CandidateBuilder(board, PriceBook([PRICE]), stale_s=10.0, overruns=overruns)
         clock = Clock(now_s=lambda: NOW_S, wall_us=lambda: 10**15)
         (api,) = found.build(
-            [TARGET], replace(request(max_tokens), asks_to_think=thinks), [], rooms_pusd=[None],
+            [TARGET], replace(request(max_tokens), asks_to_think=thinks, team=team), [],
+            rooms_pusd=[None],
             ceiling_pusd=None, clock=clock,
         )  # fmt: skip
         return api.candidate.bound_pusd
@@ -64,6 +65,7 @@ def test_what_a_target_bills_beyond_its_limit_is_held_for(
     beside.observe_overrun("x/m", 900, NOW_S, thinks=True)
     assert bound() - before == 2 * 500 * 600_000, "who asks for no thoughts pays for nobody's"
     assert bound(thinks=True) - before == 2 * 900 * 600_000
+    assert bound(team="other") == before, "what one team was billed moves no other's hold"
 
 
 @pytest.mark.parametrize("max_tokens", [100, None])

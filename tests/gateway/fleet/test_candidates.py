@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gateway.clock import Clock
@@ -223,6 +223,8 @@ MONEY = st.none() | st.integers(0, 10**12)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the board is only read
+@example(room=None, ceiling=31_121_408_000, prompt=513, n=1, rates=(0, 0))  # 2,052 of 2,048 tokens
+@example(room=None, ceiling=3_610_624_000, prompt=513, n=1, rates=(0, 0))
 @given(
     room=MONEY,
     ceiling=MONEY,
@@ -241,9 +243,11 @@ def test_no_open_ended_hold_exceeds_the_room(
     decision = decide(open_ended, policy, [finding.candidate for finding in found])
     money = min((limit for limit in (room, ceiling) if limit is not None), default=None)
     own, api = found
+    # No prompt that is longer than its context is computed.
+    fitting = replace(open_ended, prompt_tokens_bound=min(4 * prompt, own.candidate.context_tokens))
     bounds = {
         own: lambda tokens: own_bound_pusd(
-            own.target.rate_pusd_per_hour, state(board), open_ended, tokens
+            own.target.rate_pusd_per_hour, state(board), fitting, tokens
         ),
         api: lambda tokens: api_bound_pusd(listed, open_ended, tokens),
     }

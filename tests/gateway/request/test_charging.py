@@ -15,7 +15,7 @@ from gateway.kinds.service_tiers import TIER_LIMIT
 from gateway.request.charging import compare_cost
 from ledger.accounts import provisional_charge_pusd
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceTerms, rates_from
+from ledger.prices.book import Price, PriceTerms, TierRates, rates_from
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.token_ratio import TokenRatio
@@ -439,6 +439,29 @@ def test_a_cost_that_a_header_states_is_claimed():
     assert (charged.claimed_pusd, charged.cost_pusd) == (5 * 10**11, api(outcome).cost_pusd)
     refused = AttemptOutcome("rejected", 429, billable=False)
     assert charge(tried, refused, now_s=12.0).claimed_pusd is None
+
+
+SEARCHED = msgspec.structs.replace(
+    PRICE.terms, request_pusd=12_000,
+    schedules=(TierRates("search-low", 0, PRICE.terms.rates, request_pusd=5_000),),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "asked", "tier", "fee"),
+    [
+        ("low", None, "search-low", 5_000), (None, b"low", "search-low", 5_000),
+        ("high", b"low", None, 12_000), (None, None, None, 12_000),
+    ],
+)  # fmt: skip
+def test_a_search_is_charged_by_the_depth_that_usage_tells(told, asked, tier, fee):
+    usage = USAGE if told is None else {**USAGE, "search_context_size": told}
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_final=True, tier="default")
+    options = msgspec.Raw(b'{"search_context_size":"%b"}' % (asked or b""))
+    members = {} if asked is None else {"web_search_options": options}
+    price = msgspec.structs.replace(PRICE, terms=SEARCHED)
+    found = api(outcome, price, members=members, service_tier="search-low")
+    assert (found.tier, found.cost_pusd, found.unknown_tier) == (tier, 2400 + fee, False)
 
 
 def test_what_costs_nothing_owes_no_fee():

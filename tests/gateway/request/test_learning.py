@@ -207,10 +207,11 @@ def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
         target = SimpleNamespace(name="a/m")
         frozen = SimpleNamespace(target=target, told_twice=told_twice)
         attempt = SimpleNamespace(
-            plan=SimpleNamespace(asked=asked), step=SimpleNamespace(frozen=frozen)
+            plan=SimpleNamespace(asked=asked, learning_key=("m", "t")),
+            step=SimpleNamespace(frozen=frozen),
         )
         learner.learn_overrun(attempt, overrun, 5.0)
-        return beside.is_told_twice("a/m"), beside.allowance("a/m")
+        return beside.is_told_twice("a/m"), beside.allowance("a/m", "t")
 
     assert taught(chat(max_completion_tokens=9), text) == (True, 0)
     assert taught(chat(max_completion_tokens=9), text, told_twice=True) == (True, 80)
@@ -220,7 +221,8 @@ def test_who_chose_the_name_of_a_limit_raises_no_hold_of_others() -> None:
     assert counts.seen == [("output_overrun", None)] * 4
     asked = chat(max_tokens=9, enable_thinking=True)
     assert taught(asked, thoughts._replace(tokens=900)) == (True, 120), "of such requests alone"
-    assert beside.allowance("a/m", thinks=True) == 1800
+    assert beside.allowance("a/m", "t", thinks=True) == 1800
+    assert beside.allowance("a/m", "other", thinks=True) == 0
 
 
 def test_a_prompt_beyond_its_bound_is_learned_of_its_target_and_counted() -> None:

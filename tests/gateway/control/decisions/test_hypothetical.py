@@ -104,8 +104,8 @@ def test_the_bound_is_the_hosts_with_what_its_targets_billed_beyond_their_limits
     """
     settings = parse(text, name="t")
 
-    def bound() -> int:
-        question = HypotheticalRequest("m", "t", 10, 5)
+    def bound(team: str = "t") -> int:
+        question = HypotheticalRequest("m", team, 10, 5)
         decision = explain(settings, question, None, prices_of(settings, None))
         assert decision is not None
         return decision.verdicts[0].candidate.bound_pusd or 0
@@ -114,15 +114,16 @@ def test_the_bound_is_the_hosts_with_what_its_targets_billed_beyond_their_limits
     run = tmp_path / "state" / "run"
     run.mkdir(parents=True)
     table = EstimateTable(run / ESTIMATES_FILE)
-    table.target_output.observe_overrun("openai/gpt-4o-mini", 500, 0.0)
+    table.target_output.observe_overrun("openai/gpt-4o-mini", 500, 0.0, team="t")
     table.close()
     prices = prices_of(settings, None)
     price = prices.find("openai/gpt-4o-mini", 2**62)
     assert price is not None
     assert bound() >= plain + 2 * 500 * price.terms.rates.output  # or at a dearer tier
+    assert bound("other") == plain, "one team saw it"
     house = ReplayFleet(settings, prices, {}, {}, 0)
     assert house.overruns is not None
-    assert house.overruns.output.allowance("openai/gpt-4o-mini") == 2 * 500
+    assert house.overruns.output.allowance("openai/gpt-4o-mini", "t") == 2 * 500
 
 
 def test_nothing_is_ever_sent() -> None:

@@ -1,0 +1,37 @@
+"""Fees of a request by how deeply its target searches: each depth is a tier of its price.
+
+Perplexity's: a request may ask for a depth (`web_search_options.search_context_size`), and usage
+tells which it was (docs.perplexity.ai/getting-started/pricing). The standard tier has the dearest
+fee: it counts where neither says a depth that the price lists, and holds are made of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ledger.prices.rates import STANDARD, PriceTerms, request_fee_pusd
+
+MEMBER: Final = "search_context_size"
+DEPTHS: Final = ("low", "medium", "high")
+_TIERS: Final = {depth: f"search-{depth}" for depth in DEPTHS}
+
+
+def depth_of_term(term: str) -> str | None:
+    """Return the tier of a depth by its name in the map, None for other names."""
+    return _TIERS.get(term.removeprefix(f"{MEMBER}_")) if term.startswith(MEMBER) else None
+
+
+def has_depths(terms: PriceTerms) -> bool:
+    """Whether the price lists fees by depth."""
+    return any(schedule.request_pusd is not None for schedule in terms.schedules)
+
+
+def charged_depth(terms: PriceTerms, usage: Sequence[Mapping[str, Any]], asked: object) -> str:
+    """Return the tier of the depth that usage tells, else of the asked one, else the standard one.
+
+    Of several figures that an answer tells the dearest.
+    """
+    told = [figure[MEMBER] for figure in usage if MEMBER in figure] or [asked]
+    listed = {step.tier for step in terms.schedules if step.request_pusd is not None}
+    tiers = [_TIERS.get(depth, STANDARD) if isinstance(depth, str) else STANDARD for depth in told]
+    found = [tier if tier in listed else STANDARD for tier in tiers]
+    return max(found, key=lambda tier: request_fee_pusd(terms, tier))
