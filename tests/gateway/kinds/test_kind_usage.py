@@ -158,8 +158,8 @@ def test_running_usage_of_a_transcript_that_was_given_up_is_not_of_all_of_it() -
 @pytest.mark.parametrize(
     ("documents", "context", "usage", "disputed"),
     [
-        (["d" * 2000], None, {"total_tokens": 1}, True),  # query and document are a token each
-        (["d" * 2000], None, {"total_tokens": 2}, False),  # its model may have cut them
+        (["d" * 20_000], None, {"total_tokens": 64}, True),  # 64 of the document, the query's one
+        (["d" * 20_000], None, {"total_tokens": 65}, False),  # its model may have cut the rest
         (["d" * 2000], 512, {"total_tokens": 16}, True),  # 2,000 bytes have 16 tokens
         (["d" * 2000], 512, {"total_tokens": 17}, False),
         (["d" * 2000], 20, {"total_tokens": 11}, False),  # half of its context is the query's
