@@ -133,6 +133,13 @@ SETS = (
         ),
         pythons=("3.11",),
     ),
+    # Each wants a `rich` of its own; shell-gpt imports click, and no longer gets it by typer.
+    Set("tests/sdk/loops-aider.lock", requirements=("aider-chat==0.86.2",), pythons=("3.11",)),
+    Set(
+        "tests/sdk/loops-shell.lock",
+        requirements=("shell-gpt==1.5.1", "click==8.1.8"),
+        pythons=("3.11",),
+    ),
     Set("tests/sdk/schemathesis.lock", requirements=("schemathesis==4.32.5",)),
     Set("tests/sdk/cohere.lock", requirements=("cohere==7.3.1",)),
     Set("tests/sdk/helm.lock", requirements=("helm-python-sdk==0.2.2",)),

@@ -215,7 +215,9 @@ PARTS: tuple[Part, ...] = (
         for name, package, what in (
             ("agno", "agno", "Agno, CrewAI, Haystack, Mirascope, smolagents and Strands"),
             ("kernel", "semantic_kernel", "Agent Framework, Semantic Kernel and AutoGen"),
-            ("guide", "guidance", "LiteLLM as a client, DSPy, magentic, Outlines and guidance"),
+            ("guide", "guidance", "LiteLLM as a client, DSPy, gptme, guidance and others"),
+            ("aider", "aider", "aider"),
+            ("shell", "sgpt", "shell-gpt"),
         )
     ),
     *(

@@ -34,6 +34,8 @@ SDK_LOCKS = {
     "loops-agno": "loops-agno",
     "loops-kernel": "loops-kernel",
     "loops-guide": "loops-guide",
+    "loops-aider": "loops-aider",
+    "loops-shell": "loops-shell",
 }
 NODE_LOCKS = {
     "openai-node": "node",

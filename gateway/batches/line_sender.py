@@ -11,6 +11,7 @@ from gateway.batches.line_endpoint import PREFIX
 from gateway.batches.line_outcome import PASSING, ConnectionLost, LineAnswer
 from gateway.batches.provider_line_planner import ProviderLine
 from gateway.batches.shapes import IGNORED
+from gateway.errors import ErrorFault
 from ledger.batches.lines import LineClaim
 
 MARGIN_S = 30.0  # beyond what the gateway gives a request itself
@@ -90,6 +91,8 @@ class LineSender:
         except httpx.HTTPError:
             return ConnectionLost(sent=transmission.possible)
         told = answer.headers.get("x-should-retry")
+        if answer.headers.get("x-breakeven-fault") == ErrorFault.UPSTREAM:
+            told = None  # a batch has the time in which people mend what a client cannot wait for
         return LineAnswer(
             status=answer.status_code,
             request_id=answer.headers.get("x-request-id", claim.request_id),

@@ -5,6 +5,7 @@ taken: a batch whose request names no model would fail as a whole later.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -35,6 +36,7 @@ BODY_LIMIT = 32 * 1024 * 1024  # it is held whole while it is read
 AT_ONCE, TEAM_AT_ONCE = 2, 1
 LISTED, LISTED_MOST = 20, 1000
 JSON_LINES = "application/x-jsonl"
+_HOST = re.compile(r"[A-Za-z0-9._\[\]:-]+")
 
 _BODY = {
     "requestBody": {
@@ -108,14 +110,14 @@ class MessageBatches:
             record = self._record_of(identity, total)
             claim = await self._maker.claim(request, response, record, text, shapes.PATH)
             if claim.earlier is not None:
-                return shapes.message_batch(claim.earlier)
+                return shapes.message_batch(claim.earlier, _site_of(request))
             await self._store_file(claim.record, lines)
         try:
             await self._maker.store(claim)
         except RequestError:
             await self._stored.call(self._stored.files.drop, record.input_file_id)
             raise
-        return shapes.message_batch(claim.record)
+        return shapes.message_batch(claim.record, _site_of(request))
 
     def _record_of(self, identity: Identity, total: int) -> BatchRecord:
         now_us = self._clock.wall_us()
@@ -140,25 +142,27 @@ class MessageBatches:
         return record
 
     async def list_batches(
-        self, identity: Identity, after: str | None, before: str | None, limit: int
+        self, request: Request, after: str | None, before: str | None, limit: int
     ) -> dict[str, Any]:
+        team_id = caller_of(request).team_id
         found = await self._stored.call(
-            self._stored.batches.list_batches, identity.team_id, prefix=shapes.PREFIX,
+            self._stored.batches.list_batches, team_id, prefix=shapes.PREFIX,
             after=after, before=before, limit=limit + 1,
         )  # fmt: skip
         # Of a page before another one, the one that is too many is the newest.
         page = found[-limit:] if before is not None else found[:limit]
-        shown = [shapes.message_batch(record) for record in page]
+        shown = [shapes.message_batch(record, _site_of(request)) for record in page]
         return shapes.batch_page(shown, more=len(found) > limit)
 
-    async def cancel(self, batch_id: str, identity: Identity) -> dict[str, Any]:
+    async def cancel(self, batch_id: str, request: Request) -> dict[str, Any]:
+        identity = caller_of(request)
         record = await self.find(batch_id, identity)
         now_us, cancel = self._clock.wall_us(), self._stored.batches.cancel
         done = await self._stored.call(cancel, batch_id, identity.team_id, now_us)
         record = await self.find(batch_id, identity)
         if not done and record.cancelling_us is None:
             raise RequestError("bad_request", "The batch has ended and cannot be canceled.")
-        return shapes.message_batch(record)
+        return shapes.message_batch(record, _site_of(request))
 
     async def delete(self, batch_id: str, identity: Identity) -> dict[str, Any]:
         record = await self.find(batch_id, identity)
@@ -245,6 +249,18 @@ class MessageBatches:
                 raise storage_full(most)
 
 
+def _site_of(request: Request) -> str:
+    """Return the scheme and host that its client reached the gateway by; "" where none is told.
+
+    A proxy that ends TLS says so. Only the client itself is told what its headers say.
+    """
+    host, told = request.headers.get("host", ""), request.headers.get("x-forwarded-proto", "")
+    scheme = told.partition(",")[0].strip().lower()
+    if scheme not in ("http", "https"):
+        scheme = request.url.scheme
+    return f"{scheme}://{host}" if _HOST.fullmatch(host) else ""
+
+
 def message_batches_router(batches: MessageBatches) -> APIRouter:
     router = APIRouter(prefix=shapes.PATH, tags=["batches"])
 
@@ -260,11 +276,12 @@ def message_batches_router(batches: MessageBatches) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=LISTED_MOST)] = LISTED,
     ) -> dict[str, Any]:
         after, before = check_storable("after_id", after_id), check_storable("before_id", before_id)
-        return await batches.list_batches(caller_of(request), after, before, limit)
+        return await batches.list_batches(request, after, before, limit)
 
     @router.get("/{batch_id}", summary="One batch of messages")
     async def retrieve(batch_id: str, request: Request) -> dict[str, Any]:
-        return shapes.message_batch(await batches.find(batch_id, caller_of(request)))
+        record = await batches.find(batch_id, caller_of(request))
+        return shapes.message_batch(record, _site_of(request))
 
     @router.get(
         "/{batch_id}/results",
@@ -278,7 +295,7 @@ def message_batches_router(batches: MessageBatches) -> APIRouter:
 
     @router.post("/{batch_id}/cancel", summary="Cancel a batch of messages; what is answered stays")
     async def cancel(batch_id: str, request: Request) -> dict[str, Any]:
-        return await batches.cancel(batch_id, caller_of(request))
+        return await batches.cancel(batch_id, request)
 
     @router.delete("/{batch_id}", summary="Delete a batch of messages that has ended")
     async def delete(batch_id: str, request: Request) -> dict[str, Any]:

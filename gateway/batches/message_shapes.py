@@ -68,8 +68,11 @@ def input_lines(
         yield line + b"\n"
 
 
-def message_batch(record: BatchRecord) -> dict[str, Any]:
-    """Requests that had no line yet when the batch was over were not answered, either."""
+def message_batch(record: BatchRecord, site: str) -> dict[str, Any]:
+    """Return the batch as it is told at the address `site`.
+
+    Requests that had no line yet when the batch was over were not answered, either.
+    """
     ended = record.status in _ENDED
     was_cancelled = record.cancelling_us is not None
     unanswered = 0
@@ -92,8 +95,7 @@ def message_batch(record: BatchRecord) -> dict[str, Any]:
         "ended_at": _time(_ended_us(record)),
         "cancel_initiated_at": _time(record.cancelling_us),
         "archived_at": None,
-        # An address without a host: behind a proxy nobody here knows how it is reached.
-        "results_url": f"{PATH}/{record.id}/results" if ended else None,
+        "results_url": f"{site}{PATH}/{record.id}/results" if ended else None,
     }
 
 

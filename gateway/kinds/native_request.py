@@ -24,6 +24,13 @@ class NativeRequest(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     refusal: RequestError | None = None
 
+    def left_out(self, *, tells_users: bool) -> tuple[str, ...]:
+        """Return the names of what a target does not get."""
+        if tells_users or METADATA not in self.members:
+            return self.ignored
+        told: dict[str, Any] = decode_member(self.members, METADATA, dict[str, Any], {})
+        return self.ignored if told.get(USER) is None else (*self.ignored, f"{METADATA}.{USER}")
+
     def body_for(self, upstream_model: str, *, max_tokens: int | None, tells_users: bool) -> bytes:
         """Return the body that a target gets. Caches go by its beginning: nothing is moved."""
         members = dict(self.members)

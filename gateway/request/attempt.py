@@ -105,7 +105,11 @@ class Attempt:
         """Members of the request's body that its target does not get."""
         asked, target = self.plan.asked, self.step.frozen.target
         whole = asked.native if target.speaks_messages else None
-        found = asked.ignored if whole is None else whole.ignored
+        found = asked.ignored
+        if whole is not None:
+            found = whole.left_out(tells_users=target.tells_users)
+        elif asked.translated and not target.takes_marks:
+            found += tuple(f"{name}.cache_control" for name in asked.translated)
         if asked.template_arguments and not target.template_arguments:
             found += (TEMPLATE_ARGUMENTS,)
         if self.transmission is not None and self.transmission.ignored:

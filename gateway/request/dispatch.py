@@ -48,6 +48,7 @@ from gateway.request.outcome_evidence import cancelled
 from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
 from gateway.request.refusals import (
     BudgetShortfall,
+    after_earlier,
     infeasible,
     over_budget,
     queue_refusal,
@@ -138,7 +139,8 @@ class Dispatcher:
                     self.drawing.offer(attempt.plan.asked, identity, target)
                 return
             name = attempt.step.frozen.target.name
-            refusal = upstream_failure(error, name, [target.name for target in failing])
+            told = upstream_failure(error, name, [target.name for target in failing])
+            refusal = after_earlier(told, refusal, tries.plan.decision.verdicts)
             if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
             failing.append(attempt.step.frozen.target)
@@ -147,6 +149,8 @@ class Dispatcher:
             if number == MAX_ATTEMPTS or not self.retries.allowed:
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
+        # A retry may come to who was not asked.
+        refusal.retry = refusal.retry if tries.next() is None else None
         if number == 0:
             status = refusal.row.status
             self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)

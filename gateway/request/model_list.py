@@ -5,10 +5,11 @@ Both ask the same path; Anthropic's clients tell themselves by `anthropic-versio
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from gateway.auth import allowed
 from gateway.config.settings import Settings, resolve_model
+from gateway.errors import RequestError
 from ledger.identity.keys import Identity
 
 
@@ -44,11 +45,37 @@ def anthropic_card(name: str, created_s: int) -> dict[str, Any]:
     return {**named, "lifecycle": "active"}
 
 
-def anthropic_cards(names: Sequence[str], created_s: int) -> dict[str, Any]:
-    """All on one page, whatever `limit` says: there are as many as somebody wrote down."""
+class ModelPage(NamedTuple):
+    """Which part of the list is asked for; all of it, unless something is said."""
+
+    limit: int | None = None
+    after_id: str | None = None
+    before_id: str | None = None
+
+
+ALL: Final = ModelPage()
+
+
+def anthropic_cards(names: Sequence[str], created_s: int, page: ModelPage = ALL) -> dict[str, Any]:
+    """Return a page of cards; `has_more` looks on in the direction that was asked for.
+
+    Without `limit` all are on it: many clients ask once. Raises `RequestError` for an id that is
+    not in the list.
+    """
+    start = 0 if page.after_id is None else _place(names, "after_id", page.after_id) + 1
+    stop = len(names) if page.before_id is None else _place(names, "before_id", page.before_id)
+    asked = names[start:stop]
+    most = len(asked) if page.limit is None else page.limit
+    shown = asked[:most] if page.before_id is None else asked[max(0, len(asked) - most) :]
     return {
-        "data": [anthropic_card(name, created_s) for name in names],
-        "has_more": False,
-        "first_id": names[0] if names else None,
-        "last_id": names[-1] if names else None,
+        "data": [anthropic_card(name, created_s) for name in shown],
+        "has_more": len(shown) < len(asked),
+        "first_id": shown[0] if shown else None,
+        "last_id": shown[-1] if shown else None,
     }
+
+
+def _place(names: Sequence[str], member: str, name: str) -> int:
+    if name not in names:
+        raise RequestError("bad_request", f"`{member}` names no model of this list.", param=member)
+    return names.index(name)

@@ -14,7 +14,6 @@ from backends.errors import (
     RequestDeclined,
     StreamError,
     UpstreamOverloaded,
-    WrongAddress,
 )
 from gateway.errors import RequestError
 from gateway.kinds import KINDS, hosted_tools
@@ -196,11 +195,11 @@ def upstream_failure(
     wait_s = error.retry_after_s
     if isinstance(error, UpstreamOverloaded | DispatchSuperseded):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
-    if isinstance(error, WrongAddress):
-        wait_s = None
     if isinstance(error, RequestDeclined):
         kind = "bad_request"
     failure = FAILURES.get(error.kind, _UNNAMED)
+    if failure.cure:
+        wait_s = None
     what = f"returned {error.status} ({failure.reason})" if error.status else failure.did
     who = "The upstream" if target is None else f"Upstream `{target}`"
     earlier = " and ".join(f"`{name}`" for name in dict.fromkeys(before) if name != target)
@@ -211,7 +210,18 @@ def upstream_failure(
         else "Retry the request, or name another model."
     )
     message = f"{who} {what}{after}. {cure}"
-    return RequestError(kind, message, retry_after_s=wait_s, backend=target)
+    retry = False if failure.cure else None
+    return RequestError(kind, message, retry_after_s=wait_s, backend=target, retry=retry)
+
+
+def after_earlier(
+    told: RequestError, earlier: RequestError | None, verdicts: Sequence[Verdict]
+) -> RequestError:
+    """Return `told`, which asks for no retry only where no other target could answer that one."""
+    waited_for = any(verdict.reason in _FULL or verdict.reason in _AWAY for verdict in verdicts)
+    if waited_for or (earlier is not None and earlier.retry is None):
+        told.retry = None
+    return told
 
 
 def status_of(error: BackendError) -> tuple[Status, int]:

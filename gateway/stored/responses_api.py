@@ -88,15 +88,11 @@ def responses_router(store: ObjectStore) -> APIRouter:
 def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:
     """Return the answer as it stands: cancelled once that is asked for, failed with its worker."""
     response: dict[str, Any] = found.content["response"]
-    if found.status not in UNFINISHED:
+    status = found.status_at(now_us)
+    if status == found.status:
         return response
-    if found.cancel_us is not None:
-        return {**response, "status": "cancelled"}
-    if found.lease_us is not None and found.lease_us < now_us:
+    response = {**response, "status": status}
+    if status == "failed":
         why = "The gateway's worker ended before the answer was made."
-        return {
-            **response,
-            "status": "failed",
-            "error": {"code": "server_error", "message": why},
-        }
+        response["error"] = {"code": "server_error", "message": why}
     return response

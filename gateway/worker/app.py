@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -44,7 +44,13 @@ from gateway.request.inference_api import (
     is_hot,
 )
 from gateway.request.model_catalog import ModelCatalog
-from gateway.request.model_list import anthropic_card, anthropic_cards, is_usable, usable_models
+from gateway.request.model_list import (
+    ModelPage,
+    anthropic_card,
+    anthropic_cards,
+    is_usable,
+    usable_models,
+)
 from gateway.request.request_endings import CHALLENGE, waits_to_send
 from gateway.request.shutdown_response import serve_with_shutdown_response
 from gateway.request.sockets.responses_sockets import ResponsesSockets
@@ -216,11 +222,16 @@ def create_app(
 
 def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
     @app.get("/v1/models", tags=["inference"], summary="The logical models this key may use")
-    async def models(request: Request) -> dict[str, Any]:
+    async def models(
+        request: Request,
+        limit: Annotated[int | None, Query(ge=1, le=1000)] = None,
+        after_id: str | None = None,
+        before_id: str | None = None,
+    ) -> dict[str, Any]:
         identity = caller_of(request)
         names = usable_models(settings, identity)
         if _is_anthropics(request):
-            return anthropic_cards(names, started_s)
+            return anthropic_cards(names, started_s, ModelPage(limit, after_id, before_id))
         return app.catalog.cards(names, started_s, identity)
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")

@@ -83,7 +83,7 @@ def arguments_of(name: str, schema: dict, results: list[str]) -> dict[str, Any]:
     made = instance(schema) if schema.get("properties") else {}
     properties = schema.get("properties") or {}
     for key, form in properties.items():
-        if key in {"command", "cmd", "script", "code"}:
+        if key in {"command", "shell_command", "cmd", "script", "code"}:
             listed = form.get("type") == "array"
             made[key] = ["bash", "-c", COMMAND] if listed else COMMAND
         elif key == "commands":

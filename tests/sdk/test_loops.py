@@ -16,6 +16,7 @@ import pytest
 from loop_agents import AGENTS, Place, run_agent, tokens_told
 from loop_config import KEY_VARIABLE, config_of
 from loop_programs import PROGRAMS, command_of, packages_of, said_by
+from loop_terminals import TERMINALS, run_terminal
 from loop_upstream import MARK, PLAIN, SAID, LoopUpstream
 
 APPLIED_LIMIT_S = 60
@@ -170,4 +171,21 @@ def test_coding_agents(gateway, upstream: LoopUpstream, name: str, tmp_path: Pat
     rows = settled(gateway, name, len(billed))
     seen = {"towns": [], "usage": tokens_told(name, said)}
     assert judge_rows(seen, rows) == []
+    assert_billed(rows, billed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.part(part)) for name, (part, *_) in TERMINALS.items()],
+)
+def test_terminals(gateway, upstream: LoopUpstream, name: str, tmp_path: Path) -> None:
+    """aider edits by texts and has no tool; the others run one."""
+    before = len(upstream.billed)
+    said = run_terminal(name, tmp_path, gateway.base_url, gateway.key(team=name))
+    told = PLAIN if name == "aider" else f"{SAID}.*{MARK}"
+    assert re.search(told, said, re.DOTALL), said[-3000:]
+    billed = upstream.billed[before:]
+    rows = settled(gateway, name, len(billed))
+    assert judge_rows({} if name == "aider" else {"towns": []}, rows) == []
     assert_billed(rows, billed)

@@ -5,7 +5,8 @@ left to the target's own default, and what would be lost is refused by its name.
 cache go to the targets that take them. Members that this dialect does not have go on untouched, as
 chat's do. Chat's own members are refused: an answer has one text, and nobody should pay for two.
 
-Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target.
+Whoever is named in `metadata.user_id` is a session to stick to, and is told to no target that
+speaks chat.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +18,7 @@ import msgspec
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode_raw
 from gateway.http.connection import Header
-from gateway.kinds.native_request import NativeRequest
+from gateway.kinds.native_request import METADATA, USER, NativeRequest
 from gateway.kinds.request_checks import refuse_long_caches
 from gateway.request.dialects.base import DecodedRequest, Purpose
 from gateway.request.dialects.conversation import MARK, Medium, media_levels
@@ -178,11 +179,13 @@ def _with_messages(
         less = replace(
             asked,
             members={**asked.members, "messages": encode_raw(told)},
-            marked=_marked_members(found, tools, without) if marks else {},
+            marked={},
             ignored=tuple(sorted({*asked.ignored, *names})),
             features=features,
             instead=less,
         )
+        if marks:
+            less = replace(less, marked=_marked_members(less.members, found, tools, without))
     assert less is not None
     return less
 
@@ -194,7 +197,10 @@ def _has_marks(members: Members) -> bool:
 
 
 def _marked_members(
-    found: MessagesConversation, tools: Sequence[MessagesTool], without: Collection[Medium]
+    plain: Members,
+    found: MessagesConversation,
+    tools: Sequence[MessagesTool],
+    without: Collection[Medium],
 ) -> Members:
     """Return the members that have marks, with them."""
     with_marks: dict[str, Any] = {"messages": found.turns.messages(marks=True, without=without)}
@@ -203,13 +209,16 @@ def _marked_members(
     marked = {name: encode_raw(value) for name, value in with_marks.items()}
     for name, value in marked.items():
         refuse_long_caches(bytes(value), name)
-    return marked
+    return {name: value for name, value in marked.items() if value != plain.get(name)}
 
 
 def _left_out(members: Members) -> set[str]:
-    """Names of what was advised and is not passed on; the name of a session is used here."""
-    given = _ADVICE.intersection(members) - {"metadata"}
+    """Names of what was advised and is not passed on; the name of a session is used here alone."""
+    given = _ADVICE.intersection(members) - {METADATA}
     left = {name for name in given if bytes(members[name]) != b"null"}
+    for name, value in mapping(decode_whole_member(members, METADATA) or {}, METADATA).items():
+        if value is not None:
+            left.add(f"{METADATA}.{name}" if name == USER else METADATA)
     if mapping(decode_whole_member(members, "context_management") or {}, "").get("edits"):
         left.add("context_management")
     config = mapping(decode_whole_member(members, "output_config") or {}, "")

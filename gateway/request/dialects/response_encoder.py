@@ -118,6 +118,10 @@ class ResponseEncoder(ABC):
         del status, error
         return self.document()
 
+    def failed_document(self) -> dict[str, Any] | None:
+        """The answer as far as it came before it failed, where the dialect has a form for that."""
+        return None
+
     def mark_unstored(self) -> None:  # noqa: B027  (most dialects store nothing)
         """The answer could not be stored: its last event says so, where the dialect can."""
 

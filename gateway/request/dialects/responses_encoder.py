@@ -72,6 +72,7 @@ class ResponsesEncoder(ResponseEncoder):
         self._tools = tools or {}
         self._inputs: dict[int, JsonTextReader] = {}  # of calls of custom tools, by their block
         self._number = 0
+        self._failure: str | None = None  # why it failed, until that is told
         self._name = request_id.removeprefix("req_")
 
     def mark_unstored(self) -> None:
@@ -139,9 +140,24 @@ class ResponsesEncoder(ResponseEncoder):
         yield from self._start_once()
         message, code = str(error.get("message")), error.get("code")
         yield self._format_event("error", code=code, message=message, param=None)
-        response = self._response("failed")
-        response |= {"error": {"code": "server_error", "message": message}, "store": False}
-        yield self._format_event("response.failed", response=response)
+        self._failure = message
+
+    def failed_document(self) -> dict[str, Any] | None:
+        if self._failure is None:
+            return None
+        response = self.state_document("failed", self._failure)
+        response["output"] = [
+            self._item(block, "completed" if block.closed else "incomplete")
+            for block in self.blocks
+        ]
+        return response
+
+    def end_stream(self) -> bytes:
+        """Return the last events; of a response that failed, once it is stored as far as it is."""
+        response, self._failure = self.failed_document(), None
+        if response is None:
+            return super().end_stream()
+        return self._format_event("response.failed", response=response)
 
     def document(self) -> dict[str, Any]:
         for block in filter(self._lacks_arguments, self.blocks):

@@ -174,8 +174,9 @@ class TranslatedResponse(ClientResponse):
         """The last events; the answer is stored before they leave."""
         voice.elapsed_s = int(self._clock() - self.opened_s)
         data = voice.end_blocks()
-        if self.keeper is not None and not voice.failed:
-            kept, self.kept = await self.keeper.keep(voice.document(), self.residency), True
+        document = voice.failed_document() if voice.failed else voice.document()
+        if self.keeper is not None and document is not None:
+            kept, self.kept = await self.keeper.keep(document, self.residency), True
             if kept.refusal is not None:
                 voice.mark_unstored()
         return data + voice.end_stream()

@@ -24,6 +24,7 @@ from gateway.request.store.continued_request import (
     too_long_error,
 )
 from gateway.request.store.response_items import as_items
+from gateway.request.store.response_keeper import FAILED
 from gateway.request.store.response_storage import ResponseStorage
 from router.policy import tighten
 from router.types import Residency
@@ -165,7 +166,7 @@ class SocketKeeper:
             kept = await self._inner.keep(document, residency)
         if _is_stored(kept.document):
             self._memory.forget(self._socket)
-        else:
+        elif document.get("status") != FAILED:
             output = [encode_raw(item) for item in document["output"]]
             items = (*self._items, *output)
             bound = tighten(residency, self.residency)

@@ -131,9 +131,11 @@ class BackgroundResponses:
             await dispatch(reply)
             _stop_cancelled(reply)
             end = None
-            if reply.refusal is not None:
+            if reply.kept:
+                pass
+            elif reply.refusal is not None:
                 end = voice.state_document("failed", _message_of(reply.refusal))
-            elif voice.failed and not reply.kept:
+            elif voice.failed:
                 end = voice.state_document("failed", "The answer broke off.")
         except RequestError as error:
             end = voice.state_document("failed", error.message)

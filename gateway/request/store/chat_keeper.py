@@ -1,6 +1,6 @@
 """Keeps a chat completion with `store: true`: stored before its end leaves.
 
-The gateway stores it itself, so the target is not asked to.
+The gateway stores it itself, so the target is not asked to. Its id is that of the request here.
 """
 
 from collections.abc import MutableMapping
@@ -9,22 +9,28 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from backends.sse import EventSplitter, data_spans
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.client_response import ClientResponse, Send
 from gateway.request.dialects.chat import read_object
 from gateway.request.dialects.fields import metadata_of
 from gateway.request.dialects.translated_response import NOT_STORED
+from gateway.request.idempotency.response_replay import REPLAYED
 from gateway.request.store.chunk_fold import completion_of
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.stored_document import StoredDocument
 from router.types import Feature
 
 FAILED: Final = 400
+LENGTH: Final = b"content-length"
 Message = MutableMapping[str, Any]
 
 
 class ChatKeeper:
-    """Stands between one reply and its client."""
+    """Stands between one reply and its client, whom it tells an id of the gateway's own.
+
+    A target may say one id for all its answers, and a stream has said it before that is known.
+    """
 
     def __init__(
         self, store: ObjectStore, asked: InferenceRequest, reply: ClientResponse, team_id: str
@@ -37,7 +43,11 @@ class ChatKeeper:
         self._reply = reply
         self._team_id = team_id
         self._head: Message | None = None
-        self._parts: list[bytes] | None = []
+        self._id = ""
+        self._events = EventSplitter()
+        self._answered = self._keeps = True
+        self._refusal: str | None = None
+        self._parts: list[bytes] = []
         self._left = store.object_bytes
 
     def wrap(self, send: Send) -> Send:
@@ -45,38 +55,88 @@ class ChatKeeper:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._head = message
-                if message["status"] >= FAILED:
-                    self._parts = None
+                self._open(message)
                 return
-            data, more = message.get("body", b""), message.get("more_body", False)
-            self._take(data)
-            refusal = None if more else await self._keep()
+            more = message.get("more_body", False)
+            data = self._take(message.get("body", b""), more=more)
+            if not more:
+                self._refusal = await self._keep()
+                data = self._end(data)
+            if more and not data:
+                return
             if self._head is not None:
                 head, self._head = self._head, None
-                if refusal is not None:
-                    named = (NOT_STORED, refusal.encode())
-                    head = {**head, "headers": [*head["headers"], named]}
-                await send(head)
-            await send(message)
+                await send(self._told(head, None if more else len(data)))
+            await send({**message, "body": data})
 
         return sending
 
-    def _take(self, data: bytes) -> None:
-        if self._parts is not None:
-            self._left -= len(data)
-            if self._left < 0:
-                self._parts = []
-            else:
-                self._parts.append(data)
+    def _open(self, head: Message) -> None:
+        """Read the head; one that is sent once more names the first request, and its answer."""
+        headers = dict(head["headers"])
+        named: bytes = headers.get(b"x-request-id", self._reply.request_id.encode())
+        self._head, self._id = head, f"chatcmpl-{named.decode().removeprefix('req_')}"
+        self._answered = head["status"] < FAILED
+        self._keeps = self._answered and REPLAYED not in head["headers"]
+
+    def _told(self, head: Message, size: int | None) -> Message:
+        """Return the head as it is sent. `size`: of the body, where it has one part."""
+        headers = head["headers"]
+        if size is not None:
+            length = (LENGTH, str(size).encode())
+            headers = [length if header[0] == LENGTH else header for header in headers]
+        if self._refusal is not None:
+            headers = [*headers, (NOT_STORED, self._refusal.encode())]
+        return {**head, "headers": headers}
+
+    def _take(self, data: bytes, *, more: bool) -> bytes:
+        """Return what is sent now: whole events, or an answer in one piece once it is whole."""
+        if not self._answered:
+            return data
+        stream = self._asked.stream
+        if stream:
+            told = self._events.feed(data)
+            rest = [] if more else [bytes(self._events.rest)]
+            data = b"".join([*(_renamed_event(event, self._id) for event in told), *rest])
+        elif self._left < 0:
+            return data
+        self._left -= len(data)
+        if not stream or self._left >= 0:
+            self._parts.append(data)
+        if self._left < 0 and self._keeps:
+            self._refusal, self._keeps = "too_large", False
+        if stream:
+            return data
+        if more and self._left >= 0:
+            return b""
+        text, self._parts = b"".join(self._parts), []
+        if self._left >= 0:
+            text = _renamed(text, self._id)
+            self._parts.append(text)
+        return text
+
+    def _end(self, data: bytes) -> bytes:
+        """Say in a stream, whose head has left, that it is not stored."""
+        if self._refusal is None or not self._asked.stream:
+            return data
+        chunk = {
+            "id": self._id,
+            "object": "chat.completion.chunk",
+            "created": self._store.wall_us() // 1_000_000,
+            "model": self._asked.model,
+            "choices": [{"index": 0, "delta": {}, "finish_reason": None}],
+            "store": False,
+            "not_stored": self._refusal,
+        }
+        told, done, after = data.rpartition(b"data: [DONE]")
+        event = b"data: " + msgspec.json.encode(chunk) + b"\n\n"
+        return told + event + done + after if done else data + event
 
     async def _keep(self) -> str | None:
         """Store the answer; return why not, if it should be stored and is not."""
-        parts, self._parts = self._parts, None
-        if parts is None or self._reply.broken:
-            return None
-        if self._left < 0:
-            return "too_large"
+        parts, self._parts = self._parts, []
+        if not self._keeps or self._reply.broken:
+            return self._refusal
         text = b"".join(parts)
         completion = completion_of(text) if self._asked.stream else read_object(text)
         if completion is None or not isinstance(completion.get("id"), str):
@@ -96,6 +156,25 @@ class ChatKeeper:
             residency=self._reply.residency.value,
         )
         return await self._store.store([document], is_new=True)
+
+
+def _renamed_event(event: bytes, name: str) -> bytes:
+    spans = data_spans(event)
+    if not spans or len(spans) != 1:
+        return event
+    start, stop = spans[0]
+    return event[:start] + _renamed(event[start:stop], name) + event[stop:]
+
+
+def _renamed(text: bytes, name: str) -> bytes:
+    """Return a completion or a chunk with this id; all else stays as its target wrote it."""
+    try:
+        members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return text
+    if not members.keys() & {"id", "choices"}:
+        return text
+    return msgspec.json.encode({**members, "id": name})
 
 
 def without_store(asked: InferenceRequest) -> InferenceRequest:

@@ -29,6 +29,7 @@ from router.types import Residency
 
 PAGE: Final = 100
 OUTPUT: Final = b"call_output"  # in the name of every item that a call came to
+_ENDED: Final = {"failed": "failed", "cancelled": "was cancelled"}
 _OUTPUTS: Final = frozenset(("function_call_output", "custom_tool_call_output"))
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
@@ -105,8 +106,15 @@ class RequestContinuation:
             if error.missing is None:
                 raise too_long_error(self._limit_bytes) from error
             raise no_previous_error(last, error.missing) from error
-        if not chain or chain[-1].status in UNFINISHED:
+        status = chain[-1].status_at(self._store.wall_us()) if chain else None
+        if not chain or status in UNFINISHED:
             why = "is not finished: wait until its status is `completed`."
+            raise invalid_error("previous_response_id", why)
+        if status in _ENDED:
+            why = (
+                f"is a response that {_ENDED[status]}, and nothing goes on from it. Ask its turn "
+                "again from the response before it, or send the conversation in `input`."
+            )
             raise invalid_error("previous_response_id", why)
         for answer in chain:
             _tighten(asked, answer)

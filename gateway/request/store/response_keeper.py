@@ -15,6 +15,7 @@ from gateway.request.store.stored_document import StoredDocument
 from router.policy import tighten
 from router.types import Residency
 
+FAILED: Final = "failed"
 LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
 
 
@@ -71,7 +72,9 @@ class ResponseKeeper:
                 lease_us=lease_us,
             )
         ]
-        if self._asked.conversation is not None and not unfinished:
+        # Whoever failed a turn asks it again.
+        is_turn = not unfinished and response["status"] != FAILED
+        if self._asked.conversation is not None and is_turn:
             own = await asyncio.to_thread(self._own_items, raw)
             items = (
                 self._document(str(item["id"]), "item", item, bound)

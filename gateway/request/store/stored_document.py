@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ledger.stored_objects import UNFINISHED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
@@ -33,3 +35,12 @@ class StoredDocument:
     def with_content(self, content: Any) -> "StoredDocument":
         """Return the object with other content."""
         return replace(self, content=content)
+
+    def status_at(self, now_us: int) -> str | None:
+        """Return how it stands: cancelled once that is asked for, failed with its worker."""
+        if self.status not in UNFINISHED:
+            return self.status
+        if self.cancel_us is not None:
+            return "cancelled"
+        left = self.lease_us is not None and self.lease_us < now_us
+        return "failed" if left else self.status

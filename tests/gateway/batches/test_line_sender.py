@@ -42,6 +42,19 @@ async def test_it_asks_with_a_ticket_for_this_try() -> None:
     assert (ticket.key_id, ticket.request_id, ticket.spill) == ("k", "batch_1-3-2", True)
 
 
+@pytest.mark.parametrize(("fault", "retry"), [("upstream", None), ("limit", False)])
+async def test_a_target_that_people_mend_is_asked_again(fault: str, retry: bool | None) -> None:
+    """`x-should-retry: false` is for clients that wait seconds; a batch has a day."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        headers = {"x-should-retry": "false", "x-breakeven-fault": fault}
+        return httpx.Response(502, content=b"{}", headers=headers)
+
+    told = await sender(answer).send(CLAIM, spill=True)
+    assert isinstance(told, LineAnswer)
+    assert told.retry is retry
+
+
 @pytest.mark.parametrize(
     ("error", "sent"),
     [(httpx.ConnectError, False), (httpx.ConnectTimeout, False), (httpx.ReadError, True),

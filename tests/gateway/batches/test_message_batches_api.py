@@ -2,8 +2,12 @@
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from fastapi import Request
+
+from gateway.batches.message_batches_api import _site_of
 
 PATH = "/messages/batches"
 ASK = [{"role": "user", "content": "hi"}]
@@ -29,7 +33,10 @@ def ended(client, patiently, batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def results(client, batch: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    answer = client.ask("GET", batch["results_url"].removeprefix("/v1"))
+    address = urlsplit(batch["results_url"])
+    assert address.scheme == "http"
+    assert address.netloc.startswith("127.0.0.1:")
+    answer = client.ask("GET", address.path.removeprefix("/v1"))
     assert answer.status_code == 200, answer.text
     told = [json.loads(line) for line in answer.text.splitlines()]
     return {line["custom_id"]: line["result"] for line in told}
@@ -160,3 +167,21 @@ def test_pages_go_both_ways_and_have_no_other_batches(stack, make_client, line) 
     for each_id in ids:
         mine.ask("POST", f"{PATH}/{each_id}/cancel")
     mine.ask("POST", f"/batches/{openai}/cancel")
+
+
+@pytest.mark.parametrize(
+    ("headers", "site"),
+    [
+        ({"host": "a.example"}, "http://a.example"),
+        ({"host": "a.example:8443", "x-forwarded-proto": "https"}, "https://a.example:8443"),
+        ({"host": "[::1]:80", "x-forwarded-proto": "HTTPS, http"}, "https://[::1]:80"),
+        ({"host": "a.example", "x-forwarded-proto": "javascript"}, "http://a.example"),
+        ({"host": "a.example/x?y"}, ""),
+        ({}, ""),
+    ],
+)
+def test_results_are_where_their_client_reached_the_gateway(headers, site: str) -> None:
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "scheme": "http", "path": "/", "headers": pairs, "query_string": b"",
+             "server": ("10.0.0.1", 80)}  # fmt: skip
+    assert _site_of(Request(scope)) == site

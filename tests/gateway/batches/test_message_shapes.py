@@ -37,6 +37,9 @@ def result(line: bytes) -> dict[str, Any]:
     return told["result"]
 
 
+SITE = "https://gateway.example:8443"
+
+
 @pytest.mark.parametrize(
     ("changes", "state", "counts"),
     [
@@ -56,14 +59,15 @@ def result(line: bytes) -> dict[str, Any]:
 def test_every_request_is_counted_once(changes, state, counts) -> None:
     ended = {} if state != "ended" else {f"{changes['status']}_us": 90_000_000}
     record = replace(MADE, **changes, **ended)
-    told = message_batch(record)
+    told = message_batch(record, SITE)
     assert told["processing_status"] == state
     names = ("processing", "succeeded", "errored", "canceled", "expired")
     assert tuple(told["request_counts"][name] for name in names) == counts
     assert sum(counts) == record.total
     assert told["created_at"] == "1970-01-01T00:00:01Z"
     assert told["ended_at"] == (None if record.status in OPEN else "1970-01-01T00:01:30Z")
-    assert (told["results_url"] is None) == (record.status in OPEN)
+    url = f"{SITE}/v1/messages/batches/{record.id}/results"
+    assert told["results_url"] == (None if record.status in OPEN else url)
 
 
 def test_a_lines_answer_is_one_of_four_results() -> None:

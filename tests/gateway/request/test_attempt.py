@@ -3,6 +3,7 @@
 import weakref
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from backends.sending import Transmission
@@ -48,7 +49,9 @@ def test_it_is_named_after_its_request() -> None:
 @pytest.mark.parametrize("takes", [True, False])
 def test_what_its_target_does_not_get_is_told(takes: bool) -> None:
     this_attempt = attempt()
-    asked = SimpleNamespace(ignored=("api_key",), template_arguments=True, native=None)
+    asked = SimpleNamespace(
+        ignored=("api_key",), template_arguments=True, native=None, translated=None
+    )
     this_attempt.plan.asked = asked
     this_attempt.step.frozen.target.speaks_messages = False
     this_attempt.step.frozen.target.template_arguments = takes
@@ -61,11 +64,31 @@ def test_what_its_target_does_not_get_is_told(takes: bool) -> None:
 def test_what_goes_whole_loses_less_than_its_translation() -> None:
     this_attempt = attempt()
     native = NativeRequest({}, ignored=("speed",))
-    asked = SimpleNamespace(ignored=("speed", "thinking"), template_arguments=False, native=native)
-    this_attempt.plan.asked = asked
+    asked = SimpleNamespace(
+        ignored=("speed", "thinking"), template_arguments=False, native=native, translated={}
+    )
+    this_attempt.plan.asked, this_attempt.step.frozen.target.tells_users = asked, False
     for speaks, told in ((True, ("speed",)), (False, ("speed", "thinking"))):
         this_attempt.step.frozen.target.speaks_messages = speaks
         assert this_attempt.ignored_members == told
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_marks_and_users_that_a_target_is_not_told_are_named(takes: bool) -> None:
+    """Red before: a session that counts on a provider's cache heard nothing of it."""
+    this_attempt = attempt()
+    native = NativeRequest({"metadata": msgspec.Raw(b'{"user_id":"u"}')})
+    asked = SimpleNamespace(
+        ignored=("metadata.user_id",), template_arguments=False, native=native,
+        translated={"messages": b"", "tools": b""},
+    )  # fmt: skip
+    this_attempt.plan.asked = asked
+    target = this_attempt.step.frozen.target
+    target.speaks_messages, target.takes_marks, target.tells_users = True, takes, takes
+    assert this_attempt.ignored_members == (() if takes else ("metadata.user_id",))
+    target.speaks_messages = False
+    marks = () if takes else ("messages.cache_control", "tools.cache_control")
+    assert this_attempt.ignored_members == ("metadata.user_id", *marks)
 
 
 def test_content_moves_times_and_promises() -> None:

@@ -14,12 +14,20 @@ from backends.errors import (
     ServerError,
     UpstreamBroken,
     UpstreamOverloaded,
+    UpstreamRejected,
     UpstreamUnreachable,
     WrongAddress,
 )
 from gateway.errors import RequestError
 from gateway.kinds.native_request import NativeRequest
-from gateway.request.refusals import FAILURES, infeasible, over_budget, status_of, upstream_failure
+from gateway.request.refusals import (
+    FAILURES,
+    after_earlier,
+    infeasible,
+    over_budget,
+    status_of,
+    upstream_failure,
+)
 from ledger.budgets.client import BudgetRefusal
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
@@ -69,6 +77,27 @@ def test_every_failure_names_its_target_and_what_to_do() -> None:
             assert any(word in cure for word in ("Retry", "name another model", "Shorten"))
             if told.retry_after_s == 2.5 and "Retry" in cure:
                 assert "Retry after 3 s." in cure
+
+
+def test_what_cannot_pass_is_not_retried_unless_another_target_may_answer() -> None:
+    """Red before: the text said so, and SDKs asked twice more."""
+    incurable = {kind for kind, failure in FAILURES.items() if failure.cure}
+    assert incurable == {"refused_credentials", "wrong_address", "too_long"}
+    for kind in BackendError.__subclasses__():
+        told = upstream_failure(kind(SECRET, retry_after_s=2.5), "api")
+        assert told.retry is (False if kind.kind in incurable else None)
+        assert not (told.retry is False and told.retry_after_s)
+
+    def refused() -> RequestError:
+        return upstream_failure(UpstreamRejected(SECRET), "api")
+
+    assert after_earlier(refused(), None, []).retry is False
+    assert after_earlier(refused(), refused(), []).retry is False
+    assert after_earlier(refused(), upstream_failure(ServerError("x"), "b"), []).retry is None
+    for reason, retry in ((Reason.CIRCUIT_OPEN, None), (Reason.KV_HEADROOM, None),
+                          (Reason.CONTEXT, False)):  # fmt: skip
+        verdicts = [SimpleNamespace(reason=reason)]
+        assert after_earlier(refused(), None, verdicts).retry is retry
 
 
 def test_an_overloaded_target_says_when_to_come_back() -> None:

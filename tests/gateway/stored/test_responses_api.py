@@ -4,8 +4,10 @@ import json
 import sqlite3
 
 import httpx
+import pytest
 from sqlalchemy import text
 
+from gateway.request.store import object_store
 from ledger.database import make_engine
 
 ASK = {"model": "own", "input": "hello there", "max_output_tokens": 12}
@@ -247,3 +249,57 @@ def test_a_background_answer_that_nothing_makes_is_refused_at_once(stack) -> Non
     narrow = stack.key("narrow", models=("own",)).token
     forbidden = stack.post(RESPONSES, {**asked, "model": "chat"}, narrow)
     assert forbidden.status_code == 403
+
+
+@pytest.fixture
+def broken(stack):
+    """`broken(**members)`: the events of a stream whose target breaks off."""
+
+    def ask(**members) -> list[dict]:
+        stack.fault("alpha", fault="cut", after_tokens=3)
+        try:
+            answer = stack.post(
+                RESPONSES, {"model": "api", "input": "hi", "stream": True, **members}
+            )
+        finally:
+            stack.forgive("alpha")
+        return events_of(answer)
+
+    return ask
+
+
+def test_a_stream_that_failed_is_found_as_far_as_it_came(stack, broken) -> None:
+    """Red before: 404 by the id that its client was told."""
+    conversation = answered(stack.post("/v1/conversations", {}))["id"]
+    told = broken(conversation=conversation)[-1]
+    assert (told["type"], told["response"]["store"]) == ("response.failed", True)
+    path = f"{RESPONSES}/{told['response']['id']}"
+    found = answered(stack.get(path))
+    assert found == told["response"]
+    assert (found["status"], found["error"]["code"]) == ("failed", "server_error")
+    (item,) = found["output"]
+    assert (item["status"], bool(item["content"][0]["text"])) == ("incomplete", True)
+    events = stack.get(path + "?stream=true").text
+    assert "event: response.failed" in events
+    items = answered(stack.get(f"/v1/conversations/{conversation}/items"))["data"]
+    assert items == [], "its turn is asked again"
+    on = stack.post(RESPONSES, {"model": "own", "input": "on", "previous_response_id": found["id"]})
+    error = on.json()["error"]
+    assert (on.status_code, error["param"]) == (400, "previous_response_id")
+    assert "a response that failed" in error["message"]
+    assert "wait" not in error["message"]
+
+
+def test_a_stream_that_failed_and_is_not_to_be_stored_is_not(stack, broken) -> None:
+    told = broken(store=False)[-1]
+    assert (told["type"], told["response"]["store"]) == ("response.failed", False)
+    assert stack.get(f"{RESPONSES}/{told['response']['id']}").status_code == 404
+
+
+def test_a_failure_that_cannot_be_stored_says_so(stack, broken, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(object_store.rows, "store_objects", fail)
+    told = broken()[-1]
+    assert (told["type"], told["response"]["store"]) == ("response.failed", False)

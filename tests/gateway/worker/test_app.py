@@ -51,6 +51,17 @@ def test_a_confined_key_is_shown_what_it_can_use(stack) -> None:
     assert {"api", "alpha/*"} <= set(open_to_all)
 
 
+def test_anthropics_clients_page_through_the_models(stack) -> None:
+    headers = {"x-api-key": stack.token, "anthropic-version": "2023-06-01"}
+    url, names = stack.url + "/v1/models", list(stack.settings.models)
+    first = httpx.get(url + "?limit=2", headers=headers, trust_env=False).json()
+    assert (first["first_id"], first["last_id"], first["has_more"]) == (*names[:2], True)
+    rest = httpx.get(f"{url}?after_id={names[1]}", headers=headers, trust_env=False).json()
+    assert ([card["id"] for card in rest["data"]], rest["has_more"]) == (names[2:], False)
+    wrong = httpx.get(url + "?limit=0", headers=headers, trust_env=False)
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_models_need_a_key(stack) -> None:
     answer = httpx.get(stack.url + "/v1/models", trust_env=False)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
@@ -222,7 +233,7 @@ def test_anthropics_clients_are_told_in_their_shape(stack) -> None:
 
 def test_anthropics_clients_list_models(stack) -> None:
     headers = {"x-api-key": stack.token, "anthropic-version": "2023-06-01"}
-    listed = stack.client.get(stack.url + "/v1/models?limit=5", headers=headers).json()
+    listed = stack.client.get(stack.url + "/v1/models", headers=headers).json()
     names = list(stack.settings.models)
     assert [entry["id"] for entry in listed["data"]] == names
     assert {entry["type"] for entry in listed["data"]} == {"model"}

@@ -96,7 +96,7 @@ def test_advice_that_is_left_out_is_named() -> None:
         "output_config": {"effort": "high"},
     }  # fmt: skip
     members = decode_members(json.dumps({**ASK, **asked}).encode())
-    left = ("context_management", "output_config.effort", "thinking")
+    left = ("context_management", "metadata.user_id", "output_config.effort", "thinking")
     assert MESSAGES.decode_request(members).ignored == left
 
 

@@ -86,7 +86,7 @@ def test_users_stay_here_and_betas_are_the_operators(spoken, upstream) -> None:
     assert json.loads(body).keys() == CODE.keys() - {"metadata"}
     assert heads["anthropic-beta"] == "interleaved-thinking-2025-05-14"
     told = answer.headers["x-breakeven-ignored"].split(", ")
-    assert told == ["speed", "anthropic-beta.fast-mode-2026-02-01"]
+    assert told == ["speed", "metadata.user_id", "anthropic-beta.fast-mode-2026-02-01"]
 
 
 def test_a_hang_up_reaches_the_target_and_is_booked_by_what_was_told(spoken, upstream) -> None:

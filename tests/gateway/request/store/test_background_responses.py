@@ -62,6 +62,9 @@ def test_cancelling_ends_it_and_books_what_was_made(stack, finished, patiently) 
     cancelled = answered(stack.post(f"{RESPONSES}/{queued['id']}/cancel", {}))
     assert cancelled["status"] == "cancelled"
     assert finished(queued)["status"] == "cancelled"
+    turn = stack.post(RESPONSES, {**ASK, "background": False, "previous_response_id": queued["id"]})
+    assert turn.status_code == 400
+    assert "was cancelled" in turn.json()["error"]["message"], "red before: wait for `completed`"
     assert row_of(stack, queued)["status"] != "finished"
     patiently(lambda: stack.app.hot.in_flight == 0)
     assert finished(queued)["status"] == "cancelled"
@@ -144,6 +147,8 @@ def test_a_response_whose_worker_died_has_failed(stack, finished, monkeypatch, p
     failed = finished(queued)
     assert failed["status"] == "failed"
     assert "worker" in failed["error"]["message"]
+    turn = stack.post(RESPONSES, {**ASK, "background": False, "previous_response_id": queued["id"]})
+    assert "a response that failed" in turn.json()["error"]["message"]
     stack.client.delete(f"{stack.url}{RESPONSES}/{queued['id']}", headers=stack.headers())
     patiently(lambda: stack.app.hot.in_flight == 0)
 

@@ -7,7 +7,6 @@ import pytest
 from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds.chat import read_chat
-from gateway.request.dialects.translated_response import NOT_STORED
 from gateway.request.store.chat_keeper import ChatKeeper, without_store
 from router.types import Feature, Residency
 
@@ -18,6 +17,9 @@ WHOLE = json.dumps({"id": "c1", "choices": [], "model": "m"}).encode()
 class Reply:
     broken = False
     residency = Residency.INTERNAL_ONLY
+
+    def __init__(self, request_id: str = "req_1") -> None:
+        self.request_id = request_id
 
 
 def ask(**members):
@@ -50,8 +52,9 @@ def send():
 async def test_a_whole_completion_is_stored_with_what_it_was_asked(open_store, send) -> None:
     store = open_store()
     sent = await send(store, ask(metadata={"a": "b"}), START, body(WHOLE))
-    assert sent == [START, body(WHOLE)]
-    found = await store.find("a", "c1")
+    assert sent[0] == START
+    assert json.loads(sent[1]["body"]) == {**json.loads(WHOLE), "id": "chatcmpl-1"}
+    found = await store.find("a", "chatcmpl-1")
     assert found is not None
     assert (found.kind, found.residency) == ("chat", "internal_only")
     assert found.content["completion"]["metadata"] == {"a": "b"}
@@ -64,8 +67,9 @@ async def test_a_stream_flows_and_is_stored_at_its_end(open_store, send) -> None
     sent = await send(
         store, ask(stream=True), START, body(event, more=True), body(b"data: [DONE]\n\n")
     )
-    assert [message.get("body") for message in sent] == [None, event, b"data: [DONE]\n\n"]
-    assert await store.find("a", "c2") is not None
+    told = event.replace(b"c2", b"chatcmpl-1")
+    assert [message.get("body") for message in sent] == [None, told, b"data: [DONE]\n\n"]
+    assert await store.find("a", "chatcmpl-1") is not None
 
 
 @pytest.mark.parametrize(
@@ -94,15 +98,66 @@ def test_the_target_is_not_asked_to_store() -> None:
     assert bare.features == asked.features - {Feature.STORE}
 
 
-async def test_a_targets_id_takes_no_objects_place(open_store, send, document) -> None:
-    """Red before: a target that always says one id replaced what was stored, conversations too."""
+async def test_an_id_that_a_target_repeats_loses_no_answer(open_store, send) -> None:
+    """Red before: the second was not kept, and a stream said nothing."""
     store = open_store()
-    await store.store([document("c1", {"id": "c1"}, kind="conversation")])
-    start, _ = await send(store, ask(), START, body(WHOLE))
-    assert start["headers"] == [(NOT_STORED, b"taken")]
-    found = await store.find("a", "c1")
-    assert found is not None
-    assert found.kind == "conversation"
+    whole = b'{"id":"same","choices":[],"x": 1.50}'
+    event = b'data: {"id":"same","choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+    for number in range(4):
+        reply, stream = Reply(f"req_{number}"), number % 2 == 1
+        # An event that comes in two parts is told once it is whole.
+        bodies = (
+            [body(event[:30], more=True), body(event[30:], more=True), body(b"data: [DONE]\n\n")]
+            if stream
+            else [body(whole[:9], more=True), body(whole[9:])]
+        )
+        size = str(len(whole)).encode()
+        head = START if stream else {**START, "headers": [(b"content-length", size)]}
+        sent = await send(store, ask(stream=stream), head, *bodies, reply=reply)
+        assert len(sent) == (3 if stream else 2)
+        name = f"chatcmpl-{number}"
+        assert f'"id":"{name}"'.encode() in sent[1]["body"]
+        assert b"same" not in sent[1]["body"]
+        if not stream:
+            assert b"1.50" in sent[1]["body"]
+            size = str(len(sent[1]["body"])).encode()
+            assert sent[0]["headers"] == [(b"content-length", size)]
+        found = await store.find("a", name)
+        assert found is not None
+        assert found.content["completion"]["id"] == name
+
+
+async def test_an_answer_that_is_sent_once_more_is_the_first_ones(open_store, send) -> None:
+    store = open_store()
+    first = {
+        **START,
+        "headers": [(b"x-request-id", b"req_first"), (b"idempotent-replayed", b"true")],
+    }
+    sent = await send(store, ask(), first, body(WHOLE), reply=Reply("req_second"))
+    assert json.loads(sent[1]["body"])["id"] == "chatcmpl-first"
+    assert sent[0]["headers"] == first["headers"]
+    assert await store.find("a", "chatcmpl-first") is None, "it was stored then, or deleted since"
+
+
+@pytest.mark.parametrize("size", [100, 3000])
+async def test_a_stream_that_is_not_stored_says_so_in_its_last_chunk(
+    open_store, send, size
+) -> None:
+    """Red before: its head had left, and nothing of it said so."""
+    text = b'"' + b"x" * size + b'"'
+    event = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":%s}}]}\n\n' % text
+    bodies = [body(event, more=True), body(event, more=True), body(b"data: [DONE]\n\n")]
+    sent = await send(open_store(object_bytes=2000), ask(stream=True), START, *bodies)
+    told = b"".join(message.get("body", b"") for message in sent)
+    chunks = [json.loads(part[6:]) for part in told.split(b"\n\n")[:-2]]
+    assert told.endswith(b"data: [DONE]\n\n")
+    assert {chunk["id"] for chunk in chunks} == {"chatcmpl-1"}
+    if size == 100:
+        assert len(chunks) == 2
+        assert "not_stored" not in chunks[-1]
+    else:
+        assert (chunks[-1]["store"], chunks[-1]["not_stored"]) == (False, "too_large")
+        assert chunks[-1]["choices"] == [{"index": 0, "delta": {}, "finish_reason": None}]
 
 
 @pytest.mark.parametrize("metadata", ["x", [1], {"a": 1}])
