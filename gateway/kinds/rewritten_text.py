@@ -5,11 +5,13 @@ spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R an
 it), and some templates set tools on lines of their own, indented by their depth (Llama 3, Granite).
 """
 
+import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeVar
 from unicodedata import decomposition, normalize
 
 # Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
@@ -18,11 +20,11 @@ _BLOCKS: Final = (
     (0x1_1080, 0x1_1A00), (0x1_6D60, 0x1_6D80), (0x1_CC00, 0x1_CD00), (0x1_D000, 0x1_D800),
     (0x1_E030, 0x1_F300), (0x1_FBF0, 0x1_FC00), (0x2_F800, 0x2_FA20),
 )  # fmt: skip
-_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in _LEVELS)
 _EXPONENT: Final = re.compile(rb"[0-9][eE]")
 _EXPONENT_CHARACTERS: Final = 18  # of 1e15 as Python writes it
+Sign = TypeVar("Sign", str, bytes)  # a character, or its escape
 _LINE_TOKENS: Final = 2  # a line's end, and a row of blanks that is begun
 # Four blanks a level; the longest row of them that Llama's first vocabulary has is 16.
 _LEVELS_PER_TOKEN: Final = 4
@@ -32,14 +34,13 @@ def spelled_bytes(raw: bytes) -> int:
     """Return by how many bytes a normaliser can make encoded JSON longer; 0 of most texts."""
     if raw.isascii() and b"\\u" not in raw:
         return 0
-    text = raw.decode(errors="replace")
-    if "\\u" in text:
-        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    longer = longer_characters()
-    if longer.keys().isdisjoint(set(text)):
-        return 0
-    return sum(count * longer.get(character, 0) for character, count in Counter(text).items())
+    found = 0
+    if b"\\u" in raw:
+        pattern, escapes = longer_escapes()
+        found = _added(pattern.findall(raw.lower()), escapes)
+    if not raw.isascii():
+        found += _added(raw.decode(errors="replace"), longer_characters())
+    return found
 
 
 def indented_tokens(raw: bytes) -> int:
@@ -53,6 +54,27 @@ def indented_tokens(raw: bytes) -> int:
     return (
         _LINE_TOKENS * len(marks) + levels // _LEVELS_PER_TOKEN + _EXPONENT_CHARACTERS * exponents
     )
+
+
+def _added(signs: Iterable[Sign], longer: Mapping[Sign, int]) -> int:
+    if longer.keys().isdisjoint(signs):
+        return 0
+    return sum(count * longer.get(sign, 0) for sign, count in Counter(signs).items())
+
+
+@cache
+def longer_escapes() -> tuple[re.Pattern[bytes], dict[bytes, int]]:
+    """Return `longer_characters` by how JSON escapes them, in lower case, and what finds them.
+
+    It passes by the blocks that have none: a text in Chinese may be one escape after the other.
+    """
+    found = {
+        json.dumps(character)[1:-1].encode(): more
+        for character, more in longer_characters().items()
+    }
+    begins = sorted({escape[2:-2] for escape in found})  # beyond the first plane it is two escapes
+    words = b"|".join(map(re.escape, begins))
+    return re.compile(rb"\\u(?:" + words + rb")[0-9a-f]{2}"), found
 
 
 @cache
