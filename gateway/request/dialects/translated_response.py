@@ -18,6 +18,7 @@ from gateway.kinds.chat import read_chat
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.native_request import NativeRequest
 from gateway.request.client_response import (
+    CANCELLED,
     CLIENT_GONE,
     STREAM_HEAD,
     ClientResponse,
@@ -175,6 +176,8 @@ class TranslatedResponse(ClientResponse):
         voice.elapsed_s = int(self._clock() - self.opened_s)
         data = voice.end_blocks()
         document = voice.failed_document() if voice.failed else voice.document()
+        if voice.failed and self.ended_by == CANCELLED:
+            document = None  # whoever cancelled it stores that
         if self.keeper is not None and document is not None:
             kept, self.kept = await self.keeper.keep(document, self.residency), True
             if kept.refusal is not None:
