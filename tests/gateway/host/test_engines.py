@@ -387,6 +387,7 @@ async def test_telemetry_never_asks_a_stranger_on_a_managed_port(
     stranger = stranger_on(supervision.port, "llama")
     engines, board = supervision(("sim",)), supervision.board
     ledger = make_engine(url)
+    supervision.runtime.run_dir.mkdir(parents=True, exist_ok=True)
     telemetry = TelemetryProcess(supervision.settings, supervision.runtime, board, ledger, Clock())
     watching = asyncio.create_task(telemetry.run())
 
