@@ -25,7 +25,7 @@ class BudgetHeadroom:
     def __init__(self, desk: BudgetClient, scopes: Sequence[tuple[str, ...]]) -> None:
         self.scopes = tuple(scopes)
         self._desk = desk
-        self._edition = -1
+        self._edition: object = None
         self._pusd: tuple[int | None, ...] = ()
 
     def pusd(self) -> tuple[int | None, ...]:

@@ -166,7 +166,7 @@ def _judged(
         estimate = max(attempt.plan.request.prompt_tokens, least)
         tokens = replace(tokens, input=tokens.input + estimate - prompt)
         return UsageReading(tokens, "estimated", True, usage)
-    if tokens.output <= bounds.output and prompt <= bounds.prompt:
+    if is_within(tokens, bounds):
         return UsageReading(tokens, basis, False, usage)
     said = most_said_bytes_of(attempt, outcome)
     sent = None

@@ -88,7 +88,7 @@ class BudgetClient:
         self._windows: dict[str, CalendarWindow] = {}  # by budget; a default's for all it binds
         self._defaults = False  # whether there are any
         self._windows_us = (0, 0)  # from and until when all of these hold
-        self._edition = 0
+        self._edition = object()
         self._slices: dict[wire.AccountKey, Slice] = {}
         self._over: set[wire.AccountKey] = set()  # slices whose window had ended a turn ago
         self._spent: dict[wire.AccountKey, int] = {}
@@ -122,8 +122,8 @@ class BudgetClient:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def edition(self) -> int:
-        """Another number whenever a room may be another: news came, or a window ended."""
+    def edition(self) -> object:
+        """Another mark whenever a room may be another: news came, or a window ended."""
         since_us, until_us = self._windows_us
         if not since_us <= self._now_us() < until_us:
             self._move_windows()
@@ -267,7 +267,7 @@ class BudgetClient:
             budget.account, budget.ends_s = (line.id, window.start_s), window.end_s
             until_s = min(until_s, window.end_s)
         self._windows_us = since_s * _US_PER_S, until_s * _US_PER_S
-        self._edition += 1
+        self._edition = object()
         if self._defaults:
             self._of_scopes.clear()  # its accounts are of the windows before
         over = {key for key in self._slices if self._is_ended(key)}
@@ -377,7 +377,7 @@ class BudgetClient:
             self._defaults = any(is_default(scope) for scope in budgets)
             self._move_windows()
         self._spent.update({(name, start): int(text) for name, start, text in news.spent})
-        self._edition += 1
+        self._edition = object()
         if self._budgets is not None:
             self._told.set()
 

@@ -116,6 +116,15 @@ def test_every_count_of_output_that_the_ledger_reads_is_known_as_such(path: str)
     assert counts_output(nested(path))
 
 
+@pytest.mark.parametrize("hold", [lambda value: {"a": value}, lambda value: [{"a": value}]])
+def test_output_is_looked_for_no_deeper_than_usage_is(hold) -> None:
+    value: object = 7
+    for _ in range(4):
+        value = hold(value)
+    assert counts_output({"output": value})
+    assert not counts_output({"output": hold(value)})
+
+
 @pytest.mark.parametrize(
     "path", [path for path, meaning in MEMBERS.items() if meaning is UsageCount.PROMPT]
 )

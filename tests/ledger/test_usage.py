@@ -381,6 +381,8 @@ def test_what_no_target_can_have_meant_is_refused(usage):
         ({"prompt_tokens": 9, "cached_tokens": 2}, False),
         ({"prompt_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 2}}, False),
         ({"prompt_tokens": 9, "holograms": 2}, True),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"holograms": 2}}, True),
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 2}}, False),
         ({"prompt_tokens": 9, "holograms": 0}, False),
         *(
             ({"prompt_tokens": 9, "holograms": text}, True)

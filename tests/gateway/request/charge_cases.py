@@ -39,7 +39,9 @@ charge = partial(charge_by, ratio=TokenRatio(), target_output=TargetOutput())
 
 
 def api(outcome, price=PRICE, **more):
-    return charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
+    charged = charge(attempt(own=False, price=price, **more), outcome, now_s=12.0)
+    assert charged.engine_us == 0, "nobody here pays for an API's time"
+    return charged
 
 
 def attempt(*, own=True, price=None, stream=False, max_tokens=None, verdict=None, events=0, **more):

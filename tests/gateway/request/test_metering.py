@@ -383,6 +383,29 @@ def test_what_was_expected_is_held_against_what_came(metering, parts, attempt) -
     assert account("tpot_seconds") == [None] * 4  # infinite
 
 
+def test_an_attempt_is_counted_once_with_what_it_used(metering, parts, attempt) -> None:
+    attempt.step.frozen.candidate.bound_pusd = 10**12
+    attempt.plan.request.prompt_tokens_bound = 100
+    usage = {**USAGE, "prompt_tokens_details": {"cached_tokens": 60}}
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage, usage_final=True))
+    (record,) = parts.journal.records
+    parts.metrics.flush()
+    samples = [sample for metric in parts.registry.collect() for sample in metric.samples]
+
+    def told(name: str, label: str) -> dict[str, float]:
+        return {
+            sample.labels[label]: sample.value
+            for sample in samples
+            if sample.name == f"breakeven_{name}_total" and sample.value
+        }
+
+    assert told("requests", "status") == {"finished": 1}
+    assert told("slo", "met") == {"yes": 1}
+    assert told("tokens", "kind") == {"input": 40, "cached": 60, "output": 11}
+    assert record.cost_pusd
+    assert told("cost_usd", "backend") == {"api": record.cost_pusd / 1e12}
+
+
 def test_the_pace_of_a_stream_is_observed_by_its_target(metering, parts, attempt) -> None:
     """Of own engines and of APIs alike; the gaps that were counted are handed over once."""
     attempt.gaps = [0] * (GAP_BUCKETS - 1) + [10]

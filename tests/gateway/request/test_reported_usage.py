@@ -84,6 +84,14 @@ FIGURES = [
 ]
 
 
+def test_a_running_figure_that_contradicts_itself_disputes_the_last_one() -> None:
+    outcome = streamed(10, 90)
+    first = {**outcome.earlier_usage[0], "output_tokens": 9}
+    found = read_usage(attempt(), replace(outcome, earlier_usage=(first,)))
+    assert (found.tokens.output, found.disputed) == (90, True)
+    assert not read_usage(attempt(), outcome).disputed
+
+
 @pytest.mark.parametrize(("first", "last", "counted"), FIGURES)
 def test_of_each_count_the_most_is_booked_and_what_was_taken_back_disputed(first, last, counted):
     outcome = AttemptOutcome(

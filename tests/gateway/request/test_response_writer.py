@@ -12,6 +12,7 @@ import pytest
 
 from backends.errors import (
     BackendError,
+    ContextTooLong,
     HeadTimeout,
     ModelNotServed,
     RequestDeclined,
@@ -384,6 +385,14 @@ async def test_an_engine_that_is_without_an_adapter_leaves_its_requests_to_the_n
         await told_of(404, body, own=True, last=False)
     for whose in ({"own": True, "last": True}, {"own": False, "last": False}):
         assert b"`sql` does not exist" in await told_of(404, body, **whose)
+
+
+async def test_a_prompt_that_is_too_long_for_a_target_is_left_to_the_next(told_of) -> None:
+    body = {"error": {"message": "This model's maximum context length is 4096 tokens."}}
+    with pytest.raises(ContextTooLong):
+        await told_of(400, body, last=False)
+    for status, said, last in ((400, body, True), (422, body, False), (400, {}, False)):
+        assert b'"error"' in await told_of(status, said, last=last)
 
 
 @pytest.mark.parametrize("status", [400, 404])

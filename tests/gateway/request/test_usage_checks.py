@@ -17,6 +17,7 @@ from gateway.request.usage_checks import (
     is_impossible,
     is_too_high,
     is_too_low,
+    is_within,
     is_worth_reading,
     least_of,
     most_tokens,
@@ -81,9 +82,9 @@ def test_what_fits_stays_and_nothing_exceeds_the_hold(tokens, prompt, output):
     bounds = UsageBounds(1, output, True, prompt)
     fitted, most = fit_tokens(tokens, bounds), most_tokens(bounds)
     assert fitted.prompt <= most.prompt
+    assert is_within(fitted, bounds)
+    assert is_within(tokens, bounds) is (fitted == tokens)
     assert fitted.reasoning + fitted.audio_output <= fitted.output <= most.output
-    if tokens.prompt <= prompt and tokens.output <= output:
-        assert fitted == tokens
 
 
 def test_thoughts_have_the_room_that_sound_leaves():

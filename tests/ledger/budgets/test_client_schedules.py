@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledger.budgets import broker_protocol as wire
@@ -249,6 +249,30 @@ INSTANTS = st.lists(
 )
 
 
+def started(*scopes: str) -> Callable[[Schedule], None]:
+    return lambda played: played.start(scopes, 200)
+
+
+def answered(played: Schedule, *, away: bool = False) -> None:
+    played.answer(300, small=True, away=away)
+
+
+def left(played: Schedule) -> None:
+    played.leave(0)
+
+
+# A client leaves in the turn in which its loan arrives; what a small budget was held for in vain.
+CROSSED = [(0.0, [started("team:a")]), (0.0, [answered, left])]
+IN_VAIN = [
+    (0.0, [started("team:a")]),
+    (0.0, [answered]),
+    (0.0, [started("team:a", "key:k")]),
+    (0.0, [lambda played: played.end(0, 0.5), lambda played: answered(played, away=True)]),
+]
+
+
+@example(CROSSED, False)
+@example(IN_VAIN, False)
 @settings(max_examples=4 * settings.default.max_examples, deadline=None)
 @given(INSTANTS, st.sampled_from([True, True, False]))
 def test_slices_carry_loans_and_holds_whatever_comes_when(instants, prompt) -> None:
