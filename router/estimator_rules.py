@@ -110,7 +110,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="twice the most that was seen, at most the model's longest answer, and 200,000 "
         "tokens a choice",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for everybody; what requests that ask to think were billed, for such",
+        scopes="the target's, for the team that saw it, and for everybody as far as two teams did; "
+        "what requests that ask to think were billed, for such",
         shown="targets",
         reset="reset --target P/M",
     ),

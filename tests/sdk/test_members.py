@@ -52,8 +52,6 @@ USED = {  # the gateway does it itself, before or beside the request
 HISTORY = {  # of the client's own copy of an earlier answer: no model reads it
     r"/v1/responses input\[\]\.(id|status|phase|caller|async|execution)":
         "Labels of items of an earlier answer.",
-    r"/v1/responses input\[\]\.content\[\]\.(annotations|logprobs)":
-        "What was told about an earlier text.",
     r"/v1/responses input\[\]\.pending_safety_checks\[\]\..+":
         "Checks of a computer's action that was done.",
     r"/v1/messages.* messages\[\]\.content\[\]\.content\.(file_type|is_file_update|new_.+|num_.+"
@@ -63,13 +61,12 @@ HISTORY = {  # of the client's own copy of an earlier answer: no model reads it
         "Labels and seals of an earlier answer; targets that speak Messages get them.",
 }  # fmt: skip
 UNDONE = {  # chat has no form for it, and the answer should name it
-    r"/v1/responses input\[\]\.(content|output)\[\]\.prompt_cache_.+":
-        "Marks of what to cache.",
     r"/v1/responses input\[\]\.(environment|max_output_length)":
         "How long a shell's output may be, and where it ran.",
     r"/v1/responses input\[\]\.tools\[\]\.(?!tools).+":
         "Members of tools that an item brings; those of `tools` are named.",
-    r"/v1/messages.* messages\[\]\.content\[\]\.cache_control\.ttl": "How long a mark holds.",
+    r"/v1/messages.* messages\[\]\.content\[\]\.cache_control(\.ttl)?":
+        "Marks on blocks that have no place for one in chat, and how long a mark holds.",
     r"/v1/messages#beta messages\[\]\.content\[\]\.(tool\.definition|tool_changes).*":
         "Members of tools that a turn adds.",
 }  # fmt: skip
