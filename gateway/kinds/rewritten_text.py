@@ -7,7 +7,7 @@ it), and some templates set tools on lines of their own, indented by their depth
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import accumulate
@@ -66,15 +66,23 @@ def _added(signs: Iterable[Sign], longer: Mapping[Sign, int]) -> int:
 def longer_escapes() -> tuple[re.Pattern[bytes], dict[bytes, int]]:
     """Return `longer_characters` by how JSON escapes them, in lower case, and what finds them.
 
-    It passes by the blocks that have none: a text in Chinese may be one escape after the other.
+    It passes by the rows of sixteen that have none: a text may be one escape after the other.
     """
     found = {
         json.dumps(character)[1:-1].encode(): more
         for character, more in longer_characters().items()
     }
-    begins = sorted({escape[2:-2] for escape in found})  # beyond the first plane it is two escapes
-    words = b"|".join(map(re.escape, begins))
-    return re.compile(rb"\\u(?:" + words + rb")[0-9a-f]{2}"), found
+    rows: dict[bytes, dict[bytes, set[bytes]]] = defaultdict(lambda: defaultdict(set))
+    for escape in found:
+        rows[escape[2:3]][escape[3:-2]].add(escape[-2:-1])  # beyond the first plane it is two
+    words = [
+        digit + b"(?:" + b"|".join(
+            re.escape(middle) + b"[" + b"".join(sorted(thirds)) + b"]"
+            for middle, thirds in sorted(middles.items())
+        ) + b")"
+        for digit, middles in sorted(rows.items())
+    ]  # fmt: skip
+    return re.compile(rb"\\u(?:" + b"|".join(words) + rb")[0-9a-f]"), found
 
 
 @cache
