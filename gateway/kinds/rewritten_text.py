@@ -5,14 +5,12 @@ spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R an
 it), and some templates set tools on lines of their own, indented by their depth (Llama 3, Granite).
 """
 
-import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
 from functools import cache
 from itertools import accumulate
-from typing import Final, TypeVar
-from unicodedata import decomposition, normalize
+from typing import Final
+from unicodedata import decomposition, is_normalized, normalize
 
 # Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
 _BLOCKS: Final = (
@@ -24,7 +22,6 @@ _LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(",")
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in _LEVELS)
 _EXPONENT: Final = re.compile(rb"[0-9][eE]")
 _EXPONENT_CHARACTERS: Final = 18  # of 1e15 as Python writes it
-Sign = TypeVar("Sign", str, bytes)  # a character, or its escape
 _LINE_TOKENS: Final = 2  # a line's end, and a row of blanks that is begun
 # Four blanks a level; the longest row of them that Llama's first vocabulary has is 16.
 _LEVELS_PER_TOKEN: Final = 4
@@ -34,13 +31,20 @@ def spelled_bytes(raw: bytes) -> int:
     """Return by how many bytes a normaliser can make encoded JSON longer; 0 of most texts."""
     if raw.isascii() and b"\\u" not in raw:
         return 0
-    found = 0
-    if b"\\u" in raw:
-        pattern, escapes = longer_escapes()
-        found = _added(pattern.findall(raw.lower()), escapes)
-    if not raw.isascii():
-        found += _added(raw.decode(errors="replace"), longer_characters())
-    return found
+    text = raw.decode(errors="replace")
+    if "\\u" in text:
+        text = _without_escapes(text)
+    longer = longer_characters()
+    if is_normalized("NFKC", text) or longer.keys().isdisjoint(text):
+        return 0
+    return sum(count * longer.get(letter, 0) for letter, count in Counter(text).items())
+
+
+def _without_escapes(text: str) -> str:
+    """Return the text of encoded JSON with each escape as the character that it stands for."""
+    plain = text.replace("\\/", "/").encode("ascii", "backslashreplace")
+    halves = plain.decode("unicode_escape", "replace")
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def indented_tokens(raw: bytes) -> int:
@@ -54,35 +58,6 @@ def indented_tokens(raw: bytes) -> int:
     return (
         _LINE_TOKENS * len(marks) + levels // _LEVELS_PER_TOKEN + _EXPONENT_CHARACTERS * exponents
     )
-
-
-def _added(signs: Iterable[Sign], longer: Mapping[Sign, int]) -> int:
-    if longer.keys().isdisjoint(signs):
-        return 0
-    return sum(count * longer.get(sign, 0) for sign, count in Counter(signs).items())
-
-
-@cache
-def longer_escapes() -> tuple[re.Pattern[bytes], dict[bytes, int]]:
-    """Return `longer_characters` by how JSON escapes them, in lower case, and what finds them.
-
-    It passes by the rows of sixteen that have none: a text may be one escape after the other.
-    """
-    found = {
-        json.dumps(character)[1:-1].encode(): more
-        for character, more in longer_characters().items()
-    }
-    rows: dict[bytes, dict[bytes, set[bytes]]] = defaultdict(lambda: defaultdict(set))
-    for escape in found:
-        rows[escape[2:3]][escape[3:-2]].add(escape[-2:-1])  # beyond the first plane it is two
-    words = [
-        digit + b"(?:" + b"|".join(
-            re.escape(middle) + b"[" + b"".join(sorted(thirds)) + b"]"
-            for middle, thirds in sorted(middles.items())
-        ) + b")"
-        for digit, middles in sorted(rows.items())
-    ]  # fmt: skip
-    return re.compile(rb"\\u(?:" + b"|".join(words) + rb")[0-9a-f]"), found
 
 
 @cache

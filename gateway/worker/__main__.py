@@ -33,7 +33,7 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.http.access_log import AccessLog
 from gateway.http.protocol import bounded_protocol
 from gateway.ids import RequestIds
-from gateway.kinds.rewritten_text import longer_escapes
+from gateway.kinds.rewritten_text import longer_characters
 from gateway.process import start_process
 from gateway.request.sockets.responses_sockets import is_socket_path
 from gateway.runtime import METRICS_DIR, Runtime
@@ -115,7 +115,7 @@ def load_ahead(settings: Settings) -> None:
     Loaded now, it is frozen, too: the collector would walk it for a third of a second each time.
     The first prompt beyond ASCII would make its streams wait for a table of characters.
     """
-    longer_escapes()
+    longer_characters()
     for kind in sorted({provider.kind for provider in settings.providers.values()}):
         load_kind = PROVIDER_KINDS[kind].load
         if load_kind is not None:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-MOST = 3.4  # times what a short prompt takes; most is a text of escapes, which its bound reads
+MOST = 3.0  # times what a short prompt takes
 AGAIN = 3
 MOST_LARGE = 6.0  # of a megabyte: what is read of it besides in a thread
 CALM_MS = 6.0  # in 300 ms, of two workers without requests
