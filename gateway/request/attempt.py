@@ -109,7 +109,8 @@ class Attempt:
         if whole is not None:
             found = whole.left_out(tells_users=target.tells_users)
         elif asked.translated and not target.takes_marks:
-            found += tuple(f"{name}.cache_control" for name in asked.translated)
+            marked = [f"{name}.cache_control" for name in asked.translated]
+            found += tuple(name for name in marked if name not in found)
         if asked.template_arguments and not target.template_arguments:
             found += (TEMPLATE_ARGUMENTS,)
         if self.transmission is not None and self.transmission.ignored:

@@ -65,8 +65,6 @@ UNDONE = {  # chat has no form for it, and the answer should name it
         "How long a shell's output may be, and where it ran.",
     r"/v1/responses input\[\]\.tools\[\]\.(?!tools).+":
         "Members of tools that an item brings; those of `tools` are named.",
-    r"/v1/messages.* messages\[\]\.content\[\]\.cache_control(\.ttl)?":
-        "Marks on blocks that have no place for one in chat, and how long a mark holds.",
     r"/v1/messages#beta messages\[\]\.content\[\]\.(tool\.definition|tool_changes).*":
         "Members of tools that a turn adds.",
 }  # fmt: skip

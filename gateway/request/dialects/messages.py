@@ -9,7 +9,8 @@ Whoever is named in `metadata.user_id` is a session to stick to, and is told to 
 speaks chat.
 """
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ from gateway.request.dialects.native_messages import native_request, whole_reque
 from gateway.request.dialects.response_encoder import encode
 from router.types import Feature
 
+_SET_MARK: Final = re.compile(rb'"cache_control"\s*+:\s*+(?!null)')
 _ADVICE = frozenset(
     {
         "cache_control", "diagnostics", "metadata", "service_tier", "speed", "thinking",
@@ -129,7 +131,7 @@ class MessagesDialect:
         if searches_tools(given):
             left.add("tools.tool_search_tool")
         asked = DecodedRequest(heard, _voice, session, ignored=tuple(sorted(left)))
-        return _with_messages(asked, found, tools, marks=_has_marks(members))
+        return _with_messages(asked, found, tools, marks=_marks_in(members))
 
     def whole_request(self, members: Members, refusal: RequestError) -> DecodedRequest | None:
         refuse_members(members, _REFUSED)
@@ -166,9 +168,12 @@ def _with_messages(
     found: MessagesConversation,
     tools: Sequence[MessagesTool],
     *,
-    marks: bool,
+    marks: Mapping[str, int],
 ) -> DecodedRequest:
-    """Return the request with its conversation, and what is asked where no target reads all."""
+    """Return the request with its conversation, and what is asked where no target reads all.
+
+    `marks`: how many its members have. Those on blocks that chat has no place for one on are named.
+    """
     less: DecodedRequest | None = None
     for without in media_levels(found.turns.media):
         features = {Feature.FILES: found.needs_file} if found.needs_file else {}
@@ -184,16 +189,23 @@ def _with_messages(
             features=features,
             instead=less,
         )
-        if marks:
-            less = replace(less, marked=_marked_members(less.members, found, tools, without))
+        if any(marks.values()):
+            marked = _marked_members(less.members, found, tools, without)
+            kept = _count_marks(bytes(marked.get("messages", b"")))
+            lost = (f"messages.{MARK}",) if kept < marks["system"] + marks["messages"] else ()
+            less = replace(less, marked=marked, ignored=tuple(sorted({*less.ignored, *lost})))
     assert less is not None
     return less
 
 
-def _has_marks(members: Members) -> bool:
-    """Whether anything is marked to be cached; most requests have none."""
+def _marks_in(members: Members) -> dict[str, int]:
+    """Return how many marks to be cached stand in what has them; most requests have none."""
     given = ("system", "messages", "tools")
-    return any(MARK.encode() in bytes(members.get(name, b"")) for name in given)
+    return {name: _count_marks(bytes(members.get(name, b""))) for name in given}
+
+
+def _count_marks(text: bytes) -> int:
+    return len(_SET_MARK.findall(text)) if MARK.encode() in text else 0
 
 
 def _marked_members(

@@ -187,3 +187,22 @@ def test_marks_of_what_to_cache_are_for_those_that_take_them() -> None:
     assert given["tools"] == [{"type": "function", "function": FUNCTION, **mark}]
     assert given["messages"][0] == {"role": "system", "content": asked["system"]}
     assert MESSAGES.decode_request(decode_members(json.dumps(ASK).encode())).marked == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "named"),
+    [
+        ({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}, False),
+        ({"type": "text", "text": "x", "cache_control": None}, False),
+        ({"type": "thinking", "thinking": "x", "signature": "s",
+          "cache_control": {"type": "ephemeral"}}, True),
+    ],
+)  # fmt: skip
+def test_a_mark_that_chat_has_no_place_for_is_named(block, named) -> None:
+    messages = [
+        {"role": "user", "content": "a"}, {"role": "assistant", "content": [block]},
+        {"role": "user", "content": "b"},
+    ]  # fmt: skip
+    body = {"model": "m", "max_tokens": 5, "messages": messages}
+    asked = MESSAGES.decode_request(decode_members(json.dumps(body).encode()))
+    assert ("messages.cache_control" in asked.ignored) is named
