@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from programs import solve_program
+
 INFINITE = 1e30
 COLD = 4  # turns ago, or more: nothing of it is left
 
@@ -171,14 +173,7 @@ def solve(program: Program) -> Clairvoyant:
     model.a_matrix_.start_ = np.concatenate(([0], np.cumsum(counts)))
     model.a_matrix_.index_ = np.array([row for _, row in order])
     model.a_matrix_.value_ = np.array([summed[entry] for entry in order])
-    solver = highspy.Highs()
-    for name, value in (
-        ("output_flag", False), ("solver", "hipo"), ("run_crossover", "off"), ("threads", 1),
-        ("kkt_tolerance", 1e-5),
-    ):  # fmt: skip
-        solver.setOptionValue(name, value)
-    solver.passModel(model)
-    solver.run()
+    solver = solve_program(model)
     shares = np.array(solver.getSolution().col_value)
     targets = _rounded(program, columns, shares)
     own = sum(target == len(program.apis) for turns in targets for target in turns)

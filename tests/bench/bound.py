@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from programs import solve_program
+
 INFINITE = 1e30
 
 
@@ -185,14 +187,7 @@ def solve(problem: Problem) -> Bound:
     counts = np.bincount(owners, minlength=columns)
     model.a_matrix_.start_ = np.concatenate(([0], np.cumsum(counts)))
     model.a_matrix_.index_, model.a_matrix_.value_ = places[order], values[order]
-    solver = highspy.Highs()
-    for name, value in (
-        ("output_flag", False), ("solver", "hipo"), ("run_crossover", "off"), ("threads", 1),
-        ("kkt_tolerance", 1e-5),
-    ):  # fmt: skip
-        solver.setOptionValue(name, value)
-    solver.passModel(model)
-    solver.run()
+    solver = solve_program(model)
     solution = solver.getSolution()
     prices = np.array(solution.row_dual)
     capacity = np.array(matrix.lower) <= -INFINITE
