@@ -22,7 +22,7 @@ MADE_ROOM, MADE_ROOM_S = "made_room", 1.0
 
 @dataclass(frozen=True, slots=True)
 class LineAnswer:
-    """What came back. `retry`: `x-should-retry`, where it said so of no target's failure.
+    """Holds what came back. `retry`: `x-should-retry`, where no target's failure said so.
 
     `ignored`: names of what was asked and that its target did not get.
     """

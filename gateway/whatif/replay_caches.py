@@ -38,8 +38,8 @@ def beginning_of_arrival(arrival: Arrival) -> PromptPrefix:
         parts = min(size, _PART_BYTES * len(arrival.prefix))
         return PromptPrefix(tuple(_marks_of_parts(arrival.prefix, parts)), 0, size, MINUTES_S)
     if arrival.session:
-        seed = crc32(f"{arrival.tenant}\0{arrival.model}\0{arrival.session}".encode())
-        return PromptPrefix(tuple(_chain(seed, size)), 0, size, MINUTES_S)
+        marks = tuple(_chain(arrival.session_number(), size))
+        return PromptPrefix(marks, 0, size, MINUTES_S)
     if arrival.cached:
         seed = crc32(f"{arrival.at_s}\0{arrival.tenant}\0{arrival.prompt_tokens}".encode())
         return PromptPrefix(tuple(_chain(seed, size)), 0, size, MINUTES_S)

@@ -37,8 +37,12 @@ class Arrival(NamedTuple):
         """Return ids of the prompt's leading parts: as told, else those of its session."""
         if self.prefix or not self.session:
             return self.prefix
-        seed = crc32(f"{self.tenant}\0{self.model}\0{self.session}".encode())
-        return range(seed << 20, (seed << 20) + self.prompt_tokens // PREFIX_TOKENS)
+        first = self.session_number() << 20  # a session has fewer parts
+        return range(first, first + self.prompt_tokens // PREFIX_TOKENS)
+
+    def session_number(self) -> int:
+        """Return the same number for each request of one session, and hardly of another one."""
+        return crc32(f"{self.tenant}\0{self.model}\0{self.session}".encode())
 
     def blocks(self, block_tokens: int) -> tuple[int, ...]:
         """The prefix by an engine's own blocks, which must divide its parts."""
