@@ -5,6 +5,7 @@ and whatever status it comes with. So is a prompt that a filter read and refused
 until a deadline of the provider's own: Azure bills both ("even if the status code is not 200").
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +15,15 @@ from backends.errors import BackendError, UpstreamBroken
 from backends.usage_places import counts_output, usage_in
 
 FILTERED: Final = "content_filter"
+# What providers call it; a message counts where it is Anthropic's or Azure's own sentence, for a
+# message may quote the request.
+_FILTER_WORD: Final = re.compile(
+    r"(?i)content_?(?:filter|policy)|responsible_?ai|data_?inspection|moderation_(?:block|refus)"
+)
+_FILTER_TEXT: Final = re.compile(
+    r"(?i)^output blocked by content filtering policy|triggering .{0,40}content management policy"
+)
+_TEXT_LIMIT: Final = 500
 _FILTERS: Final = frozenset((FILTERED, "ResponsibleAIPolicyViolation"))
 
 
@@ -63,6 +73,23 @@ def is_filtered(body: bytes) -> bool:
     inner = error.get("innererror")
     codes = [error.get("code"), inner.get("code") if isinstance(inner, Mapping) else None]
     return any(code in _FILTERS for code in codes if isinstance(code, str))
+
+
+def is_content_refusal(body: bytes) -> bool:
+    """Return whether a refusal is a content filter's, by its code or, without one, its text.
+
+    More than `is_filtered`: not everybody charges for it.
+    """
+    error = (_object_of(body) or {}).get("error")
+    if not isinstance(error, Mapping):
+        return False
+    inner = error.get("innererror")
+    layers = [error, inner] if isinstance(inner, Mapping) else [error]
+    words = [layer.get(name) for layer in layers for name in ("code", "type", "status")]
+    if any(isinstance(word, str) and _FILTER_WORD.search(word) for word in words):
+        return True
+    text = error.get("message")
+    return isinstance(text, str) and _FILTER_TEXT.search(text[:_TEXT_LIMIT]) is not None
 
 
 def _object_of(body: bytes) -> Mapping[str, Any] | None:

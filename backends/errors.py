@@ -7,6 +7,7 @@
     |-- UpstreamRejected            401/402/403, a spent quota: it refused our account    free
     |-- RequestDeclined      a 4xx in the body of a 200: the client's to mend      free
     |-- ContextTooLong            the prompt exceeds this target's context              free
+    |-- ContentFiltered      its content filter refused prompt or answer          billable
     |-- ModelNotServed           this engine is without that adapter at present      free
     |-- ServerError        other 5xx                                             billable
     |-- StreamError           an error in the body of a 200                         free
@@ -93,6 +94,12 @@ class ContextTooLong(BackendError):
     charges, kind = False, "too_long"
 
 
+class ContentFiltered(BackendError):
+    """The try is settled as what it is, an answer or a refusal, before this is raised."""
+
+    kind = "filtered"
+
+
 class ModelNotServed(BackendError):
     charges, kind = False, "unserved"
 
@@ -134,7 +141,9 @@ class InvalidResponse(BackendError):
 
 
 # Kinds of failure whose cause is the request, and says nothing of the target.
-OF_THE_REQUEST = frozenset({RequestDeclined.kind, ContextTooLong.kind, ModelNotServed.kind})
+OF_THE_REQUEST = frozenset(
+    {RequestDeclined.kind, ContextTooLong.kind, ContentFiltered.kind, ModelNotServed.kind}
+)
 # A target that stumbles over one request answers so; one that is down or full refuses, is silent
 # or says that it is full, whatever it was sent.
 MAY_BE_THE_REQUEST = frozenset({

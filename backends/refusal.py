@@ -63,6 +63,11 @@ def openai_refusal(body: bytes, status: int, secrets: Collection[Secret] = ()) -
     return msgspec.json.encode({"error": error})
 
 
+def is_too_long(body: bytes) -> bool:
+    """Whether a refusal says that the prompt exceeds the target's context."""
+    return TOO_LONG.encode() in body or _members(body).get("code") == CONTEXT_LENGTH
+
+
 def is_about_model(body: bytes) -> bool:
     """Whether a 404 speaks of the model; else it is the path that is not there."""
     found = _members(body)

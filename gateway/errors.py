@@ -55,6 +55,7 @@ TABLE: dict[str, ErrorSpec] = {
     "unsupported": ErrorSpec(400, "invalid_request_error", "unsupported_parameter"),
     "socket_limit": ErrorSpec(400, "invalid_request_error", "websocket_connection_limit_reached"),
     "context": ErrorSpec(400, "invalid_request_error", "context_length_exceeded"),
+    "content_filter": ErrorSpec(400, "invalid_request_error", "content_filter"),
     "no_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
     "bad_key": ErrorSpec(401, "invalid_request_error", "invalid_api_key", ErrorFault.KEY),
     "forbidden": ErrorSpec(403, "permission_error", "forbidden", ErrorFault.KEY),

@@ -194,7 +194,7 @@ def _apis(settings: Settings) -> tuple[str, ...]:
         target
         for model in settings.models.values()
         if model != "passthrough"
-        for target in model.targets
+        for target in model.reachable
         if not target.startswith("pool:")
     }
     return (*sorted(named), *(f"{name}/*" for name in sorted(settings.providers)))

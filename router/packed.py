@@ -21,6 +21,7 @@ from struct import Struct, error
 from typing import Any
 
 from router.reasons import REASONS
+from router.stages import StageCause, StageNote
 from router.types import Decision, Feature, Policy, RoutingRequest, Verdict
 
 PACK_VERSION = 4
@@ -74,6 +75,7 @@ _FEATURES = tuple(Feature)
 _BITS = {feature: 1 << place for place, feature in enumerate(_FEATURES)}
 _PLACES = {reason: traits.place for reason, traits in REASONS.items()}  # kept instead of the word
 _REASONS = tuple(sorted(_PLACES, key=_PLACES.__getitem__))  # by place, without gaps
+_STAGE = 8  # place of the stage in what is packed
 _WIDEST_FLOAT = 3.4e38
 _WIDEST_INTEGER = 2.0**63
 
@@ -82,18 +84,31 @@ def pack_bounded(
     limit_bytes: int,
     encode: Callable[[tuple[Any, ...]], bytes],
     asked: tuple[RoutingRequest, Policy, Decision],
+    stage: StageNote | None = None,
 ) -> bytes:
-    """Encoded in at most so many bytes: without residents if need be, or empty, never cut."""
-    whole = encode(pack(*asked))
+    """Encoded in at most so many bytes, or empty, never cut.
+
+    If need be without what earlier stages said, then without residents: in that order what is
+    packed again from what was kept is the same.
+    """
+    whole = encode(pack(*asked, stage=stage))
+    if len(whole) > limit_bytes and stage is not None and stage.earlier:
+        stage = stage._replace(earlier=())
+        whole = encode(pack(*asked, stage=stage))
     if len(whole) > limit_bytes:
-        whole = encode(pack(*asked, residents=False))
+        whole = encode(pack(*asked, stage=stage, residents=False))
     return whole if len(whole) <= limit_bytes else b""
 
 
 def pack(
-    request: RoutingRequest, policy: Policy, decision: Decision, *, residents: bool = True
+    request: RoutingRequest,
+    policy: Policy,
+    decision: Decision,
+    *,
+    stage: StageNote | None = None,
+    residents: bool = True,
 ) -> tuple[Any, ...]:
-    """The frozen inputs and the verdicts of one decision."""
+    """The frozen inputs and the verdicts of one decision; behind them its stage, if it has one."""
     verdicts = decision.verdicts
     shares = () if request.preferred is None and not request.barred else _shares(request, verdicts)
     return (
@@ -116,7 +131,25 @@ def pack(
         len(decision.order),
         max(0, len(verdicts) - PACK_CANDIDATES),
         [_verdict(verdict, residents=residents) for verdict in verdicts[:PACK_CANDIDATES]],
+        *(() if stage is None else (_pack_stage(stage),)),
     )
+
+
+def _pack_stage(stage: StageNote) -> tuple[Any, ...]:
+    """Return its number, of how many, after what, and who was out before it, each with why."""
+    earlier = stage.earlier[:PACK_CANDIDATES]
+    told = [word for name, reason in earlier for word in (name, _PLACES[reason])]
+    return stage.number, stage.stages, stage.after.value, told
+
+
+def stage_of(packed: Sequence[Any]) -> StageNote | None:
+    """Return what `pack` kept of the stage; None for a model that has one."""
+    if len(packed) <= _STAGE:
+        return None
+    number, count, after, told = packed[_STAGE]
+    pairs = zip(told[::2], told[1::2], strict=True)
+    earlier = tuple((name, _REASONS[place]) for name, place in pairs)
+    return StageNote(number, count, StageCause(after), earlier)
 
 
 def _shares(request: RoutingRequest, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
@@ -227,7 +260,7 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
     version, *rest = packed
     if version != PACK_VERSION:
         raise ValueError(f"a decision packed as version {version} cannot be read")
-    asked, rule, terms, reason, tried, omitted, verdicts = rest
+    asked, rule, terms, reason, tried, omitted, verdicts = rest[: _STAGE - 1]
     named = _read(_TERMS_FORM, _TERMS, terms)
     asked, shares = asked[: len(_REQUEST)], asked[len(_REQUEST) :]
     request = dict(zip(_REQUEST, asked, strict=True))
@@ -245,7 +278,16 @@ def unpack(packed: Sequence[Any]) -> dict[str, Any]:
         "tried": tried,
         "omitted": omitted,
         "candidates": [_unpack_verdict(verdict) for verdict in verdicts],
+        **_unpack_stage(stage_of(packed)),
     }
+
+
+def _unpack_stage(stage: StageNote | None) -> dict[str, Any]:
+    if stage is None:
+        return {}
+    earlier = [{"name": name, "reason": reason.value} for name, reason in stage.earlier]
+    told = {"number": stage.number, "count": stage.stages, "after": stage.after.value}
+    return {"stage": {**told, "earlier": earlier}}
 
 
 def unpack_request(packed: Sequence[Any]) -> dict[str, Any]:

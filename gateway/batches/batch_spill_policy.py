@@ -42,10 +42,10 @@ def spill_policy_of(settings: Settings, asked: str) -> BatchSpillPolicy:
         return BatchSpillPolicy(onward=False, own=False)
     model = found[1]
     taking = batch_providers(settings)
-    named = [target.partition("/")[0] for target in model.targets]
+    named = [target.partition("/")[0] for target in model.overflow]
     return BatchSpillPolicy(
         onward=model.residency == "any" and any(name in taking for name in named),
-        own=any(target.startswith("pool:") for target in model.targets),
+        own=any(target.startswith("pool:") for target in model.reachable),
     )
 
 

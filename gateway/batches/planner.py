@@ -19,6 +19,7 @@ from gateway.fleet.fleet import serves_by_priority
 from gateway.http.body import encode_raw
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.plan import PlannerProtocol, RoutingPlan
+from gateway.request.stage_turns import StageTurn
 from ledger.identity.keys import Identity
 from router.idle import TightestSlo, spare_decision
 from router.reasons import PERMANENT, Reason
@@ -52,15 +53,28 @@ class LinePlanner:
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
+        turn: StageTurn | None = None,
     ) -> RoutingPlan:
-        """Raises `not_idle` while waiting may help: that is no try, and leaves no trace."""
-        plan = self._plans.plan(request_id, asked, identity, clock=clock, sticky=sticky)
+        """Raises `not_idle` while waiting may help: that is no try, and leaves no trace.
+
+        A line that may spill goes on to later stages first; of others each waits for the first.
+        """
+        plan = self._plans.plan(request_id, asked, identity, clock=clock, sticky=sticky, turn=turn)
+        spill = self._ticket.get().spill
+        is_final = turn is not None and turn.is_final
+        goes_on = spill and plan.route.is_staged and not is_final
         if not plan.decision.order:
-            if plan.decision.reason in PERMANENT or plan.decision.reason is Reason.BUDGET:
+            if (
+                goes_on
+                or plan.decision.reason in PERMANENT
+                or plan.decision.reason is Reason.BUDGET
+            ):
                 return plan
             raise _waits(plan.decision.reason)
-        decision = spare_decision(plan.decision, self._promises, spill=self._ticket.get().spill)
+        decision = spare_decision(plan.decision, self._promises, spill=spill)
         if not decision.order:
+            if goes_on:
+                return plan.with_decision(decision)
             raise _waits(decision.reason)
         plan = plan.with_decision(decision)
         pools = {step.frozen.target.pool for step in plan.steps}
@@ -112,5 +126,5 @@ def tightest_slo_of_pools(settings: Settings) -> dict[str, TightestSlo]:
 
 def _pools(settings: Settings, names: tuple[str, ...]) -> set[str]:
     resolved = (resolve_model(settings, name) for name in names)
-    targets = [target for pair in resolved if pair is not None for target in pair[1].targets]
+    targets = [target for pair in resolved if pair is not None for target in pair[1].reachable]
     return {target.removeprefix("pool:") for target in targets if target.startswith("pool:")}

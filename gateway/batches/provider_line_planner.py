@@ -27,11 +27,13 @@ from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.reported_usage import context_of
 from gateway.request.request_parser import CAP_NAMES, body_for
 from gateway.request.response_writer import listed_names
+from gateway.request.stage_turns import StageTurn
 from ledger.batches.outgoing import LineTerms
 from ledger.identity.keys import Identity
 from ledger.journals.records import AttemptOpened
 from ledger.prices.book import Price
 from router.reasons import Reason
+from router.stages import StageCause
 from router.types import Decision, InfeasibleAction, RoutingRequest, Verdict
 
 BATCH_TIER = "batch"
@@ -70,20 +72,27 @@ class ProviderLinePlanner(Dispatcher):
         """Raises `not_onward` where no provider's batch can take the line."""
         if asked.path not in _SERVED:
             raise _not_onward("its endpoint is none that providers' batches know here")
-        plan = self.plans.value.plan(
-            reply.request_id, asked, identity, clock=self.clock, sticky=lambda _: None
-        )
-        found = [
+        make, id_ = self.plans.value.plan, reply.request_id
+        plan = make(id_, asked, identity, clock=self.clock, sticky=lambda _: None)
+        later = iter(plan.route.later)
+        while not (found := self._offers(plan)):
+            route = next((route for route in later if route.after is StageCause.ANY), None)
+            if route is None:
+                raise _not_onward(str(plan.decision.reason))
+            turn = StageTurn(route, (*plan.earlier, plan.decision))
+            plan = make(id_, asked, identity, clock=self.clock, sticky=lambda _: None, turn=turn)
+        bound, step = min(found, key=lambda finding: finding[0])
+        handed = self._provider_line(_decide_for(plan, step), step, bound)
+        await reply.send_whole(200, [PACKED], msgspec.msgpack.encode(handed))
+
+    def _offers(self, plan: RoutingPlan) -> list[tuple[int, AttemptPlan]]:
+        """Those of the plan's candidates whose provider takes batches, each with its bound."""
+        return [
             (bound, step)
             for step in plan.steps
             if step.frozen.target.provider in self.providers
             and (bound := _bound_pusd(plan.request, step.frozen)) is not None
         ]
-        if not found:
-            raise _not_onward(str(plan.decision.reason))
-        bound, step = min(found, key=lambda finding: finding[0])
-        handed = self._provider_line(_decide_for(plan, step), step, bound)
-        await reply.send_whole(200, [PACKED], msgspec.msgpack.encode(handed))
 
     def _provider_line(self, plan: RoutingPlan, step: AttemptPlan, bound: int) -> ProviderLine:
         target, frozen = step.frozen.target, step.frozen

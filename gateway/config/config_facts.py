@@ -61,7 +61,7 @@ def check_something_served(settings: Settings, _: ConfigFacts) -> Iterator[Confi
 
 
 def check_used_pools(settings: Settings, _: ConfigFacts) -> Iterator[ConfigFault]:
-    used = {target for _, model in logical_models(settings) for target in model.targets}
+    used = {target for _, model in logical_models(settings) for target in model.reachable}
     for name in settings.pools:
         if f"pool:{name}" not in used:
             words = f"no model has the target `pool:{name}`: its hours cost and nothing uses them"
@@ -123,10 +123,10 @@ def check_target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Conf
         ", and refused to keys under a hard budget" if hard else " and flagged in the ledger"
     )
     for model, definition in logical_models(settings):
-        for index, target in enumerate(definition.targets):
+        for inside, target in definition.placed_targets():
             provider = settings.providers.get(target.partition("/")[0])
             if provider is not None and provider.prices_as is None:
-                yield from _check_priced(facts, ("models", model, "targets", index), target, result)
+                yield from _check_priced(facts, ("models", model, *inside), target, result)
     for name, provider in settings.providers.items():
         if provider.prices_as is not None:
             yield from _check_priced(
@@ -137,7 +137,7 @@ def check_target_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Conf
 def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     """Without rates of its own a batch is worth nothing: such lines go the ordinary way."""
     for model, definition in logical_models(settings):
-        for index, target in enumerate(definition.targets):
+        for inside, target in definition.placed_targets():
             name = target.partition("/")[0]
             provider = settings.providers.get(name)
             if provider is None or not provider.batch or facts.prices is None:
@@ -149,7 +149,7 @@ def check_batch_prices(settings: Settings, facts: ConfigFacts) -> Iterator[Confi
                 f"the price of `{target}` has no batch rates: its lines go to `{name}` one by one, "
                 "at the ordinary price"
             )
-            place: Place = ("models", model, "targets", index)
+            place: Place = ("models", model, *inside)
             yield warning(place, words, upon=(*PRICED_BY, ("providers", name)))
 
 

@@ -37,7 +37,7 @@ def check_aliases(settings: Settings) -> Iterator[ConfigFault]:
         if not isinstance(model, ModelSection) or model.same_as is None:
             continue
         here = ("models", name, "same_as")
-        if model.targets:
+        if model.targets or model.then:
             yield ConfigFault(here, "an alias has no targets of its own: leave out one of the two")
         other = model.same_as
         if resolve_model(settings, name) is not None:
@@ -54,12 +54,12 @@ def check_targets(settings: Settings) -> Iterator[ConfigFault]:
         here: Place = ("models", name, "targets")
         if not model.targets:
             yield ConfigFault(here, "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`")
-        for index, target in enumerate(model.targets):
-            place = (*here, index)
+        for inside, target in model.placed_targets():
+            place = ("models", name, *inside)
             pool = target.removeprefix("pool:")
             provider, slash, upstream = target.partition("/")
-            if target in model.targets[:index]:
-                yield ConfigFault(place, f"`{target}` is stated twice")
+            if (words := _repeated(model, inside, target)) is not None:
+                yield ConfigFault(place, words)
             elif pool != target:
                 if pool not in settings.pools:
                     words = f"no pool named `{pool}`{suggest(pool, settings.pools)}"
@@ -71,19 +71,44 @@ def check_targets(settings: Settings) -> Iterator[ConfigFault]:
                 yield _no_provider(settings, place, provider)
 
 
+def check_stages(settings: Settings) -> Iterator[ConfigFault]:
+    """A later stage has targets; what is of the whole request stands in its model."""
+    for name, model in logical_models(settings):
+        for number, stage in enumerate(model.then):
+            here: Place = ("models", name, "then", number)
+            if not stage.targets:
+                words = "at least one is needed: `pool:NAME` or `PROVIDER/MODEL`"
+                yield ConfigFault((*here, "targets"), words)
+            limits = stage.timeouts
+            if limits is not None and limits.total_s is not None:
+                words = "is of the whole request: state it in the model's own `timeouts`"
+                yield ConfigFault((*here, "timeouts", "total_s"), words)
+
+
 def check_comparators(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical_models(settings):
         here: Place = ("models", name, "compare_with")
-        if not model.compare_with and any(target.startswith("pool:") for target in model.targets):
+        if not model.compare_with and any(target.startswith("pool:") for target in model.reachable):
             yield ConfigFault(here, "name at least one API model, or break-even cannot be computed")
 
 
 def check_confinement(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical_models(settings):
-        outside = [target for target in model.targets if not target.startswith("pool:")]
+        outside = [target for target in model.reachable if not target.startswith("pool:")]
         if model.residency == "internal_only" and outside:
             words = f"internal_only, but the target `{outside[0]}` is an external API"
             yield ConfigFault(("models", name, "residency"), words)
+
+
+def _repeated(model: ModelSection, place: Place, target: str) -> str | None:
+    """What is wrong where a stage names a target again that was surely asked before it."""
+    *_, index = place
+    stage = model.targets if place[0] == "targets" else model.then[int(place[1])].targets
+    if target in stage[: int(index)]:
+        return f"`{target}` is stated twice"
+    if place[0] == "then" and target in model.targets:
+        return f"`{target}` is asked before, as one of `targets`: leave it out here"
+    return None
 
 
 def _circles(settings: Settings, name: str) -> bool:
@@ -106,6 +131,7 @@ CHECKS: tuple[Check, ...] = (
     check_pass_through,
     check_aliases,
     check_targets,
+    check_stages,
     check_comparators,
     check_confinement,
     *POLICY_CHECKS,

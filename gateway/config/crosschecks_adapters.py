@@ -17,7 +17,7 @@ def check_adapters(settings: Settings) -> Iterator[ConfigFault]:
 
 def _of_model(settings: Settings, name: str, model: ModelSection) -> Iterator[ConfigFault]:
     here = ("models", name, "adapter")
-    pools = [target[5:] for target in model.targets if target[:5] == "pool:"]
+    pools = [target[5:] for target in model.reachable if target[:5] == "pool:"]
     declared = [
         (pool, settings.pools[pool].engine.adapters) for pool in pools if pool in settings.pools
     ]

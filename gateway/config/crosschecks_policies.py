@@ -106,7 +106,7 @@ def check_policy_targets(settings: Settings) -> Iterator[ConfigFault]:
     """Names lead to targets of a model that the rule is for, and out of the network nowhere."""
     for index, rule in enumerate(settings.policies):
         models = tuple(_models_of(settings, rule))
-        known = {target for _, model in models for target in model.targets}
+        known = {target for _, model in models for target in model.reachable}
         passing = any(name.endswith("*") for name in rule.match.models) or not rule.match.models
         for place, target in _named_targets(rule):
             here: Place = ("policies", index, *place)
@@ -126,7 +126,7 @@ def check_policy_quality(settings: Settings) -> Iterator[ConfigFault]:
             continue
         place = ("policies", index, "max_quality_loss")
         for name, model in _models_of(settings, rule):
-            unstated = [target for target in model.targets if target not in model.quality_loss]
+            unstated = [target for target in model.reachable if target not in model.quality_loss]
             if unstated:
                 words = f"`{unstated[0]}` of `{name}` is left out: it states no `quality_loss`"
                 upon = tuple(("models", name, key) for key in ("targets", "quality_loss"))
@@ -136,8 +136,8 @@ def check_policy_quality(settings: Settings) -> Iterator[ConfigFault]:
 def check_model_quality(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical_models(settings):
         for target in model.quality_loss:
-            if target not in model.targets:
-                words = f"`{target}` is no target of this model{suggest(target, model.targets)}"
+            if target not in model.reachable:
+                words = f"`{target}` is no target of this model{suggest(target, model.reachable)}"
                 yield ConfigFault(("models", name, "quality_loss", target), words)
 
 

@@ -18,10 +18,10 @@ def check_sampling(settings: Settings) -> Iterator[ConfigFault]:
             if found is None:
                 words = f"no model named `{asked}`{suggest(asked, settings.models)}"
                 yield ConfigFault((*here, field), words)
-            elif field == "model" and set(found[1].targets) != {f"pool:{name}"}:
+            elif field == "model" and set(found[1].reachable) != {f"pool:{name}"}:
                 words = f"`{asked}` is judged: it must have `pool:{name}` as its only target"
                 yield ConfigFault((*here, field), words)
-            elif any(not target.startswith("pool:") for target in found[1].targets):
+            elif any(not target.startswith("pool:") for target in found[1].reachable):
                 words = f"`{asked}` has a target that is no pool: sampled prompts stay here"
                 yield ConfigFault((*here, field), words)
         if rule.model == rule.baseline:

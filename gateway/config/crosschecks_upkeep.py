@@ -33,7 +33,7 @@ def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
         alone = sorted(
             model
             for model, section in logical_models(settings)
-            if set(section.targets) == {f"pool:{name}"}
+            if set(section.reachable) == {f"pool:{name}"}
         )
         restarts = kept.restart is not None or kept.restart_on_decay is not None
         count = pool.engine.replicas + len(pool.engine.endpoints)

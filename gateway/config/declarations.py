@@ -54,7 +54,7 @@ def routes(settings: Settings) -> list[ModelRoute]:
     return [
         ModelRoute(name, *_outside(settings, name, model))
         for name, model in logical_models(settings)
-        if any(target.startswith("pool:") for target in model.targets)
+        if any(target.startswith("pool:") for target in model.reachable)
     ]
 
 
@@ -66,7 +66,7 @@ def _outside(
     Rules with conditions keep only some requests inside, and nobody knows how many: `depends`.
     """
     residency: str = model.residency
-    allowed = {*model.targets}
+    allowed = {*model.overflow}
     for rule in settings.policies:
         if not _is_of_model(settings, rule, name):
             continue
@@ -78,7 +78,7 @@ def _outside(
             break
         if keeps and residency != KEPT_INSIDE:
             return DEPENDS, ()
-    apis = [target for target in model.targets if target in allowed]
+    apis = [target for target in model.overflow if target in allowed]
     return residency, tuple(_api(settings, model, target) for target in apis if _is_api(target))
 
 

@@ -17,7 +17,7 @@ from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import Settings
 from gateway.config.wording import fault_of, suggested_key
 
-_LISTS = ("policies", "budgets", "times")  # of sections; all others are of texts
+_LISTS = ("policies", "budgets", "times", "then")  # of sections; all others are of texts
 FAULTS_MOST = 200  # nobody reads more, and each costs a walk; of such a document no rest is read
 ROUNDS = 8  # what is taken out may be required, its filling may need a part, and so on
 _FILLINGS: Mapping[str, Any] = {
@@ -108,7 +108,7 @@ def _mend(
         document.clear()
     elif isinstance(here, list):
         index = int(place[-1])  # replaced, so that the places of the other items stay
-        here[index] = {} if len(place) == 2 and place[0] in _LISTS else ""
+        here[index] = {} if place[-2] in _LISTS else ""
     elif isinstance(here, dict) and missing:
         here[place[-1]] = copy.deepcopy(_FILLINGS.get(str(place[-1])))
     elif isinstance(here, dict):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from backends.disconnects import OnDisconnect
 from backends.engines import VLLM
@@ -19,6 +19,7 @@ from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKind
 from gateway.config.reporting_days import with_zones
 from gateway.config.schema_dashboard import DashboardSection
 from gateway.config.schema_limits import BudgetSection, RateLimitSection
+from gateway.config.schema_models import ModelEntry, ModelSection
 from gateway.config.schema_oidc import OidcSection
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.schema_peers import PeersSection
@@ -41,7 +42,6 @@ from gateway.config.sections import (
     Lowered,
     Named,
     Positive,
-    Ratio,
     Usd,
     UtcOffset,
     Variable,
@@ -60,14 +60,11 @@ __all__ = [
     "NAME",
     "ConfigSection",
     "MatchSection",
+    "ModelSection",
     "PolicyRuleSection",
     "PolicySloSection",
     "Settings",
 ]
-
-
-def _section_tag(value: object) -> str:
-    return "word" if isinstance(value, str) else "section"
 
 
 class LedgerSection(ConfigSection):
@@ -308,36 +305,6 @@ class ProviderSection(ConfigSection):
     @property
     def names_a_key(self) -> bool:
         return any((self.api_key_env, self.api_key_file, self.api_key_exec))
-
-
-class ModelSection(ConfigSection):
-    targets: tuple[str, ...] = Field(
-        (), description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides"
-    )
-    same_as: str | None = Field(None, description="alias of another logical model")
-    adapter: str | None = Field(
-        None, description="LoRA adapter that answers, one of `engine.adapters` of its pools"
-    )
-    residency: Literal["any", "internal_only"] = Field(
-        "any", description="`internal_only` never leaves the network"
-    )
-    compare_with: tuple[str, ...] = Field(
-        (), description="prices to compare with: first the substitute, then same weights elsewhere"
-    )
-    sticky: Literal["none", "session"] = Field(
-        "none", description="keep a session on its target while that is feasible"
-    )
-    quality_loss: dict[str, Ratio] = Field(
-        default_factory=dict,
-        description="share of quality that each target loses against the best, as `breakeven "
-        "engine eval` measures it; 0: none",
-    )
-
-
-ModelEntry = Annotated[
-    Annotated[ModelSection, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
-    Discriminator(_section_tag),
-]
 
 
 class Settings(ConfigSection):

@@ -89,7 +89,7 @@ def promises_on(
     """
     found: dict[str, PolicyPromise] = {}
     for model, section in logical_models(settings):
-        if f"pool:{pool}" not in section.targets:
+        if f"pool:{pool}" not in section.reachable:
             continue
         is_long = (shortest or {}).get(model, 0) >= LONG_ANSWER
         for rule in _rules_of(settings, model):

@@ -145,7 +145,7 @@ def _known_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]:
 
 def _places(settings: "Settings", model: "ModelSection") -> list[TargetName]:
     found: list[TargetName] = []
-    for name in model.targets:
+    for name in model.reachable:
         if name.startswith("pool:"):
             found += _engines(settings, name.removeprefix("pool:"))
         else:

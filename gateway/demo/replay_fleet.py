@@ -227,7 +227,7 @@ class DemoFleet:
                 continue
             priced = (prices.find(name, at_us) for name in model.compare_with)
             self._comparators[model.compare_with] = tuple(p for p in priced if p is not None)
-            for target in model.targets:
+            for target in model.reachable:
                 provider, _, upstream = target.partition("/")
                 if provider in settings.providers:
                     name = settings.providers[provider].prices_as or target

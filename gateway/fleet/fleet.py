@@ -3,7 +3,7 @@
 A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds the moving half.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backends.address_policy import LOCALHOST, parse_address
@@ -113,7 +113,14 @@ class Fleet:
         self._by_model = self._expand_all()
 
     def targets(self, name: str, model: ModelSection) -> tuple[Target, ...]:
-        """The targets of a resolved model; pass-through models are expanded on demand."""
+        """The targets of a resolved model in all its stages, each once."""
+        stages = self.stages(name, model)
+        if len(stages) == 1:
+            return stages[0]
+        return tuple({target.name: target for stage in stages for target in stage}.values())
+
+    def stages(self, name: str, model: ModelSection) -> tuple[tuple[Target, ...], ...]:
+        """The same stage by stage; pass-through models are expanded on demand."""
         known = self._by_model.get(name)
         return known if known is not None else self._expand(model)
 
@@ -145,16 +152,20 @@ class Fleet:
         providers = self._settings.providers.values()
         return any(PROVIDER_KINDS[provider.kind].speaks_messages for provider in providers)
 
-    def _expand_all(self) -> dict[str, tuple[Target, ...]]:
+    def _expand_all(self) -> dict[str, tuple[tuple[Target, ...], ...]]:
         return {
             name: self._expand(model)
             for name, model in self._settings.models.items()
             if isinstance(model, ModelSection) and model.same_as is None
         }
 
-    def _expand(self, model: ModelSection) -> tuple[Target, ...]:
+    def _expand(self, model: ModelSection) -> tuple[tuple[Target, ...], ...]:
+        named = (model.targets, *(stage.targets for stage in model.then))
+        return tuple([self._expand_stage(model, names) for names in named])
+
+    def _expand_stage(self, model: ModelSection, names: Sequence[str]) -> tuple[Target, ...]:
         found: list[Target] = []
-        for name in model.targets:
+        for name in names:
             if name.startswith("pool:"):
                 found += [_with_adapter(model.adapter, target) for target in self._pools[name[5:]]]
             else:

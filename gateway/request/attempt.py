@@ -12,22 +12,60 @@ from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import Hold, TokenCounts
+from router.stages import StageCause, is_due
 from router.types import Feature, Verdict
 
+_NO_CAUSE: frozenset[StageCause] = frozenset()
 TELL_S = 0.04  # between two words to the board about one stream; chunks come faster
 
 
 class CandidateQueue:
-    """The candidates of a request that were not tried yet; none once an answer begins."""
+    """The candidates of a request that were not tried yet; none once an answer begins.
 
-    __slots__ = ("_left", "plan")
+    They are those of one stage. `causes`: why targets so far did not answer, and `asked` those
+    that were asked; both are kept of models with several stages alone. `is_final`: no later stage
+    can serve it either, so that what its policy says of that holds. `tried`: in this stage.
+    """
+
+    __slots__ = ("_left", "asked", "causes", "is_final", "plan", "tried")
 
     def __init__(self, plan: RoutingPlan) -> None:
         self.plan = plan
-        self._left = list(reversed(plan.decision.order))
+        self.causes: frozenset[StageCause] = _NO_CAUSE
+        self.asked: tuple[str, ...] = ()
+        self.is_final = False
+        self.enter_stage(plan)
+
+    def enter_stage(self, plan: RoutingPlan) -> bool:
+        """Go on to the candidates of a plan; whether one of them was not asked before."""
+        self.plan, self.tried = plan, 0
+        left = list(reversed(plan.decision.order))
+        if self.asked:
+            left = [verdict for verdict in left if verdict.candidate.name not in self.asked]
+        self._left = left
+        return bool(left)
 
     def next(self) -> Verdict | None:
         return self._left.pop() if self._left else None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nobody of this stage is left to be tried."""
+        return not self._left
+
+    def record_cause(self, cause: StageCause, asked: str | None = None) -> None:
+        """A target did not answer for this cause; `asked`: its name, if it was asked."""
+        if self.plan.route.is_staged:
+            self.causes |= {cause}
+            self.asked += () if asked is None else (asked,)
+
+    def leads_on(self, cause: StageCause) -> bool:
+        """Whether a later stage would be asked, were this cause the next one."""
+        later = self.plan.route.later
+        if not later:
+            return False
+        causes = self.causes | {cause}
+        return any(is_due(route.after, causes) for route in later)
 
     def end(self, plan: RoutingPlan) -> None:
         """`plan`: what stays to be known of it."""
@@ -73,6 +111,14 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.id = f"{self.plan.request_id}.{self.number}"
+
+    def leads_on(self, cause: StageCause) -> bool:
+        """Whether somebody else would be asked, were it not to answer for this cause."""
+        return not self.last or self.leads_to_stage(cause)
+
+    def leads_to_stage(self, cause: StageCause) -> bool:
+        """Whether a later stage waits for it not to answer for this cause."""
+        return self.tries is not None and self.tries.leads_on(cause)
 
     @property
     def decode_s(self) -> float:

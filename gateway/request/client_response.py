@@ -70,6 +70,7 @@ class ClientResponse:
         "status",
         "story",
         "task",
+        "total_s",
         "use",
     )  # fmt: skip
 
@@ -99,6 +100,7 @@ class ClientResponse:
         self._quiet_since_s = self.opened_s
         self._pinging: asyncio.Task[None] | None = None
         self.use: RateLimitUse | None = None
+        self.total_s: float | None = None  # that its model gives it, where that is stated
         self.status: int | None = None  # as it was told
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"

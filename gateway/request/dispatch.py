@@ -7,10 +7,7 @@ promises are taken from the board, its hold is released and its row is settled e
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
-
-import msgspec
 
 from backends.base import Call, Deadlines, Exchange
 from backends.cost_headers import COST_HEADER
@@ -23,9 +20,7 @@ from backends.errors import (
     UpstreamOverloaded,
 )
 from backends.ratelimit import RateLimitHeaders, parse_rate_limit
-from gateway.clock import Clock
 from gateway.errors import RequestError, drop_traceback
-from gateway.fleet.demand_counter import DemandCounter
 from gateway.fleet.fleet import Target
 from gateway.fleet.model_backoff import LIMITED
 from gateway.fleet.target_stats import TargetStats
@@ -33,41 +28,34 @@ from gateway.kinds import KINDS
 from gateway.kinds.error_events import error_event
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
-from gateway.request.active_policies import PolicyDerived
-from gateway.request.admission import BudgetAdmission
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
 from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
-from gateway.request.lesser_requests import ask_less
-from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
-from gateway.request.limits.rate_limiter import RateLimiter, rate_error
 from gateway.request.load_tracker import LoadTracker
-from gateway.request.metering import UsageMeter
 from gateway.request.outcome_evidence import cancelled
-from gateway.request.plan import AttemptPlan, PlannerProtocol, RoutingPlan
+from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.refusals import (
     BudgetShortfall,
     after_earlier,
-    infeasible,
     over_budget,
-    queue_refusal,
     status_of,
     upstream_failure,
 )
 from gateway.request.request_parser import attempt_body, attempt_route
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.retry_budget import RetryBudget
-from gateway.request.session_affinity import SessionAffinity
 from gateway.request.silent_engine import SilentEngineDetector
+from gateway.request.stage_planner import StagePlanner
+from gateway.request.stage_turns import cause_of_error
 from gateway.request.trace_observer import TraceObserver
 from gateway.sound.sound_decoder import SoundLengths
 from ledger.budgets.client import BudgetRefusal
 from ledger.identity.keys import Identity
 from ledger.journals.journal import JournalError
 from router.filters import counted_tokens
-from router.reasons import PERMANENT, Reason
-from router.types import InfeasibleAction, Residency
+from router.stages import StageCause
+from router.types import Residency, Verdict
 
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
@@ -85,25 +73,17 @@ class SampleSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatcher:
+class Dispatcher(StagePlanner):
     """One per worker."""
 
-    plans: PolicyDerived[PlannerProtocol]  # those under the policies in force
-    admission: BudgetAdmission
-    metering: UsageMeter
     delivery: ResponseWriter
     flights: LoadTracker
     experience: TargetStats
-    sessions: SessionAffinity
     submissions: IdempotencyStore
     retries: RetryBudget = field(default_factory=RetryBudget)
     silences: SilentEngineDetector
     deadlines: Deadlines
     whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
-    clock: Clock
-    waiting: AdmissionQueue
-    limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
-    demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
@@ -114,19 +94,22 @@ class Dispatcher:
     ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
-        tries = CandidateQueue(await self._make_plan(asked, identity, reply))
+        tries = await self.begin(asked, identity, reply)
         refusal: RequestError | None = None
         short: BudgetShortfall | None = None
         number = 0
         failing: list[Target] = []
         self.retries.count_request()
-        while (verdict := tries.next()) is not None:
+        while (verdict := tries.next() or self._go_on(tries, asked, identity, reply)) is not None:
             attempt = await self._fit_attempt(tries.plan, tries.plan.step(verdict), number + 1)
             if isinstance(attempt, BudgetRefusal):
                 refusal = refusal or over_budget(attempt)
                 short = short or BudgetShortfall(attempt, verdict.candidate.bound_pusd)
+                tries.record_cause(StageCause.ANY)
                 continue
             number += 1
+            tries.tried += 1
+            attempt.last = tries.is_last or tries.tried == MAX_ATTEMPTS
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
             attempt.story = reply.story
             error = await self._attempt(attempt, reply)
@@ -141,20 +124,39 @@ class Dispatcher:
             name = attempt.step.frozen.target.name
             told = upstream_failure(error, name, [target.name for target in failing])
             refusal = after_earlier(told, refusal, tries.plan.decision.verdicts)
+            tries.record_cause(cause_of_error(error), name)
             if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
             failing.append(attempt.step.frozen.target)
             if error.billable:
                 reply.charged = True
-            if number == MAX_ATTEMPTS or not self.retries.allowed:
+            ends = tries.tried == MAX_ATTEMPTS or not self.retries.allowed
+            if ends and not self.go_on(tries, asked, identity, reply):
                 break
         assert refusal is not None, "a plan without steps was refused when it was made"
         # A retry may come to who was not asked.
         refusal.retry = refusal.retry if tries.next() is None else None
-        if number == 0:
-            status = refusal.row.status
-            self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
-        raise refusal
+        raise refusal if number else self._refuse_attempts(tries, refusal, short)
+
+    def _refuse_attempts(
+        self, tries: CandidateQueue, refusal: RequestError, short: BudgetShortfall | None
+    ) -> RequestError:
+        """Record that no try had room in its budgets."""
+        status = refusal.row.status
+        self.metering.refuse(tries.plan, reason="budget", http_status=status, short=short)
+        return refusal
+
+    def _go_on(
+        self,
+        tries: CandidateQueue,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+    ) -> Verdict | None:
+        """The first candidate of the next stage whose turn it is, if there is one."""
+        if tries.plan.route.later and self.go_on(tries, asked, identity, reply):
+            return tries.next()
+        return None
 
     def _discount_failures(
         self, identity: Identity, failing: list[Target], answering: Target
@@ -163,77 +165,6 @@ class Dispatcher:
         for target in failing:
             if target.own and target.pool == answering.pool:
                 self.experience.discount_failures(target.row, identity.key_id)
-
-    async def _make_plan(
-        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
-    ) -> RoutingPlan:
-        """A plan with at least one step; waits when the policy says `queue` and it can help."""
-        plan = self._plan(asked, identity, reply)
-        if self.limits is not None:
-            await self._count(self.limits, plan, reply)
-        if self._lines_up(plan):
-            due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
-            again = partial(self._plan, asked, identity, reply)
-            since_s = self.clock.now_s()
-            try:
-                plan = await self.waiting.wait(plan, due_s, again)
-                plan = msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
-            except QueueFull as full:
-                self._note(plan)
-                told = queue_refusal(plan, full.wait_s, hopeless=full.hopeless)
-                reason = plan.decision.reason.value
-                self.metering.refuse(plan, reason=reason, http_status=told.row.status)
-                raise told from full
-        if plan.decision.order:
-            self._note(plan)
-            return plan
-        self._note(plan)
-        reason, short = plan.decision.reason, None
-        if reason is Reason.BUDGET:
-            tightest = self.admission.tightest(identity, plan.model, plan.unaffordable)
-            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.min_bound_pusd)
-        else:
-            error = infeasible(plan)
-        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
-        raise error
-
-    async def _count(self, limits: RateLimiter, plan: RoutingPlan, reply: ClientResponse) -> None:
-        """Once a request, before it waits for anything."""
-        reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
-        over = None if reply.use is None else reply.use.counted.over
-        if over is not None:
-            self._note(plan)
-            told, scope = rate_error(over), over.account.name
-            self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
-            raise told
-
-    def _plan(
-        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
-    ) -> RoutingPlan:
-        begun_s = 0.0 if reply.story is None else self.clock.now_s()
-        make, id_, sticky = self.plans.value.plan, reply.request_id, self.sessions.target
-        plan = make(id_, asked, identity, clock=self.clock, sticky=sticky)
-        while (less := ask_less(plan)) is not None:
-            plan = make(id_, less, identity, clock=self.clock, sticky=sticky)
-        if reply.story is not None:
-            reply.story.on_decided(begun_s, plan)
-        return plan
-
-    def _lines_up(self, plan: RoutingPlan) -> bool:
-        """Where waiting can help; who could go to an own engine lines up behind who waits there."""
-        decision = plan.decision
-        if decision.otherwise is not InfeasibleAction.QUEUE:
-            return False
-        chosen = decision.first_choice
-        if chosen is None:
-            return decision.reason not in PERMANENT
-        return chosen.candidate.internal and self.waiting.has_line(plan)
-
-    def _note(self, plan: RoutingPlan) -> None:
-        """Once a request, admitted or not, however often it was planned."""
-        self.metering.record_policy_notes(plan)
-        if self.demanded is not None:
-            self.demanded.note(plan.decision, plan.request, plan.policy)
 
     async def _fit_attempt(
         self, plan: RoutingPlan, step: AttemptPlan, number: int
@@ -268,8 +199,6 @@ class Dispatcher:
                 number=number,
                 dispatched_s=self.clock.now_s(),
                 holds=held,
-                last=number == MAX_ATTEMPTS
-                or target.name == plan.decision.order[-1].candidate.name,
                 flight=flight,
                 passage=passage,
             )
@@ -302,7 +231,8 @@ class Dispatcher:
                     await self.delivery.answer(attempt, exchange, reply)
                 except RequestDeclined as error:
                     # What this target's API has no form for, another one's may have.
-                    final = error.sent or attempt.last or not self.retries.allowed
+                    goes_on = attempt.leads_on(StageCause.ANY) and self.retries.allowed
+                    final = error.sent or not goes_on
                     await self.delivery.decline(attempt, error, reply, final=final)
         except BackendError as error:
             drop_traceback(error)
@@ -349,6 +279,8 @@ class Dispatcher:
         media = None if form is None else form.content_type
         whole = not asked.stream and KINDS[asked.kind].generated
         deadlines = self.whole if whole else self.deadlines
+        if plan.route.deadlines is not None:
+            deadlines = plan.route.deadlines.of(whole=whole)
         path, told = attempt_route(asked, target)
         call = Call(path, body, streamed, {**headers, **told}, deadlines, media)
         attempt.transmission = call.transmission

@@ -175,7 +175,7 @@ class InferenceApi:
         for reply in tuple(self._open):  # a name in the sweeper would hold the last one on
             if reply.is_stalled(now, limits.client_stall_s):
                 reply.end("client_stall")
-            elif now - reply.opened_s > limits.total_s:
+            elif now - reply.opened_s > (reply.total_s or limits.total_s):
                 reply.end("total")
             elif reply.keeps_alive:
                 reply.keep_alive(now)

@@ -10,15 +10,18 @@ from router.filters import CONTEXT_MARGIN
 from router.reasons import Reason
 
 
-def ask_less(plan: RoutingPlan) -> InferenceRequest | None:
-    """Return what to plan next; None where a target serves it, or nothing less is left to ask."""
+def ask_less(plan: RoutingPlan, *, cuts: bool = True) -> InferenceRequest | None:
+    """Return what to plan next; None where a target serves it, or nothing less is left to ask.
+
+    `cuts`: whether a prompt that is too long may be shortened.
+    """
     decision, asked = plan.decision, plan.asked
     if decision.order:
         return None
     reasons = {verdict.reason for verdict in decision.verdicts}
     if asked.instead is not None and Reason.FEATURE in reasons:
         return asked.instead
-    if asked.shorten is not None and Reason.CONTEXT in reasons:
+    if cuts and asked.shorten is not None and Reason.CONTEXT in reasons:
         return asked.shorten(_surplus_bytes(plan))
     return None
 

@@ -28,7 +28,7 @@ def is_usable(settings: Settings, identity: Identity, name: str) -> bool:
     model = None if found is None else found[1]
     if identity.residency != "internal_only":
         return True
-    return model is not None and any(target.startswith("pool:") for target in model.targets)
+    return model is not None and any(target.startswith("pool:") for target in model.reachable)
 
 
 def card(name: str, created_s: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Planning reads state and awaits nothing. `Planner.plan` may be called again for 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Protocol
 
 import msgspec
@@ -30,17 +31,16 @@ from gateway.request.decision_states import SnapshotStates
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.prompt_estimate import estimate_prompt, prompt_media
 from gateway.request.routes import RouteCache, RouteContext
+from gateway.request.stage_turns import StageTurn, note_of, pack_decision
 from ledger.identity.keys import Identity
 from router.estimates import OutputLengths
-from router.explain import pack_bounded
 from router.policy import tighten
 from router.reasons import Reason
 from router.target_output import TargetOutput
 from router.target_prompts import TargetPrompts
 from router.token_ratio import TokenRatio
-from router.types import Decision, Policy, Residency, RoutingRequest, Verdict
+from router.types import Decision, InfeasibleAction, Policy, Residency, RoutingRequest, Verdict
 
-DECISION_LIMIT_BYTES = 800
 _ANY = Residency.ANY
 
 
@@ -78,6 +78,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
     shadow: Decision | None = None  # of the policy that only watches
     changed: bool = False  # what `decide` was given does not tell what was done
     line_s: float = 0.0  # how long the request stood in line for its place
+    earlier: tuple[Decision, ...] = ()  # of the stages before, where the model has several
 
     @property
     def identity(self) -> Identity:
@@ -119,8 +120,7 @@ class RoutingPlan(msgspec.Struct, frozen=True):
             for group in (known.order, known.verdicts)
         )
         decision = known._replace(order=order, verdicts=verdicts)
-        blob = _pack_decision(self.request, self.policy, decision)
-        return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
+        return self.with_decision(decision)
 
     def reduce_to(self, verdict: Verdict) -> "RoutingPlan":
         """What is left to be known once the answer of a candidate begins, its record being open."""
@@ -136,7 +136,8 @@ class RoutingPlan(msgspec.Struct, frozen=True):
 
     def with_decision(self, decision: Decision) -> "RoutingPlan":
         """The same under another decision on its candidates."""
-        blob = _pack_decision(self.request, self.policy, decision)
+        note = note_of(self.route, self.earlier)
+        blob = pack_decision(self.request, self.policy, decision, note)
         return msgspec.structs.replace(self, decision=decision, decision_blob=blob, changed=True)
 
     @property
@@ -155,7 +156,10 @@ class RoutingPlan(msgspec.Struct, frozen=True):
     @property
     def best_own(self) -> Verdict | None:
         """The own engine that came furthest: least load, or the first that was looked at."""
-        own = [verdict for verdict in self.decision.verdicts if verdict.candidate.internal]
+        verdicts = self.decision.verdicts
+        if self.earlier:
+            verdicts = tuple(chain(verdicts, *(decision.verdicts for decision in self.earlier)))
+        own = [verdict for verdict in verdicts if verdict.candidate.internal]
         return min(own, key=_furthest, default=None)
 
     @property
@@ -207,6 +211,7 @@ class PlannerProtocol(Protocol):
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
+        turn: StageTurn | None = None,
     ) -> RoutingPlan: ...
 
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int: ...
@@ -239,9 +244,13 @@ class RoutePlanner:
         *,
         clock: Clock,
         sticky: Callable[[str], str | None],
+        turn: StageTurn | None = None,
     ) -> RoutingPlan:
-        """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
-        route = self._routes.find(asked.model, identity)
+        """Plan a model's first stage, or the one whose `turn` it is.
+
+        Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
+        """
+        route = self._routes.find(asked.model, identity) if turn is None else turn.route
         sticky_key = target = None
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)
@@ -264,7 +273,7 @@ class RoutePlanner:
         frozen = candidates.build(
             route.targets,
             request,
-            route.compare_with,
+            self._valued_by(route, request, rule.policy),
             rooms_pusd=route.rooms.pusd(),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
@@ -272,8 +281,11 @@ class RoutePlanner:
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
         policy = rule.priced(offered)
+        if route.later and (turn is None or not turn.is_final):
+            policy = replace(policy, otherwise=InfeasibleAction.REJECT)
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
         shadow = None
+        earlier = () if turn is None else turn.earlier
         if terms.shadow is not None and not static:
             shadow = self._decide_shadow(terms.shadow, request, frozen, now_s)
         return RoutingPlan(
@@ -287,12 +299,20 @@ class RoutePlanner:
             frozen,
             candidates.comparators(route.compare_with, request, clock),
             sticky_key,
-            _pack_decision(request, policy, decision),
+            pack_decision(request, policy, decision, note_of(route, earlier)),
             terms,
             self._states,
             shadow,
             static,
+            earlier=earlier,
         )
+
+    def _valued_by(
+        self, route: RouteContext, request: RoutingRequest, policy: Policy
+    ) -> tuple[str, ...]:
+        """What own engines avoid: a later stage's APIs, if this one has none and they may serve."""
+        stays = _ANY is not request.residency or policy.residency is not _ANY
+        return route.compare_with if stays or not route.valued_by else route.valued_by
 
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
@@ -369,11 +389,6 @@ def _condition_input(
         n=asked.n * asked.prompts,
         features=tuple(feature.value for feature in asked.features),
     )
-
-
-def _pack_decision(request: RoutingRequest, policy: Policy, decision: Decision) -> bytes:
-    asked = request, policy, decision
-    return pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
 
 
 def session_key(model: str, identity: Identity, session: str) -> str:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from backends.errors import (
     BackendError,
+    ContentFiltered,
+    ContextTooLong,
     DispatchSuperseded,
     FirstTokenTimeout,
     HeadTimeout,
@@ -65,6 +67,11 @@ FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alon
         "the prompt exceeds its context",
         "Shorten the prompt, or name a model with a larger context.",
     ),
+    "filtered": Failure(
+        "refused the request by its content filter",
+        "its content filter refused the request",
+        "Change the prompt, or name another model.",
+    ),
     "unserved": Failure("does not serve the model now", "it does not serve the model now"),
     "server_error": Failure("reported an error", "server error"),
     "reported_error": Failure("reported an error in its answer", "an error in its answer"),
@@ -77,6 +84,11 @@ FAILURES: Mapping[str, Failure] = {  # by `BackendError.kind`; static words alon
     "idle_timeout": Failure("went silent before its answer was complete", "it went silent"),
     "upstream_broken": Failure("broke off its answer", "it broke off its answer"),
     "bad_answer": Failure("sent an answer that cannot be read", "its answer cannot be read"),
+}
+_OF_THE_REQUEST = {  # kinds of our own table, by `BackendError.kind`
+    RequestDeclined.kind: "bad_request",
+    ContextTooLong.kind: "context",
+    ContentFiltered.kind: "content_filter",
 }
 _UNNAMED = Failure("failed", "failed")
 
@@ -195,8 +207,7 @@ def upstream_failure(
     wait_s = error.retry_after_s
     if isinstance(error, UpstreamOverloaded | DispatchSuperseded):
         kind, wait_s = "overloaded", wait_s or RETRY_AFTER_S
-    if isinstance(error, RequestDeclined):
-        kind = "bad_request"
+    kind = _OF_THE_REQUEST.get(error.kind, kind)
     failure = FAILURES.get(error.kind, _UNNAMED)
     if failure.cure:
         wait_s = None

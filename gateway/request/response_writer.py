@@ -11,9 +11,16 @@ from functools import partial
 
 from backends.answers import OCTETS, TEXTS, AnswerUsage, is_sound, media_type
 from backends.base import Exchange
-from backends.charged_errors import charge_status, is_filtered, refusal_usage
+from backends.charged_errors import (
+    FILTERED,
+    charge_status,
+    is_content_refusal,
+    is_filtered,
+    refusal_usage,
+)
 from backends.errors import (
     BackendError,
+    ContentFiltered,
     ContextTooLong,
     HeadTimeout,
     IdleTimeout,
@@ -23,7 +30,7 @@ from backends.errors import (
     WrongAddress,
 )
 from backends.exchange import drain_exchange, pour_exchange, read_all
-from backends.refusal import TOO_LONG, is_about_model, openai_refusal
+from backends.refusal import is_about_model, is_too_long, openai_refusal
 from gateway.clock import Clock
 from gateway.errors import ErrorFault, fault_header
 from gateway.http.connection import Header
@@ -34,6 +41,7 @@ from gateway.request.attempt import Attempt
 from gateway.request.client_response import JSON, NO_CACHE, STREAM, STREAM_HEAD, ClientResponse
 from gateway.request.metering import UsageMeter
 from router.explain import short
+from router.stages import StageCause
 
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
@@ -87,7 +95,8 @@ class ResponseWriter:
             relay = KINDS[asked.kind].relay(asked, attempt.own)
         attempt.relay = relay
         headers = _headers(attempt, *head)
-        stream = StreamSink(attempt, relay, reply, self._clock.now_s, self._first_s)
+        first_s = _patience_s(attempt, self._first_s)
+        stream = StreamSink(attempt, relay, reply, self._clock.now_s, first_s)
         while not await pour_exchange(exchange, stream):
             if stream.held:
                 if not reply.started:
@@ -101,7 +110,7 @@ class ResponseWriter:
             if relay.complete:  # an upstream that stays open after `[DONE]` may add its usage
                 await drain_exchange(exchange, relay.take_trailing)
                 break
-        rest = relay.finish()
+        rest = stream.kept + relay.finish() if stream.kept else relay.finish()
         outcome = AttemptOutcome(
             "finished",
             200,
@@ -121,6 +130,7 @@ class ResponseWriter:
             await self._metering.settle(attempt, outcome.without_client())
             return
         await self._metering.settle(attempt, outcome)
+        _check_filter(attempt, reply, relay.finish_reason, said=relay.content_events)
         reply.set_usage(attempt.booked, attempt.plan)
         if not reply.started:
             await reply.start(200, headers)
@@ -143,6 +153,7 @@ class ResponseWriter:
             await self._metering.settle(attempt, outcome.without_client())
             return
         cost = await self._metering.settle(attempt, outcome)
+        _check_filter(attempt, reply, said.finish_reason)
         headers = _headers(attempt, JSON)
         if cost is not None:
             headers.append((b"x-breakeven-cost-usd", _usd(cost)))
@@ -190,7 +201,7 @@ class ResponseWriter:
         blame for.
         """
         failure = _refusal_failure(attempt, status, body)
-        if failure is not None:
+        if failure is not None and not isinstance(failure, ContentFiltered):
             raise charge_status(failure, body)
         usage = refusal_usage(body)
         read = KINDS[attempt.plan.asked.kind].units is None and is_filtered(body)
@@ -199,6 +210,8 @@ class ResponseWriter:
             billable=usage is not None or read,
         )  # fmt: skip
         await self._metering.settle(attempt, outcome)
+        if failure is not None:
+            raise failure
         secrets = attempt.step.frozen.target.backend.secrets
         told = openai_refusal(body, status, secrets)
         headers = _headers(attempt, JSON, fault_header(ErrorFault.REQUEST))
@@ -211,11 +224,32 @@ def _refusal_failure(attempt: Attempt, status: int, body: bytes) -> BackendError
         return UpstreamRejected("the target refused our credentials", status=status)
     if status in NO_PATH and not is_about_model(body):
         return WrongAddress("the target has no such path", status=status)
-    if status == NOT_FOUND and attempt.own and not attempt.last:
+    if status == NOT_FOUND and attempt.own and attempt.leads_on(StageCause.FAILURE):
         return ModelNotServed("the engine is without that adapter", status=NOT_FOUND)
-    if status == 400 and TOO_LONG.encode() in body and not attempt.last:
+    if status == 400 and is_too_long(body) and attempt.leads_on(StageCause.CONTEXT):
         return ContextTooLong("the prompt exceeds the target's context", status=400)
+    if attempt.leads_to_stage(StageCause.CONTENT_POLICY) and is_content_refusal(body):
+        return ContentFiltered("its content filter refused the request", status=status)
     return None
+
+
+def _check_filter(
+    attempt: Attempt, reply: ClientResponse, finish_reason: str | None, said: int = 0
+) -> None:
+    """Raise `ContentFiltered` for an answer that a filter took away, where a stage waits for it.
+
+    `said`: content events of a stream that were relayed.
+    """
+    if finish_reason != FILTERED or reply.started or said or attempt.plan.request.n > 1:
+        return
+    if attempt.leads_to_stage(StageCause.CONTENT_POLICY):
+        raise ContentFiltered("its content filter ended the answer")
+
+
+def _patience_s(attempt: Attempt, usual_s: float) -> float:
+    """How long a stream may go without its first token: as its model states it, else as usual."""
+    own = attempt.plan.route.deadlines
+    return usual_s if own is None or own.stream.head_s is None else own.stream.head_s
 
 
 class StreamSink:
@@ -225,7 +259,9 @@ class StreamSink:
     reads slowly (`held` could not leave), the end; and where the answer is broken.
     """
 
-    __slots__ = ("_attempt", "_first_s", "_now_s", "_relay", "_reply", "error", "held")
+    __slots__ = (
+        "_attempt", "_first_s", "_keeps", "_now_s", "_relay", "_reply", "error", "held", "kept",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -243,6 +279,9 @@ class StreamSink:
         self._reply = reply
         self._now_s = now_s
         self._first_s = first_s
+        # Until a word is there a content filter may end the answer, and another target begin it.
+        self._keeps = attempt.leads_to_stage(StageCause.CONTENT_POLICY)
+        self.kept = b""
 
     def __call__(self, piece: bytes) -> bool:
         relay, attempt = self._relay, self._attempt
@@ -255,9 +294,20 @@ class StreamSink:
         elif attempt.first_token_s is None and self._is_late():
             return self._fail(HeadTimeout("no token in time"))
         reply = self._reply
+        if self._keeps:
+            out = self._keep(out)
         self.held = reply.push(out) if out and reply.ended_by is None else b""
         self.error = relay.error  # no further piece may ever come to tell it
         return not self.held and not relay.complete and self.error is None
+
+    def _keep(self, out: bytes) -> bytes:
+        """Return what may leave: nothing before the first word, then all of it."""
+        self.kept += out
+        if not self._relay.content_events:
+            return b""
+        self._keeps = False
+        out, self.kept = self.kept, b""
+        return out
 
     def _fail(self, error: BackendError) -> bool:
         self.error, self.held = error, b""
@@ -288,6 +338,8 @@ def _flows(attempt: Attempt, exchange: Exchange) -> bool:
 def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     plan, cap = attempt.plan, attempt.step.frozen.candidate.output_cap
     decision = short(plan.decision) + ("" if cap is None else f" cap={cap}")
+    if plan.route.is_staged:
+        decision += f" stage={plan.route.stage}"
     ignored = attempt.ignored_members
     return [
         *first,

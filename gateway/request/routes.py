@@ -8,9 +8,12 @@ none that was made before. Prices and budgets have their own ways of being news.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
+from backends.base import Deadlines
 from gateway.auth import allowed
-from gateway.config.settings import Settings, resolve_model
+from gateway.config.schema_models import ModelTimeoutsSection
+from gateway.config.settings import ModelSection, Settings, TimeoutsSection, resolve_model
 from gateway.errors import RequestError
 from gateway.fleet.fleet import Fleet, Target
 from gateway.policies.overrides import barred
@@ -20,9 +23,22 @@ from gateway.request.admission import BudgetAdmission, BudgetHeadroom
 from ledger.identity.keys import Identity
 from ledger.overrides import Override
 from router.policy import tighten
+from router.stages import StageCause
 from router.types import Residency
 
 ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choose model names
+
+
+class RouteDeadlines(NamedTuple):
+    """Of a stream, and of an answer in one piece; `total_s` of the request with all its tries."""
+
+    stream: Deadlines
+    whole: Deadlines
+    total_s: float | None
+
+    def of(self, *, whole: bool) -> Deadlines:
+        """Those of one kind of answer."""
+        return self.whole if whole else self.stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,16 @@ class RouteContext:
     residency: Residency
     learning_key: tuple[str, str]
     salt: str | None  # isolates the tenant's prefix cache on own engines
+    stage: int = 1  # of the model's targets; the next says when it is asked
+    after: StageCause = StageCause.ANY
+    later: tuple["RouteContext", ...] = ()  # the stages behind it
+    valued_by: tuple[str, ...] = ()  # prices of the APIs that a request goes to from here
+    deadlines: RouteDeadlines | None = None  # of its model, where it states any
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether its model has several stages."""
+        return self.stage > 1 or bool(self.later)
 
 
 class RouteCache:
@@ -81,7 +107,25 @@ class RouteCache:
             raise RequestError(
                 "forbidden", f"This key may not use the model `{asked}`.", param="model"
             )
-        targets = self._fleet.targets(name, model)
+        route: RouteContext | None = None
+        stages = self._fleet.stages(name, model)
+        for number in range(len(stages), 0, -1):
+            route = self._make_stage(name, model, identity, stages[number - 1], number, route)
+        assert route is not None, "a model has at least one stage"
+        return route
+
+    def _make_stage(
+        self,
+        name: str,
+        model: ModelSection,
+        identity: Identity,
+        targets: tuple[Target, ...],
+        number: int,
+        later: RouteContext | None,
+    ) -> RouteContext:
+        """Stage `number` of a model; `later`: the one behind it."""
+        stated = model.then[number - 2] if number > 1 else None
+        behind = () if later is None else (later, *later.later)
         return RouteContext(
             identity=identity,
             model=name,
@@ -98,7 +142,46 @@ class RouteCache:
             residency=tighten(Residency(model.residency), Residency(identity.residency)),
             learning_key=(name, identity.team_id),
             salt=cache_salt(identity),
+            stage=number,
+            after=StageCause.ANY if stated is None else StageCause(stated.after),
+            later=behind,
+            valued_by=_valued_by(targets, behind),
+            deadlines=_deadlines(
+                self._settings.server.timeouts,
+                model.timeouts,
+                None if stated is None else stated.timeouts,
+            ),
         )
+
+
+def _deadlines(
+    usual: TimeoutsSection, model: ModelTimeoutsSection | None, stage: ModelTimeoutsSection | None
+) -> RouteDeadlines | None:
+    """What the stage states, else its model, else the server; `None` where only the server does."""
+    stated = [limits for limits in (stage, model) if limits is not None]
+    if not stated:
+        return None
+
+    def first(name: str) -> float | None:
+        return next((own for own in (getattr(limits, name) for limits in stated) if own), None)
+
+    idle_s = first("idle_s") or usual.idle_s
+    return RouteDeadlines(
+        Deadlines(usual.connect_s, first("head_s") or usual.head_s, idle_s),
+        Deadlines(usual.connect_s, first("whole_s") or usual.whole_s, idle_s),
+        first("total_s"),
+    )
+
+
+def _valued_by(targets: Sequence[Target], later: Sequence[RouteContext]) -> tuple[str, ...]:
+    """What a full engine of this stage sends its requests to, where the stage has no API."""
+    if not all(target.own for target in targets):
+        return ()
+    for route in later:
+        apis = [target for target in route.targets if not target.own]
+        if route.after is StageCause.ANY and apis:
+            return tuple([target.price_name or target.name for target in apis])
+    return ()
 
 
 def cache_salt(identity: Identity) -> str | None:

@@ -23,6 +23,7 @@ from gateway.clock import Clock
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.request.attempt import Attempt
 from gateway.table_layout import LoadCell
+from router.stages import StageCause
 
 PATIENCE_S = 1.0  # beyond so many times what the forecast says
 FORECASTS = 3.0
@@ -54,7 +55,7 @@ class FirstTokenWait:
     @property
     def counts(self) -> bool:
         """Whether it could go elsewhere, and has heard nothing so far."""
-        return self.attempt.first_token_s is None and not self.attempt.last
+        return self.attempt.first_token_s is None and self.attempt.leads_on(StageCause.FAILURE)
 
     @property
     def waits(self) -> bool:

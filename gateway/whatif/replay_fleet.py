@@ -162,7 +162,7 @@ def pools_of_models(settings: Settings, models: Iterator[str]) -> list[str]:
     targets: set[str] = set()
     for name in models:
         found = resolve_model(settings, name)
-        targets |= set(found[1].targets) if found is not None else set()
+        targets |= set(found[1].reachable) if found is not None else set()
     return [name for name in settings.pools if f"pool:{name}" in targets]
 
 

@@ -15,6 +15,7 @@ TABLE = {
     "UpstreamRejected": False,
     "RequestDeclined": False,
     "ContextTooLong": False,
+    "ContentFiltered": True,
     "ModelNotServed": False,
     "ServerError": True,
     "StreamError": False,

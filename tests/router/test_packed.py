@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from router.decide import decide
-from router.packed import NUMBERS, PACK_CANDIDATES, pack, pack_bounded, unpack
+from router.packed import NUMBERS, PACK_CANDIDATES, pack, pack_bounded, stage_of, unpack
 from router.reasons import Reason
+from router.stages import StageCause, StageNote
 from router.types import Feature, InfeasibleAction, OutputMoments, Preference, Slo, TargetHealth
 
 
@@ -249,3 +250,32 @@ def test_what_an_apis_cache_has_of_the_prompt_is_kept(ask, rule, api):
     assert found["miss_probability"] is not None
     (plain,) = unpack(msgspec.msgpack.decode(encoded(ask(), rule(), [api()])))["candidates"]
     assert "cached_tokens" not in plain
+
+
+@pytest.mark.parametrize("count", [0, 3, 40])
+def test_a_stage_stands_behind_the_decision_and_the_rest_stays_as_it_was(ask, rule, own, api, count):
+    request, policy, fleet = ask(), rule(), fleet_of(own, api, 2)
+    decision = decide(request, policy, fleet)
+    earlier = tuple((f"pool:llama-3.3-70b-fp8/{n}", Reason.KV_HEADROOM) for n in range(count))
+    note = StageNote(2, 3, StageCause.FAILURE, earlier)
+    plain, staged = pack(request, policy, decision), pack(request, policy, decision, stage=note)
+    assert staged[: len(plain)] == plain
+    assert (stage_of(plain), stage_of(staged)) == (
+        None, note._replace(earlier=earlier[:PACK_CANDIDATES]),
+    )  # fmt: skip
+    found = unpack(staged)["stage"]
+    assert (found["number"], found["count"], found["after"]) == (2, 3, "failure")
+    assert "stage" not in unpack(plain)
+
+
+@pytest.mark.parametrize("limit", [800, 330, 200])
+def test_what_is_packed_again_from_what_was_kept_is_the_same(ask, rule, own, api, limit):
+    request, policy = ask(), rule()
+    asked = request, policy, decide(request, policy, fleet_of(own, api, 2))
+    earlier = tuple((f"pool:llama-3.3-70b-fp8/{n}", Reason.TTFT) for n in range(8))
+    note = StageNote(2, 2, StageCause.ANY, earlier)
+    kept = pack_bounded(limit, msgspec.msgpack.encode, asked, note)
+    if kept:
+        again = stage_of(msgspec.msgpack.decode(kept))
+        assert bool(again.earlier) is (limit == 800)
+        assert pack_bounded(limit, msgspec.msgpack.encode, asked, again) == kept

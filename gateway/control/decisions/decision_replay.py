@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from gateway.request.plan import DECISION_LIMIT_BYTES
+from gateway.request.stage_turns import DECISION_LIMIT_BYTES
 from router.decide import decide
 from router.explain import as_dict, pack_bounded
+from router.packed import stage_of
 from router.snapshot_codec import Inputs, decode
 from router.types import Decision
 
@@ -71,7 +72,8 @@ def replay_decision(inputs: bytes, recorded: bytes) -> DecisionReplay:
         raise ValueError(f"the frozen inputs cannot be read: {error}") from error
     decision = decide(request, policy, candidates)
     asked = request, policy, decision
-    packed = pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked)
+    stage = stage_of(msgspec.msgpack.decode(recorded))  # which was asked is no part of `decide`
+    packed = pack_bounded(DECISION_LIMIT_BYTES, msgspec.msgpack.encode, asked, stage)
     return DecisionReplay((request, policy, candidates), decision, packed == recorded)
 
 

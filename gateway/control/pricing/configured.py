@@ -31,7 +31,7 @@ def names_in_use(settings: Settings) -> list[str]:
     names: set[str] = set()
     for _, model in logical_models(settings):
         names |= set(model.compare_with)
-        for target in model.targets:
+        for target in model.reachable:
             provider = settings.providers.get(target.partition("/")[0])
             if provider is not None:
                 names.add(provider.prices_as or target)

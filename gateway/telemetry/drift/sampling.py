@@ -206,7 +206,7 @@ def sampled_pools(settings: Settings, runtime: Runtime) -> list[SampledPool]:
         pools = {name}
         baseline = resolve_model(settings, rule.baseline)
         if baseline is not None:
-            pools |= {target[5:] for target in baseline[1].targets}
+            pools |= {target[5:] for target in baseline[1].reachable}
         rows = tuple(row for row, seat in enumerate(runtime.engines) if seat.pool in pools)
         found.append(SampledPool(name, rule, rows, deque(maxlen=rule.window)))
     return found

@@ -65,6 +65,7 @@ def attempt(**changes: object) -> SimpleNamespace:
     made = SimpleNamespace(
         plan=plan, step=step, number=1, last=False, own=True, first_token_s=None, tries=object()
     )
+    made.leads_on = lambda _: not made.last
     for name, value in changes.items():
         setattr(plan if name == "changed" else made, name, value)
     return made

@@ -82,7 +82,7 @@ def test_every_failure_names_its_target_and_what_to_do() -> None:
 def test_what_cannot_pass_is_not_retried_unless_another_target_may_answer() -> None:
     """Red before: the text said so, and SDKs asked twice more."""
     incurable = {kind for kind, failure in FAILURES.items() if failure.cure}
-    assert incurable == {"refused_credentials", "wrong_address", "too_long"}
+    assert incurable == {"refused_credentials", "wrong_address", "too_long", "filtered"}
     for kind in BackendError.__subclasses__():
         told = upstream_failure(kind(SECRET, retry_after_s=2.5), "api")
         assert told.retry is (False if kind.kind in incurable else None)

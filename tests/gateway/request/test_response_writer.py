@@ -31,6 +31,7 @@ from router.types import Feature
 BODY = {"messages": [{"role": "user", "content": "say it again"}], "max_tokens": 30}
 OPTIONS = {"include_usage": True}
 OUR_KEY = "4f0c9e-our-own"
+ROUTE = SimpleNamespace(deadlines=None, later=(), is_staged=False)
 
 
 def streamed(stack, **members) -> httpx.Response:
@@ -206,10 +207,10 @@ def test_store_goes_where_answers_are_kept_and_is_refused_elsewhere(run_stack, m
         assert stack.chat("chat", store=False, max_tokens=3).status_code == 200
         planner = stack.planner
         fleet = planner._routes._fleet
-        own, api = fleet._by_model["chat"]
+        ((own, api),) = fleet._by_model["chat"]
         monkeypatch.setattr(planner._routes, "_known", {})  # routes are found once
         keeping = replace(api, features=api.features | {Feature.STORE})
-        monkeypatch.setitem(fleet._by_model, "chat", (own, keeping))
+        monkeypatch.setitem(fleet._by_model, "chat", ((own, keeping),))
         bodies: list[bytes] = []
         send = api.backend.open
 
@@ -273,7 +274,8 @@ async def test_the_answers_tier_reaches_the_books(stream, monkeypatch) -> None:
     monkeypatch.setattr(response_writer, "_headers", lambda *_: [])
     asked = SimpleNamespace(kind=RequestKind.CHAT, stream=stream, n=1, prompts=1, wants_usage=True)
     attempt = SimpleNamespace(
-        plan=SimpleNamespace(asked=asked),
+        plan=SimpleNamespace(asked=asked, route=ROUTE),
+        leads_to_stage=lambda _: False,
         own=False,
         events=0,
         relay=None,
@@ -336,7 +338,8 @@ async def test_an_answer_whose_client_left_is_settled_as_read_on_and_sent_to_nob
         kind=kind, stream=media == "text/event-stream", n=1, prompts=1, wants_usage=True
     )
     attempt = SimpleNamespace(
-        plan=SimpleNamespace(asked=asked), own=False, events=0, relay=None, booked=None,
+        plan=SimpleNamespace(asked=asked, route=ROUTE), own=False, events=0, relay=None,
+        booked=None, leads_to_stage=lambda _: False,
         observe_content=lambda *_: None, start_answer=lambda: None, first_token_s=None,
         dispatched_s=0.0,
     )  # fmt: skip
@@ -428,7 +431,8 @@ def told_of(monkeypatch):
             plan=SimpleNamespace(asked=SimpleNamespace(kind=RequestKind.CHAT, stream=False)),
             step=SimpleNamespace(frozen=SimpleNamespace(target=target)),
             observe_content=lambda *_: None,
-            last=last,
+            leads_on=lambda _: not last,
+            leads_to_stage=lambda _: False,
             own=own,
         )
         clock = SimpleNamespace(now_s=lambda: 1.0)
@@ -468,6 +472,7 @@ def stream():
             events=0,
             dispatched_s=0.0,
             first_token_s=None,
+            leads_to_stage=lambda _: False,
             observe_content=lambda *what: seen.append(what),
         )
         reply = SimpleNamespace(push=push, ended_by=None)

@@ -24,6 +24,7 @@ from gateway.request.silent_engine import (
     silence_timeout_s,
 )
 from gateway.table_layout import LoadCell, TableLayout
+from router.stages import StageCause
 
 
 @dataclass
@@ -55,6 +56,9 @@ class AskedAttempt:
         asked = SimpleNamespace(stream=self.stream)
         request = SimpleNamespace(max_tokens=self.max_tokens)
         self.plan = SimpleNamespace(asked=asked, request=request)
+
+    def leads_on(self, _cause: StageCause) -> bool:
+        return not self.last
 
 
 @pytest.fixture

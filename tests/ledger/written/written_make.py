@@ -35,7 +35,7 @@ from written_read import (
     unpacked,
 )
 
-from gateway.request.plan import DECISION_LIMIT_BYTES
+from gateway.request.stage_turns import DECISION_LIMIT_BYTES
 from ledger.accounts import provisional_charge_pusd
 from ledger.budgets.grants import BudgetAccount, GrantNeed, grow
 from ledger.budgets.windows import window_at

@@ -1,0 +1,107 @@
+"""The `models` section: what apps ask for, and the targets behind it, in stages."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from gateway.config.sections import ConfigSection, Positive, Ratio
+
+STAGES_LIMIT = 8  # behind the first one: every stage may add tries to a request that fails
+
+
+class ModelTimeoutsSection(ConfigSection):
+    """What is not stated is as `server.timeouts` says it."""
+
+    head_s: Positive | None = Field(
+        None, description="time from a sent request to a stream's head, and to its first token"
+    )
+    whole_s: Positive | None = Field(
+        None, description="time to the head of an answer in one piece, which comes at its end"
+    )
+    idle_s: Positive | None = Field(
+        None, description="longest silence between two chunks of an answer"
+    )
+    total_s: Positive | None = Field(
+        None, description="time for one request with all its attempts: streams that flow end, too"
+    )
+
+
+class StageSection(ConfigSection):
+    after: Literal["any", "failure", "context", "content_policy"] = Field(
+        "any",
+        description="what must have kept a target before from answering: a `failure` (after its "
+        "tries, or its circuit is open), a `context` that is too small, its `content_policy`, or "
+        "`any`: these, and a promise, memory, money or residency that it cannot keep",
+    )
+    targets: tuple[str, ...] = Field(
+        (), description="asked once all targets before failed, refused or cannot serve"
+    )
+    timeouts: ModelTimeoutsSection | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_its_cause(cls, stage: Any) -> Any:
+        if isinstance(stage, dict) and True in stage:
+            raise ValueError("YAML reads `on` as a switch: write `after`")
+        return stage
+
+
+class ModelSection(ConfigSection):
+    targets: tuple[str, ...] = Field(
+        (),
+        description="`pool:NAME` or `PROVIDER/MODEL`, in no order: the router decides; `then` has "
+        "those that are asked later",
+    )
+    then: tuple[StageSection, ...] = Field(
+        (), max_length=STAGES_LIMIT, description="later stages of targets, in order"
+    )
+    timeouts: ModelTimeoutsSection | None = None
+    same_as: str | None = Field(None, description="alias of another logical model")
+    adapter: str | None = Field(
+        None, description="LoRA adapter that answers, one of `engine.adapters` of its pools"
+    )
+    residency: Literal["any", "internal_only"] = Field(
+        "any", description="`internal_only` never leaves the network"
+    )
+    compare_with: tuple[str, ...] = Field(
+        (), description="prices to compare with: first the substitute, then same weights elsewhere"
+    )
+    sticky: Literal["none", "session"] = Field(
+        "none", description="keep a session on its target while that is feasible"
+    )
+    quality_loss: dict[str, Ratio] = Field(
+        default_factory=dict,
+        description="share of quality that each target loses against the best, as `breakeven "
+        "engine eval` measures it; 0: none",
+    )
+
+    @property
+    def reachable(self) -> tuple[str, ...]:
+        """The targets of all stages, each once."""
+        return tuple(dict.fromkeys(target for _, target in self.placed_targets()))
+
+    @property
+    def overflow(self) -> tuple[str, ...]:
+        """The targets that a request may reach although nothing failed, each once."""
+        later = [stage.targets for stage in self.then if stage.after == "any"]
+        return tuple(dict.fromkeys([*self.targets, *chain.from_iterable(later)]))
+
+    def placed_targets(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Every target of every stage with its place in the model's section."""
+        for index, target in enumerate(self.targets):
+            yield ("targets", index), target
+        for number, stage in enumerate(self.then):
+            for index, target in enumerate(stage.targets):
+                yield ("then", number, "targets", index), target
+
+
+def _section_tag(value: object) -> str:
+    return "word" if isinstance(value, str) else "section"
+
+
+ModelEntry = Annotated[
+    Annotated[ModelSection, Tag("section")] | Annotated[Literal["passthrough"], Tag("word")],
+    Discriminator(_section_tag),
+]

@@ -1,0 +1,231 @@
+"""Plans a request for dispatch: the first stage of its model that can serve it, then the next ones.
+
+A model without later stages is planned once, and waits where its policy says so. Of others each
+stage is planned when its turn comes, by its own decision on the state of that moment. What the
+policy does with a request that nobody can serve holds for the model as a whole: only once no stage
+can serve it does it wait, or is it tried against its promise, from the first stage on.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.errors import RequestError
+from gateway.fleet.demand_counter import DemandCounter
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.request.active_policies import PolicyDerived
+from gateway.request.admission import BudgetAdmission
+from gateway.request.attempt import CandidateQueue
+from gateway.request.client_response import ClientResponse
+from gateway.request.lesser_requests import ask_less
+from gateway.request.limits.admission_queue import AdmissionQueue, QueueFull
+from gateway.request.limits.rate_limiter import RateLimiter, rate_error
+from gateway.request.metering import UsageMeter
+from gateway.request.plan import PlannerProtocol, RoutingPlan
+from gateway.request.refusals import BudgetShortfall, infeasible, over_budget, queue_refusal
+from gateway.request.routes import RouteContext
+from gateway.request.session_affinity import SessionAffinity
+from gateway.request.stage_turns import StageTurn, pack_decision
+from ledger.identity.keys import Identity
+from router.decide import main_reason
+from router.filters import counted_tokens
+from router.reasons import PERMANENT, Reason
+from router.stages import causes_of, is_due
+from router.types import InfeasibleAction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePlanner:
+    """One per worker."""
+
+    plans: PolicyDerived[PlannerProtocol]  # those under the policies in force
+    admission: BudgetAdmission
+    metering: UsageMeter
+    sessions: SessionAffinity
+    clock: Clock
+    waiting: AdmissionQueue
+    limits: RateLimiter | None  # `None`: nothing limits the rate of what is dispatched
+    demanded: DemandCounter | None  # `None`: what is dispatched is no demand that moves a price
+
+    async def begin(
+        self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
+    ) -> CandidateQueue:
+        """Return candidates to try, at least one; raise the `RequestError` that says why not."""
+        plan = self._plan(asked, identity, reply)
+        if self.limits is not None:
+            await self._count(self.limits, plan, reply)
+        if plan.route.deadlines is not None:
+            reply.total_s = plan.route.deadlines.total_s
+        if not plan.route.later:
+            return CandidateQueue(await self._wait_or_refuse(plan, asked, identity, reply))
+        return await self._begin_stages(plan, asked, identity, reply)
+
+    def go_on(
+        self,
+        tries: CandidateQueue,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+    ) -> bool:
+        """Enter the next stage whose turn it is and that can serve; whether there is one."""
+        for route in tries.plan.route.later:
+            plan = tries.plan
+            for cause in causes_of(plan.decision.verdicts):
+                tries.record_cause(cause)
+            if not is_due(route.after, tries.causes):
+                continue
+            turn = StageTurn(route, (*plan.earlier, plan.decision), tries.is_final)
+            plan = self._plan(asked, identity, reply, turn)
+            if not tries.is_final:
+                self._demand(plan)
+            if tries.enter_stage(plan) and not self._stands_behind(plan):
+                return True
+        return False
+
+    async def _begin_stages(
+        self,
+        first: RoutingPlan,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+    ) -> CandidateQueue:
+        """The first stage that can serve now; where none can, what the policy says of that."""
+        tries = CandidateQueue(first)
+        self._note(first)
+        served = bool(first.decision.order) and not self._stands_behind(first)
+        if served or self.go_on(tries, asked, identity, reply):
+            return tries
+        plan = self._plan(asked, identity, reply, StageTurn(first.route, is_final=True))
+        if self._lines_up(plan):
+            plan = await self._wait(plan, asked, identity, reply)
+        tries = CandidateQueue(plan)
+        tries.is_final = True
+        if plan.decision.order or self.go_on(tries, asked, identity, reply):
+            return tries
+        raise self._refusal(_join_stages(first.route, tries.plan))
+
+    def _stands_behind(self, plan: RoutingPlan) -> bool:
+        """Whether others wait for the engine that is first: its time is theirs."""
+        chosen = plan.decision.first_choice
+        if chosen is None or plan.terms.rule.policy.otherwise is not InfeasibleAction.QUEUE:
+            return False
+        return chosen.candidate.internal and self.waiting.has_line(plan)
+
+    async def _wait_or_refuse(
+        self,
+        plan: RoutingPlan,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+    ) -> RoutingPlan:
+        """A plan with at least one step; waits when the policy says `queue` and it can help."""
+        if self._lines_up(plan):
+            plan = await self._wait(plan, asked, identity, reply)
+        self._note(plan)
+        if plan.decision.order:
+            return plan
+        raise self._refusal(plan)
+
+    async def _wait(
+        self,
+        plan: RoutingPlan,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+    ) -> RoutingPlan:
+        """Stand in line; a plan with room, or the last without. Raises where there is no place."""
+        due_s = reply.opened_s + plan.terms.rule.queue_ms / 1e3
+        turn = StageTurn(plan.route, plan.earlier, is_final=True) if plan.route.later else None
+        again = partial(self._plan, asked, identity, reply, turn)
+        since_s = self.clock.now_s()
+        try:
+            plan = await self.waiting.wait(plan, due_s, again)
+        except QueueFull as full:
+            self._note(plan)
+            told = queue_refusal(plan, full.wait_s, hopeless=full.hopeless)
+            reason = plan.decision.reason.value
+            self.metering.refuse(plan, reason=reason, http_status=told.row.status)
+            raise told from full
+        return msgspec.structs.replace(plan, line_s=self.clock.now_s() - since_s)
+
+    def _refusal(self, plan: RoutingPlan) -> RequestError:
+        """Record that nobody can serve it, and return what its client is told."""
+        reason, short = plan.decision.reason, None
+        if reason is Reason.BUDGET:
+            tightest = self.admission.tightest(plan.identity, plan.model, plan.unaffordable)
+            error, short = over_budget(tightest), BudgetShortfall(tightest, plan.min_bound_pusd)
+        else:
+            error = infeasible(plan)
+        self.metering.refuse(plan, reason=reason.value, http_status=error.row.status, short=short)
+        return error
+
+    async def _count(self, limits: RateLimiter, plan: RoutingPlan, reply: ClientResponse) -> None:
+        """Once a request, before it waits for anything."""
+        reply.use = await limits.count(plan.identity, plan.model, counted_tokens(plan.request))
+        over = None if reply.use is None else reply.use.counted.over
+        if over is not None:
+            self._note(plan)
+            told, scope = rate_error(over), over.account.name
+            self.metering.refuse(plan, reason="over_rate", http_status=told.row.status, scope=scope)
+            raise told
+
+    def _plan(
+        self,
+        asked: InferenceRequest,
+        identity: Identity,
+        reply: ClientResponse,
+        turn: StageTurn | None = None,
+    ) -> RoutingPlan:
+        begun_s = 0.0 if reply.story is None else self.clock.now_s()
+        make, id_, sticky = self.plans.value.plan, reply.request_id, self.sessions.target
+        if turn is None:  # nearly always
+            plan = make(id_, asked, identity, clock=self.clock, sticky=sticky)
+        else:
+            plan = make(id_, asked, identity, clock=self.clock, sticky=sticky, turn=turn)
+        # Nothing is cut off for a stage while a later one may take the whole.
+        cuts = not plan.route.later or (turn is not None and turn.is_final)
+        while (less := ask_less(plan, cuts=cuts)) is not None:
+            plan = make(id_, less, identity, clock=self.clock, sticky=sticky, turn=turn)
+        if reply.story is not None:
+            reply.story.on_decided(begun_s, plan)
+        return plan
+
+    def _lines_up(self, plan: RoutingPlan) -> bool:
+        """Where waiting can help; who could go to an own engine lines up behind who waits there."""
+        decision = plan.decision
+        if decision.otherwise is not InfeasibleAction.QUEUE:
+            return False
+        chosen = decision.first_choice
+        if chosen is None:
+            return decision.reason not in PERMANENT
+        return chosen.candidate.internal and self.waiting.has_line(plan)
+
+    def _note(self, plan: RoutingPlan) -> None:
+        """Once a request, admitted or not, however often it was planned."""
+        self.metering.record_policy_notes(plan)
+        self._demand(plan)
+
+    def _demand(self, plan: RoutingPlan) -> None:
+        """Once a request and stage."""
+        if self.demanded is not None:
+            self.demanded.note(plan.decision, plan.request, plan.policy)
+
+
+def _join_stages(first: RouteContext, last: RoutingPlan) -> RoutingPlan:
+    """All that the stages decided as one refusal: every target that was due with its reason."""
+    decisions = (*last.earlier, last.decision)
+    verdicts = [verdict for decision in decisions for verdict in decision.verdicts]
+    reason = main_reason(verdicts)
+    decision = last.decision._replace(order=(), verdicts=tuple(verdicts), reason=reason)
+    every = (first, *first.later)
+    targets = {target.name: target for route in every for target in route.targets}
+    return msgspec.structs.replace(
+        last,
+        route=replace(first, targets=tuple(targets.values())),
+        decision=decision,
+        frozen=(),
+        earlier=(),
+        decision_blob=pack_decision(last.request, last.policy, decision, None),
+    )
