@@ -21,7 +21,7 @@ from struct import Struct, error
 from typing import Any
 
 from router.reasons import REASONS
-from router.stages import StageCause, StageNote
+from router.stages import StageNote
 from router.types import Decision, Feature, Policy, RoutingRequest, Verdict
 
 PACK_VERSION = 4
@@ -139,7 +139,7 @@ def _pack_stage(stage: StageNote) -> tuple[Any, ...]:
     """Return its number, of how many, after what, and who was out before it, each with why."""
     earlier = stage.earlier[:PACK_CANDIDATES]
     told = [word for name, reason in earlier for word in (name, _PLACES[reason])]
-    return stage.number, stage.stages, stage.after.value, told
+    return stage.number, stage.stages, stage.after, told
 
 
 def stage_of(packed: Sequence[Any]) -> StageNote | None:
@@ -149,7 +149,7 @@ def stage_of(packed: Sequence[Any]) -> StageNote | None:
     number, count, after, told = packed[_STAGE]
     pairs = zip(told[::2], told[1::2], strict=True)
     earlier = tuple((name, _REASONS[place]) for name, place in pairs)
-    return StageNote(number, count, StageCause(after), earlier)
+    return StageNote(number, count, after, earlier)
 
 
 def _shares(request: RoutingRequest, verdicts: Sequence[Verdict]) -> tuple[Any, ...]:
@@ -286,7 +286,7 @@ def _unpack_stage(stage: StageNote | None) -> dict[str, Any]:
     if stage is None:
         return {}
     earlier = [{"name": name, "reason": reason.value} for name, reason in stage.earlier]
-    told = {"number": stage.number, "count": stage.stages, "after": stage.after.value}
+    told = {"number": stage.number, "count": stage.stages, "after": stage.after}
     return {"stage": {**told, "earlier": earlier}}
 
 

@@ -29,12 +29,14 @@ class StageCause(StrEnum):
 class StageNote(NamedTuple):
     """What is recorded of a decision that is one of several stages, the first being number 1.
 
+    `after`: its causes, joined by `+`.
+
     `earlier`: by candidate of an earlier stage that was not asked, why not.
     """
 
     number: int
     stages: int
-    after: StageCause
+    after: str
     earlier: tuple[tuple[str, Reason], ...] = ()
 
 
@@ -50,9 +52,9 @@ def cause_of(reason: Reason) -> StageCause:
     return _FAILURE if reason in _FAILING else _ANY
 
 
-def is_due(after: StageCause, causes: Collection[StageCause]) -> bool:
+def is_due(after: Collection[StageCause], causes: Collection[StageCause]) -> bool:
     """Whether a stage's turn has come, once nobody before it answered."""
-    return after is _ANY or after in causes
+    return any(cause is _ANY or cause in causes for cause in after)
 
 
 def causes_of(verdicts: Iterable[Verdict]) -> set[StageCause]:

@@ -76,7 +76,7 @@ class ProviderLinePlanner(Dispatcher):
         plan = make(id_, asked, identity, clock=self.clock, sticky=lambda _: None)
         later = iter(plan.route.later)
         while not (found := self._offers(plan)):
-            route = next((route for route in later if route.after is StageCause.ANY), None)
+            route = next((route for route in later if StageCause.ANY in route.after), None)
             if route is None:
                 raise _not_onward(str(plan.decision.reason))
             turn = StageTurn(route, (*plan.earlier, plan.decision))

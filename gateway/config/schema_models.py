@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from gateway.config.sections import ConfigSection, Positive, Ratio
 
+StageCauseName = Literal["any", "failure", "context", "content_policy"]
 STAGES_LIMIT = 8  # behind the first one: every stage may add tries to a request that fails
 
 
@@ -29,16 +30,21 @@ class ModelTimeoutsSection(ConfigSection):
 
 
 class StageSection(ConfigSection):
-    after: Literal["any", "failure", "context", "content_policy"] = Field(
+    after: StageCauseName | tuple[StageCauseName, ...] = Field(
         "any",
         description="what must have kept a target before from answering: a `failure` (after its "
-        "tries, or its circuit is open), a `context` that is too small, its `content_policy`, or "
-        "`any`: these, and a promise, memory, money or residency that it cannot keep",
+        "tries, or its circuit is open), a `context` that is too small, its `content_policy`, "
+        "one of several in a list, or `any`: these, and a promise, memory, money or residency "
+        "that it cannot keep",
     )
     targets: tuple[str, ...] = Field(
         (), description="asked once all targets before failed, refused or cannot serve"
     )
     timeouts: ModelTimeoutsSection | None = None
+
+    @property
+    def causes(self) -> tuple[StageCauseName, ...]:
+        return (self.after,) if isinstance(self.after, str) else self.after
 
     @model_validator(mode="before")
     @classmethod
@@ -85,7 +91,7 @@ class ModelSection(ConfigSection):
     @property
     def overflow(self) -> tuple[str, ...]:
         """The targets that a request may reach although nothing failed, each once."""
-        later = [stage.targets for stage in self.then if stage.after == "any"]
+        later = [stage.targets for stage in self.then if "any" in stage.causes]
         return tuple(dict.fromkeys([*self.targets, *chain.from_iterable(later)]))
 
     def placed_targets(self) -> Iterator[tuple[tuple[str | int, ...], str]]:

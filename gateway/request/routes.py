@@ -26,6 +26,7 @@ from router.policy import tighten
 from router.stages import StageCause
 from router.types import Residency
 
+_FIRST = frozenset({StageCause.ANY})
 ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choose model names
 
 
@@ -56,7 +57,7 @@ class RouteContext:
     learning_key: tuple[str, str]
     salt: str | None  # isolates the tenant's prefix cache on own engines
     stage: int = 1  # of the model's targets; the next says when it is asked
-    after: StageCause = StageCause.ANY
+    after: frozenset[StageCause] = _FIRST
     later: tuple["RouteContext", ...] = ()  # the stages behind it
     valued_by: tuple[str, ...] = ()  # prices of the APIs that a request goes to from here
     deadlines: RouteDeadlines | None = None  # of its model, where it states any
@@ -143,7 +144,7 @@ class RouteCache:
             learning_key=(name, identity.team_id),
             salt=cache_salt(identity),
             stage=number,
-            after=StageCause.ANY if stated is None else StageCause(stated.after),
+            after=_FIRST if stated is None else frozenset(map(StageCause, stated.causes)),
             later=behind,
             valued_by=_valued_by(targets, behind),
             deadlines=_deadlines(
@@ -179,7 +180,7 @@ def _valued_by(targets: Sequence[Target], later: Sequence[RouteContext]) -> tupl
         return ()
     for route in later:
         apis = [target for target in route.targets if not target.own]
-        if route.after is StageCause.ANY and apis:
+        if StageCause.ANY in route.after and apis:
             return tuple([target.price_name or target.name for target in apis])
     return ()
 

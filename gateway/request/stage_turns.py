@@ -47,7 +47,7 @@ def note_of(route: RouteContext, earlier: tuple[Decision, ...]) -> StageNote | N
     if not route.is_staged:
         return None
     count = route.stage + len(route.later)
-    return StageNote(route.stage, count, route.after, rejections_of(earlier))
+    return StageNote(route.stage, count, "+".join(sorted(route.after)), rejections_of(earlier))
 
 
 def pack_decision(

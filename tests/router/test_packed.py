@@ -8,7 +8,7 @@ import pytest
 from router.decide import decide
 from router.packed import NUMBERS, PACK_CANDIDATES, pack, pack_bounded, stage_of, unpack
 from router.reasons import Reason
-from router.stages import StageCause, StageNote
+from router.stages import StageNote
 from router.types import Feature, InfeasibleAction, OutputMoments, Preference, Slo, TargetHealth
 
 
@@ -253,11 +253,13 @@ def test_what_an_apis_cache_has_of_the_prompt_is_kept(ask, rule, api):
 
 
 @pytest.mark.parametrize("count", [0, 3, 40])
-def test_a_stage_stands_behind_the_decision_and_the_rest_stays_as_it_was(ask, rule, own, api, count):
+def test_a_stage_stands_behind_the_decision_and_the_rest_stays_as_it_was(
+    ask, rule, own, api, count
+):
     request, policy, fleet = ask(), rule(), fleet_of(own, api, 2)
     decision = decide(request, policy, fleet)
     earlier = tuple((f"pool:llama-3.3-70b-fp8/{n}", Reason.KV_HEADROOM) for n in range(count))
-    note = StageNote(2, 3, StageCause.FAILURE, earlier)
+    note = StageNote(2, 3, "failure", earlier)
     plain, staged = pack(request, policy, decision), pack(request, policy, decision, stage=note)
     assert staged[: len(plain)] == plain
     assert (stage_of(plain), stage_of(staged)) == (
@@ -273,7 +275,7 @@ def test_what_is_packed_again_from_what_was_kept_is_the_same(ask, rule, own, api
     request, policy = ask(), rule()
     asked = request, policy, decide(request, policy, fleet_of(own, api, 2))
     earlier = tuple((f"pool:llama-3.3-70b-fp8/{n}", Reason.TTFT) for n in range(8))
-    note = StageNote(2, 2, StageCause.ANY, earlier)
+    note = StageNote(2, 2, "any", earlier)
     kept = pack_bounded(limit, msgspec.msgpack.encode, asked, note)
     if kept:
         again = stage_of(msgspec.msgpack.decode(kept))

@@ -24,11 +24,13 @@ def faults(rest: str) -> list[str]:
 
 
 def test_stages_are_read_in_their_order() -> None:
-    rest = "    then: [{after: Failure, targets: [b/x, b/y]}, {targets: [b/z]}]"
+    rest = (
+        "    then: [{after: [failure, context], targets: [b/x, b/y]}, {after: ANY, targets: [b/z]}]"
+    )
     model = parse(FILE.format(rest=rest), name="f").models["m"]
     assert isinstance(model, ModelSection)
-    assert [(stage.after, stage.targets) for stage in model.then] == [
-        ("failure", ("b/x", "b/y")), ("any", ("b/z",)),
+    assert [(stage.causes, stage.targets) for stage in model.then] == [
+        (("failure", "context"), ("b/x", "b/y")), (("any",), ("b/z",)),
     ]  # fmt: skip
     assert model.reachable == ("a/x", "b/x", "b/y", "b/z")
     assert model.overflow == ("a/x", "b/z")
@@ -63,4 +65,6 @@ def test_a_later_stage_counts_where_any_target_does() -> None:
 
 def test_editors_complete_stages() -> None:
     stage = json_schema()["$defs"]["StageSection"]
-    assert stage["properties"]["after"]["enum"] == ["any", "failure", "context", "content_policy"]
+    words = ["any", "failure", "context", "content_policy"]
+    one, several = stage["properties"]["after"]["anyOf"]
+    assert one["enum"] == several["items"]["enum"] == words
