@@ -9,7 +9,7 @@ import importlib
 import io
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +21,7 @@ from gateway.config.deployments import COSTS
 from gateway.config.document import read_document
 from gateway.config.editors import json_schema
 from gateway.config.litellm_import import ImportedPrice, carry_over
-from gateway.config.litellm_notes import ImportNote
+from gateway.config.litellm_notes import ImportLoss, ImportNote, lost
 from gateway.config.sameweights import same_weights
 from gateway.newfile import new_file
 from ledger.journals.records import TokenCounts
@@ -29,6 +29,7 @@ from ledger.prices.book import cost_pusd
 from ledger.prices.bundled import bundled_seed
 from ledger.prices.drafts import DraftChange
 
+_RANKS = ("error", "warning", "note")
 _HEAD = "# Carried over from {name} by `breakeven config import`. Try it: `breakeven check`.\n"
 
 
@@ -40,10 +41,16 @@ def import_command(
     prices: Annotated[
         Path | None, typer.Option(help="A CSV of the prices in it, for `prices import`.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Notes fail, too.")] = False,
+    accept: Annotated[
+        list[ImportLoss] | None, typer.Option(help="What may be lost; can be repeated.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the configuration that does the same, and say what it could not carry over."""
+    """Write the configuration that does the same, and say what it could not carry over.
+
+    What changes answers, money, access or checks is an error: nothing is written unless accepted.
+    """
     given = _read(file)
     runs_on = {
         "type": gpu or "",
@@ -59,21 +66,24 @@ def import_command(
         fail(f"{file} has engines of your own ({names}): say what they run on, like --gpu H200")
     if carried.prices and prices is None:
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
-        carried.notes.append(ImportNote("model_list", words))
+        carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
     text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
-    lines = [f"{file}: {place}: {text}" for place, text in _merge_notes(carried.notes)]
-    if out is not None:
-        _write(out, text)
-    if prices is not None and carried.prices:
-        _write(prices, _csv(carried.prices))
+    notes = _merge_notes(carried.notes, frozenset(accept or ()))
+    failing = {"error", "warning"} if strict else {"error"}
+    fails = any(note["rank"] in failing for note in notes)
+    if not fails:
+        if out is not None:
+            _write(out, text)
+        if prices is not None and carried.prices:
+            _write(prices, _csv(carried.prices))
     if as_json:
-        emit({"config": carried.document, "notes": lines}, as_json=True, show=lambda _: None)
+        emit({"config": carried.document, "notes": notes}, as_json=True, show=lambda _: None)
     else:
-        if out is None:
+        if out is None and not fails:
             typer.echo(text, nl=False)
-        for line in lines:
-            typer.echo(line, err=True)
-    raise typer.Exit(1 if strict and lines else 0)
+        for note in notes:
+            typer.echo(f"{file}: {_line(note)}", err=True)
+    raise typer.Exit(1 if fails else 0)
 
 
 def schema_command(as_json: AsJson = False) -> None:
@@ -115,16 +125,27 @@ def _sold_as(served: str) -> str | None:
     )
 
 
-def _merge_notes(notes: Sequence[ImportNote]) -> list[tuple[str, str]]:
-    """Notes that say the same of the same setting are one, with the first place and a count."""
-    counted = Counter((place.rpartition(".")[2], text) for place, text in notes)
-    first: dict[tuple[str, str], str] = {}
-    for place, text in notes:
-        first.setdefault((place.rpartition(".")[2], text), place)
-    return [
-        (first[key], key[1] + (f" (and {count - 1} more)" if count > 1 else ""))
-        for key, count in counted.items()
+def _merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[dict[str, Any]]:
+    """The notes by rank; those that say the same of the same setting are one, with a count."""
+    counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
+    first: dict[tuple[str, str], ImportNote] = {}
+    for note in notes:
+        first.setdefault((note.place.rpartition(".")[2], note.text), note)
+    told = [
+        {
+            "rank": note.rank(accepted),
+            "place": note.place,
+            "lost": None if note.loss is None else note.loss.value,
+            "text": note.text + (f" (and {counted[key] - 1} more)" if counted[key] > 1 else ""),
+        }
+        for key, note in first.items()
     ]
+    return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
+
+
+def _line(note: Mapping[str, Any]) -> str:
+    accept = f" (--accept {note['lost']})" if note["rank"] == "error" else ""
+    return f"{note['rank']}: {note['place']}: {note['text']}{accept}"
 
 
 def _csv(prices: Sequence[ImportedPrice]) -> str:
@@ -132,10 +153,13 @@ def _csv(prices: Sequence[ImportedPrice]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     stated = {kind for price in prices for kind, _ in price.kinds}
     columns = [kind for kind in COSTS if kind in stated]
-    writer.writerow(["name", *(f"{kind}_usd_per_token" for kind in columns)])
+    steps = ["tier", "above_tokens"] if any(row.tier or row.above_tokens for row in prices) else []
+    writer.writerow(["name", *steps, *(f"{kind}_usd_per_token" for kind in columns)])
     for price in dict.fromkeys(prices):
         known = dict(price.kinds)
-        writer.writerow([price.name, *(f"{known[x]:f}" if x in known else "" for x in columns)])
+        place = [price.tier, price.above_tokens or ""] if steps else []
+        cells = (f"{known[kind]:f}" if kind in known else "" for kind in columns)
+        writer.writerow([price.name, *place, *cells])
     return out.getvalue()
 
 

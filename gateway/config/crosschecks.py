@@ -5,7 +5,7 @@ what no process could work with and what every start refuses; `gateway.config.co
 what needs facts from outside the file.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.crosschecks_adapters import check_adapters
@@ -17,6 +17,7 @@ from gateway.config.crosschecks_upkeep import check_upkeep
 from gateway.config.faults import ConfigFault, Place, suggest
 from gateway.config.machines import check_machines
 from gateway.config.schema import ModelSection, Settings
+from gateway.config.sections import MANAGED_MEMBERS
 
 Check = Callable[[Settings], Iterator[ConfigFault]]
 
@@ -85,6 +86,22 @@ def check_stages(settings: Settings) -> Iterator[ConfigFault]:
                 yield ConfigFault((*here, "timeouts", "total_s"), words)
 
 
+def check_extra_bodies(settings: Settings) -> Iterator[ConfigFault]:
+    """What is sent with each request leaves what it costs, and whom it asks, as they are."""
+    stated: list[tuple[Place, Iterable[str]]] = [
+        (("pools", name, "engine", "extra_body"), pool.engine.extra_body)
+        for name, pool in settings.pools.items()
+    ]
+    stated += [
+        (("providers", name, "extra_body"), provider.extra_body)
+        for name, provider in settings.providers.items()
+    ]
+    for place, members in stated:
+        for member in sorted(MANAGED_MEMBERS.intersection(members)):
+            words = f"`{member}` is stated by the gateway, or changes what a request may cost"
+            yield ConfigFault((*place, member), words)
+
+
 def check_comparators(settings: Settings) -> Iterator[ConfigFault]:
     for name, model in logical_models(settings):
         here: Place = ("models", name, "compare_with")
@@ -132,6 +149,7 @@ CHECKS: tuple[Check, ...] = (
     check_aliases,
     check_targets,
     check_stages,
+    check_extra_bodies,
     check_comparators,
     check_confinement,
     *POLICY_CHECKS,

@@ -6,6 +6,7 @@ vLLM serves in the own network is a pool.
 """
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -43,6 +44,18 @@ _USUAL_KEYS = {provider.name: provider.variable for provider in PROVIDERS}
 COSTS = {
     kind.field: kind.map_terms[0]
     for kind in sorted(PER_TOKEN, key=lambda kind: kind.price_as is not None)
+}
+_TERMS = {term: kind.field for kind in PER_TOKEN for term in kind.map_terms}
+_TIERS = {"batches": "batch", "priority": "priority", "flex": "flex"}
+_STEP = re.compile(
+    rf"^({'|'.join(sorted(_TERMS, key=len, reverse=True))})"
+    rf"(?:_above_(\d+)(k?)_tokens)?(?:_({'|'.join(_TIERS)}))?$"
+)
+# LiteLLM's words in front of a model's name that choose how its provider is spoken to.
+PROTOCOLS = {
+    "openai": frozenset({"responses"}),
+    "azure": frozenset({"responses", "o_series", "gpt5_series"}),
+    "bedrock": frozenset({"converse", "converse_like", "invoke", "async_invoke"}),
 }
 ENVIRON = "os.environ/"
 CREDENTIAL = "litellm_credential_name"
@@ -91,6 +104,34 @@ def with_credential(
     return {**entry, "litellm_params": {**known, **own}}
 
 
+class PriceStep(NamedTuple):
+    """A rate: of which kind of token, for prompts above how many tokens, in which tier."""
+
+    kind: str
+    above_tokens: int
+    tier: str
+
+
+def price_step(name: str) -> PriceStep | None:
+    """What LiteLLM's name of a rate means; `None` of anything else."""
+    match = _STEP.match(name)
+    if match is None:
+        return None
+    term, above, thousands, tier = match.groups()
+    tokens = int(above or 0) * (1000 if thousands else 1)
+    return PriceStep(_TERMS[term], tokens, "" if tier is None else _TIERS[tier])
+
+
+def protocol_of(given: Mapping[str, Any]) -> str | None:
+    """The word for a protocol in front of the model's name, if there is one."""
+    prefix, _, model = str(given.get("model") or "").partition("/")
+    provider = _text(given.get("custom_llm_provider")) or prefix
+    if provider != prefix:
+        model = f"{prefix}/{model}"
+    protocol, slash, name = model.partition("/")
+    return protocol if slash and name and protocol in PROTOCOLS.get(provider, ()) else None
+
+
 def address_in_environ(entry: Mapping[str, Any]) -> str | None:
     """The variable that the entry's address stands in; `None`: it states one, or has none."""
     base_url = _base_url(section_of(entry.get("litellm_params")))
@@ -110,6 +151,7 @@ def deployment(
     """
     given, info = section_of(entry.get("litellm_params")), section_of(entry.get("model_info"))
     prefix, model = _served_by(given, provider_of)
+    model = model.removeprefix(f"{protocol_of(given)}/")
     base_url, variable = _base_url(given), address_in_environ(entry)
     if variable is not None:
         base_url = _text(environ.get(variable))

@@ -18,26 +18,35 @@ from gateway.config.deployments import (
     COSTS,
     CREDENTIAL,
     ENVIRON,
+    SAME_AS,
     SPOKEN,
     Deployment,
     address_in_environ,
     credentials_of,
     deployment,
+    price_step,
     section_of,
     with_credential,
 )
-from gateway.config.litellm_notes import ImportNote, notes_on, reason_not_imported
+from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on, notes_on
+from gateway.config.litellm_sections import SECTIONS, SectionReader, number_of, usual_timeouts
+from gateway.config.litellm_stages import ModelDeployment, ModelGroups, add_fallbacks
+from gateway.config.sections import MANAGED_MEMBERS
 from gateway.config.served_kinds import PROVIDER_DEFAULT
 
-_PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
-_FALLBACKS = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class ImportedPrice(NamedTuple):
-    """A price that the file states, by kind in dollars a token; what is not stated is left out."""
+    """A price that the file states, by kind in dollars a token; what is not stated is left out.
+
+    `tier` and `above_tokens`: of which service tier, and for prompts above how many tokens.
+    """
 
     name: str
     kinds: tuple[tuple[str, Decimal], ...]
+    tier: str = ""
+    above_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -61,45 +70,88 @@ def carry_over(
     `environ`: only addresses are read of it.
     """
     carried = ImportedConfig()
-    models: dict[str, dict[str, Any]] = {}
     patterns: dict[str, str] = {}
-    pools: dict[str, dict[str, Any]] = {}
-    providers: dict[str, dict[str, Any]] = {}
-    known_as: dict[str, str] = {}  # by target, what prices call it
-    credentials = credentials_of(given.get("credential_list"))
+    groups = ModelGroups(patterns=patterns, notes=carried.notes)
     environ = {**environ, **_stated_variables(given.get("environment_variables"))}
+    parts = _Parts(patterns, groups, gpu)
+    credentials = credentials_of(given.get("credential_list"))
     for index, written in enumerate(_entries(given.get("model_list"))):
         place, entry = f"model_list[{index}]", with_credential(written, credentials)
-        name = str(entry.get("model_name") or "")
         found = deployment(entry, provider_of, environ)
-        if found is None or not name:
+        if found is None or not entry.get("model_name"):
             carried.notes.append(_nobody(place, entry, environ))
-            continue
-        mode = section_of(entry.get("model_info")).get("mode")
+        else:
+            parts.add(carried, place, entry, found)
+    sections = {name: section_of(given.get(name)) for name in SECTIONS}
+    groups.usual = usual_timeouts(sections)
+    models = {name: groups.model(name) for name in groups.deployments}
+    _aliases(models, groups, sections)
+    add_fallbacks(models, groups, sections)
+    reader = SectionReader(carried.document, carried.notes, environ, parts.provider_named)
+    for name, section in sections.items():
+        reader.read(name, section)
+    stated = [groups.usual, *(model.get("timeouts", {}) for model in models.values())]
+    reader.put_timeouts(groups.usual, max(limits.get("whole_s", 0.0) for limits in stated))
+    for name in given:
+        if name not in {"model_list", "credential_list", *SECTIONS}:
+            carried.notes.append(note_on(name, name))
+    _compare(models, parts.pools, _Market(parts.known_as, sold_as), carried.notes)
+    made = {"models": models | patterns, "pools": parts.pools, "providers": parts.providers}
+    carried.document = {name: part for name, part in made.items() if part} | carried.document
+    carried.document["policies"] = _shares(models, groups)
+    return carried
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Pools, providers and deployments as entries of the file bring them."""
+
+    patterns: dict[str, str]
+    groups: ModelGroups
+    gpu: Mapping[str, Any]
+    pools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    providers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    known_as: dict[str, str] = field(default_factory=dict)  # by target, what prices call it
+
+    def add(
+        self, carried: ImportedConfig, place: str, entry: Mapping[str, Any], found: Deployment
+    ) -> None:
+        info, name = section_of(entry.get("model_info")), str(entry["model_name"])
+        mode = info.get("mode")
         if isinstance(mode, str) and mode not in SPOKEN:
-            carried.notes.append(ImportNote(place, f"`mode: {mode}`: nothing here is asked so"))
-            continue
+            words = f"`mode: {mode}`: nothing here is asked so"
+            carried.notes.append(lost(place, words, ImportLoss.MODELS))
+            return
         carried.notes += notes_on(place, entry, found)
         if "*" in name or "*" in found.model:
-            if not _passed_through(patterns, providers, name, found):
-                carried.notes.append(ImportNote(f"{place}.model_name", _PATTERN))
-            continue
+            if not _passed_through(self.patterns, self.providers, name, found):
+                carried.notes.append(lost(f"{place}.model_name", _PATTERN, ImportLoss.MODELS))
+            return
         carried.prices += _imported_prices(entry, found)
-        found = _pool(pools, found, gpu) if found.own else _provider(providers, found)
+        given = section_of(entry.get("litellm_params"))
+        stated = section_of(given.get("extra_body"))
+        extra = {key: value for key, value in stated.items() if key not in MANAGED_MEMBERS}
+        for key in stated.keys() - extra.keys():
+            words = "the gateway states it itself, or it changes what a request may cost"
+            here = f"{place}.litellm_params.extra_body.{key}"
+            carried.notes.append(lost(here, words, ImportLoss.REQUESTS))
+        if found.own:
+            found = _pool(self.pools, found, self.gpu)
+            engine = self.pools[found.name]["engine"]
+            if extra:
+                engine["extra_body"] = {**engine.get("extra_body", {}), **extra}
+            if isinstance(limit := info.get("max_input_tokens"), int) and limit > 0:
+                engine["context_tokens"] = limit
+        else:
+            found = _provider(self.providers, found, extra)
         if not found.own and found.price_name:
-            known_as[found.target] = found.price_name
-        _target(models, name, found)
-    sections = {name: section_of(given.get(name)) for name in _SECTIONS}
-    for name, section in sections.items():
-        _section(carried, models, name, section)
-    for name in given:
-        if name not in {"model_list", "credential_list", *_SECTIONS}:
-            carried.notes.append(ImportNote(name, reason_not_imported(name)))
-    _compare(models, pools, _Market(known_as, sold_as), carried.notes)
-    parts = {"models": models | patterns, "pools": pools, "providers": providers}
-    carried.document = {name: part for name, part in parts.items() if part} | carried.document
-    carried.document["policies"] = [{"name": "default", "otherwise": "best_effort"}]
-    return carried
+            self.known_as[found.target] = found.price_name
+        self.groups.deployments.setdefault(name, []).append(_deployment_of(entry, found))
+
+    def provider_named(self, name: str) -> str | None:
+        """Our name of a provider that LiteLLM names."""
+        ours = SAME_AS.get(name, name)
+        return ours if ours in self.providers else None
 
 
 _PATTERN = (
@@ -110,7 +162,6 @@ _CREDENTIAL = (
     "`credential_list` has none of that name, so where it is sent is not known: write its address"
     " and the variable of its key here"
 )
-_SECTIONS = ("router_settings", "litellm_settings", "general_settings")
 
 
 def _stated_variables(variables: object) -> dict[str, str]:
@@ -124,18 +175,12 @@ def _stated_variables(variables: object) -> dict[str, str]:
 
 def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> ImportNote:
     if CREDENTIAL in section_of(entry.get("litellm_params")):
-        return ImportNote(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL)
+        return lost(f"{place}.litellm_params.{CREDENTIAL}", _CREDENTIAL, ImportLoss.MODELS)
     variable = address_in_environ(entry)
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
-        return ImportNote(f"{place}.litellm_params.api_base", words)
-    return ImportNote(place, "nobody can tell from `model` who serves it, or where")
-
-
-def _target(models: dict[str, dict[str, Any]], name: str, found: Deployment) -> None:
-    targets = models.setdefault(name, {"targets": []})["targets"]
-    if found.target not in targets:
-        targets.append(found.target)
+        return lost(f"{place}.litellm_params.api_base", words, ImportLoss.MODELS)
+    return lost(place, "nobody can tell from `model` who serves it, or where", ImportLoss.MODELS)
 
 
 def _pool(
@@ -156,8 +201,10 @@ def _pool(
     return found._replace(name=name)
 
 
-def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deployment:
-    """The one of the same address, key and price, else one more."""
+def _provider(
+    providers: dict[str, dict[str, Any]], found: Deployment, extra: Mapping[str, Any] = _NOTHING
+) -> Deployment:
+    """The one of the same address, key, price and `extra` members of bodies, else one more."""
     for name in _names(found.name):
         price_name, base_url, prefix = found.price_name, found.base_url, found.litellm_prefix
         if name != found.name:  # under another name neither its address nor its prices are known
@@ -171,6 +218,7 @@ def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deploy
             "api_key_env": found.key,
             "prices_as": price_name,
             "litellm_prefix": prefix,
+            "extra_body": dict(extra) or None,
         }
         stated = {key: value for key, value in stated.items() if value is not None}
         provider = providers.setdefault(name, dict(stated))
@@ -203,75 +251,60 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _imported_prices(entry: Mapping[str, Any], found: Deployment) -> Iterator[ImportedPrice]:
+    """The standard price first, then what differs by tier or by the size of prompts."""
     both = {**section_of(entry.get("model_info")), **section_of(entry.get("litellm_params"))}
-    stated = [(kind, _decimal(both.get(word))) for kind, word in COSTS.items()]
-    kinds = tuple([(kind, price) for kind, price in stated if price is not None])
-    if kinds and not found.own:
-        yield ImportedPrice(found.price_name or found.target, kinds)
-
-
-def _section(
-    carried: ImportedConfig,
-    models: dict[str, dict[str, Any]],
-    name: str,
-    section: Mapping[str, Any],
-) -> None:
-    # Aliases first: who falls back may fall back to one.
-    for key, value in sorted(section.items(), key=lambda pair: pair[0] != "model_group_alias"):
-        place = f"{name}.{key}"
-        if key in _FALLBACKS:
-            _fall_back(models, place, value, carried.notes)
-        elif key == "model_group_alias":
-            _alias(models, place, section_of(value), carried.notes)
-        elif key == "request_timeout" and _decimal(value):
-            carried.document["server"] = {"timeouts": {"total_s": float(value)}}
-        elif key == "max_budget" and _decimal(value):
-            _budget(carried, place, value, section.get("budget_duration"))
-        elif key != "budget_duration":
-            carried.notes.append(ImportNote(place, reason_not_imported(key)))
-
-
-def _fall_back(
-    models: dict[str, dict[str, Any]], place: str, value: object, notes: list[ImportNote]
-) -> None:
-    """A model that falls back to others moves to their targets, too."""
-    for entry in _entries(value):
-        for name, others in entry.items():
-            for said in others if isinstance(others, list) else [others]:
-                other = _model_name_of(said)
-                other = models.get(other, {}).get("same_as", other)
-                if "targets" not in models.get(name, {}) or "targets" not in models.get(other, {}):
-                    words = f"`{name}` to `{other}`: one of them is no model here"
-                    notes.append(ImportNote(place, words))
-                    continue
-                if isinstance(said, Mapping) and len(said) > 1:
-                    words = f"`{name}` to `{other}`: the same is asked there, nothing is changed"
-                    notes.append(ImportNote(place, words))
-                targets = models[name]["targets"]
-                targets += [target for target in models[other]["targets"] if target not in targets]
-
-
-def _alias(
-    models: dict[str, dict[str, Any]], place: str, value: Mapping[str, Any], notes: list[ImportNote]
-) -> None:
-    for name, target in value.items():
-        other = _model_name_of(target)
-        if other in models and name not in models:
-            models[name] = {"same_as": other}
-        else:
-            words = f"`{other}` is no model, or the name is taken"
-            notes.append(ImportNote(f"{place}.{name}", words))
-
-
-def _budget(carried: ImportedConfig, place: str, usd: object, duration: object) -> None:
-    period = _PERIODS.get(str(duration))
-    if period is None:
-        words = f"`budget_duration: {duration}` is no calendar day or month: state it in `budgets`"
-        carried.notes.append(ImportNote(place, words))
+    rows: dict[tuple[str, int], dict[str, Decimal]] = {}
+    for name, value in both.items():
+        step, price = price_step(name), number_of(value)
+        if step is not None and price is not None:
+            rows.setdefault((step.tier, step.above_tokens), {})[step.kind] = price
+    if found.own:
         return
-    carried.document["budgets"] = [
-        {"scope": "global", "usd": str(usd), "period": period, "hard": True}
+    for (tier, above), kinds in sorted(rows.items()):
+        listed = tuple((kind, kinds[kind]) for kind in COSTS if kind in kinds)
+        yield ImportedPrice(found.price_name or found.target, listed, tier, above)
+
+
+def _deployment_of(entry: Mapping[str, Any], found: Deployment) -> ModelDeployment:
+    """Its place among those of its name."""
+    given = section_of(entry.get("litellm_params"))
+
+    def number(name: str) -> float | None:
+        value = number_of(given.get(name))
+        return None if value is None else float(value)
+
+    weight = number("weight") or number("rpm") or number("tpm")
+    return ModelDeployment(
+        found.target, number("order"), weight, number("timeout"), number("stream_timeout")
+    )
+
+
+def _aliases(
+    models: dict[str, dict[str, Any]],
+    groups: ModelGroups,
+    sections: Mapping[str, Mapping[str, Any]],
+) -> None:
+    for section, given in sections.items():
+        place = f"{section}.model_group_alias"
+        for name, target in section_of(given.get("model_group_alias")).items():
+            other = _model_name_of(target)
+            if other in models and name not in models:
+                models[name] = {"same_as": other}
+                groups.aliases[name] = other
+            else:
+                words = f"`{other}` is no model, or the name is taken"
+                groups.notes.append(lost(f"{place}.{name}", words, ImportLoss.MODELS))
+
+
+def _shares(models: Mapping[str, Any], groups: ModelGroups) -> list[dict[str, Any]]:
+    """A rule for each model whose deployments have weights, and the one for all others."""
+    last = {"name": "default", "otherwise": "best_effort"}
+    rules = [
+        {**last, "name": f"shares-{name}", "match": {"models": [name]}, "weights": weights}
+        for name in models
+        if name in groups.deployments and (weights := groups.weights(name))
     ]
+    return [*rules, last]
 
 
 class _Market(NamedTuple):
@@ -293,10 +326,11 @@ def _compare(
 ) -> None:
     """What an own engine's answers are worth is what an API would have charged for them."""
     for name, model in models.items():
-        own = [target for target in model.get("targets", ()) if target.startswith("pool:")]
+        reached = _reached(model)
+        own = [target for target in reached if target.startswith("pool:")]
         if not own:
             continue
-        apis = market.names_of_targets(model["targets"])
+        apis = market.names_of_targets(reached)
         served = pools[own[0].removeprefix("pool:")]["engine"]["served_name"]
         sold = None if apis else market.sold_as(served)
         if apis or sold:
@@ -309,6 +343,12 @@ def _compare(
             notes.append(ImportNote(f"models.{name}.compare_with", words))
 
 
+def _reached(model: Mapping[str, Any]) -> list[str]:
+    """The targets of all stages."""
+    later = [target for stage in model.get("then", ()) for target in stage["targets"]]
+    return [*model.get("targets", ()), *later]
+
+
 def _model_name_of(value: object) -> str:
     """The model that a place names, plainly or with what else to ask of it; empty: none."""
     name = value.get("model") if isinstance(value, Mapping) else value
@@ -318,14 +358,3 @@ def _model_name_of(value: object) -> str:
 def _entries(value: object) -> list[Mapping[str, Any]]:
     found = value if isinstance(value, list) else []
     return [entry for entry in found if isinstance(entry, Mapping)]
-
-
-def _decimal(value: object) -> Decimal | None:
-    """A price or an amount; YAML reads `1e-06` as text, and a number is meant."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        found = Decimal(str(value))
-    except ArithmeticError:
-        return None
-    return found if found.is_finite() and found >= 0 else None

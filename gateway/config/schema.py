@@ -221,6 +221,11 @@ class EngineSection(ConfigSection):
         description="kinds of requests that are served: also "
         f"{list_other_kinds(ENGINE_DEFAULT, can_engines_serve)}",
     )
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="members of bodies that are sent with each request, unless its client states "
+        "them: `{chat_template_kwargs: {enable_thinking: false}}`",
+    )
     accepts_salt: bool = Field(
         True, description="whether the engine isolates prefix caches by `cache_salt`"
     )
@@ -274,6 +279,11 @@ class ProviderSection(ConfigSection):
         PROVIDER_DEFAULT,
         description="kinds of requests that are served: also "
         f"{list_other_kinds(PROVIDER_DEFAULT, can_apis_serve)}",
+    )
+    extra_body: dict[str, Any] = Field(
+        default_factory=dict,
+        description="members of bodies that are sent with each request, unless its client states "
+        "them",
     )
     template_arguments: bool = Field(
         False,

@@ -24,6 +24,12 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 Variable = Annotated[str, Field(pattern=VARIABLE)]
 OFFSET = r"^([+-](0\d|1[01]):[0-5]\d|-12:00|\+1[23]:[0-5]\d|\+14:00)$"
 UtcOffset = Annotated[str, Field(pattern=OFFSET)]
+# Members of bodies that the gateway states itself, or that no bound of a cost would know of.
+MANAGED_MEMBERS = frozenset((
+    "audio", "best_of", "cache_salt", "functions", "input", "max_completion_tokens",
+    "max_output_tokens", "max_tokens", "messages", "modalities", "model", "n", "priority", "prompt",
+    "service_tier", "store", "stream", "stream_options", "tools", "web_search_options",
+))  # fmt: skip
 CLOCK = r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"
 URL = r"^https?://[\w.:\[\]-]+(/[!-;=?-~]*)?$"
 HOST = r"^([A-Za-z0-9]([\w.-]*\w)?|\[[0-9A-Fa-f:.]+\]):[1-9]\d{0,4}$"

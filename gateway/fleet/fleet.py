@@ -4,7 +4,10 @@ A `Target` is the static half of a candidate; `gateway.fleet.candidates` adds th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec import Raw
 
 from backends.address_policy import LOCALHOST, parse_address
 from backends.base import Backend
@@ -13,6 +16,7 @@ from backends.origin import Origin
 from backends.providers import PROVIDER_KINDS
 from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
+from gateway.http.body import encode_raw
 from gateway.runtime import Runtime
 from ledger.money import usd_to_pusd
 from router.request_kinds import RequestKind
@@ -51,6 +55,7 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
+    extra: Mapping[str, Raw] = field(default_factory=dict)  # members that each body has there
 
     @property
     def goes_on(self) -> bool:
@@ -107,6 +112,7 @@ class Fleet:
                     rate_pusd_per_hour=rate,
                     bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
                     on_disconnect=STOPS,
+                    extra=_members(pool.engine.extra_body),
                 )
             )
         self._apis: dict[str, Target] = {}
@@ -199,6 +205,8 @@ class Fleet:
             on_disconnect=_on_disconnect(provider, provider_name),
             speaks_messages=wire.speaks_messages,
             tells_users=provider.tells_users,
+            template_arguments=provider.template_arguments,
+            extra=_members(provider.extra_body),
         )
         if len(self._apis) < PASSTHROUGH_LIMIT:
             self._apis[name] = target
@@ -247,6 +255,10 @@ def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
 
 def _takes_marks(provider: ProviderSection, name: str) -> bool:
     return PROVIDER_KINDS[provider.kind].marks_cache(provider.litellm_prefix or name)
+
+
+def _members(stated: Mapping[str, Any]) -> dict[str, Raw]:
+    return {name: encode_raw(value) for name, value in stated.items()}
 
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:

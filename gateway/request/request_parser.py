@@ -53,6 +53,8 @@ def attempt_body(plan: RoutingPlan, step: AttemptPlan) -> bytes:
         asked = asked.with_priority(plan.terms.rule.priority)
     if asked.template_arguments and not target.template_arguments:
         asked = asked.without_template_arguments()
+    if target.extra and asked.form is None:
+        asked = replace(asked, members={**target.extra, **asked.members})
     if step.frozen.told_twice:
         asked = asked.with_older_limit()
     return body_for(

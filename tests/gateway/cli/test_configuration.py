@@ -48,7 +48,7 @@ def invoke(*words: object):
 
 def test_the_result_is_a_configuration(given, tmp_path) -> None:
     out, prices = tmp_path / "breakeven.yaml", tmp_path / "prices.csv"
-    answer = invoke(given, *GPU, "--out", out, "--prices", prices)
+    answer = invoke(given, *GPU, "--out", out, "--prices", prices, "--accept", "models")
     assert (answer.exit_code, answer.stdout) == (0, "")
     examined = examine(out, at_us=1_795_000_000_000_000)
     assert examined.settings is not None, examined.lines
@@ -57,18 +57,34 @@ def test_the_result_is_a_configuration(given, tmp_path) -> None:
         "openai/gpt-4o", "azure-eu.example.com/eu", "anthropic/claude-haiku-4-5",
     )  # fmt: skip
     assert prices.read_text().splitlines()[1] == "deepinfra/x,0.00000002"
-    assert "rpm: providers tell their limits" in answer.stderr
+    assert "warning: model_list[0].litellm_params.rpm: a share of requests" in answer.stderr
     assert "(and 1 more)" in answer.stderr
     assert SECRET not in out.read_text() + answer.stderr
 
 
 def test_to_stdout_and_as_data(given) -> None:
-    answer = invoke(given, *GPU)
+    losses = ("--accept", "prices", "--accept", "models")
+    answer = invoke(given, *GPU, *losses)
     assert list(yaml.safe_load(answer.stdout)["pools"]) == ["llama"]
-    document = json.loads(invoke(given, *GPU, "--json").stdout)
+    document = json.loads(invoke(given, *GPU, *losses, "--json").stdout)
     assert document["config"] == yaml.safe_load(answer.stdout)
-    assert any("--prices FILE" in line for line in document["notes"])
-    assert invoke(given, *GPU, "--strict").exit_code == 1
+    (told,) = [note for note in document["notes"] if "--prices FILE" in note["text"]]
+    assert (told["rank"], told["lost"], told["place"]) == ("warning", "prices", "model_list")
+    assert invoke(given, *GPU, *losses, "--strict").exit_code == 1
+
+
+def test_a_loss_writes_nothing_until_it_is_accepted_by_its_name(given, tmp_path) -> None:
+    out = tmp_path / "breakeven.yaml"
+    answer = invoke(given, *GPU, "--out", out)
+    assert (answer.exit_code, out.exists(), answer.stdout) == (1, False, "")
+    ranks = [line.split(": ")[1] for line in answer.stderr.splitlines()]
+    assert ranks == sorted(ranks, key=["error", "warning", "note"].index)
+    assert "--accept prices" in answer.stderr
+    other = invoke(given, *GPU, "--out", out, "--accept", "prices", "--accept", "checks")
+    assert (other.exit_code, out.exists()) == (1, False)
+    every = ("--accept", "prices", "--accept", "models")
+    assert (invoke(given, *GPU, "--out", out, *every).exit_code, out.exists()) == (0, True)
+    assert invoke(given, *GPU, "--accept", "nonsense").exit_code == 2
 
 
 def test_engines_need_their_gpu(given) -> None:
@@ -80,7 +96,8 @@ def test_engines_need_their_gpu(given) -> None:
 def test_nothing_is_overwritten(given, tmp_path) -> None:
     out = tmp_path / "breakeven.yaml"
     out.write_text("mine")
-    answer = invoke(given, *GPU, "--out", out)
+    losses = ("--accept", "prices", "--accept", "models")
+    answer = invoke(given, *GPU, "--out", out, *losses)
     assert (answer.exit_code, out.read_text()) == (1, "mine")
     assert "exists" in answer.stderr
 

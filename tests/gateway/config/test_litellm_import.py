@@ -11,6 +11,7 @@ from gateway.config.draft import draft_settings
 from gateway.config.litellm_import import ImportedPrice, carry_over
 
 GPU = {"type": "H100"}
+EVERY = ["failure", "context", "content_policy"]  # where no kind of fallbacks but one is named
 
 
 def entry(name: str, model: str, mode: str | None = None, **params) -> dict:
@@ -86,11 +87,13 @@ def test_one_address_with_two_prices_is_two_providers() -> None:
     }  # fmt: skip
 
 
-def test_who_falls_back_moves_between_both() -> None:
+def test_who_falls_back_asks_the_other_only_after_a_failure() -> None:
+    """Equal targets before: the cheaper model answered from the first request on."""
     routing = {"fallbacks": [{"llama": ["cloud"]}, {"nobody": ["cloud"]}]}
     found = carried(LOCAL, CLOUD, router_settings=routing)
     assert found.document["models"]["llama"] == {
-        "targets": ["pool:llama", "openai/gpt-4o"], "compare_with": ["openai/gpt-4o"],
+        "targets": ["pool:llama"], "compare_with": ["openai/gpt-4o"],
+        "then": [{"after": EVERY, "targets": ["openai/gpt-4o"]}],
     }  # fmt: skip
     assert [note.place for note in found.notes] == ["router_settings.fallbacks"]
 
@@ -105,12 +108,12 @@ def test_aliases_patterns_deadline_and_budget() -> None:
     )
     models = found.document["models"]
     assert (models["gpt"], models["openai/*"]) == ({"same_as": "cloud"}, "passthrough")
-    assert found.document["server"] == {"timeouts": {"total_s": 60.0}}
+    assert found.document["server"] == {"timeouts": {"head_s": 60.0, "whole_s": 60.0}}
     assert found.document["budgets"] == [
         {"scope": "global", "usd": "5.5", "period": "month", "hard": True}
     ]
-    assert [note.place for note in found.notes] == [
-        "model_list[2].model_name", "router_settings.model_group_alias.x",
+    assert sorted(note.place for note in found.notes)[::-1] == [
+        "router_settings.model_group_alias.x", "model_list[2].model_name",
     ]  # fmt: skip
 
 
@@ -145,7 +148,11 @@ def test_fallbacks_with_more_than_a_name_and_nonsense_in_their_place() -> None:
     }
     found = carried(LOCAL, CLOUD, router_settings=routing)
     models = found.document["models"]
-    assert models["llama"]["targets"] == ["pool:llama", "openai/gpt-4o"]
+    assert models["llama"]["targets"] == ["pool:llama"]
+    assert models["llama"]["then"] == [
+        {"after": "context", "targets": ["openai/gpt-4o"]},
+        {"after": ["failure", "content_policy"], "targets": ["openai/gpt-4o"]},
+    ]
     assert (models["y"], "x" in models) == ({"same_as": "cloud"}, False)
     assert len(found.notes) == 4
     assert "s3" not in repr(found.notes)
@@ -194,7 +201,8 @@ def test_an_address_in_a_variable_of_the_file_is_read_there() -> None:
 def test_who_falls_back_to_an_alias_moves_to_its_targets() -> None:
     routing = {"fallbacks": [{"llama": ["big"]}], "model_group_alias": {"big": "cloud"}}
     found = carried(LOCAL, CLOUD, router_settings=routing)
-    assert found.document["models"]["llama"]["targets"] == ["pool:llama", "openai/gpt-4o"]
+    (stage,) = found.document["models"]["llama"]["then"]
+    assert stage == {"after": EVERY, "targets": ["openai/gpt-4o"]}
     assert found.notes == []
 
 

@@ -1,7 +1,9 @@
 """Why a setting has no place in ours, without a word of what it was set to."""
 
+import pytest
+
 from gateway.config.deployments import deployment
-from gateway.config.litellm_notes import ImportNote, notes_on, reason_not_imported
+from gateway.config.litellm_notes import ImportLoss, ImportNote, note_on, notes_on
 
 
 def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
@@ -12,8 +14,8 @@ def test_what_is_read_needs_no_note_and_all_else_has_one() -> None:
         "extra": 1,
     }
     assert list(notes_on("here", entry, deployment(entry, lambda _: None))) == [
-        ImportNote("here.litellm_params.rpm", reason_not_imported("rpm")),
-        ImportNote("here.model_info.team", "has no counterpart here"),
+        note_on("here.litellm_params.rpm", "rpm"),
+        ImportNote("here.model_info.team", "has no counterpart here", warns=False),
         ImportNote("here.extra", "has no counterpart here"),
     ]
 
@@ -32,3 +34,39 @@ def test_a_key_in_the_file_is_told_and_not_repeated() -> None:
     assert note.place == "here.litellm_params.api_key"
     assert "OPENAI_API_KEY" in note.text
     assert "secret" not in note.text
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "loss"),
+    [
+        ("model_info", "team_id", "access"),
+        ("model_info", "access_groups", "access"),
+        ("litellm_params", "temperature", "requests"),  # LiteLLM sends it with each request
+        ("litellm_params", "extra_headers", "requests"),
+        ("litellm_params", "input_cost_per_second", "prices"),
+        ("litellm_params", "tags", "models"),
+        ("litellm_params", "max_parallel_requests", "limits"),
+    ],
+)
+def test_what_changes_answers_money_or_access_is_an_error_unless_accepted(
+    where, name, loss
+) -> None:
+    """I10: a note and exit 0 before: every key might use a model that one team had."""
+    entry = {"litellm_params": {"model": "openai/gpt-4o"}, "model_info": {}}
+    entry[where][name] = 1
+    (note,) = notes_on("here", entry, deployment(entry, lambda _: None))
+    assert (note.place, note.loss) == (f"here.{where}.{name}", ImportLoss(loss))
+    assert (note.rank(), note.rank([loss])) == ("error", "warning")
+
+
+@pytest.mark.parametrize("name", ["set_verbose", "json_logs", "drop_params", "master_key"])
+def test_what_changes_nothing_is_a_note(name) -> None:
+    assert note_on("here", name).rank() == "note"
+
+
+@pytest.mark.parametrize(
+    "name", ["allowed_ips", "enforced_params", "custom_auth", "guardrails", "content_filter"]
+)
+def test_a_restriction_of_access_or_content_is_an_error(name) -> None:
+    assert note_on("general_settings.x", name).rank() == "error"
+    assert note_on("general_settings.x", "nobody knows it").rank() == "warning"

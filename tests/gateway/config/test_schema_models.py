@@ -63,6 +63,13 @@ def test_a_later_stage_counts_where_any_target_does() -> None:
     assert any("then" in text for text in faults(f"then: [{names}]"))
 
 
+@pytest.mark.parametrize("member", ["n", "max_tokens", "model", "tools", "service_tier"])
+def test_no_member_of_each_request_changes_what_it_may_cost(member) -> None:
+    text = FILE.format(rest="").replace('v1"}', f'v1", extra_body: {{{member}: 3, top_k: 1}}}}', 1)
+    (told,) = judge_document(read_document(text), "f").lines
+    assert f"providers.a.extra_body.{member}" in told
+
+
 def test_editors_complete_stages() -> None:
     stage = json_schema()["$defs"]["StageSection"]
     words = ["any", "failure", "context", "content_policy"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "request"))
 
 from field_cases import MoneyCase, load_cases
 from field_client import CaseRun, play_case

@@ -12,6 +12,11 @@ import uvicorn
 USAGE = {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22}
 TOO_LONG = {"message": "This prompt is too much.", "code": "context_length_exceeded"}
 FILTERED = {"message": "The filter says no.", "code": "content_filter"}
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
+    "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn",
+    "usage": {"input_tokens": 20, "output_tokens": 2},
+}  # fmt: skip
 REFUSALS: dict[str, tuple[int, dict[str, Any]]] = {
     "500": (500, {"message": "broken"}),
     "429": (429, {"message": "slow down", "type": "rate_limit_error"}),
@@ -22,7 +27,9 @@ REFUSALS: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 class StageUpstream:
-    """Serves `/NAME/v1/chat/completions` in a thread; `says` has each name's word for now.
+    """Serves `/NAME/v1/chat/completions` and Messages in a thread.
+
+    `says` has the word of each model, or of all of a name's, for now.
 
     A word is one of `REFUSALS`, `ok`, `filtered` (an answer that its filter ended), or seconds of
     silence before an answer; `flows`: a stream that goes on for so many seconds.
@@ -62,13 +69,15 @@ class StageUpstream:
         name, body = scope["path"].split("/")[1], json.loads(b"".join(parts) or b"{}")
         self.asked.append((name, body.get("model", "")))
         self.bodies.append(body)
-        word = self.says.get(name, "ok")
+        word = self.says.get(body.get("model", ""), self.says.get(name, "ok"))
         if isinstance(word, float):
             await _pause(word)
             word = "ok"
         if word in REFUSALS:
             status, error = REFUSALS[word]
             await _reply(send, status, json.dumps({"error": error}).encode())
+        elif scope["path"].endswith("/messages"):
+            await _reply(send, 200, json.dumps(MESSAGE).encode())
         elif body.get("stream"):
             await self._stream(send, filtered=word == "filtered")
         else:

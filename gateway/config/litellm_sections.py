@@ -1,0 +1,177 @@
+"""The sections of a LiteLLM proxy's configuration beside its models, as sections of ours."""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from gateway.config.litellm_notes import ImportLoss, ImportNote, lost, note_on
+from gateway.config.litellm_stages import FALLBACKS
+
+SECTIONS = ("router_settings", "litellm_settings", "general_settings")
+_PERIODS = {"1d": "day", "24h": "day", "1mo": "month", "30d": "month"}
+_SECTION_OF_TIMEOUTS = ("litellm_settings", "router_settings")  # the last one wins
+_USUAL_TOTAL_S = 900.0
+_SLACK = "SLACK_WEBHOOK_URL"
+_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_ENDPOINT")
+_USUAL_COLLECTOR = "http://127.0.0.1:4318"
+_OTEL = frozenset({"otel", "opentelemetry"})
+_MIB = 1024 * 1024
+_GUARDS = ("guard", "presidio", "lakera", "aporia", "moderation", "detect_prompt", "banned",
+           "blocked", "hide_secrets")  # fmt: skip
+_RATES = {"rpm_limit": "requests_per_minute", "tpm_limit": "tokens_per_minute"}
+
+Document = dict[str, Any]
+
+
+def usual_timeouts(sections: Mapping[str, Mapping[str, Any]]) -> Document:
+    """The server's waits for heads and whole answers; a stream that flows has no limit there."""
+    found: Document = {}
+    for section in _SECTION_OF_TIMEOUTS:
+        given = sections.get(section, {})
+        whole = number_of(given.get("request_timeout")) or number_of(given.get("timeout"))
+        if whole:
+            found |= {"head_s": float(whole), "whole_s": float(whole)}
+        if head := number_of(given.get("stream_timeout")):
+            found["head_s"] = float(head)
+    return found
+
+
+class SectionReader:
+    """Reads `router_settings` and the like into a document; what has no place becomes a note."""
+
+    def __init__(
+        self,
+        document: Document,
+        notes: list[ImportNote],
+        environ: Mapping[str, str],
+        provider: Callable[[str], str | None],
+    ) -> None:
+        """`provider`: our name of one that LiteLLM names, where the document has it."""
+        self._document, self._notes, self._environ = document, notes, environ
+        self._provider = provider
+        self._readers: dict[str, Callable[[str, Any, Mapping[str, Any]], bool]] = {
+            "max_budget": self._budget,
+            "provider_budget_config": self._provider_budgets,
+            "default_internal_user_params": self._user_limits,
+            "alerting": self._alerts,
+            "max_request_size_mb": self._body_limit,
+            "callbacks": self._callbacks,
+            "routing_strategy": self._strategy,
+        }
+
+    def read(self, name: str, section: Mapping[str, Any]) -> None:
+        for key, value in section.items():
+            place = f"{name}.{key}"
+            if key in FALLBACKS or key == "model_group_alias":
+                continue
+            if key in ("request_timeout", "timeout", "stream_timeout") and number_of(value):
+                continue
+            if key == "budget_duration" and "max_budget" in section:
+                continue
+            reader = self._readers.get(key)
+            if reader is None or not reader(place, value, section):
+                self._notes.append(note_on(place, key))
+
+    def put_timeouts(self, limits: Document, longest_s: float) -> None:
+        """`longest_s`: of all models; a request has time for it."""
+        if longest_s >= _USUAL_TOTAL_S:
+            limits = {**limits, "total_s": longest_s + 60.0}
+        if limits:
+            self._document["server"] = {
+                **self._document.get("server", {}), "timeouts": limits,
+            }  # fmt: skip
+
+    def _budget(self, place: str, value: Any, section: Mapping[str, Any]) -> bool:
+        return self._add_budget(place, "global", value, section.get("budget_duration"))
+
+    def _add_budget(self, place: str, scope: str, usd: Any, duration: Any) -> bool:
+        amount, period = number_of(usd), _PERIODS.get(str(duration))
+        if not amount:
+            return False
+        if period is None:
+            words = f"`{duration}` is no calendar day or month: state it in `budgets`"
+            self._notes.append(lost(place, words, ImportLoss.BUDGETS))
+            return True
+        made = {"scope": scope, "usd": str(usd), "period": period, "hard": True}
+        self._document.setdefault("budgets", []).append(made)
+        return True
+
+    def _provider_budgets(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        for name, given in value.items():
+            ours, here = self._provider(str(name)), f"{place}.{name}"
+            limit = given if isinstance(given, Mapping) else {}
+            usd = limit.get("budget_limit", limit.get("max_budget"))
+            duration = limit.get("time_period", limit.get("budget_duration"))
+            if ours is None or not self._add_budget(here, f"provider:{ours}", usd, duration):
+                self._notes.append(note_on(here, "provider_budget_config"))
+        return True
+
+    def _user_limits(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        """Each user by itself."""
+        if not isinstance(value, Mapping):
+            return False
+        rates: Document = {}
+        for key, given in value.items():
+            here = f"{place}.{key}"
+            if key == "max_budget":
+                if not self._add_budget(here, "user:*", given, value.get("budget_duration")):
+                    self._notes.append(note_on(here, key))
+            elif key in _RATES and number_of(given):
+                rates[_RATES[key]] = int(given)
+            elif key != "budget_duration":
+                self._notes.append(note_on(here, key))
+        if rates:
+            self._document.setdefault("limits", []).append({"scope": "user:*", **rates})
+        return True
+
+    def _alerts(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        if not isinstance(value, list) or "slack" not in value:
+            return False
+        self._document["alerts"] = {"webhook_env": _SLACK}
+        words = f"budget alerts go to the address in {_SLACK}, as JSON that is not Slack's own form"
+        self._notes.append(ImportNote(place, words))
+        return True
+
+    def _body_limit(self, _place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        size = number_of(value)
+        if not size:
+            return False
+        server = self._document.setdefault("server", {})
+        server["body_limit_bytes"] = int(size * _MIB)
+        return True
+
+    def _strategy(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        if str(value).startswith("usage-based"):
+            words = "`rpm` and `tpm` of deployments are limits there: state them in `limits`"
+            self._notes.append(lost(place, words, ImportLoss.LIMITS))
+        return False
+
+    def _callbacks(self, place: str, value: Any, _: Mapping[str, Any]) -> bool:
+        names = [str(name) for name in value] if isinstance(value, list) else [str(value)]
+        others = [name for name in names if name not in _OTEL]
+        if len(others) < len(names):
+            stated = [self._environ.get(name) for name in _COLLECTORS]
+            known = next((address for address in stated if address), None)
+            self._document["opentelemetry"] = {"endpoint": known or _USUAL_COLLECTOR}
+            if known is None:
+                words = f"no collector is named in {_COLLECTORS[0]}: the usual address is written"
+                self._notes.append(ImportNote(place, words))
+        for name in others:
+            if any(word in name for word in _GUARDS):
+                self._notes.append(note_on(f"{place}.{name}", "guardrails"))
+        if any(not any(word in name for word in _GUARDS) for name in others):
+            self._notes.append(note_on(place, "callbacks"))
+        return True
+
+
+def number_of(value: object) -> Decimal | None:
+    """A price, an amount or a time; YAML reads `1e-06` as text, and a number is meant."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value))
+    except ArithmeticError:
+        return None
+    return found if found.is_finite() and found >= 0 else None
