@@ -48,7 +48,7 @@ def explain_command(
 def _explain_hypothetical(settings: Settings, question: HypotheticalRequest) -> dict[str, Any]:
     """Also before the first start, when there is no ledger."""
     with ledger_if_any(settings) as books:
-        decision = explain(settings, question, books, prices_of(settings, books))
-    if decision is None:
+        decisions = explain(settings, question, books, prices_of(settings, books))
+    if decisions is None:
         fail(f"there is no model named `{question.model}`; `breakeven check` lists them")
-    return verbs.decision_document(decision)
+    return verbs.decision_document(decisions)

@@ -72,6 +72,22 @@ def serves_by_priority(pool: PoolSection) -> bool:
     return "--scheduling-policy=priority" in "=".join(pool.engine.flags)
 
 
+def later_prices(
+    model: ModelSection, stages: Sequence[tuple[Target, ...]], number: int
+) -> tuple[str, ...]:
+    """Prices of what a full engine of this stage sends its requests to, if the stage has no API.
+
+    They are of the first later stage with an API that asks for no failure; `number` counts from 0.
+    """
+    if not all(target.own for target in stages[number]):
+        return ()
+    for stage, targets in list(zip(model.then, stages[1:], strict=True))[number:]:
+        apis = [target.price_name or target.name for target in targets if not target.own]
+        if "any" in stage.causes and apis:
+            return tuple(apis)
+    return ()
+
+
 BackendFor = Callable[[str, PoolSection | ProviderSection, str | None], Backend]
 """(name, settings, resolved base URL) -> a wire client; the worker's `bootstrap` supplies it."""
 

@@ -281,7 +281,7 @@ class RoutePlanner:
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         now_s, offered = clock.now_s(), [entry.candidate for entry in frozen]
         policy = rule.priced(offered)
-        if route.later and (turn is None or not turn.is_final):
+        if route.later if turn is None else not turn.is_final:
             policy = replace(policy, otherwise=InfeasibleAction.REJECT)
         decision, static = self._failsafe.decide(request, policy, offered, now_s)
         shadow = None

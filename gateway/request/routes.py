@@ -15,7 +15,7 @@ from gateway.auth import allowed
 from gateway.config.schema_models import ModelTimeoutsSection
 from gateway.config.settings import ModelSection, Settings, TimeoutsSection, resolve_model
 from gateway.errors import RequestError
-from gateway.fleet.fleet import Fleet, Target
+from gateway.fleet.fleet import Fleet, Target, later_prices
 from gateway.policies.overrides import barred
 from gateway.policies.policy_match import PolicyChain
 from gateway.policies.rules import RuleSet
@@ -111,20 +111,20 @@ class RouteCache:
         route: RouteContext | None = None
         stages = self._fleet.stages(name, model)
         for number in range(len(stages), 0, -1):
-            route = self._make_stage(name, model, identity, stages[number - 1], number, route)
+            route = self._make_stage((name, model), identity, stages, number, route)
         assert route is not None, "a model has at least one stage"
         return route
 
     def _make_stage(
         self,
-        name: str,
-        model: ModelSection,
+        resolved: tuple[str, ModelSection],
         identity: Identity,
-        targets: tuple[Target, ...],
+        stages: tuple[tuple[Target, ...], ...],
         number: int,
         later: RouteContext | None,
     ) -> RouteContext:
         """Stage `number` of a model; `later`: the one behind it."""
+        (name, model), targets = resolved, stages[number - 1]
         stated = model.then[number - 2] if number > 1 else None
         behind = () if later is None else (later, *later.later)
         return RouteContext(
@@ -146,7 +146,7 @@ class RouteCache:
             stage=number,
             after=_FIRST if stated is None else frozenset(map(StageCause, stated.causes)),
             later=behind,
-            valued_by=_valued_by(targets, behind),
+            valued_by=later_prices(model, stages, number - 1),
             deadlines=_deadlines(
                 self._settings.server.timeouts,
                 model.timeouts,
@@ -172,17 +172,6 @@ def _deadlines(
         Deadlines(usual.connect_s, first("whole_s") or usual.whole_s, idle_s),
         first("total_s"),
     )
-
-
-def _valued_by(targets: Sequence[Target], later: Sequence[RouteContext]) -> tuple[str, ...]:
-    """What a full engine of this stage sends its requests to, where the stage has no API."""
-    if not all(target.own for target in targets):
-        return ()
-    for route in later:
-        apis = [target for target in route.targets if not target.own]
-        if StageCause.ANY in route.after and apis:
-            return tuple([target.price_name or target.name for target in apis])
-    return ()
 
 
 def cache_salt(identity: Identity) -> str | None:

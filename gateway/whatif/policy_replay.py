@@ -4,7 +4,8 @@
 targets (`TargetViews`), the clock, and that nothing is sent. Output lengths are learned from what
 the ledger has of the time before, API latencies, providers' caches and each pool's market on the
 way, as after a first start. Teams' hard budgets hold
-(`purses`); other budgets, rate limits and failures are not played.
+(`purses`); other budgets, rate limits and failures are not played, so stages that wait for a
+failure are never asked.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from gateway.config.conditions import ConditionInput
 from gateway.config.settings import ModelSection, Settings
 from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot, PromptCaches
 from gateway.fleet.comparators import Comparator
-from gateway.fleet.fleet import Target
+from gateway.fleet.fleet import Target, later_prices
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.provider_caches import NOTHING_CACHED, CachedPrompt
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
@@ -43,6 +44,7 @@ from router.filters import CONTEXT_MARGIN
 from router.forecast import max_kv_tokens, work_of
 from router.reasons import PERMANENT, Reason
 from router.request_kinds import RequestKind
+from router.stages import StageCause, causes_of, is_due
 from router.types import (
     Decision,
     InfeasibleAction,
@@ -69,6 +71,16 @@ class ReplayDecision(NamedTuple):
     request: RoutingRequest | None = None
     hit: CachedPrompt = NOTHING_CACHED  # what an API charges as cached and written
     comparators: tuple[Comparator, ...] = ()
+
+
+class StageDecision(NamedTuple):
+    """What one stage of a model's targets decided, and on what."""
+
+    decision: Decision
+    request: RoutingRequest
+    policy: Policy
+    rule: CompiledPolicy
+    frozen: tuple[CandidateSnapshot, ...]
 
 
 class PoolSample(NamedTuple):
@@ -131,8 +143,8 @@ class PolicyReplay:
             overruns=house.overruns,
         )
         self._clock = Clock(lambda: self._now_s, self._wall_us)
-        self._routes: dict[str, tuple[str, ModelSection, tuple[Target, ...]]] = {}
-        self._chains: dict[tuple[str, str], PolicyChain] = {}
+        self._routes: dict[str, tuple[str, ModelSection, tuple[tuple[Target, ...], ...]]] = {}
+        self._chains: dict[tuple[str, str, int], PolicyChain] = {}
         self._stretch_s = max(1.0, seconds / SAMPLES)
         self.samples: dict[tuple[int, str], PoolSample] = {}
 
@@ -142,8 +154,38 @@ class PolicyReplay:
         self, arrival: Arrival, _seats: Sequence[ReplayEngine], now_s: float, _worker: int
     ) -> ReplayChoice:
         self._now_s = now_s
-        name, model, targets = self._route(arrival.model)
-        terms = self._terms(arrival, name, model, targets)
+        _, model, stages = self._route(arrival.model)
+        made = [self._decide(arrival, 0, is_final=len(stages) == 1)]
+        choice = self._serve(arrival, made[0])
+        causes: set[StageCause] = set()
+        for number, stage in enumerate(model.then, start=1):
+            if choice is not None:
+                break
+            causes |= _causes_of(made[-1])
+            if is_due([StageCause(word) for word in stage.causes], causes):
+                made.append(self._decide(arrival, number, is_final=False))
+                choice = self._serve(arrival, made[-1])
+        last = made[-1]
+        if choice is None and len(stages) > 1:
+            last = self._decide(arrival, 0, is_final=True)
+            choice = self._serve(arrival, last)
+        decision, _, policy, rule, _ = last
+        if choice is None:
+            waited_ms = 1000.0 * (now_s - arrival.at_s)
+            waits = decision.otherwise is InfeasibleAction.QUEUE
+            if waits and decision.reason not in PERMANENT and waited_ms < rule.queue_ms:
+                return ReplayChoice(None, again_s=POLL_S)
+            told = ReplayDecision(policy.name, "", decision.reason)
+            choice = ReplayChoice(None, refused=True, told=told)
+        for each in made:
+            self._note(each.decision, each.request, each.policy)
+        return choice
+
+    def _decide(self, arrival: Arrival, number: int, *, is_final: bool) -> StageDecision:
+        """Decide one stage; while others may follow nothing waits or misses its promise."""
+        name, model, stages = self._route(arrival.model)
+        targets = stages[number]
+        terms = self._terms(arrival, name, model, number)
         rule = terms.rule
         request = self._request(arrival, name, model, terms)
         if arrival.api:
@@ -152,7 +194,7 @@ class PolicyReplay:
         frozen = self._candidates.build(
             targets,
             request,
-            model.compare_with,
+            later_prices(model, stages, number) or model.compare_with,
             rooms_pusd=[self._purses.remaining_pusd(arrival.tenant, self._wall_us())]
             * len(targets),
             ceiling_pusd=rule.policy.max_cost_pusd,
@@ -161,22 +203,19 @@ class PolicyReplay:
         request = bar_partly_priced(request, frozen, rule.policy.max_cost_pusd)
         offered = [entry.candidate for entry in frozen]
         policy = rule.priced(offered)
-        decision = decide(request, policy, offered)
-        for place, verdict in enumerate(decision.order):
-            choice = self._own_choice(arrival, request, verdict, frozen, rule)
+        if not is_final:
+            policy = replace(policy, otherwise=InfeasibleAction.REJECT)
+        return StageDecision(decide(request, policy, offered), request, policy, rule, frozen)
+
+    def _serve(self, arrival: Arrival, made: StageDecision) -> ReplayChoice | None:
+        """Where the request runs by this decision, if anywhere."""
+        name, model, _ = self._route(arrival.model)
+        for place, verdict in enumerate(made.decision.order):
+            choice = self._own_choice(arrival, made.request, verdict, made.frozen, made.rule)
             if choice is not None:
-                choice = self._with_comparators(choice, model, request)
-                self.holding.record_choice(name, arrival, decision.order, place)
-                self._note(decision, request, policy)
-                return choice
-        waited_ms = 1000.0 * (now_s - arrival.at_s)
-        waits = decision.otherwise is InfeasibleAction.QUEUE and decision.reason not in PERMANENT
-        if waits and waited_ms < rule.queue_ms:
-            return ReplayChoice(None, again_s=POLL_S)
-        self._note(decision, request, policy)
-        return ReplayChoice(
-            None, refused=True, told=ReplayDecision(policy.name, "", decision.reason)
-        )
+                self.holding.record_choice(name, arrival, made.decision.order, place)
+                return self._with_comparators(choice, model, made.request)
+        return None
 
     def on_ended(self, outcome: ReplayOutcome) -> None:
         arrival, choice = outcome.arrival, outcome.choice
@@ -205,23 +244,22 @@ class PolicyReplay:
 
     # -- one request
 
-    def _route(self, asked: str) -> tuple[str, ModelSection, tuple[Target, ...]]:
+    def _route(self, asked: str) -> tuple[str, ModelSection, tuple[tuple[Target, ...], ...]]:
         route = self._routes.get(asked)
         if route is None:
             found = self._house.model(asked)
             assert found is not None, "models were looked at before the first request"
             name, model = found
-            route = self._routes[asked] = name, model, self._house.fleet.targets(name, model)
+            route = self._routes[asked] = name, model, self._house.fleet.stages(name, model)
         return route
 
-    def _terms(
-        self, arrival: Arrival, name: str, model: ModelSection, targets: tuple[Target, ...]
-    ) -> PolicyTerms:
+    def _terms(self, arrival: Arrival, name: str, model: ModelSection, number: int) -> PolicyTerms:
         """Hours and shares as live; a recorded request has no tags, which conditions see."""
-        chain = self._chains.get((name, arrival.tenant))
+        chain = self._chains.get((name, arrival.tenant, number))
         if chain is None:
+            targets = self._route(arrival.model)[2][number]
             chain = PolicyChain(self._rules.entries(name, arrival.tenant), model, targets)
-            self._chains[name, arrival.tenant] = chain
+            self._chains[name, arrival.tenant, number] = chain
         wall_us = self._house.calendar.wall_us(arrival.at_s)
         key = f"{arrival.session or wall_us}:{arrival.tenant}"
         terms = chain.terms(partial(_condition_input, arrival, name), wall_us=wall_us, key=key)
@@ -331,6 +369,12 @@ class PolicyReplay:
                 )  # fmt: skip
             here = PoolSample(place * self._stretch_s, pool, *most)
             self.samples[place, pool] = here
+
+
+def _causes_of(made: StageDecision) -> set[StageCause]:
+    """Why a stage did not answer; an engine that was feasible refused the length."""
+    refused = {StageCause.CONTEXT} if made.decision.order else set()
+    return causes_of(made.decision.verdicts) | refused
 
 
 def charged_pusd(outcome: ReplayOutcome, told: ReplayDecision) -> int | None:

@@ -5,6 +5,7 @@ what the ledger kept. Or a supposed one: planned as this host would plan it at t
 sent. A team's key is told of its own team; of another's, as of what is not there.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -34,9 +35,14 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
     max_tokens: _Tokens | None = None
 
 
-def decision_document(decision: Decision) -> dict[str, Any]:
-    """Of a supposed request."""
-    return {"attempts": [], "decision": as_dict(decision), "lines": as_lines(decision)}
+def decision_document(decisions: Sequence[Decision]) -> dict[str, Any]:
+    """Of a supposed request: the decision that acts, and those of the stages before it."""
+    *earlier, acting = decisions
+    lines = [f"  before: {line}" for decision in earlier for line in as_lines(decision)]
+    document = as_dict(acting)
+    if earlier:
+        document["earlier"] = [as_dict(decision) for decision in earlier]
+    return {"attempts": [], "decision": document, "lines": [*lines, *as_lines(acting)]}
 
 
 @verb(
@@ -73,12 +79,12 @@ def _explain_hypothetical(
         given.model, given.team or only or "default", given.prompt_tokens, given.max_tokens
     )
     prices = load_price_book(place.ledger, price_aliases(place.settings))
-    decision = explain(place.settings, question, place.ledger, prices)
-    if decision is None:
+    decisions = explain(place.settings, question, place.ledger, prices)
+    if decisions is None:
         raise OperationRefused(
             f"there is no model named `{given.model}`", kind="no_model", param="model"
         )
-    return decision_document(decision)
+    return decision_document(decisions)
 
 
 def _only_team(place: OperationContext) -> str | None:

@@ -5,9 +5,9 @@ this moment; without it every engine is `unknown`, and the answer says so.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from gateway.config.settings import (
 )
 from gateway.fleet.candidates import CandidateBuilder
 from gateway.fleet.estimate_table import seen_overruns
-from gateway.fleet.fleet import Fleet
+from gateway.fleet.fleet import Fleet, later_prices
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.policies.overrides import barred, standing_overrides
@@ -43,7 +43,8 @@ from ledger.prices.modellimits import model_limits
 from router.decide import decide
 from router.estimates import OutputLengths
 from router.request_kinds import RequestKind
-from router.types import Decision, Residency, RoutingRequest
+from router.stages import StageCause, causes_of, is_due
+from router.types import Decision, InfeasibleAction, Residency, RoutingRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +57,64 @@ class HypotheticalRequest:
 
 def explain(
     settings: Settings, question: HypotheticalRequest, books: Engine | None, prices: PriceBook
-) -> Decision | None:
-    """The decision, or `None` when there is no such model. `books`: `None` before a first start."""
+) -> tuple[Decision, ...] | None:
+    """The decisions of the model's stages as far as they are due, the one that acts last.
+
+    `None` when there is no such model. `books`: `None` before a first start.
+    """
     found = resolve_model(settings, question.model)
     if found is None:
         return None
     name, model = found
     said = _read_stated_request(settings, books, clock := Clock())
     with _looked_at(settings) as (runtime, board):
-        targets = Fleet(settings, runtime, make_null_backend).targets(name, model)
+        stages = Fleet(settings, runtime, make_null_backend).stages(name, model)
         entries = RuleSet(said.settings).entries(name, question.team)
-        chain = PolicyChain(entries, model, targets, barred(said.overrides, name, targets))
         candidates = CandidateBuilder(
             board, prices, stale_s=settings.telemetry.stale_s, limits=model_limits(),
             overruns=seen_overruns(settings.state),
         )  # fmt: skip
-        terms = chain.terms(
-            partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
-        )
-        request = _request(name, model, question, terms)
-        frozen = candidates.build(
-            targets,
-            request,
-            model.compare_with,
-            rooms_pusd=[None] * len(targets),
-            ceiling_pusd=terms.rule.policy.max_cost_pusd,
-            clock=clock,
-        )
-    request = bar_partly_priced(request, frozen, terms.rule.policy.max_cost_pusd)
-    offered = tuple(entry.candidate for entry in frozen)
-    return decide(request, terms.rule.priced(offered), offered)
+
+        def decide_stage(number: int, *, is_final: bool) -> Decision:
+            targets = stages[number]
+            chain = PolicyChain(entries, model, targets, barred(said.overrides, name, targets))
+            terms = chain.terms(
+                partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
+            )
+            request = _request(name, model, question, terms)
+            frozen = candidates.build(
+                targets,
+                request,
+                later_prices(model, stages, number) or model.compare_with,
+                rooms_pusd=[None] * len(targets),
+                ceiling_pusd=terms.rule.policy.max_cost_pusd,
+                clock=clock,
+            )
+            request = bar_partly_priced(request, frozen, terms.rule.policy.max_cost_pusd)
+            offered = tuple(entry.candidate for entry in frozen)
+            policy = terms.rule.priced(offered)
+            if not is_final:
+                policy = replace(policy, otherwise=InfeasibleAction.REJECT)
+            return decide(request, policy, offered)
+
+        return _decide_stages(model, decide_stage)
+
+
+def _decide_stages(
+    model: ModelSection, decide_stage: Callable[..., Decision]
+) -> tuple[Decision, ...]:
+    """Stage by stage until one can serve; else what the policy says of that at the first one."""
+    made = [decide_stage(0, is_final=not model.then)]
+    causes: set[StageCause] = set()
+    for number, stage in enumerate(model.then, start=1):
+        if made[-1].order:
+            return tuple(made)
+        causes |= causes_of(made[-1].verdicts)
+        if is_due([StageCause(word) for word in stage.causes], causes):
+            made.append(decide_stage(number, is_final=False))
+    if model.then and not made[-1].order:
+        made.append(decide_stage(0, is_final=True))
+    return tuple(made)
 
 
 class _StatedRequest(NamedTuple):

@@ -168,6 +168,23 @@ def _shadow_line(policy: str, target: str | None, reason: str) -> str:
 def _lines(recorded: dict[str, Any]) -> list[str]:
     """One line per candidate: its reason, and the numbers that were looked at."""
     return [
+        *_stage_lines(recorded.get("stage")),
+        *_candidate_lines(recorded),
+    ]
+
+
+def _stage_lines(stage: dict[str, Any] | None) -> list[str]:
+    """Which of the model's stages decided, and who of those before was not asked."""
+    if stage is None:
+        return []
+    first = f"stage {stage['number']} of {stage['count']}"
+    waited = "" if stage["number"] == 1 else f", asked after {stage['after'].replace('+', ' or ')}"
+    earlier = [f"before it {who['name']}: {who['reason']}" for who in stage["earlier"]]
+    return [first + waited, *earlier]
+
+
+def _candidate_lines(recorded: dict[str, Any]) -> list[str]:
+    return [
         " ".join(
             [
                 f"{candidate['name']}: {candidate['reason']}",

@@ -96,6 +96,9 @@ def staged(running, tmp_path_factory, upstream):
         document["policies"] = [
             {"name": "impossible", "match": {"models": ["inside"], "teams": ["fast"]},
              "slo": {"ttft_ms": 0.001}},
+            *({"name": name, "match": {"models": ["inside"], "teams": [name]}, "queue_ms": 300,
+               "slo": {"ttft_ms": 0.001, "strict": True}, "otherwise": name.replace("-", "_")}
+              for name in ("best-effort", "queue")),
             {"name": "plain"},
         ]  # fmt: skip
 
@@ -213,6 +216,15 @@ def test_an_own_engine_that_cannot_keep_the_promise_is_left_and_the_row_says_why
     assert attempt["again"]["identical"]
     other, asked = ask("inside", token=staged.key("default").token)
     assert (other.headers["x-breakeven-backend"], asked) == ("pool:main/0", [])
+
+
+def test_what_a_policy_does_with_the_unserved_is_of_the_model_as_a_whole(ask, staged) -> None:
+    """A promise that nobody keeps: tried, or waited for, at the first stage and not at the last."""
+    tried, asked = ask("inside", token=staged.key("brave", team="best-effort").token)
+    assert (tried.headers["x-breakeven-backend"], asked) == ("pool:main/0", [])
+    assert tried.headers["x-breakeven-decision"].startswith("own:best_effort")
+    waited, asked = ask("inside", token=staged.key("patient", team="queue").token)
+    assert (waited.status_code, asked) == (429, [])
 
 
 def test_nobody_is_asked_where_no_stage_may_and_the_refusal_names_all(ask, staged) -> None:

@@ -23,9 +23,9 @@ def test_beside_a_running_host_it_sees_what_a_request_would(stack) -> None:
     prices = prices_of(stack.settings, stack.reader)
 
     def supposed(model: str) -> Decision | None:
-        return explain(
-            stack.settings, HypotheticalRequest(model, "search", 100, 50), stack.reader, prices
-        )
+        question = HypotheticalRequest(model, "search", 100, 50)
+        found = explain(stack.settings, question, stack.reader, prices)
+        return None if found is None else found[-1]
 
     decision = supposed("chat")
     assert decision is not None
@@ -43,8 +43,7 @@ def test_what_an_operator_holds_over_the_policies_is_heeded(stack, patiently) ->
 
     def chosen() -> str | None:
         question = HypotheticalRequest("chat", "search", 100, 50)
-        decision = explain(stack.settings, question, stack.reader, prices)
-        assert decision is not None
+        (decision,) = explain(stack.settings, question, stack.reader, prices) or ()
         return None if decision.first_choice is None else decision.first_choice.candidate.name
 
     assert chosen() == "pool:main/0"
@@ -66,10 +65,8 @@ def test_without_a_host_engines_are_unknown_and_nothing_is_made(tmp_path: Path) 
     providers: {{openai: {{}}}}
     """
     settings = parse(text, name="t")
-    decision = explain(
-        settings, HypotheticalRequest("m", "t", 10, 5), None, prices_of(settings, None)
-    )
-    assert decision is not None
+    question = HypotheticalRequest("m", "t", 10, 5)
+    (decision,) = explain(settings, question, None, prices_of(settings, None)) or ()
     assert list(tmp_path.iterdir()) == []
     reasons = {verdict.candidate.name: verdict.reason for verdict in decision.verdicts}
     assert reasons["pool:a/0"] is not Reason.CHEAPEST
@@ -87,8 +84,7 @@ def test_a_price_that_is_partly_known_is_out_where_a_cap_applies(tmp_path: Path,
     """
     settings = parse(text, name="t")
     question = HypotheticalRequest("m", "t", 10, 5)
-    decision = explain(settings, question, None, prices_of(settings, None))
-    assert decision is not None
+    (decision,) = explain(settings, question, None, prices_of(settings, None)) or ()
     partly = [verdict.reason is Reason.PARTLY_PRICED for verdict in decision.verdicts]
     assert partly == [cap is not None]
 
@@ -106,8 +102,7 @@ def test_the_bound_is_the_hosts_with_what_its_targets_billed_beyond_their_limits
 
     def bound(team: str = "t") -> int:
         question = HypotheticalRequest("m", team, 10, 5)
-        decision = explain(settings, question, None, prices_of(settings, None))
-        assert decision is not None
+        (decision,) = explain(settings, question, None, prices_of(settings, None)) or ()
         return decision.verdicts[0].candidate.bound_pusd or 0
 
     plain = bound()
@@ -130,3 +125,32 @@ def test_nothing_is_ever_sent() -> None:
     with pytest.raises(UpstreamUnreachable):
         asyncio.run(NullBackend().open(Call("/chat/completions", b"{}", stream=False)))
     asyncio.run(NullBackend().aclose())
+
+
+def test_stages_are_decided_until_one_can_serve(tmp_path: Path) -> None:
+    """Without a host engines are unknown: a failure, and what the policy says comes last."""
+    text = f"""
+    state_dir: {tmp_path / "state"}
+    models:
+      m: {{targets: ["pool:a"], compare_with: [x], then: [
+          {{after: context, targets: [openai/gpt-4.1]}},
+          {{after: failure, targets: [openai/gpt-4o-mini]}}]}}
+      n: {{targets: ["pool:a"], compare_with: [x],
+          then: [{{after: context, targets: [openai/gpt-4.1]}}]}}
+    pools:
+      a: {{engine: {{kind: simulated, model: x, replicas: 1}}, gpu: {{type: H200}}}}
+    providers: {{openai: {{}}}}
+    policies: [{{name: p, otherwise: queue}}]
+    """
+    settings = parse(text, name="t")
+
+    def asked(model: str) -> list[tuple[list[str], str]]:
+        question = HypotheticalRequest(model, "t", 10, 5)
+        made = explain(settings, question, None, prices_of(settings, None)) or ()
+        return [
+            ([verdict.candidate.name for verdict in each.verdicts], each.otherwise.value)
+            for each in made
+        ]
+
+    assert asked("m") == [(["pool:a/0"], "reject"), (["openai/gpt-4o-mini"], "reject")]
+    assert asked("n") == [(["pool:a/0"], "reject"), (["pool:a/0"], "queue")]
