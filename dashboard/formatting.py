@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import NamedTuple, Self
 
+import msgspec
+
 from dashboard import display
 from ledger import reasons
 from ledger.economics.cost import Exact
@@ -23,6 +25,7 @@ REASONS = {word: text.sentence for word, text in reasons.REASONS.items()} | {
     "over_rate": "over the limit of requests or tokens a minute",
     "fallback": "another target failed first",
 }
+STAGE = 8  # its place in a recorded decision, as `router.packed` writes it
 _MARKS = re.compile(r"[\\`*_{}\[\]()<>#+.!|~:$-]")  # what markdown may read as more than itself
 _THOUSANDS: tuple[tuple[int, str], ...] = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k"))
 
@@ -184,3 +187,13 @@ def comparison(found: AttemptComparison) -> str:
     if not found.cached_tokens:
         return money(found.cost_pusd)
     return f"{money(found.cost_pusd)}, {count(found.cached_tokens)} tokens of the prompt cached"
+
+
+def stage_rows(blob: bytes | None) -> list[tuple[str, str, None]]:
+    """Which of its model's stages of targets decided, where the model has several."""
+    packed = msgspec.msgpack.decode(blob) if blob else ()
+    if len(packed) <= STAGE:
+        return []
+    number, count, after, _ = packed[STAGE]
+    waited = "" if number == 1 else f", after {after.replace('_', ' ').replace('+', ' or ')}"
+    return [("Stage of its model's targets", f"{number} of {count}{waited}", None)]

@@ -77,14 +77,16 @@ def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candida
             apis.append((dollars, candidate.name, candidate, forecast))
     if len(apis) > 1:
         apis.sort(key=_first_two)
-    rejected += _overfull(overfull, apis, penalty) if overfull else ()
+    rejected += _overfull(overfull, _elsewhere(apis, request), penalty) if overfull else ()
     if len(rejected) > 1:
         rejected.sort(key=lambda verdict: verdict.candidate.name)
     if not own and not apis:
         return _infeasible(request, policy, rejected)
     if len(own) > 1:
         own.sort(key=_first_two)
-    order = _verdicts(_rank(own, apis, penalty, policy.slo.ttft_ms), request)
+    order = _verdicts(
+        _rank(own, apis, _elsewhere(apis, request), penalty, policy.slo.ttft_ms), request
+    )
     verdicts = (*order, *rejected) if rejected else order
     return _new(Decision, (policy.name, order, verdicts, order[0].reason, policy.otherwise))
 
@@ -95,9 +97,15 @@ def _order_key(forecast: Forecast, engine: EngineState, slo: Slo) -> float:
     return load - prefill_saved(engine, slo) if engine.prefix_hit_tokens > 0 else load
 
 
-def _rank(own: list[Row], apis: list[Row], penalty: int, ttft_ms: float | None) -> list[Ranked]:
+def _rank(
+    own: list[Row],
+    apis: list[Row],
+    elsewhere: tuple[float | None, float],
+    penalty: int,
+    ttft_ms: float | None,
+) -> list[Ranked]:
     """Every feasible candidate, best first. Both lists come sorted."""
-    value, missed = _elsewhere(apis)
+    value, missed = elsewhere
     accepted: list[Ranked] = []
     refused: list[Ranked] = []
     prices: dict[str, float] = {}
@@ -148,19 +156,24 @@ def _min_load(own: list[Row], place: float, first: Candidate, forecast: Forecast
     return min([row[3].load or 0.0 for row in own if row[2].pool == first.pool])
 
 
-def _elsewhere(apis: list[Row]) -> tuple[float | None, float]:
-    """What the best API would cost, likely miss included (`None`: not known), and that miss."""
+def _elsewhere(apis: list[Row], request: RoutingRequest) -> tuple[float | None, float]:
+    """What the best API would cost, likely miss included (`None`: not known), and that miss.
+
+    Where a later stage has one, no request is rejected; whether it misses there is not known.
+    """
     if not apis:
-        return None, 1.0
+        return None, 0.0 if request.spills else 1.0
     dollars, missed = apis[0][0], apis[0][3].miss_probability or 0.0
     return (dollars if dollars < inf else None), missed
 
 
 def _overfull(
-    found: list[tuple[Candidate, Forecast, Rejection]], apis: list[Row], penalty: int
+    found: list[tuple[Candidate, Forecast, Rejection]],
+    elsewhere: tuple[float | None, float],
+    penalty: int,
 ) -> list[Verdict]:
     """What a forecast rejected; of an own engine still what its time would have been worth."""
-    value, missed = _elsewhere(apis)
+    value, missed = elsewhere
     verdicts = []
     for candidate, forecast, rejection in found:
         dense = None

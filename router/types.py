@@ -122,6 +122,7 @@ class RoutingRequest:
     asks_to_think: bool = False  # its thoughts may be billed beside its limit
     searches_limit: int = 0  # searches that it lets its target make; 0: it states no limit
     team: str = ""  # what a target billed one team alone raises no hold of others
+    spills: bool = False  # a later stage of its model has an API for it, if nobody here can serve
 
 
 @value(frozen=True, slots=True)

@@ -368,6 +368,7 @@ def _detail(view: DashboardView, row: AttemptDetail) -> None:
                 theme.rows(
                     ("Chosen because", formatting.reason(row.reason), None),
                     ("Not on an own engine because", formatting.reason(row.spill_reason), None),
+                    *formatting.stage_rows(blob),
                     (
                         "Asked for with key",
                         tags.labels(view).get(row.key_id, row.key_id),

@@ -273,7 +273,7 @@ class RoutePlanner:
         frozen = candidates.build(
             route.targets,
             request,
-            self._valued_by(route, request, rule.policy),
+            route.valued_by if request.spills else route.compare_with,
             rooms_pusd=route.rooms.pusd(),
             ceiling_pusd=rule.policy.max_cost_pusd,
             clock=clock,
@@ -306,13 +306,6 @@ class RoutePlanner:
             static,
             earlier=earlier,
         )
-
-    def _valued_by(
-        self, route: RouteContext, request: RoutingRequest, policy: Policy
-    ) -> tuple[str, ...]:
-        """What own engines avoid: a later stage's APIs, if this one has none and they may serve."""
-        stays = _ANY is not request.residency or policy.residency is not _ANY
-        return route.compare_with if stays or not route.valued_by else route.valued_by
 
     def prompt_tokens(self, asked: InferenceRequest, identity: Identity) -> int:
         """How many tokens a prompt may have, without asking anybody; 404 and 403 as `plan`."""
@@ -354,6 +347,7 @@ class RoutePlanner:
             asks_to_think(asked.members),
             asked.searches_limit,
             route.learning_key[1],
+            bool(route.valued_by) and _may_leave(route, asked, terms),
         )
 
     def _decide_shadow(
@@ -389,6 +383,11 @@ def _condition_input(
         n=asked.n * asked.prompts,
         features=tuple(feature.value for feature in asked.features),
     )
+
+
+def _may_leave(route: RouteContext, asked: InferenceRequest, terms: PolicyTerms) -> bool:
+    """Whether nothing keeps a request inside."""
+    return {route.residency, asked.residency, terms.rule.policy.residency} == {_ANY}
 
 
 def session_key(model: str, identity: Identity, session: str) -> str:

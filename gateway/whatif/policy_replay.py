@@ -188,13 +188,17 @@ class PolicyReplay:
         terms = self._terms(arrival, name, model, number)
         rule = terms.rule
         request = self._request(arrival, name, model, terms)
+        priced_by = later_prices(model, stages, number)
+        inside = (request.residency, rule.policy.residency) != (Residency.ANY, Residency.ANY)
+        if priced_by and not inside:
+            request = replace(request, spills=True)
         if arrival.api:
             recorded = self._house.api_price(arrival.api)
             self._caches.prepare(arrival, request.beginning, recorded)
         frozen = self._candidates.build(
             targets,
             request,
-            later_prices(model, stages, number) or model.compare_with,
+            priced_by if request.spills else model.compare_with,
             rooms_pusd=[self._purses.remaining_pusd(arrival.tenant, self._wall_us())]
             * len(targets),
             ceiling_pusd=rule.policy.max_cost_pusd,

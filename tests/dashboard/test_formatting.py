@@ -2,11 +2,13 @@
 
 from fractions import Fraction
 
+import msgspec
 import pytest
 
 from dashboard import formatting
 from ledger.overrides import API, DISABLED, OWN, Override
 from ledger.queries.reads import AttemptComparison
+from router import packed
 from router.reasons import Reason
 
 USD = 10**12
@@ -114,3 +116,13 @@ def test_what_it_would_have_cost_elsewhere_says_what_was_assumed() -> None:
     assert formatting.comparison(found) == "$12.35"
     warm = AttemptComparison("a/b", 0, 1_000_000, 12_350_000_000_000, 4_096)
     assert formatting.comparison(warm) == "$12.35, 4,096 tokens of the prompt cached"
+
+
+def test_the_stage_of_a_models_targets_is_read_where_the_router_writes_it() -> None:
+    assert formatting.STAGE == packed._STAGE
+    recorded = [4, *[None] * (formatting.STAGE - 1)]
+    assert formatting.stage_rows(msgspec.msgpack.encode(recorded)) == formatting.stage_rows(None)
+    staged = msgspec.msgpack.encode([*recorded, (2, 3, "content_policy+failure", [])])
+    assert formatting.stage_rows(staged) == [
+        ("Stage of its model's targets", "2 of 3, after content policy or failure", None)
+    ]

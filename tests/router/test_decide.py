@@ -378,3 +378,14 @@ def test_the_last_of_an_engines_time_is_kept_for_the_tightest_class(ask, rule, o
         api(),
     ]  # its own class, rounded up
     assert names(decide(ask(), rule(), alone))[0] == "pool:llama/0"
+
+
+def test_an_engine_whose_requests_spill_to_a_later_stage_is_worth_what_that_costs(ask, rule, own):
+    """Without one a full engine means a rejection, whose penalty is part of the value."""
+    engine = own(avoided_pusd=1_000_000)
+    policy = rule(slo=Slo(ttft_ms=1_000.0), penalty_pusd=5_000_000)
+    rejected, spilled = (
+        decide(ask(spills=spills), policy, [engine]).order[0].density_pusd_per_s
+        for spills in (False, True)
+    )
+    assert rejected == pytest.approx(6 * spilled)

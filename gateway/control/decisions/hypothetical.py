@@ -82,10 +82,13 @@ def explain(
                 partial(_condition_input, name, question), wall_us=clock.wall_us(), key=""
             )
             request = _request(name, model, question, terms)
+            priced_by = later_prices(model, stages, number)
+            if priced_by and model.residency == "any":
+                request = replace(request, spills=True)
             frozen = candidates.build(
                 targets,
                 request,
-                later_prices(model, stages, number) or model.compare_with,
+                priced_by if request.spills else model.compare_with,
                 rooms_pusd=[None] * len(targets),
                 ceiling_pusd=terms.rule.policy.max_cost_pusd,
                 clock=clock,

@@ -227,6 +227,18 @@ def test_what_a_policy_does_with_the_unserved_is_of_the_model_as_a_whole(ask, st
     assert (waited.status_code, asked) == (429, [])
 
 
+def test_an_own_engine_avoids_what_its_later_stage_charges(ask, staged) -> None:
+    """A sixteenth of what it is compared with, unless the request may not go there."""
+    worth = {}
+    for name, spec in (("free", {}), ("inside", {"residency": "internal_only"})):
+        token = staged.key(f"key-{name}", team=f"team-{name}", **spec).token
+        answer, _ = ask("inside", token=token)
+        staged.settled(answer)
+        candidates = explained(staged, answer)[0]["again"]["candidates"]
+        worth[name] = candidates[0]["avoided_pusd"]
+    assert worth["inside"] / worth["free"] == pytest.approx(2.5 / 0.15, rel=0.1)
+
+
 def test_nobody_is_asked_where_no_stage_may_and_the_refusal_names_all(ask, staged) -> None:
     token = staged.key("confined", team="fast", residency="internal_only").token
     answer, asked = ask("inside", token=token)
