@@ -6,58 +6,52 @@ import pytest
 from stage_upstream import StageUpstream
 
 from gateway.control.decisions.recorded import read_recorded_decision
-from gateway.request.dispatch import MAX_ATTEMPTS
 from gateway.request.retry_budget import RESERVE, RetryBudget
 from gateway.table_layout import ApiStatsCell
 
 NAMES = "abcdef"
 CAUSE_OF = {"500": "failure", "context": "context", "filter": "content_policy"}
-LAYOUTS = 24
-PATTERNS = 3
+LAYOUTS, PATTERNS = 16, 3
+WORDS = ("any", *CAUSE_OF.values())
+Stages = list[tuple[set[str], list[str]]]  # (after, targets)
 
 
-def random_layout(rng: random.Random) -> list[tuple[str, list[str]]]:
-    """Stages as (after, targets); nobody of the first one stands in a later one."""
+def random_layout(rng: random.Random) -> Stages:
+    """Nobody of the first stage stands in a later one."""
     first = rng.sample(NAMES, rng.randint(1, 3))
     others = [name for name in NAMES if name not in first]
-    stages = [("any", first)]
-    for _ in range(rng.randint(0, 4)):
-        after = rng.choice(["any", "failure", "context", "content_policy"])
-        stages.append((after, rng.sample(others, rng.randint(1, 2))))
-    return stages
+    later = [
+        (set(rng.sample(WORDS, rng.randint(1, 2))), rng.sample(others, rng.randint(1, 2)))
+        for _ in range(rng.randint(0, 4))
+    ]
+    return [({"any"}, first), *later]
 
 
-def model_of(stages: list[tuple[str, list[str]]]) -> dict:
+def model_of(stages: Stages) -> dict:
     (_, first), *later = [(after, [f"{name}/m" for name in names]) for after, names in stages]
     return {
         "targets": first,
-        "then": [{"after": after, "targets": names} for after, names in later],
+        "then": [{"after": sorted(after), "targets": names} for after, names in later],
     }
 
 
-def expected_order(stages: list[tuple[str, list[str]]], says: dict[str, str]) -> list[str]:
+def expected_order(stages: Stages, says: dict[str, str]) -> list[str]:
     """The reference: equal prices, so that within a stage the name decides."""
     asked: list[str] = []
-    causes: set[str] = set()
-    waits = [{after for after, _ in stages[number + 1 :]} for number in range(len(stages))]
+    causes = {"any"}
     for number, (after, names) in enumerate(stages):
-        if number and after != "any" and after not in causes:
-            continue
-        for name in sorted(set(names) - set(asked))[:MAX_ATTEMPTS]:
+        left = sorted(set(names) - set(asked)) if after & causes else []
+        for place, name in enumerate(left):
             asked.append(name)
             cause = CAUSE_OF.get(says[name])
             if cause is None:
                 return asked
             causes.add(cause)
-            filter_ends = cause == "content_policy" and not waits[number] & {"any", *causes}
-            if filter_ends or (cause == "context" and is_last(number, name, stages, asked, causes)):
-                return asked  # nobody waits for it: the refusal is the answer
+            waits = any(later & causes for later, _ in stages[number + 1 :])
+            others = place + 1 < len(left) and cause == "context"
+            if cause != "failure" and not (waits or others):
+                return asked  # nobody waits for it: the target's refusal is the answer
     return asked
-
-
-def is_last(number, name, stages, asked, causes) -> bool:
-    names = sorted(set(stages[number][1]) - set(asked))
-    return not names and not {after for after, _ in stages[number + 1 :]} & {"any", *causes}
 
 
 RANDOM = random.Random(20)
