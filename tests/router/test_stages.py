@@ -1,6 +1,7 @@
 """When a later stage's turn comes: by the causes of those before, whatever their order."""
 
 from itertools import chain, combinations
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,10 +32,8 @@ def test_every_reason_has_a_cause_and_what_is_known_to_fail_is_a_failure() -> No
 
 
 def test_only_who_cannot_serve_has_a_cause() -> None:
-    class Named:
-        name = "a/m"
-
-    good, bad = Verdict(Named, True, Reason.CHEAPEST), Verdict(Named, False, Reason.CIRCUIT_OPEN)
+    named = SimpleNamespace(name="a/m")
+    good, bad = Verdict(named, True, Reason.CHEAPEST), Verdict(named, False, Reason.CIRCUIT_OPEN)
     made = Decision("p", (good,), (good, bad), Reason.CHEAPEST, InfeasibleAction.REJECT)
     assert causes_of(made.verdicts) == {FAILURE}
     assert rejections_of([made, made]) == (("a/m", Reason.CIRCUIT_OPEN),) * 2

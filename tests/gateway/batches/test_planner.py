@@ -1,8 +1,22 @@
 """Rules of a line are those of its key's traffic, without latency; live promises are the pool's."""
 
-from gateway.batches.planner import drop_latency_targets, priority_pools, tightest_slo_of_pools
+from contextvars import ContextVar
+from types import SimpleNamespace
+
+import pytest
+
+from gateway.batches.planner import (
+    LinePlanner,
+    drop_latency_targets,
+    priority_pools,
+    tightest_slo_of_pools,
+)
 from gateway.config.settings import parse
+from gateway.errors import RequestError
+from gateway.request.stage_turns import StageTurn
 from router.idle import TightestSlo
+from router.reasons import Reason
+from router.types import Decision, InfeasibleAction
 
 TEXT = """
 models:
@@ -46,3 +60,28 @@ def test_what_is_left_of_a_rule() -> None:
     assert {rule.otherwise for rule in rules} == {"reject"}
     assert (rules[0].kv_headroom_floor, rules[0].match.models) == (0.3, ("a",))
     assert rules[2].max_usd_per_request is not None
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("spill", [False, True])
+@pytest.mark.parametrize("final", [False, True])
+def test_a_line_that_may_spill_goes_on_to_later_stages_before_it_waits(
+    staged, spill, final
+) -> None:
+    busy = Decision("p", (), (), Reason.TTFT, InfeasibleAction.REJECT)
+    plan = SimpleNamespace(decision=busy, route=SimpleNamespace(is_staged=staged))
+    plans = SimpleNamespace(plan=lambda *_, **__: plan)
+    ticket: ContextVar = ContextVar("ticket")
+    ticket.set(SimpleNamespace(spill=spill))
+    planner = LinePlanner(plans, {}, ticket)
+    turn = StageTurn(plan.route, is_final=True) if final else None
+
+    def planned():
+        return planner.plan("r", None, None, clock=None, sticky=None, turn=turn)
+
+    if staged and spill and not final:
+        assert planned() is plan
+    else:
+        with pytest.raises(RequestError) as told:
+            planned()
+        assert told.value.kind == "not_idle"
