@@ -33,7 +33,7 @@ _ENDED: Final = {"failed": "failed", "cancelled": "was cancelled"}
 _OUTPUTS: Final = frozenset(("function_call_output", "custom_tool_call_output"))
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
-NOT_IN_BATCHES = "a batch keeps no answers. Leave it out, and send the whole conversation in `input`."
+NOT_IN_BATCHES = "a batch keeps no answers. Leave it out; send the whole conversation in `input`."
 
 
 @dataclass(slots=True, kw_only=True)

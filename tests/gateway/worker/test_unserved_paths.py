@@ -33,9 +33,15 @@ def test_a_path_of_a_known_api_has_a_reason(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *sorted(HOT), "/v1/models", "/v1/models/a/b", "/v1/files/f/content", "/v1/batches",
-        "/v1/organization/usage/completions", "/v1/organization/keys", "/v1/organization/projects",
-    ],  # fmt: skip
+        *sorted(HOT),
+        "/v1/models",
+        "/v1/models/a/b",
+        "/v1/files/f/content",
+        "/v1/batches",
+        "/v1/organization/usage/completions",
+        "/v1/organization/keys",
+        "/v1/organization/projects",
+    ],
 )
 def test_no_served_path_has_one(path: str) -> None:
     assert reason_unserved(path) is None
