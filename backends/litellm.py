@@ -48,7 +48,7 @@ from backends.litellm_text import (
     translate_error,
     whole_answer,
 )
-from backends.litellm_usage import provider_usage
+from backends.litellm_usage import billed_usage, provider_usage
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
@@ -339,7 +339,8 @@ class LiteLLMBackend:
             tap.on_bytes = None
             await tap.abort()
             await stream.aclose()
-        yield writer.usage_event(provider_usage(writer.usage, stream, tap.tail)) + DONE
+        told = provider_usage(writer.usage, stream, tap.tail)
+        yield writer.usage_event(billed_usage(told, tap.tail)) + DONE
 
 
 def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:

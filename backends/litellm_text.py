@@ -25,6 +25,7 @@ from backends.errors import (
     WrongAddress,
     failure_of,
 )
+from backends.litellm_usage import billed_usage
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
@@ -107,7 +108,7 @@ def whole_answer(
     that vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
-    usage = _plain_usage(value.pop("usage", None))
+    usage = billed_usage(_plain_usage(value.pop("usage", None)), tail)
     if not (zeros_count or _counts(usage)):
         usage = None
     for choice in value.get("choices", ()):
