@@ -21,6 +21,7 @@ _TOTALS: Final = ("prompt_tokens", "completion_tokens")
 # A quote within a text stands behind a backslash. Cohere counts what its template takes, too.
 _BILLED: Final = re.compile(rb'(?<!\\)"billed_units"\s*:\s*(\{[^{}]*\})')
 _BILLED_NAMES: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_DATA: Final = b"data:"
 _DETAILS: Final = "completion_tokens_details"
 # What LiteLLM makes of a stream's counts by itself.
 _MADE_UP: Final = ("total_tokens", "cost")
@@ -48,6 +49,15 @@ def provider_usage(
     if not is_detailed:
         untold.add(_DETAILS)
     return {name: value for name, value in summed.items() if name not in untold}
+
+
+def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
+    """Return what the provider's last event told beside its words; `None` without."""
+    own = usage_in_events(tail[max(0, tail.rfind(_DATA)) :])
+    if own is not None:
+        return own if all(own.get(name) is not None for name in _TOTALS) else None
+    chunks = _chunks_of(stream)
+    return _usage_of(chunks[-1]) if chunks else None
 
 
 def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | None:

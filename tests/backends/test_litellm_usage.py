@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from backends.base import Call, Deadlines
+from backends.errors import InvalidResponse
 from backends.exchange import read_all
 from backends.litellm import LiteLLMBackend
-from backends.litellm_usage import billed_usage, provider_usage, usage_in_events
+from backends.litellm_usage import billed_usage, provider_usage, running_usage, usage_in_events
 from backends.openai import Credentials
 from backends.secret import Secret
 from ledger.cache_conventions import Convention
@@ -135,6 +136,50 @@ async def test_what_gemini_searched_and_read_is_told_and_no_cost_of_litellms(
     tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
     assert tokens == TokenCounts(input=4000, output=50, searches=3)
     assert stated_cost(usage) is None
+
+
+async def test_what_gemini_told_before_its_client_left_is_told(upstream, wire) -> None:
+    """Red before: thoughts that stood beside the first words were told at the end alone."""
+    said = {"content": {"parts": [{"text": "word "}], "role": "model"}}
+    counts = {"promptTokenCount": 1000, "candidatesTokenCount": 1, "thoughtsTokenCount": 700}
+    document = {"candidates": [said], "usageMetadata": {**counts, "totalTokenCount": 1701}}
+    event = wire.chunked(f"data: {json.dumps(document)}\n\n".encode(), end=b"")
+    upstream.script = lambda n: [HEAD, event, 30.0]
+    backend = LiteLLMBackend("gemini", Credentials(Secret("sk-none")), base_url=upstream.url)
+    asked = {"model": "gemini-2.5-pro", "messages": [{"role": "user", "content": "hi"}]}
+    data = json.dumps(asked).encode()
+    exchange = await backend.open(
+        Call("/chat/completions", data, stream=True, deadlines=Deadlines(5, 30, 10))
+    )
+    first = await anext(aiter(exchange))
+    await exchange.aclose()
+    await backend.aclose()
+    usage = json.loads(first.removeprefix(b"data: "))["usage"]
+    tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert tokens == TokenCounts(input=1000, output=701, reasoning=700)
+
+
+def test_running_usage_is_the_last_events_own() -> None:
+    words, told = chunk(choice("word ")), chunk(choice("word "), usage=SEARCHED)
+    assert running_usage(kept(USAGE), words + told) == SEARCHED
+    assert running_usage(kept(None), told + words) is None
+    assert running_usage(kept(USAGE), chunk(choice("word "), usage={"prompt_tokens": 5})) is None
+
+
+async def test_an_answer_that_litellm_cannot_read_is_charged_by_its_usage(upstream, wire) -> None:
+    """Red before: it was booked at its bound. Its handler for Groq wants a tier."""
+    message = {"index": 0, "message": {"content": "word"}, "finish_reason": "stop"}
+    document = json.dumps({"id": "c", "choices": [message], "usage": USAGE}).encode()
+    head = HEAD.replace(b"text/event-stream", b"application/json")
+    upstream.script = lambda n: [head, wire.chunked(document)]
+    backend = LiteLLMBackend("groq", Credentials(Secret("sk-none")), base_url=upstream.url)
+    data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    with pytest.raises(InvalidResponse) as failed:
+        await backend.open(
+            Call("/chat/completions", data, stream=False, deadlines=Deadlines(5, 30, 10))
+        )
+    await backend.aclose()
+    assert failed.value.usage == USAGE
 
 
 async def test_cohere_is_booked_by_what_it_bills(upstream, wire) -> None:
