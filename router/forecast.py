@@ -222,7 +222,8 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     ttft = 1000.0 * (step.t0_s + feedback * wait)
     decoding, tpot = engine.decoding, inf
     if decoding > 0.0:
-        end = a + b * (sequences + choices) + c * (context + others + work.growth)
+        held = context + others + engine.queued_hit_tokens + work.growth
+        end = a + b * (sequences + choices) + c * held
         tpot = 1000.0 * feedback * end / decoding
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
@@ -258,8 +259,8 @@ def emptied(engine: EngineState) -> EngineState:
     """Return the engine as it would be with nothing to do, at its best and without a margin."""
     return replace(
         engine, running=0, waiting=0, context_tokens=0.0, queued_prefill_tokens=0.0,
-        kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(), head_tokens=0.0,
-        head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
+        queued_hit_tokens=0.0, kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(),
+        head_tokens=0.0, head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
         tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback),
         safety_ttft=1.0, safety_tpot=1.0,
     )  # fmt: skip

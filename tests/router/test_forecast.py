@@ -127,6 +127,13 @@ def test_a_prefix_hit_saves_prefill_but_not_context(ask, rule, own):
     assert cold.ttft_ms - whole.ttft_ms == pytest.approx(4.99)  # one token is always computed
 
 
+def test_what_others_have_in_the_cache_is_read_along_and_not_waited_for(ask, rule, own):
+    alone = forecast(ask(), rule(), own({"step": SIMPLE}))
+    behind = forecast(ask(), rule(), own({"step": SIMPLE, "queued_hit_tokens": 5000.0}))
+    assert behind.ttft_ms == alone.ttft_ms
+    assert behind.tpot_ms - alone.tpot_ms == pytest.approx(1000 * SIMPLE.c_s * 5000)
+
+
 def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
     slack = forecast(ask(), rule(), own({"step": SIMPLE}))
     tight = forecast(
