@@ -17,6 +17,7 @@ from router.types import Candidate, EngineState, Policy, RoutingRequest, StepMod
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
+OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
@@ -165,7 +166,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -228,14 +229,30 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
-        late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
-        if late > full * deadline * engine.safety_ttft:
-            full = late / (deadline * engine.safety_ttft)
+        late, in_time = ttft, deadline * engine.safety_ttft
+        reading = 1000.0 * feedback * d * fresh
+        if deadline != work.ttft_ms:
+            late += reading
+        elif reading > 0.5 * deadline:
+            ttft_limit = in_time = in_time + _sure_ms(reading, deadline, engine.safety_ttft)
+        if late > full * in_time:
+            full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _sure_ms(reading: float, promised: float, safety: float) -> float:
+    """By how much later than with the whole margin a long prompt's first token may be forecast.
+
+    The margin is for what others do. Where reading the prompt itself takes two thirds of the
+    promise, that part is known as well as the engine's pace, and a third of the margin is enough
+    for it; up to half of the promise nothing is taken off.
+    """
+    sure = min(reading, 4.0 * reading - 2.0 * promised)
+    return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
 
 
 def _beside_others_ms(
