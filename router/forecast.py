@@ -187,11 +187,9 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         promise = (work.promise + block - 1) // block * block * choices
     else:
         promise = kv_promise_tokens(work, candidate, engine)
-    free = (
-        kv_free_tokens(work, candidate, engine, promise)
-        if engine.residents
-        else capacity - engine.kv_taken_tokens - promise
-    )
+    free = capacity - engine.kv_taken_tokens - promise
+    if engine.residents:
+        free = kv_free_tokens(work, candidate, engine, promise)
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
@@ -206,12 +204,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         deadline = ttft_limit
     ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
     tpot_limit = None if tpot_limit is None else tpot_limit * engine.safety_tpot
-    step = engine.step
-    if step is None:
+    if (step := engine.step) is None:
         known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
         return _new(Forecast, known)
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
-    context, others = engine.context_tokens, engine.queued_prefill_tokens
+    context, others = engine.context_tokens + engine.queued_hit_tokens, engine.queued_prefill_tokens
     queued = others - engine.read_tokens + fresh
     now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
@@ -223,18 +220,15 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     ttft = 1000.0 * (step.t0_s + feedback * wait)
     decoding, tpot = engine.decoding, inf
     if decoding > 0.0:
-        held = context + others + engine.queued_hit_tokens + work.growth
-        end = a + b * (sequences + choices) + c * held
+        end = a + b * (sequences + choices) + c * (context + others + work.growth)
         tpot = 1000.0 * feedback * end / decoding
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
-        late, in_time = ttft, deadline * engine.safety_ttft
-        reading = 1000.0 * feedback * d * fresh
-        if deadline != work.ttft_ms:
-            late += reading
-        elif reading > 0.5 * deadline:
+        reading, in_time = 1000.0 * feedback * d * fresh, deadline * engine.safety_ttft
+        if deadline == work.ttft_ms and reading > 0.5 * deadline:
             ttft_limit = in_time = in_time + _sure_ms(reading, deadline, engine.safety_ttft)
+        late = ttft if deadline == work.ttft_ms else ttft + reading
         if late > full * in_time:
             full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
