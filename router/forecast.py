@@ -179,8 +179,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
-    most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
-    prompts = choices * work.prompt
+    most, hit, prompts = engine.max_num_seqs, engine.prefix_hit_tokens, choices * work.prompt
     fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
     if work.promise is not None:
         block = engine.kv_block_tokens
@@ -225,10 +224,11 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
-        reading, in_time = 1000.0 * feedback * d * fresh, deadline * engine.safety_ttft
-        if deadline == work.ttft_ms and reading > 0.5 * deadline:
-            ttft_limit = in_time = in_time + _sure_ms(reading, deadline, engine.safety_ttft)
-        late = ttft if deadline == work.ttft_ms else ttft + reading
+        late, in_time = ttft, deadline * engine.safety_ttft
+        if deadline != work.ttft_ms:
+            late += 1000.0 * feedback * d * fresh
+        elif ttft > 0.5 * deadline:
+            ttft_limit = in_time = in_time + _sure_ms(feedback * d * fresh, deadline, engine)
         if late > full * in_time:
             full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
@@ -238,14 +238,17 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     return _new(Forecast, found)
 
 
-def _sure_ms(reading: float, promised: float, safety: float) -> float:
+def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float:
     """By how much later than with the whole margin a long prompt's first token may be forecast.
 
     The margin is for what others do. Where reading the prompt itself takes two thirds of the
     promise, that part is known as well as the engine's pace, and a third of the margin is enough
     for it; up to half of the promise nothing is taken off.
     """
-    sure = min(reading, 4.0 * reading - 2.0 * promised)
+    sure, safety = 1000.0 * reading_s, engine.safety_ttft
+    sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
+    if sure <= 0.0:
+        return 0.0
     return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
 
 
