@@ -38,7 +38,7 @@ class NameTaken(Exception):
     """An object's id, which somebody else chose, is another object's."""
 
 
-class Cancelled(Exception):
+class ObjectCancelled(Exception):
     """An object was cancelled while it was made: nothing else takes its place."""
 
 
@@ -111,8 +111,8 @@ def store_objects(
     Where the team's bytes or all bytes are used up, the team's oldest objects go first.
     `renews`: an object of the team that stays as long as these; where it was deleted meanwhile,
     its parts among them are not stored. `replaces`: the first object is there already; False
-    where it was deleted meanwhile; raises `Cancelled` where that was asked for. `is_new`: their
-    ids are somebody else's choice, and take no object's place: raises `NameTaken`.
+    where it was deleted meanwhile; raises `ObjectCancelled` where that was asked for. `is_new`:
+    their ids are somebody else's choice, and take no object's place: raises `NameTaken`.
     """
     team_id = objects[0].team_id
     try:
@@ -335,8 +335,8 @@ def _take_out(
 ) -> Sequence[Any]:
     """Delete the rows whose places the objects take; return their ids, numbers and sizes.
 
-    Raises `StorageFull` where the first one is required and not there, `Cancelled` for a row that
-    something else than its end by that would replace.
+    Raises `StorageFull` where the first one is required and not there, `ObjectCancelled` where
+    what replaces a cancelled row is not its end by that.
     """
     ids = [stored.id for stored in objects]
     rows = connection.execute(
@@ -347,7 +347,7 @@ def _take_out(
     if is_required and ids[0] not in {row.id for row in rows}:
         raise StorageFull
     if objects[0].status != CANCELLED and any(row.cancel_us is not None for row in rows):
-        raise Cancelled
+        raise ObjectCancelled
     return rows
 
 

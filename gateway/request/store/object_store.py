@@ -29,9 +29,9 @@ from ledger.orm.base import LedgerBase
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
 from ledger.stored_objects import (
     CANCELLED,
-    Cancelled,
     ChainError,
     NameTaken,
+    ObjectCancelled,
     ObjectQuery,
     SealedObject,
     StorageBounds,
@@ -256,7 +256,7 @@ class ObjectStore:
             is_stored = rows.store_objects(engine, sealed, self._bounds, **how)
         except NameTaken:
             return "taken"
-        except Cancelled:
+        except ObjectCancelled:
             return CANCELLED
         return None if is_stored else "full"
 
