@@ -19,6 +19,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -272,8 +273,10 @@ def interval_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, flo
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    over = sum(pair[1] for pair in pairs)
-    return sum(pair[0] for pair in pairs) / max(1e-9, over)
+    paid, over = (sum(pair[place] for pair in pairs) for place in (0, 1))
+    if over > 0.0:
+        return paid / over
+    return inf if paid else 0.0
 
 
 def _print_row(times: float, seed: int, policy: str, figures: AgenticFigures, ratio: float) -> None:
