@@ -41,6 +41,8 @@ PARAMETERS = (
     # Of pictures and speech.
     "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
     "instructions", "speed", "voice",
+    # Of sounds that are written down.
+    "file", "language", "timestamp_granularities",
 )  # fmt: skip
 
 SPOKEN_PATHS = frozenset({"/audio/speech"})  # whose answers are files
