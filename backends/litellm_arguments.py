@@ -33,8 +33,8 @@ _TRANSLATED: Final = frozenset({
 _CAP: Final = "max_completion_tokens"
 _OLDER_CAP: Final = "max_tokens"
 _MODELS_KEPT: Final = 256
-# What LiteLLM's proxy calls such agents; its SDK calls them by their protocol.
-_CALLED: Final = {"a2a_agent": "a2a"}
+# Names that LiteLLM's functions know by another one: its proxy's of agents, and a part of Azure.
+_CALLED: Final = {"a2a_agent": "a2a", "azure_speech": "azure/speech"}
 
 
 class AdapterArguments:

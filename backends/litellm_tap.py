@@ -81,6 +81,11 @@ class Tap(httpx.AsyncBaseTransport):
 _CURRENT: ContextVar[Tap] = ContextVar("litellm_tap")
 
 
+def _is_elsewhere(request: httpx.Request) -> bool:
+    """LiteLLM looks for templates of models by their names, at nobody who is configured."""
+    return request.url.host == "huggingface.co" and "/raw/" in request.url.path
+
+
 @contextmanager
 def calling(tap: Tap) -> Iterator[None]:
     """Around a call of LiteLLM: what it sends meanwhile goes through `tap`."""
@@ -96,7 +101,7 @@ class TapRouter(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         tap = _CURRENT.get(None)
-        if tap is None:
+        if tap is None or _is_elsewhere(request):
             raise httpx.ConnectError("outside of any call", request=request)
         if request.method == "GET":
             return await tap.fetch(request)
@@ -110,6 +115,8 @@ class SyncRouter(httpx.BaseTransport):
         self._inner = httpx.HTTPTransport(trust_env=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if _is_elsewhere(request):
+            raise httpx.ConnectError("not the provider's", request=request)
         tap = _CURRENT.get(None)
         if tap is not None:
             request.extensions = {**request.extensions, "trace": tap.transmission.note}

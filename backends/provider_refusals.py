@@ -59,13 +59,14 @@ class AdapterNeeds(NamedTuple):
     """What LiteLLM's request cannot be made without.
 
     `variables`: of each group one must be set. `address`: a variable that may hold the address
-    which `base_url` does not state; empty: it must be stated; `None`: LiteLLM knows one. `package`:
-    a module that it imports, which is not among ours.
+    which `base_url` does not state; empty: it must be stated; `None`: LiteLLM knows one. `endings`:
+    how the address must end. `package`: a module that it imports, which is not among ours.
     """
 
     variables: tuple[tuple[str, ...], ...] = ()
     address: str | None = None
     package: str = ""
+    endings: tuple[str, ...] = ()
 
 
 _WATSONX: Final = AdapterNeeds((
@@ -76,6 +77,7 @@ _GOOGLE: Final = AdapterNeeds(package="google.auth")
 NEEDS: Final[Mapping[str, AdapterNeeds]] = {
     "a2a": AdapterNeeds(address=""),
     "a2a_agent": AdapterNeeds(address=""),
+    "black_forest_labs": AdapterNeeds((("BFL_API_KEY", "BLACK_FOREST_LABS_API_KEY"),)),
     "azure": AdapterNeeds(address="AZURE_API_BASE"),
     "azure_ai": AdapterNeeds(address="AZURE_AI_API_BASE"),
     "azure_speech": AdapterNeeds(address=""),
@@ -91,13 +93,14 @@ NEEDS: Final[Mapping[str, AdapterNeeds]] = {
         ("OCI_USER",), ("OCI_FINGERPRINT",), ("OCI_TENANCY",), ("OCI_COMPARTMENT_ID",),
         ("OCI_KEY", "OCI_KEY_FILE"),
     )),
+    "petals": AdapterNeeds(address=""),
     "predibase": AdapterNeeds((("PREDIBASE_TENANT_ID",),)),
     "ragflow": AdapterNeeds(address="RAGFLOW_API_BASE"),
     "sap": AdapterNeeds((
         ("AICORE_SERVICE_KEY", "AICORE_CLIENT_ID", "AICORE_CONFIG", "AICORE_HOME"),
     )),
     "snowflake": AdapterNeeds(address="SNOWFLAKE_ACCOUNT_ID"),
-    "triton": AdapterNeeds(address=""),
+    "triton": AdapterNeeds(address="", endings=("/generate", "/infer")),
     "vertex_ai": _GOOGLE,
     "vertex_ai_beta": _GOOGLE,
     "watsonx": _WATSONX,

@@ -208,6 +208,7 @@ _CLOUDS: Final[Mapping[str, tuple[str, ...]]] = {
     "sagemaker": ("AWS_",), "sagemaker_chat": ("AWS_",), "sagemaker_nova": ("AWS_",),
     "azure": ("AZURE_", "IDENTITY_", "MSI_"), "azure_ai": ("AZURE_", "IDENTITY_", "MSI_"),
     "azure_text": ("AZURE_", "IDENTITY_", "MSI_"), "azure_speech": ("AZURE_",),
+    "black_forest_labs": ("BFL_", "BLACK_FOREST_LABS_"),
     "gdc": ("GDC_", "GOOGLE_"),
     "vertex_ai": ("VERTEX", "GOOGLE_", "GCE_METADATA_", "CLOUDSDK_"),
     "vertex_ai_beta": ("VERTEX", "GOOGLE_", "GCE_METADATA_", "CLOUDSDK_"),

@@ -105,6 +105,17 @@ def test_a_client_that_blocks_states_what_leaves(free_port: int) -> None:
     client.close()
 
 
+async def test_nobody_else_is_asked_for_a_models_template() -> None:
+    tap = Tap(SharedTransport(Stream()))
+    request = httpx.Request("GET", "https://huggingface.co/some/model/raw/main/x.json")
+    with calling(tap):
+        with pytest.raises(httpx.ConnectError):
+            SyncRouter().handle_request(request)
+        with pytest.raises(httpx.ConnectError):
+            await TapRouter().handle_async_request(request)
+    assert tap._shared.requests == []
+
+
 async def test_the_tail_of_a_small_answer_is_all_of_it() -> None:
     tap = Tap(SharedTransport(Stream(b"x" * 20_000, b"end")))
     assert tap.tail == b""

@@ -69,6 +69,9 @@ def _missing(
         if not (needs.address and stated):
             other = f", here or in the variable `{needs.address}`" if needs.address else ""
             yield ConfigFault((*here, "base_url"), f"is needed: it has no public address{other}")
+    if needs.endings and not (provider.base_url or needs.endings[0]).endswith(needs.endings):
+        words = f"must end with `{'` or `'.join(needs.endings)}`"
+        yield ConfigFault((*here, "base_url"), words)
     for group in needs.variables if environ is not None else ():
         if not any(environ.get(variable, "").strip() for variable in group if environ):
             words = f"`{'` or `'.join(group)}` is not set in the environment: no request is sent"

@@ -56,6 +56,9 @@ def test_what_it_needs_is_named() -> None:
     assert needs("azure", {}, base_url=PLACE) == needs("azure", {"AZURE_API_BASE": PLACE}) == []
     (fault,) = needs("custom", {"": PLACE})
     assert fault.startswith("providers.there.base_url: is needed")
+    assert needs("triton", {}, base_url="https://x.example/v2/models/m/generate") == []
+    (fault,) = needs("triton", {}, base_url="https://x.example")
+    assert fault == "providers.there.base_url: must end with `/generate` or `/infer`"
     (fault,) = needs("predibase", {})
     assert "`PREDIBASE_TENANT_ID` is not set" in fault
     assert needs("predibase", {"PREDIBASE_TENANT_ID": "t"}) == needs("predibase", None) == []
