@@ -156,7 +156,7 @@ class LiteLLMBackend:
     async def open(self, call: Call) -> LiteLLMExchange:
         """Translate and send the call; return its answer, or raise what its failure means."""
         call.transmission.takes()
-        tap = Tap(self._transport or await self.start(), call.transmission)
+        tap = Tap(self._transport or await self.start(), call.transmission, self._prefix)
         function, arguments = self._arguments.make(self._litellm, call)
         if self._prefix in _UNWATCHED:
             call.transmission.begun = None

@@ -26,7 +26,7 @@ KEY = "sk-0123456789abcdef0123456789abcdef"
 NEEDED = {
     "AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1",
     "WATSONX_PROJECT_ID": "p", "WATSONX_TOKEN": "t", "PREDIBASE_TENANT_ID": "t",
-    "GIGACHAT_ACCESS_TOKEN": "t",
+    "GIGACHAT_ACCESS_TOKEN": "t", "BFL_API_KEY": KEY,
 }  # fmt: skip
 MODELS = {
     "bedrock": "amazon.nova-lite-v1:0", "bytez": "google/gemma", "ragflow": "chat/1/m",
