@@ -66,7 +66,15 @@ async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
         ("anthropic", [b"x" * 4000, b'{"type":"message_', b'stop"}\n\n'], True),
         ("anthropic", [b'{"type":"message_stop"}', b"x" * 4000], False),
         ("anthropic", [b"half"], False),
-        ("cohere", [b"half"], True),
+        ("replicate", [b"half"], True),
+        ("cohere", [b"half"], False),
+        ("gemini", [b'{"text": "\\"finishReason\\": \\"STOP\\""}'], False),
+        ("gemini", [b'{"finishReason": "STOP"}'], True),
+        ("gemini", [b'{"promptFeedback": {"blockReason": "SAFETY"}}'], True),
+        ("azure", [b'{"finish_reason": null}'], False),
+        ("azure", [b'{"finish_reason": null}\n\ndata: [DONE]\n\n'], True),
+        ("ollama_chat", [b'{"done": true}'], True),
+        ("watsonx_text", [b'{"stop_reason": "not_finished"}'], False),
     ],
 )
 async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whole):
