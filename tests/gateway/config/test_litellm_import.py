@@ -259,7 +259,7 @@ def test_nonsense_is_no_model(entries) -> None:
 
 
 def test_names_of_litellms_are_written_so_that_check_takes_them() -> None:
-    """Who speaks chat needs no kind; elsewhere it keeps its name; kinds that are served are said."""
+    """Who speaks chat needs no kind; elsewhere it keeps its name; kinds are said."""
     proxied = {"api_base": "https://proxy.example.com", "api_key": "os.environ/ONE"}
     found = carried(
         entry("a", "perplexity/sonar"), entry("b", "voyage/voyage-3"),

@@ -54,7 +54,7 @@ def test_what_the_adapter_fails_at_before_it_sends_is_free(adapted, monkeypatch,
     async def fails(**_: object) -> None:
         raise KeyError("some defect of LiteLLM's")
 
-    monkeypatch.setattr(importlib.import_module("litellm"), "acompletion", fails)
+    monkeypatch.setattr(importlib.import_module("backends.litellm").load(), "acompletion", fails)
     before = len(adapted.alpha.seen)
     adapted.forget()
     told = adapted.stack.chat("anthropic/m", max_tokens=20, stream=stream)
