@@ -88,7 +88,7 @@ _ADAPTED: Final = frozenset({
 log = logging.getLogger(__name__)
 
 
-class Sent:
+class CapturedRequests:
     """A transport that keeps what was to leave, and answers in chat's words."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def _environment() -> Iterator[ReadVariables]:
     try:
         yield read
     finally:
-        os.environ = kept  # noqa: B003
+        os.environ = kept  # noqa: B003  (put back)
 
 
 async def _send(
@@ -138,7 +138,7 @@ async def _send(
     stream: bool = False,
 ) -> list[httpx.Request]:
     """Return what LiteLLM would have sent for a request; nothing where it sends nothing."""
-    backend, sent = LiteLLMBackend(name, _proof(key), base_url=place), Sent()
+    backend, sent = LiteLLMBackend(name, _proof(key), base_url=place), CapturedRequests()
     backend.adopt(importlib.import_module("litellm"), httpx.MockTransport(sent))
     deadlines = Deadlines(head_s=_CALL_S)
     call = Call(_PATH, json.dumps(body).encode(), stream=stream, deadlines=deadlines)
@@ -277,7 +277,7 @@ async def observe_all() -> dict[str, Any]:
         registry = importlib.import_module("litellm.llms.openai_like.json_loader")
         names = sorted({str(getattr(name, "value", name)) for name in litellm.provider_list}
                        | {*registry.JSONProviderRegistry.list_providers()})  # fmt: skip
-        litellm.sync_transport = httpx.MockTransport(Sent())
+        litellm.sync_transport = httpx.MockTransport(CapturedRequests())
         logging.getLogger("breakeven.litellm").disabled = True
         logging.getLogger("httpx").disabled = True
         entries = {name: await observe(name) for name in names if name not in REFUSED}

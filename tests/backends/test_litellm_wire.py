@@ -59,7 +59,7 @@ def target(monkeypatch: pytest.MonkeyPatch):
     litellm = load()
     for variable, value in VARIABLES.items():
         monkeypatch.setenv(variable, value)
-    from litellm.llms.vertex_ai.vertex_llm_base import VertexBase  # noqa: PLC0415
+    from litellm.llms.vertex_ai.vertex_llm_base import VertexBase  # noqa: PLC0415  (seconds)
 
     async def token(*_: Any, **__: Any) -> tuple[str, str]:
         return "token", "project"
