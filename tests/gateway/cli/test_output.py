@@ -12,7 +12,8 @@ import pytest
 import typer
 from rich.console import Console
 
-from gateway.cli.output import PipeSafeConsole, console, emit, fail, table, watching_console
+from gateway.cli.drawn import PipeSafeConsole
+from gateway.cli.output import console, emit, fail, print_line, table, watching_console
 
 
 def test_json_is_all_that_a_program_reads(capsys):
@@ -132,6 +133,23 @@ def test_what_runs_for_long_outlives_who_reads_it(error: int):
         assert os.path.samestat(os.fstat(real.fileno()), Path(os.devnull).stat())
 
 
-def test_what_runs_for_long_says_each_line_at_once(capsys):
-    watching_console().print_line("[red]as it is[/red] " + "y" * 300)
+def test_a_served_host_outlives_who_reads_it(monkeypatch):
+    with tempfile.TemporaryFile("w") as real:
+
+        class GoneOutput(io.StringIO):
+            fileno = real.fileno
+
+            def write(self, _: str) -> int:
+                raise OSError(errno.EPIPE, "nobody reads")
+
+        monkeypatch.setattr("sys.stdout", GoneOutput())
+        print_line("one")
+        assert os.path.samestat(os.fstat(real.fileno()), Path(os.devnull).stat())
+    monkeypatch.setattr("sys.stdout", None)
+    print_line("a shell closed it")
+
+
+@pytest.mark.parametrize("say", [print_line, lambda line: watching_console().print_line(line)])
+def test_what_runs_for_long_says_each_line_at_once(capsys, say):
+    say("[red]as it is[/red] " + "y" * 300)
     assert capsys.readouterr().out == "[red]as it is[/red] " + "y" * 300 + "\n"
