@@ -31,8 +31,7 @@ def supervision_for(
     if not any(replica.managed for replica in runtime.engines):
         EngineStatusNotes(runtime.run_dir, PARENT).publish()  # in place of an earlier life's
         return None
-    # The import is a thirtieth of a start.
-    from gateway.host.engines import EngineSupervision  # noqa: PLC0415
+    from gateway.host.engines import EngineSupervision  # noqa: PLC0415  (a thirtieth of a start)
 
     return EngineSupervision(settings, runtime, board, say, ready, forks)
 

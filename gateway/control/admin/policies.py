@@ -91,8 +91,10 @@ def policies_show(place: OperationContext, _: NoInput) -> dict[str, Any]:
     JudgePoliciesInput,
 )
 def policies_check(place: OperationContext, given: JudgePoliciesInput) -> dict[str, Any]:
-    # A fiftieth of a start; only `check` asks so much of its surroundings.
-    from gateway.config.surroundings import names_of_keys, steps_of_pools  # noqa: PLC0415
+    from gateway.config.surroundings import (  # noqa: PLC0415  (a fiftieth of a start)
+        names_of_keys,
+        steps_of_pools,
+    )
 
     known = names_of_keys(place.settings, os.environ)
     steps = steps_of_pools(place.settings, os.environ)
