@@ -18,7 +18,6 @@ from gateway.config.aliases import configured_name, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
-from gateway.request.model_list import usable_models
 from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
@@ -335,6 +334,8 @@ def spelled_models(
     settings = place.settings
     for name in names:
         if name not in settings.models and resolve_model(settings, name) is None:
+            from gateway.request.model_list import usable_models  # noqa: PLC0415  (no list of keys needs it)
+
             usable = settings.models if whose is None else usable_models(settings, whose)
             listed = ", ".join(f"`{model}`" for model in usable) or "none for this key"
             words = f"there is no model named `{name}`; the configuration has {listed}"
