@@ -331,11 +331,12 @@ def spelled_models(
     """
     if names is None:
         return None
+    # A command imports this file, too, and needs nothing of a request's way.
+    from gateway.request.model_list import usable_models  # noqa: PLC0415
+
     settings = place.settings
     for name in names:
         if name not in settings.models and resolve_model(settings, name) is None:
-            from gateway.request.model_list import usable_models  # noqa: PLC0415  (no list of keys needs it)
-
             usable = settings.models if whose is None else usable_models(settings, whose)
             listed = ", ".join(f"`{model}`" for model in usable) or "none for this key"
             words = f"there is no model named `{name}`; the configuration has {listed}"
