@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from backends.engines import VLLM
+from backends.provider_refusals import KINDS as ADAPTED_KINDS
 from backends.providers import DEFAULT_KIND, PROVIDER_KINDS
 from gateway.config.deployments import (
     COSTS,
@@ -25,6 +26,7 @@ from gateway.config.deployments import (
     credentials_of,
     deployment,
     price_step,
+    refusal_of,
     section_of,
     with_credential,
 )
@@ -180,6 +182,9 @@ def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) ->
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
         return lost(f"{place}.litellm_params.api_base", words, ImportLoss.MODELS)
+    refused = refusal_of(entry)
+    if refused is not None:
+        return lost(f"{place}.litellm_params.model", refused, ImportLoss.MODELS)
     return lost(place, "nobody can tell from `model` who serves it, or where", ImportLoss.MODELS)
 
 
@@ -224,8 +229,9 @@ def _provider(
         provider = providers.setdefault(name, dict(stated))
         if {key: value for key, value in provider.items() if key != "kinds"} == stated:
             break
-    if found.serves is not None and found.serves not in PROVIDER_DEFAULT:
-        kinds = provider.setdefault("kinds", list(PROVIDER_DEFAULT))
+    only = ADAPTED_KINDS.get(found.litellm_prefix or found.name, frozenset())
+    if found.serves is not None and (only or found.serves not in PROVIDER_DEFAULT):
+        kinds = provider.setdefault("kinds", [] if only else list(PROVIDER_DEFAULT))
         if found.serves not in kinds:
             kinds.append(found.serves)
     return found._replace(name=name)
