@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from backends.answer_media import has_pictures, has_sound
-from backends.messages_answer import CONTRADICTING
-from backends.text_length import answer_content_bytes, answer_said_bytes
+from backends.chunk_choices import unnamed_words
+from backends.messages_usage import CONTRADICTING
+from backends.text_length import answer_content_bytes, answer_said_bytes, decode_answer
 from gateway.fleet.attempt_bounds import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
@@ -273,9 +274,9 @@ def unnamed_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     """
     if outcome.answer is None:
         return outcome.unnamed_bytes
-    if said_bytes_of(attempt, outcome):
-        return 0
-    return most_said_bytes_of(attempt, outcome)
+    if not said_bytes_of(attempt, outcome):
+        return most_said_bytes_of(attempt, outcome)
+    return unnamed_words(decode_answer(outcome.answer) or {}).words
 
 
 def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:
