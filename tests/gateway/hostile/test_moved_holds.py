@@ -1,6 +1,7 @@
-"""What the provider of one team bills moves the holds of no other team."""
+"""What is held for a prompt: as long as a target may write it, and moved by no other team."""
 
 import base64
+import json
 import struct
 import zlib
 
@@ -52,3 +53,32 @@ def test_a_picture_of_one_team_raises_its_own_hold_and_others_as_far_as_two_saw(
     assert holds("sees nothing") == before
     assert holds("sees a little", counts_a_little_more) == before
     assert before < holds("sees nothing") == holds("sees a little") < holds("sees much")
+
+
+async def counts_as_written(call: ProviderCall) -> None:
+    """Bill a token for each character of the calls that Python's JSON writes anew."""
+    written = [
+        json.dumps(json.loads(made["function"]["arguments"]))
+        for message in call.body["messages"]
+        for made in message.get("tool_calls", [])
+    ]
+    await honest_of(call, sum(map(len, written)))
+
+
+def test_arguments_that_a_target_writes_anew_are_held_as_long_as_they_come(hostile) -> None:
+    """Red before: 1e15 has four characters here and 18 there, past any hard budget."""
+    for arguments in ("[%s]" % ",".join(["1e15"] * 300), json.dumps("é" * 900, ensure_ascii=False)):
+        function = {"name": "f", "arguments": arguments}
+        made = {"id": "c", "type": "function", "function": function}
+        messages = [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": None, "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        ]
+        hostile.play("first", counts_as_written)
+        hostile.post("writes out", CHAT, {**SEEN, "messages": messages})
+    rows = hostile.judged("writes out")
+    bills = hostile.bills("writes out")
+    assert [(row["cost_pusd"], row["claimed_pusd"]) for row in rows] == [
+        (bill, None) for bill in bills
+    ]

@@ -86,7 +86,7 @@ def test_a_stream_is_relayed_and_counted_as_if_all_were_looked_through(parts, hi
     ("stream", "decoded"),
     [
         ([event({"content": "word "})], 1),
-        ([event({"content": "word "}, obfuscation="a1"), event({"content": "a"}, obfuscation="b")], 1),
+        ([event({"content": word}, obfuscation=pad) for word, pad in ("ab", "cd")], 1),
         ([event({"reasoning_content": "why", "content": None})], 1),
         ([event({"content": "word ", "tomorrow": "words"})], 60),
     ],
