@@ -67,7 +67,7 @@ async def counts_as_written(call: ProviderCall) -> None:
 
 def test_arguments_that_a_target_writes_anew_are_held_as_long_as_they_come(hostile) -> None:
     """Red before: 1e15 has four characters here and 18 there, past any hard budget."""
-    for arguments in ("[%s]" % ",".join(["1e15"] * 300), json.dumps("é" * 900, ensure_ascii=False)):
+    for arguments in (f"[{','.join(['1e15'] * 300)}]", json.dumps("é" * 900, ensure_ascii=False)):
         function = {"name": "f", "arguments": arguments}
         made = {"id": "c", "type": "function", "function": function}
         messages = [

@@ -105,7 +105,7 @@ documents = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=4).map(lambda items: f"[{','.join(items)}]"),
         st.dictionaries(words, inner, max_size=3).map(
-            lambda members: "{%s}" % ",".join(f"{name}:{value}" for name, value in members.items())
+            lambda members: f"{{{','.join(f'{name}:{value}' for name, value in members.items())}}}"
         ),
     ),
     max_leaves=8,
@@ -136,7 +136,7 @@ def test_json_that_is_written_anew_is_held_as_it_may_come(sent: str) -> None:
     ):
         raw = json.dumps(members, ensure_ascii=False)
         if "tools" in members or "chat_template_kwargs" in members:
-            raw = "{%s:%s}" % (json.dumps(next(iter(members))), sent)
+            raw = f"{{{json.dumps(next(iter(members)))}:{sent}}}"
         told = decode_members(raw.encode())
         assert prompt_bytes(told) + seldom_read_bytes(told) >= longest
 
@@ -144,8 +144,8 @@ def test_json_that_is_written_anew_is_held_as_it_may_come(sent: str) -> None:
 def test_arguments_are_found_under_an_escaped_name_and_where_they_are_no_text() -> None:
     sent = "[" + ",".join(["1e15"] * 50) + "]"
     for name, value in (("arguments", json.dumps(sent)), ("arg\\u0075ments", json.dumps(sent)),
-                        ("arguments", '{"a":%s}' % sent)):  # fmt: skip
-        raw = '[{"tool_calls":[{"function":{"%s":%s}}]}]' % (name, value)
+                        ("arguments", f'{{"a":{sent}}}')):  # fmt: skip
+        raw = f'[{{"tool_calls":[{{"function":{{"{name}":{value}}}}}]}}]'
         assert len(raw) + redumped_arguments(raw.encode()) > 50 * 18
     quoted = json.dumps([{"role": "user", "content": f'"arguments": {json.dumps(sent)}'}])
     assert redumped_arguments(quoted.encode()) == 0
