@@ -99,6 +99,11 @@ class ByteRelay:
         return self._told.behind
 
     @property
+    def usage_stands(self) -> bool:
+        """Return whether figures did not grow while words came, as if each were of its chunk."""
+        return self._told.stands
+
+    @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
         """Return figures that `usage` took the place of, oldest first: all that no other covers."""
         return self._told.replaced

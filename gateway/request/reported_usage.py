@@ -23,7 +23,6 @@ from gateway.request.usage_checks import (
     UsageBounds,
     is_impossible,
     is_too_high,
-    is_too_low,
     is_within,
     is_worth_reading,
 )
@@ -37,6 +36,9 @@ from router.types import Feature, RoutingRequest
 
 # A target reads more of these than their bytes in the request.
 _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
+# Above the tokens of any text of words: of figures that do not grow while an answer does, a lower
+# one is of its chunk alone.
+USUAL_TOKEN_BYTES = 16
 
 
 class UsageReading(NamedTuple):
@@ -206,7 +208,9 @@ def find_contradiction(
         if not is_worth_reading(found.tokens, choices, len(outcome.answer)):
             return None
         (said, most), shown = answer_said_bytes(outcome.answer), has_pictures(outcome.answer)
-    if is_too_low(found.tokens, said) and is_too_low(found.tokens, said - _repeated_bytes(attempt)):
+    longest = USUAL_TOKEN_BYTES if outcome.usage_stands else LONGEST_TOKEN_BYTES
+    most_bytes = longest * found.tokens.output
+    if said > most_bytes and said - _repeated_bytes(attempt) > most_bytes:
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
