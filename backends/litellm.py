@@ -48,11 +48,12 @@ from backends.litellm_text import (
     translate_error,
     whole_answer,
 )
-from backends.litellm_usage import provider_usage
+from backends.litellm_usage import billed_usage, provider_usage, running_usage
 from backends.openai import Credentials
 from backends.pinned import PinnedTransport
 from backends.ratelimit import rate_limit_headers
 from backends.reported import error_in, error_in_events
+from backends.unreadable_answers import with_usage_of
 
 # Nothing tells what leaves for these: they open connections past LiteLLM's own clients.
 _UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
@@ -292,6 +293,8 @@ class LiteLLMBackend:
         )
         if tap.status is not None and tap.status < 300:  # what it says, LiteLLM's words aside
             translated = error_in_events(tap.tail) or translated
+            if isinstance(translated, InvalidResponse):  # what LiteLLM cannot read may be counted
+                with_usage_of(translated, tap.tail)
         if isinstance(translated, ServerError | InvalidResponse) and translated.status is None:
             log.warning("%s: %s", self._prefix, translated)  # no text of LiteLLM's is in it
             if not tap.transmission.possible:
@@ -323,7 +326,7 @@ class LiteLLMBackend:
                         chunk = await anext(parts, None)
                 if chunk is None:
                     break
-                event = writer.event(chunk, tap.tail)
+                event = writer.event(chunk, tap.tail, running_usage(stream, tap.tail))
                 if event:
                     yield event
             tap.check_end(self._prefix)
@@ -339,7 +342,8 @@ class LiteLLMBackend:
             tap.on_bytes = None
             await tap.abort()
             await stream.aclose()
-        yield writer.usage_event(provider_usage(writer.usage, stream, tap.tail)) + DONE
+        told = provider_usage(writer.usage, stream, tap.tail)
+        yield writer.usage_event(billed_usage(told, tap.tail)) + DONE
 
 
 def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) -> bytes:

@@ -25,6 +25,7 @@ from backends.errors import (
     WrongAddress,
     failure_of,
 )
+from backends.litellm_usage import billed_usage
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
@@ -54,18 +55,22 @@ _PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
 
 
 class StreamWriter:
-    """Writes chunks as events; keeps usage for the end."""
+    """Writes chunks as events; a sum of usage comes at the end."""
 
     def __init__(self) -> None:
         self.said = False  # words came, or whatever else a model says
+        self._running: Mapping[str, Any] | None = None  # that was told last
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self.usage: dict[str, Any] | None = None  # as LiteLLM sums it, or makes it up
 
-    def event(self, chunk: Any, tail: bytes = b"") -> bytes:
+    def event(
+        self, chunk: Any, tail: bytes = b"", running: Mapping[str, Any] | None = None
+    ) -> bytes:
         """Return one chunk's event, or nothing if it only carried usage.
 
-        `tail`: the last bytes of the provider's own answer. Raises `UpstreamBroken` where they end
-        it with an error.
+        `tail`: the last bytes of the provider's own answer; `running`: usage that it told by then,
+        which is all that is known of an answer that ends here. Raises `UpstreamBroken` where they
+        end it with an error.
         """
         value: dict[str, Any] = chunk.model_dump(mode="json", exclude_none=True)
         self.usage = _plain_usage(value.pop("usage", None)) or self.usage
@@ -77,6 +82,9 @@ class StreamWriter:
             choice.setdefault("finish_reason", None)
             tell_ending(choice, tail)
             self.said = self.said or _has_words(choice)
+        ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
+        if running not in (None, self._running) and not ends:
+            value["usage"] = self._running = running
         return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
     def usage_event(self, told: dict[str, Any] | None) -> bytes:
@@ -107,7 +115,7 @@ def whole_answer(
     that vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
-    usage = _plain_usage(value.pop("usage", None))
+    usage = billed_usage(_plain_usage(value.pop("usage", None)), tail)
     if not (zeros_count or _counts(usage)):
         usage = None
     for choice in value.get("choices", ()):

@@ -2,19 +2,30 @@
 
 Where a stream tells none, LiteLLM counts words by a tokenizer of its own and says that as usage.
 Only what stands in chunks, or in the provider's own bytes, is the provider's: Kimi tells it in a
-choice, Groq in `x_groq`, and LiteLLM reads neither.
+choice, Groq in `x_groq`, and LiteLLM reads neither. Of what it reads it keeps the members that it
+knows, adds up a total of its own, and states a cost by its own list of prices. So the provider's
+own words count where they can be read, and of LiteLLM's sum what a chunk told.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from backends.sse import EventSplitter, data_spans, join_data
+from backends.usage_bytes import decode_object, is_number
 from backends.usage_places import sum_choices, usage_in
 
 _TOTALS: Final = ("prompt_tokens", "completion_tokens")
+# A quote within a text stands behind a backslash. Cohere counts what its template takes, too.
+_BILLED: Final = re.compile(rb'(?<!\\)"billed_units"\s*:\s*(\{[^{}]*\})')
+_BILLED_NAMES: Final = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+_DATA: Final = b"data:"
 _DETAILS: Final = "completion_tokens_details"
+# What LiteLLM makes of a stream's counts by itself.
+_MADE_UP: Final = ("total_tokens", "cost")
+_DETAILED: Final = frozenset((_DETAILS, "prompt_tokens_details"))
 _WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
 
 
@@ -25,11 +36,45 @@ def provider_usage(
     chunks = _chunks_of(stream)
     if chunks is None:  # nothing there that could have made it up
         return None if summed is None else dict(summed)
+    own = usage_in_events(tail)
+    if own is not None and all(own.get(name) is not None for name in _TOTALS):
+        return own
     told = [usage for chunk in chunks if (usage := _usage_of(chunk)) is not None]
     if summed is None or not _are_told(summed, told):
-        return usage_in_events(tail)
+        return own
     is_detailed = any(usage.get(_DETAILS) is not None for usage in told)
-    return {name: value for name, value in summed.items() if is_detailed or name != _DETAILS}
+    untold = {
+        name for name in _MADE_UP if all(usage.get(name) != summed.get(name) for usage in told)
+    }
+    if not is_detailed:
+        untold.add(_DETAILS)
+    return {name: value for name, value in summed.items() if name not in untold}
+
+
+def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
+    """Return what the provider's last event told beside its words; `None` without."""
+    own = usage_in_events(tail[max(0, tail.rfind(_DATA)) :])
+    if own is not None:
+        return own if all(own.get(name) is not None for name in _TOTALS) else None
+    chunks = _chunks_of(stream)
+    return _usage_of(chunks[-1]) if chunks else None
+
+
+def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | None:
+    """Return usage with the tokens that its provider says that it bills, where it says so."""
+    found = _BILLED.findall(tail)
+    units = decode_object(found[-1]) if found else None
+    if usage is None or not units:
+        return usage
+    told = {
+        name: int(units[unit])
+        for unit, name in _BILLED_NAMES.items()
+        if is_number(units.get(unit)) and units[unit] >= 0
+    }
+    if not told:
+        return usage
+    whole = {name: value for name, value in usage.items() if name not in _DETAILED}
+    return {**whole, **told, "total_tokens": sum(told.values())}
 
 
 def usage_in_events(tail: bytes) -> dict[str, Any] | None:

@@ -22,6 +22,7 @@ EVICTED_AT_ONCE: Final = 64
 FORGOTTEN_AT_ONCE: Final = 200
 PAGE_BYTES: Final = 16 * 1024 * 1024  # of a list's page, and of what a search returns
 UNFINISHED: Final = ("queued", "in_progress")
+CANCELLED: Final = "cancelled"
 _Object = StoredObjectRow
 
 
@@ -35,6 +36,10 @@ class ChainError(Exception):
 
 class NameTaken(Exception):
     """An object's id, which somebody else chose, is another object's."""
+
+
+class ObjectCancelled(Exception):
+    """An object was cancelled while it was made: nothing else takes its place."""
 
 
 class StorageFull(Exception):
@@ -106,8 +111,8 @@ def store_objects(
     Where the team's bytes or all bytes are used up, the team's oldest objects go first.
     `renews`: an object of the team that stays as long as these; where it was deleted meanwhile,
     its parts among them are not stored. `replaces`: the first object is there already; False
-    where it was deleted meanwhile. `is_new`: their ids are somebody else's
-    choice, and take no object's place: raises `NameTaken`.
+    where it was deleted meanwhile; raises `ObjectCancelled` where that was asked for. `is_new`:
+    their ids are somebody else's choice, and take no object's place: raises `NameTaken`.
     """
     team_id = objects[0].team_id
     try:
@@ -242,8 +247,8 @@ def delete_object(engine: Engine, team_id: str, object_id: str) -> bool:
     return freed > 0
 
 
-def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) -> None:
-    """Ask the worker that makes the object to end."""
+def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) -> bool:
+    """Ask the worker that makes the object to end; False where it has ended."""
     asked = (
         update(_Object)
         .where(_is_there(team_id, now_us), _Object.id == object_id)
@@ -251,7 +256,7 @@ def cancel_object(engine: Engine, team_id: str, object_id: str, *, now_us: int) 
         .values(cancel_us=now_us)
     )
     with engine.begin() as connection:
-        connection.execute(asked)
+        return connection.execute(asked).rowcount > 0
 
 
 def renew_leases(engine: Engine, ids: Sequence[str], *, lease_us: int) -> set[str]:
@@ -330,16 +335,19 @@ def _take_out(
 ) -> Sequence[Any]:
     """Delete the rows whose places the objects take; return their ids, numbers and sizes.
 
-    Raises `StorageFull` where the first one is required and not there.
+    Raises `StorageFull` where the first one is required and not there, `ObjectCancelled` where
+    what replaces a cancelled row is not its end by that.
     """
     ids = [stored.id for stored in objects]
     rows = connection.execute(
         delete(_Object)
         .where(_Object.team_id == objects[0].team_id, _Object.id.in_(ids))
-        .returning(_Object.id, _Object.seq, _Object.size)
+        .returning(_Object.id, _Object.seq, _Object.size, _Object.cancel_us)
     ).all()
     if is_required and ids[0] not in {row.id for row in rows}:
         raise StorageFull
+    if objects[0].status != CANCELLED and any(row.cancel_us is not None for row in rows):
+        raise ObjectCancelled
     return rows
 
 

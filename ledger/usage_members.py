@@ -79,6 +79,9 @@ MEMBERS: dict[str, UsageCount] = {
     **{f"{ages}.ephemeral_1h_input_tokens": UsageCount.WRITTEN_1H for ages in _AGES},
     "server_tool_use.web_search_requests": UsageCount.SEARCHES,
     "server_tool_use.web_fetch_requests": UsageCount.INCLUDED,  # without a fee of its own
+    # LiteLLM's words of Gemini's: what its tools read, and its searches.
+    "prompt_tokens_details.tool_use_tokens": UsageCount.PROMPT_BESIDE,
+    "prompt_tokens_details.web_search_requests": UsageCount.SEARCHES,
     # vLLM: blocks that this prompt filled.
     **{f"{details}.{name}": UsageCount.CREATED for details in INPUT_DETAILS
        for name in ("created_cache_tokens", "created_cached_tokens")},

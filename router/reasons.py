@@ -192,8 +192,9 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
         remedy=Remedy(
             "residency",
             "model",
-            "The key, the model or its policy is internal-only: name a model with targets inside "
-            "the network, or ask for a key or a policy with `residency: any`.",
+            "The key, the model, its policy or what the request goes on from is internal-only: "
+            "name a model with targets inside the network, or ask for a key or a policy with "
+            "`residency: any`.",
         ),
     ),
     Reason.UNPRICED: ReasonTraits(

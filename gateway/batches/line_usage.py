@@ -33,11 +33,13 @@ from ledger.cache_conventions import Convention
 from ledger.journals.records import Basis, TokenCounts
 from ledger.prices.book import Price
 from ledger.prices.rates import ReachableMedia
+from ledger.unit_usage import tokens_of_embedding
 from ledger.usage import other_reading, tokens_from_usage
-from ledger.usage_figures import UsageContradiction, UsageError
+from ledger.usage_figures import NoCountsError, UsageContradiction, UsageError
 from router.token_ratio import PRIOR_BYTES_PER_TOKEN
 
 _PICTURE = b'"image_url"'
+_EMBEDDED = "input"  # the member of a body that asks for embeddings
 
 
 def most_usage(terms: LineTerms) -> BookedUsage:
@@ -50,7 +52,7 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
     if usage is None:
         return most_usage(line.terms)
     try:
-        tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+        tokens = _tokens_of(line, usage)
     except UsageContradiction as error:
         return _disputed(_judged(line, usage, error.most, body), error.most, line)
     except UsageError:
@@ -60,6 +62,16 @@ def line_usage(line: OutLine, usage: Mapping[str, Any] | None, body: bytes) -> B
         second = _judged(line, usage, other, body)
         return used if second.disputed else second
     return used
+
+
+def _tokens_of(line: OutLine, usage: Mapping[str, Any]) -> TokenCounts:
+    """Read usage as the line's endpoint tells it: of embeddings some tell a total alone."""
+    try:
+        return tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    except NoCountsError:
+        if _EMBEDDED not in decode_members(line.body):
+            raise
+        return tokens_of_embedding(usage)
 
 
 def _disputed(used: BookedUsage, most: TokenCounts, line: OutLine) -> BookedUsage:

@@ -20,7 +20,7 @@ def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]
 
     Returns the logical model that serves (the alias's target) and its definition.
     """
-    name = _configured(settings, name)
+    name = configured_name(settings, name)
     seen: set[str] = set()
     while name not in seen:
         seen.add(name)
@@ -41,7 +41,7 @@ def resolve_model(settings: "Settings", name: str) -> tuple[str, "ModelSection"]
     return None
 
 
-def _configured(settings: "Settings", name: str) -> str:
+def configured_name(settings: "Settings", name: str) -> str:
     """Return the name as the configuration spells it, if it does; else without blanks around."""
     name = name.strip()
     if name in settings.models or "/" not in name:

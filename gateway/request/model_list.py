@@ -3,7 +3,7 @@
 Both ask the same path; Anthropic's clients tell themselves by `anthropic-version`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -39,10 +39,22 @@ def cards(names: Sequence[str], created_s: int) -> dict[str, Any]:
     return {"object": "list", "data": [card(name, created_s) for name in names]}
 
 
-def anthropic_card(name: str, created_s: int) -> dict[str, Any]:
+class ModelLimits(NamedTuple):
+    """The most tokens that a prompt and an answer of a model have, where they are known."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+UNKNOWN: Final = ModelLimits()
+
+
+def anthropic_card(name: str, created_s: int, limits: ModelLimits = UNKNOWN) -> dict[str, Any]:
+    """Return Anthropic's card; its clients cut their prompts by the limits."""
     created = datetime.fromtimestamp(created_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     named = {"type": "model", "id": name, "display_name": name, "created_at": created}
-    return {**named, "lifecycle": "active"}
+    bounds = {"max_input_tokens": limits.input_tokens, "max_tokens": limits.output_tokens}
+    return {**named, "lifecycle": "active", **bounds}
 
 
 class ModelPage(NamedTuple):
@@ -56,7 +68,16 @@ class ModelPage(NamedTuple):
 ALL: Final = ModelPage()
 
 
-def anthropic_cards(names: Sequence[str], created_s: int, page: ModelPage = ALL) -> dict[str, Any]:
+def _no_limits(_: str) -> ModelLimits:
+    return UNKNOWN
+
+
+def anthropic_cards(
+    names: Sequence[str],
+    created_s: int,
+    page: ModelPage = ALL,
+    limits_of: Callable[[str], ModelLimits] = _no_limits,
+) -> dict[str, Any]:
     """Return a page of cards; `has_more` looks on in the direction that was asked for.
 
     Without `limit` all are on it: many clients ask once. Raises `RequestError` for an id that is
@@ -68,7 +89,7 @@ def anthropic_cards(names: Sequence[str], created_s: int, page: ModelPage = ALL)
     most = len(asked) if page.limit is None else page.limit
     shown = asked[:most] if page.before_id is None else asked[max(0, len(asked) - most) :]
     return {
-        "data": [anthropic_card(name, created_s) for name in shown],
+        "data": [anthropic_card(name, created_s, limits_of(name)) for name in shown],
         "has_more": len(shown) < len(asked),
         "first_id": shown[0] if shown else None,
         "last_id": shown[-1] if shown else None,

@@ -16,7 +16,8 @@ from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import list_input
 from gateway.request.store.stored_document import StoredDocument
 from gateway.stored.list_page import Limit, Order, find_stored, not_found, page_of
-from ledger.stored_objects import UNFINISHED
+from ledger.identity.keys import Identity
+from ledger.stored_objects import CANCELLED, UNFINISHED
 
 WHAT = "Response"
 EVENTS = "text/event-stream; charset=utf-8"
@@ -65,10 +66,7 @@ def responses_router(store: ObjectStore) -> APIRouter:
             raise RequestError(
                 "bad_request", "Only a response with `background: true` is cancelled."
             )
-        if response["status"] in UNFINISHED:
-            await store.cancel(identity.team_id, response_id)
-            response = {**response, "status": "cancelled"}
-        return response
+        return await _cancelled(store, identity, response)
 
     @router.get("/{response_id}/input_items", summary="What a stored answer was asked")
     async def input_items(
@@ -83,6 +81,18 @@ def responses_router(store: ObjectStore) -> APIRouter:
         return page_of(items, after=check_storable("after", after), limit=limit, order=order)
 
     return router
+
+
+async def _cancelled(
+    store: ObjectStore, identity: Identity, response: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the answer once it is asked to end, or as it ended before."""
+    if response["status"] not in UNFINISHED:
+        return response
+    if await store.cancel(identity.team_id, response["id"]):
+        return {**response, "status": CANCELLED}
+    ended = await find_stored(store, identity, response["id"], "response", WHAT)
+    return current_response(ended, store.wall_us())
 
 
 def current_response(found: StoredDocument, now_us: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Annotated, Any
 
@@ -231,7 +232,9 @@ def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
         identity = caller_of(request)
         names = usable_models(settings, identity)
         if _is_anthropics(request):
-            return anthropic_cards(names, started_s, ModelPage(limit, after_id, before_id))
+            page = ModelPage(limit, after_id, before_id)
+            limits_of = partial(app.catalog.limits, identity=identity)
+            return anthropic_cards(names, started_s, page, limits_of)
         return app.catalog.cards(names, started_s, identity)
 
     @app.get("/v1/models/{model:path}", tags=["inference"], summary="One logical model")
@@ -240,7 +243,7 @@ def _add_models(app: Gateway, settings: Settings, started_s: int) -> None:
         if not is_usable(settings, identity, model):
             raise RequestError("no_model", f"The model `{model}` does not exist.", param="model")
         if _is_anthropics(request):
-            return anthropic_card(model, started_s)
+            return anthropic_card(model, started_s, app.catalog.limits(model, identity))
         return app.catalog.card(model, started_s, identity)
 
     @app.get("/model/info", include_in_schema=False)

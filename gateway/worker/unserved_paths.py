@@ -59,9 +59,11 @@ UNSERVED: Final = (
         "Uploads in parts are not served. Send the whole file to `/v1/files`.",
     ),
     _path(
-        "/v1/(?:chatkit|skills|prompts|agents|workflows)",
+        "/v1/(?:chatkit|skills|prompts|agents|workflows|sessions|environments|vaults|memory_stores"
+        "|user_profiles|deployments|deployment_runs|dreams|tunnels|live|decisions|safety"
+        "|content_provenance_checks|webhook_endpoints|webhook_event_types)",
         "This is a service of the provider's own, and nothing here keeps it. Send what it holds in "
-        "the request to `/v1/responses`.",
+        "the request to `/v1/responses` or `/v1/messages`.",
     ),
     _path(
         "/v1/audio/(?:voices|voice_consents)",
@@ -119,6 +121,18 @@ UNSERVED: Final = (
         "/openai/(?:assistants|threads|vector_stores|fine_tuning|realtime|evals)",
         "This service of Azure is not served. Use `/openai/v1/responses` or "
         "`/openai/deployments/NAME/chat/completions`.",
+    ),
+    _path(
+        "/v1/(?:organizations|projects|organization/(?:admin_api_keys|audit_logs|certificates"
+        "|data_retention|external_keys|external_storage|groups|invites|projects/.+|roles"
+        "|spend_alerts|spend_limit|users|workload_identity_providers))",
+        "This part of a provider's administration is not served. Teams, keys, budgets, usage and "
+        "costs are at `/v1/organization/...` and by `breakeven keys`.",
+    ),
+    _path(
+        "/v1/organization/usage/(?!completions|embeddings)[a-z_]+",
+        "Usage is told of `completions` and `embeddings` alone. What other kinds cost is at "
+        "`/v1/organization/costs` and by `breakeven ledger report`.",
     ),
     _path(
         "/(?:key|user|team|customer|spend)/[a-z_]+",

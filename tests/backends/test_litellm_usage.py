@@ -7,11 +7,16 @@ from typing import Any
 import pytest
 
 from backends.base import Call, Deadlines
+from backends.errors import InvalidResponse
 from backends.exchange import read_all
 from backends.litellm import LiteLLMBackend
-from backends.litellm_usage import provider_usage, usage_in_events
+from backends.litellm_usage import billed_usage, provider_usage, running_usage, usage_in_events
 from backends.openai import Credentials
 from backends.secret import Secret
+from ledger.cache_conventions import Convention
+from ledger.journals.token_kinds import TokenCounts
+from ledger.stated_costs import stated_cost
+from ledger.usage import tokens_from_usage
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = {"prompt_tokens": 10, "completion_tokens": 80, "total_tokens": 90}
@@ -33,6 +38,12 @@ def choice(text: str | None = None, index: int = 0, **more: Any) -> dict[str, An
 
 
 END = choice(finish_reason="stop")
+SEARCHED = {
+    **USAGE, "total_tokens": 790, "completion_tokens_details": {"reasoning_tokens": 700},
+    "num_sources_used": 4,
+}  # fmt: skip
+CITED = {**USAGE, "citation_tokens": 7000, "num_search_queries": 18, "reasoning_tokens": 73_000}
+CACHED = {**USAGE, "cached_tokens": 9}
 TOLD = [
     # Nothing told is nothing: LiteLLM counts words by its own tokenizer.
     ("openai", [chunk(END)], None),
@@ -41,6 +52,10 @@ TOLD = [
     # Told in places that LiteLLM does not read.
     ("groq", [chunk(END, x_groq={"id": "r", "usage": USAGE})], USAGE),
     ("moonshot", [chunk(choice(finish_reason="stop", usage=USAGE))], USAGE),
+    # Members that LiteLLM's sum of a stream leaves out, and a total that it counts anew.
+    ("xai", [chunk(END), chunk(usage=SEARCHED)], SEARCHED),
+    ("perplexity", [chunk(END), chunk(usage=CITED)], CITED),
+    ("moonshot", [chunk(END), chunk(usage=CACHED)], CACHED),
     # Told where it does.
     ("openai", [chunk(END), chunk(usage=USAGE)], USAGE),
     ("mistral", [chunk(choice("", finish_reason="stop"), usage=USAGE)], USAGE),
@@ -66,7 +81,8 @@ async def test_only_what_the_provider_told_is_usage(upstream, wire, prefix, last
     if told is None:
         assert usages == []
     else:
-        assert [{name: usages[0][name] for name in USAGE}, len(usages)] == [told, 1]
+        assert [{name: usages[0].get(name) for name in told}, len(usages)] == [told, 1]
+        assert "cost" not in usages[0]
 
 
 def kept(*usages: dict[str, Any] | None) -> Any:
@@ -86,6 +102,104 @@ def test_thoughts_that_no_chunk_counted_are_not_told() -> None:
     thought = {**USAGE, "completion_tokens_details": {"reasoning_tokens": 7}}
     assert provider_usage(thought, kept(USAGE), b"") == USAGE
     assert provider_usage(thought, kept(USAGE, thought), b"") == thought
+
+
+GEMINI = {
+    "promptTokenCount": 1000, "candidatesTokenCount": 50, "toolUsePromptTokenCount": 3000,
+    "totalTokenCount": 4050,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_gemini_searched_and_read_is_told_and_no_cost_of_litellms(
+    upstream, wire, stream: bool
+) -> None:
+    """Red before: LiteLLM's own list stated a cost, its sum a total without what tools read."""
+    said = {
+        "content": {"parts": [{"text": "word "}], "role": "model"}, "finishReason": "STOP",
+        "groundingMetadata": {"webSearchQueries": ["a", "b", "c"], "groundingChunks": []},
+    }  # fmt: skip
+    document = json.dumps({"candidates": [said], "usageMetadata": GEMINI, "responseId": "r"})
+    head, body = HEAD, f"data: {document}\n\n" if stream else document
+    if not stream:
+        head = HEAD.replace(b"text/event-stream", b"application/json")
+    upstream.script = lambda n: [head, wire.chunked(body.encode())]
+    backend = LiteLLMBackend("gemini", Credentials(Secret("sk-none")), base_url=upstream.url)
+    asked = {"model": "gemini-2.5-pro", "messages": [{"role": "user", "content": "hi"}]}
+    call = Call(
+        "/chat/completions", json.dumps(asked).encode(), stream, deadlines=Deadlines(5, 30, 10)
+    )
+    answer = (await read_all(await backend.open(call), 100_000)).decode()
+    await backend.aclose()
+    documents = [part.removeprefix("data: ") for part in answer.split("\n\n") if "{" in part]
+    usage = json.loads(documents[-1])["usage"]
+    tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert tokens == TokenCounts(input=4000, output=50, searches=3)
+    assert stated_cost(usage) is None
+
+
+async def test_what_gemini_told_before_its_client_left_is_told(upstream, wire) -> None:
+    """Red before: thoughts that stood beside the first words were told at the end alone."""
+    said = {"content": {"parts": [{"text": "word "}], "role": "model"}}
+    counts = {"promptTokenCount": 1000, "candidatesTokenCount": 1, "thoughtsTokenCount": 700}
+    document = {"candidates": [said], "usageMetadata": {**counts, "totalTokenCount": 1701}}
+    event = wire.chunked(f"data: {json.dumps(document)}\n\n".encode(), end=b"")
+    upstream.script = lambda n: [HEAD, event, 30.0]
+    backend = LiteLLMBackend("gemini", Credentials(Secret("sk-none")), base_url=upstream.url)
+    asked = {"model": "gemini-2.5-pro", "messages": [{"role": "user", "content": "hi"}]}
+    data = json.dumps(asked).encode()
+    exchange = await backend.open(
+        Call("/chat/completions", data, stream=True, deadlines=Deadlines(5, 30, 10))
+    )
+    first = await anext(aiter(exchange))
+    await exchange.aclose()
+    await backend.aclose()
+    usage = json.loads(first.removeprefix(b"data: "))["usage"]
+    tokens = tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert tokens == TokenCounts(input=1000, output=701, reasoning=700)
+
+
+def test_running_usage_is_the_last_events_own() -> None:
+    words, told = chunk(choice("word ")), chunk(choice("word "), usage=SEARCHED)
+    assert running_usage(kept(USAGE), words + told) == SEARCHED
+    assert running_usage(kept(None), told + words) is None
+    assert running_usage(kept(USAGE), chunk(choice("word "), usage={"prompt_tokens": 5})) is None
+
+
+async def test_an_answer_that_litellm_cannot_read_is_charged_by_its_usage(upstream, wire) -> None:
+    """Red before: it was booked at its bound. Its handler for Groq wants a tier."""
+    message = {"index": 0, "message": {"content": "word"}, "finish_reason": "stop"}
+    document = json.dumps({"id": "c", "choices": [message], "usage": USAGE}).encode()
+    head = HEAD.replace(b"text/event-stream", b"application/json")
+    upstream.script = lambda n: [head, wire.chunked(document)]
+    backend = LiteLLMBackend("groq", Credentials(Secret("sk-none")), base_url=upstream.url)
+    data = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    with pytest.raises(InvalidResponse) as failed:
+        await backend.open(
+            Call("/chat/completions", data, stream=False, deadlines=Deadlines(5, 30, 10))
+        )
+    await backend.aclose()
+    assert failed.value.usage == USAGE
+
+
+async def test_cohere_is_booked_by_what_it_bills(upstream, wire) -> None:
+    """Red before: what its template takes was told, five hundred tokens of ten."""
+    units = {"billed_units": {"input_tokens": 10.0, "output_tokens": 5}}
+    usage = {**units, "tokens": {"input_tokens": 500, "output_tokens": 7}}
+    text = 'mind "billed_units": {"input_tokens": 1}'
+    message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    document = json.dumps({"id": "c", "message": message, "usage": usage})
+    head = HEAD.replace(b"text/event-stream", b"application/json")
+    upstream.script = lambda n: [head, wire.chunked(document.encode())]
+    backend = LiteLLMBackend("cohere_chat", Credentials(Secret("sk-none")), base_url=upstream.url)
+    asked = {"model": "command-r-08-2024", "messages": [{"role": "user", "content": "hi"}]}
+    data = json.dumps(asked).encode()
+    call = Call("/chat/completions", data, stream=False, deadlines=Deadlines(5, 30, 10))
+    answer = json.loads(await read_all(await backend.open(call), 100_000))
+    await backend.aclose()
+    told = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    assert {name: answer["usage"][name] for name in told} == told
+    assert billed_usage(USAGE, b'{"billed_units": {"search_units": 1}}') == USAGE
 
 
 def test_the_last_bytes_may_begin_within_an_event() -> None:

@@ -5,6 +5,7 @@ of the keys that it makes. Who may act for one team makes keys of that team alon
 members to name another by; a key of another team is not there for them.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,10 +14,11 @@ import msgspec
 from sqlalchemy import Connection
 
 from gateway.auth import EVERY_TEAM, INFERENCE, KEYS, OPEN, PERSON, allowed
-from gateway.config.aliases import resolve_model
+from gateway.config.aliases import configured_name, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
+from gateway.request.model_list import usable_models
 from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
@@ -156,13 +158,11 @@ def keys_create_any(place: OperationContext, given: CreateKeyInput) -> dict[str,
         org=given.org,
         user=given.user,
         scopes=_scopes(given),
-        models=None if given.models is None else tuple(given.models),
+        models=spelled_models(place, given.models, place.identity),
         residency="internal_only" if given.internal_only else "any",
         tags=tuple((given.tags or {}).items()),
         expires_us=None if given.days is None else place.now_us + given.days * DAY_US,
     )
-    for name in spec.models or ():
-        refuse_unknown(place, name)
     _refuse_excess(place, spec.scopes, spec.models, spec.residency)
     with place.ledger.begin() as connection:
         author, pepper = author_of(place, given.note), pepper_of(place, connection)
@@ -322,13 +322,24 @@ def _scopes(given: CreateKeyInput) -> tuple[str, ...]:
     return tuple(str(scope) for scope in given.scopes or (KeyScope.INFERENCE,))
 
 
-def refuse_unknown(place: OperationContext, name: str) -> None:
-    """A key for a model that nobody has would be refused with every request."""
-    models = place.settings.models
-    if name not in models and resolve_model(place.settings, name) is None:
-        known = ", ".join(f"`{model}`" for model in models) or "none"
-        words = f"there is no model named `{name}`; the configuration has {known}"
-        raise OperationRefused(words, param="models")
+def spelled_models(
+    place: OperationContext, names: Sequence[str] | None, whose: Identity | None
+) -> tuple[str, ...] | None:
+    """Return the names as the configuration spells them, as requests are compared with them.
+
+    Raises for one that nobody has: a key for it would be refused with every request. It is told
+    the names that it may use, and no others.
+    """
+    if names is None:
+        return None
+    settings = place.settings
+    for name in names:
+        if name not in settings.models and resolve_model(settings, name) is None:
+            usable = settings.models if whose is None else usable_models(settings, whose)
+            listed = ", ".join(f"`{model}`" for model in usable) or "none for this key"
+            words = f"there is no model named `{name}`; the configuration has {listed}"
+            raise OperationRefused(words, param="models")
+    return tuple(configured_name(settings, name) for name in names)
 
 
 def _acts_for_all(whose: Identity) -> bool:

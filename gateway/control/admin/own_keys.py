@@ -222,11 +222,10 @@ def _spec(place: OperationContext, maker: KeyMaker, given: CreateOwnKeyInput) ->
         words = f"keys made by keys go {DEEPEST} deep: let the maker's own maker make this one"
         raise OperationRefused(words, kind="forbidden")
     scopes = tuple(str(scope) for scope in given.scopes or (INFERENCE,))
-    models = maker.models if given.models is None else tuple(given.models)
+    asked = team_keys.spelled_models(place, given.models, maker.bounds)
+    models = maker.models if asked is None else asked
     internal = given.internal_only or maker.internal_only
     residency = "internal_only" if internal else "any"
-    for name in given.models or ():
-        team_keys.refuse_unknown(place, name)
     refuse_excess(place.settings, maker, scopes, models, residency)
     wanted_us = None if given.days is None else place.now_us + given.days * team_keys.DAY_US
     return KeySpec(

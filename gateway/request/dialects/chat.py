@@ -65,6 +65,28 @@ def pieces(said: Any) -> Iterator[ContentPiece]:
             yield _call(call, place)
 
 
+class UrlCitation(NamedTuple):
+    """Where a part of an answer's text comes from; the part is what stands between two places."""
+
+    url: str
+    title: str
+    start: int
+    end: int
+
+
+def citations(said: Any) -> Iterator[UrlCitation]:
+    """What a delta, or a whole message, cites, as providers that search the web write it."""
+    annotations = said.get("annotations") if isinstance(said, dict) else None
+    for annotation in annotations if isinstance(annotations, list) else ():
+        cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
+        if isinstance(cited, dict) and _text(cited.get("url")):
+            start, end = (
+                place if isinstance(place, int) and place >= 0 else 0
+                for place in (cited.get("start_index"), cited.get("end_index"))
+            )
+            yield UrlCitation(cited["url"], _text(cited.get("title")), start, end)
+
+
 def _parts(content: list[Any]) -> Iterator[ContentPiece]:
     """Content as a list of parts, as some vendors write it."""
     for part in content:

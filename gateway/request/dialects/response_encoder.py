@@ -17,6 +17,8 @@ from backends.sse import EventSplitter, data_spans, join_data
 from gateway.request.dialects.chat import (
     ContentPiece,
     Kind,
+    UrlCitation,
+    citations,
     first_choice,
     pieces,
     read_object,
@@ -34,7 +36,7 @@ encode = msgspec.json.encode
 class ContentBlock:
     """One part of the answer; `index` is its place in it."""
 
-    __slots__ = ("closed", "id", "index", "kind", "name", "parts")
+    __slots__ = ("citations", "closed", "id", "index", "kind", "name", "parts")
 
     def __init__(self, kind: Kind, index: int, piece: ContentPiece, spare_id: str) -> None:
         self.kind = kind
@@ -42,6 +44,7 @@ class ContentBlock:
         self.id = piece.id or spare_id
         self.name = piece.name
         self.parts: list[str] = []
+        self.citations: list[UrlCitation] = []
         self.closed = False
 
     @property
@@ -132,6 +135,8 @@ class ResponseEncoder(ABC):
         for piece in pieces(choice.get("message")):
             for _ in self._encode_piece(piece):
                 pass
+        for _ in self._cite(choice.get("message")):
+            pass
         for block in self.blocks:
             block.closed = True
 
@@ -164,6 +169,7 @@ class ResponseEncoder(ABC):
         for piece in pieces((choice or {}).get("delta")):
             self.held_bytes += len(piece.text) + STRING_BYTES
             yield from self._encode_piece(piece)
+        yield from self._cite((choice or {}).get("delta"))
 
     def _observe(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
         model, tier, usage = chunk.get("model"), chunk.get("service_tier"), chunk.get("usage")
@@ -207,6 +213,16 @@ class ResponseEncoder(ABC):
             block.parts.append(piece.text)
             yield from self.on_block_delta(block, piece.text)
 
+    def _cite(self, said: Any) -> Iterator[bytes]:
+        """Add what is cited to the text that it belongs to, while that can still be told."""
+        for citation in citations(said):
+            texts = (block for block in reversed(self.blocks) if block.kind == "text")
+            block = next(texts, None)
+            if block is not None and not (block.closed and self._begun):
+                self.held_bytes += len(citation.url) + len(citation.title) + STRING_BYTES
+                block.citations.append(citation)
+                yield from self.on_citation(block, citation)
+
     def _call_of(self, piece: ContentPiece) -> ContentBlock | None:
         """The call that it goes on with. Some targets number all of an answer's calls 0.
 
@@ -240,6 +256,11 @@ class ResponseEncoder(ABC):
 
     def kind_of(self, piece: ContentPiece) -> Kind:
         return piece.kind
+
+    def on_citation(self, block: ContentBlock, citation: UrlCitation) -> Iterator[bytes]:
+        """Tell what a text cites, where the dialect has a form for that."""
+        del block, citation
+        return iter(())
 
     @abstractmethod
     def on_start(self) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ A stream that breaks ends with `response.failed`, behind an `error` for clients 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gateway.request.dialects.chat import UrlCitation
 from gateway.request.dialects.client_tools import (
     CLIENT_TOOLS,
     CUSTOM,
@@ -95,6 +96,11 @@ class ResponsesEncoder(ResponseEncoder):
         if block.kind != "call":
             part = _part(block, "")
             yield self._of(block, "response.content_part.added", content_index=0, part=part)
+
+    def on_citation(self, block: ContentBlock, citation: UrlCitation) -> Iterator[bytes]:
+        told = {"annotation_index": len(block.citations) - 1, "annotation": _annotation(citation)}
+        name = "response.output_text.annotation.added"
+        yield self._of(block, name, content_index=0, **told)
 
     def on_block_delta(self, block: ContentBlock, text: str) -> Iterator[bytes]:
         kind = self._kind_of(block)
@@ -267,7 +273,14 @@ def _part(block: ContentBlock, text: str) -> dict[str, Any]:
     if block.kind == "refusal":
         return {"type": "refusal", "refusal": text}
     part: dict[str, Any] = {"type": _PARTS[block.kind], "text": text}
-    return part | ({"annotations": []} if block.kind == "text" else {}) | _likely(block)
+    if block.kind == "text":
+        part["annotations"] = [_annotation(citation) for citation in block.citations]
+    return part | _likely(block)
+
+
+def _annotation(citation: UrlCitation) -> dict[str, Any]:
+    place = {"start_index": citation.start, "end_index": citation.end}
+    return {"type": "url_citation", "url": citation.url, "title": citation.title, **place}
 
 
 def _likely(block: ContentBlock) -> dict[str, Any]:

@@ -59,7 +59,12 @@ def _part_events(
     kind = str(part.get("type"))
     member = _TEXTS.get(kind, "text")
     likely: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
-    yield "response.content_part.added", {**place, "part": {**part, member: ""}}
+    cited = part.get("annotations") or ()
+    empty = {**part, member: ""} | ({"annotations": []} if cited else {})
+    yield "response.content_part.added", {**place, "part": empty}
     yield f"response.{kind}.delta", {**place, "delta": part.get(member, ""), **likely}
+    for number, annotation in enumerate(cited):
+        told = {"annotation_index": number, "annotation": annotation}
+        yield f"response.{kind}.annotation.added", {**place, **told}
     yield f"response.{kind}.done", {**place, member: part.get(member, ""), **likely}
     yield "response.content_part.done", {**place, "part": part}

@@ -33,6 +33,7 @@ _ENDED: Final = {"failed": "failed", "cancelled": "was cancelled"}
 _OUTPUTS: Final = frozenset(("function_call_output", "custom_tool_call_output"))
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
+NOT_IN_BATCHES = "a batch keeps no answers. Leave it out; send the whole conversation in `input`."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,13 +55,15 @@ class ContinuedRequest:
 def refuse_stored(members: Members, *, unasked: bool) -> None:
     """Raise `RequestError` 400 for a request that needs stored answers, where there are none.
 
-    `unasked`: a request that does not say `store: false` counts as one, as it does at OpenAI.
+    `unasked`: a request that does not say `store: false` counts as one, as it does at OpenAI;
+    lines of batches do not.
     """
+    why = NOT_STORED if unasked else NOT_IN_BATCHES
     if decode_member(members, "store", bool, unasked):
-        raise unsupported("store", NOT_STORED)
+        raise unsupported("store", why)
     for name in ("previous_response_id", "conversation", "background"):
         if name in members and bytes(members[name]) not in (b"null", b"false"):
-            raise unsupported(name, NOT_STORED)
+            raise unsupported(name, why)
 
 
 class RequestContinuation:

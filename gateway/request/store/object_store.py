@@ -28,8 +28,10 @@ from ledger.identity.tokens import PEPPER_FILE
 from ledger.orm.base import LedgerBase
 from ledger.orm.stored import StoredBytesRow, StoredObjectRow
 from ledger.stored_objects import (
+    CANCELLED,
     ChainError,
     NameTaken,
+    ObjectCancelled,
     ObjectQuery,
     SealedObject,
     StorageBounds,
@@ -149,9 +151,10 @@ class ObjectStore:
             await self._empty_log()
         return was_there
 
-    async def cancel(self, team_id: str, object_id: str) -> None:
-        """Ask the worker that makes the object to end. Raises 503 as `find`."""
-        await self._call(rows.cancel_object, team_id, object_id, now_us=self.wall_us())
+    async def cancel(self, team_id: str, object_id: str) -> bool:
+        """Ask the worker that makes the object to end; False where it has. Raises 503 as `find`."""
+        now_us = self.wall_us()
+        return await self._call(rows.cancel_object, team_id, object_id, now_us=now_us)
 
     async def renew_leases(self, ids: Sequence[str], *, lease_us: int) -> set[str]:
         """Return those of the objects that shall end. Raises 503 as `find`."""
@@ -253,6 +256,8 @@ class ObjectStore:
             is_stored = rows.store_objects(engine, sealed, self._bounds, **how)
         except NameTaken:
             return "taken"
+        except ObjectCancelled:
+            return CANCELLED
         return None if is_stored else "full"
 
     def _seal(self, document: StoredDocument) -> SealedObject:

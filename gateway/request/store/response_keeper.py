@@ -12,10 +12,15 @@ from gateway.request.store.continued_request import ContinuedRequest
 from gateway.request.store.object_store import ObjectStore
 from gateway.request.store.response_items import as_items, name_items
 from gateway.request.store.stored_document import StoredDocument
+from ledger.stored_objects import CANCELLED
 from router.policy import tighten
 from router.types import Residency
 
 FAILED: Final = "failed"
+_CANCELLED: Final[dict[str, Any]] = {
+    "status": CANCELLED, "output": [], "usage": None, "error": None, "completed_at": None,
+    "incomplete_details": None,
+}  # fmt: skip
 LEASE_US: Final = 30_000_000  # a worker that says nothing for so long is gone
 
 
@@ -72,8 +77,8 @@ class ResponseKeeper:
                 lease_us=lease_us,
             )
         ]
-        # Whoever failed a turn asks it again.
-        is_turn = not unfinished and response["status"] != FAILED
+        # Whoever failed or cancelled a turn asks it again.
+        is_turn = not unfinished and response["status"] not in (FAILED, CANCELLED)
         if self._asked.conversation is not None and is_turn:
             own = await asyncio.to_thread(self._own_items, raw)
             items = (
@@ -84,6 +89,8 @@ class ResponseKeeper:
         conversation, begun = self._asked.conversation, self._begun
         refusal = await self._store.store(documents, renews=conversation, replaces=begun)
         self._begun = begun or (unfinished and refusal is None)
+        if refusal == CANCELLED:  # before its maker heard of that
+            return await self.store({**response, **_CANCELLED}, residency)
         return refusal
 
     def _own_items(self, raw: bytes) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """A line of a batch is booked by the rules of any answer."""
 
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -68,3 +69,12 @@ def test_terms_of_older_lines_believe_what_the_hold_covers() -> None:
     line = OutLine(1, "a", "c", 1, 0, b'{"messages": []}', older)
     assert not line_usage(line, usage, BODY).disputed
     assert msgspec.convert(msgspec.to_builtins(TERMS), LineTerms) == TERMS
+
+
+@pytest.mark.parametrize("usage", [{"total_tokens": 21}, {"prompt_tokens": 21, "total_tokens": 21}])
+def test_an_embedding_is_booked_by_its_total_where_that_is_all_that_is_told(usage) -> None:
+    """Red before: an honest line of Voyage was booked at its bound, and disputed."""
+    line = replace(LINE, body=json.dumps({"input": "hello there " * 7}).encode())
+    found = line_usage(line, usage, b'{"data": [{"embedding": [0.1]}]}')
+    assert (found.tokens, found.basis, found.disputed) == (TokenCounts(21), "reported", False)
+    assert line_usage(LINE, {"total_tokens": 21}, BODY).disputed, "of an answer in words"

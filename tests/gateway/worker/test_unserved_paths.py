@@ -16,6 +16,9 @@ NOT_SERVED = [
     "/model/anthropic.claude/converse", "/model/m/invoke-with-response-stream", "/api/chat",
     "/api/tags", "/v2/chat", "/v2/embed", "/v1/chat", "/mcp", "/v1/mcp/x", "/classify",
     "/openai/deployments/m/extensions/chat/completions", "/openai/assistants", "/key/generate",
+    "/v1/sessions/s/events", "/v1/memory_stores", "/v1/organizations/users", "/v1/vaults/v",
+    "/v1/organization/audit_logs", "/v1/organization/projects/p/users", "/v1/projects/p/roles",
+    "/v1/organization/usage/images", "/v1/webhook_endpoints", "/v1/live/sessions",
 ]  # fmt: skip
 
 
@@ -28,10 +31,26 @@ def test_a_path_of_a_known_api_has_a_reason(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*sorted(HOT), "/v1/models", "/v1/models/a/b", "/v1/files/f/content", "/v1/batches"]
+    "path",
+    [
+        *sorted(HOT),
+        "/v1/models",
+        "/v1/models/a/b",
+        "/v1/files/f/content",
+        "/v1/batches",
+        "/v1/organization/usage/completions",
+        "/v1/organization/keys",
+        "/v1/organization/projects",
+    ],
 )
 def test_no_served_path_has_one(path: str) -> None:
     assert reason_unserved(path) is None
+
+
+def test_what_is_served_below_an_organization_is_not_hidden(stack) -> None:
+    for path in ("projects", "usage/completions", "usage/embeddings", "costs", "key"):
+        answer = stack.get(f"/v1/organization/{path}?start_time=0")
+        assert "endpoint_not_served" not in answer.text, path
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing", "/v1/nothing", "/v1/chat/nothing", "/healthz"])

@@ -186,6 +186,18 @@ def test_what_a_key_made_ends_with_it(stack, patiently) -> None:
         patiently(lambda made=made: stack.chat("api", made["token"]).status_code == 401)
 
 
+def test_models_are_spelled_as_they_are_asked_for_and_no_other_is_told_of(stack) -> None:
+    mine = stack.key("spells", scopes=MEMBER, models=("api",))
+    made = stack.post(OWN, {"name": "x", "models": [" api "]}, mine.token).json()
+    assert made["models"] == ["api"]
+    assert stack.chat("api", made["token"], max_tokens=2).status_code == 200
+    unknown = stack.post(OWN, {"name": "x", "models": ["nobody"]}, mine.token)
+    assert (unknown.status_code, unknown.json()["error"]["param"]) == (400, "models")
+    told = unknown.json()["error"]["message"]
+    assert "`api`" in told
+    assert "`own`" not in told
+
+
 def test_a_person_makes_keys_within_what_the_file_says_until_it_says_so_no_more(
     stack, ask, patiently
 ) -> None:

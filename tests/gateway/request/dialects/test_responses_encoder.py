@@ -95,6 +95,29 @@ def test_the_steps_of_a_text(events, stream_of) -> None:
     assert told[8]["item"]["content"][0]["text"] == "ab"
 
 
+def test_what_a_text_cites_is_told_with_it(events, stream_of, answer_of) -> None:
+    """Providers that search the web name their sources beside the text, often behind it."""
+    cited = {"url": "http://a", "title": "A", "start_index": 0, "end_index": 2, "content": "..."}
+    broken = [{"type": "url_citation"}, {"type": "url_citation", "url_citation": {"url": 5}}, 7]
+    annotations = [{"type": "url_citation", "url_citation": cited}, *broken]
+    told = streamed(events, stream_of({"content": "ab"}, {"annotations": annotations}))
+    kinds = [event["type"].removeprefix("response.") for event in told]
+    place = kinds.index("output_text.annotation.added")
+    assert kinds[place - 1 : place + 2] == [
+        "output_text.delta", "output_text.annotation.added", "output_text.done"
+    ]  # fmt: skip
+    annotation = {
+        "type": "url_citation", "url": "http://a", "title": "A", "start_index": 0, "end_index": 2
+    }  # fmt: skip
+    assert (told[place]["annotation"], told[place]["annotation_index"]) == (annotation, 0)
+    assert told[3]["part"]["annotations"] == []
+    whole = json.loads(
+        encode_whole(voice(), answer_of({"content": "ab", "annotations": annotations}))
+    )
+    assert whole["output"] == told[-1]["response"]["output"]
+    assert whole["output"][0]["content"][0]["annotations"] == [annotation]
+
+
 def test_the_steps_of_a_call(events, stream_of) -> None:
     told = streamed(events, stream_of({"tool_calls": CALLS[:1]}))[2:-1]
     assert [event["type"].removeprefix("response.") for event in told] == [

@@ -54,3 +54,16 @@ def test_a_client_goes_on_behind_what_it_has(events) -> None:
     found = told(events)
     for number in (0, 7, len(found) - 1):
         assert told(events, number) == found[number + 1 :]
+
+
+def test_what_a_text_cites_is_told_behind_it(events) -> None:
+    cited = {"type": "url_citation", "url": "http://a", "title": "A"}
+    part = {"type": "output_text", "text": "yes", "annotations": [cited], "logprobs": []}
+    response = {**RESPONSE, "output": [{**ITEMS[1], "content": [part]}]}
+    found = events(b"".join(replay_events(response, None)))
+    kinds = [event["type"].removeprefix("response.") for event in found]
+    assert kinds[3:7] == [
+        "content_part.added", "output_text.delta", "output_text.annotation.added",
+        "output_text.done",
+    ]  # fmt: skip
+    assert (found[3]["part"]["annotations"], found[5]["annotation"]) == ([], cited)

@@ -226,6 +226,7 @@ def test_nothing_that_needs_a_stored_answer_where_there_are_none(asked, unasked,
     with pytest.raises(RequestError) as raised:
         refuse_stored(members(**asked), unasked=unasked)
     assert (raised.value.kind, raised.value.param) == ("unsupported", param)
+    assert ("a batch keeps no answers" in raised.value.message) is not unasked
 
 
 def test_what_needs_none_goes_on() -> None:

@@ -87,3 +87,24 @@ async def test_an_answer_that_is_being_made_has_a_lease_and_is_no_turn(open_stor
     page = await store.list_page(query)
     assert page is not None
     assert page.documents == []
+
+
+async def test_what_was_cancelled_stays_so_when_its_answer_ends_after_all(
+    open_store, document
+) -> None:
+    """The worker hears of it within a second, and the answer may be whole before."""
+    store = open_store()
+    assert await store.store([document("conv_1", kind="conversation")]) is None
+    made = keeper(store, conversation="conv_1", background=True)
+    assert await made.store({**RESPONSE, "status": "queued", "output": []}, Residency.ANY) is None
+    assert await store.cancel("a", RESPONSE["id"])
+    assert await made.keep(RESPONSE, Residency.INTERNAL_ONLY) == (RESPONSE, None)
+    found = await store.find("a", RESPONSE["id"])
+    assert found is not None
+    told = found.content["response"]
+    assert (found.status, told["status"], told["output"]) == ("cancelled", "cancelled", [])
+    assert found.residency == "internal_only"
+    page = await store.list_page(ObjectQuery(team_id="a", kind="item", parent="conv_1"))
+    assert page is not None
+    assert page.documents == [], "whoever cancelled a turn asks it again"
+    assert not await store.cancel("a", RESPONSE["id"]), "it has ended"
