@@ -232,7 +232,7 @@ class MessagesStream:
         return None
 
     def _start(self, told: dict[str, Any]) -> bytes:
-        block, made = object_of(told.get("content_block")), {}
+        block, made = object_of(told.get("content_block")), dict[str, Any]()
         kind = word_of(block)
         is_call = kind == "tool_use" or (self._native and kind in _CALLS)
         words = "input" if is_call else _WORDS.get(kind)
