@@ -236,9 +236,9 @@ def _snapshots(
         func.lower(model).startswith(name.lower(), autoescape=True),
     )
     return [
-        found
-        for found in connection.execute(query.distinct().order_by(model)).scalars()
-        if found != name and name in counted_names(found)
+        other
+        for other in connection.execute(query.distinct().order_by(model)).scalars()
+        if other != name and name in counted_names(other)
     ]
 
 

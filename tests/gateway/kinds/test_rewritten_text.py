@@ -117,7 +117,7 @@ def written_anew(sent: str) -> list[str]:
     value = json.loads(sent)
     plain = json.dumps(value, ensure_ascii=False)
     number = re.compile(r"\d(?:\.\d+)?e\+\d\d", re.ASCII)
-    long = number.sub(lambda found: str(int(float(found[0])))[:21], plain)
+    long = number.sub(lambda figure: str(int(float(figure[0])))[:21], plain)
     return [plain, json.dumps(value), htmlsafe_json_dumps(value), repr(value), long]
 
 
