@@ -104,7 +104,7 @@ def _message(message: Mapping[str, Any], *, native: bool) -> dict[str, Any]:
         said["reasoning_content"] = "".join(thoughts)
     if calls:
         said["tool_calls"] = calls
-    if any(unread):
+    if any(unread) and "output_tokens" not in object_of(message.get("usage")):
         said[UNNAMED] = [block for block in unread if block]
     return said
 
