@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.batches.batch_database import BatchDatabase
@@ -33,6 +33,10 @@ UPLOADS_AT_ONCE, TEAM_UPLOADS = 16, 4  # each holds a chunk
 FORM_BYTES = 64 * 1024  # of a form beside its file
 LISTED = 10_000
 RETRY_AFTER_S = 1.0
+ANTHROPICS = (
+    "Anthropic's files are not served: files are kept here for OpenAI's batches alone. Send the "
+    "content in the message, as a block with `source.type: base64`."
+)
 
 _FORM = {
     "requestBody": {
@@ -92,7 +96,9 @@ def _full(message: str) -> RequestError:
 
 
 def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> APIRouter:
-    router = APIRouter(prefix="/v1/files", tags=["batches"])
+    router = APIRouter(
+        prefix="/v1/files", tags=["batches"], dependencies=[Depends(refuse_anthropics)]
+    )
     limits, new_id = settings.batches, BatchIds()
     places = UploadSlots(UPLOADS_AT_ONCE, TEAM_UPLOADS)
     patience_s = settings.server.timeouts.receive_s
@@ -159,6 +165,12 @@ def files_router(stored: BatchDatabase, settings: Settings, clock: Clock) -> API
         return await file_of(stored, file_id, identity.team_id)
 
     return router
+
+
+def refuse_anthropics(request: Request) -> None:
+    """Raise `RequestError` 404 for a client of Anthropic's API, whose files have another form."""
+    if "anthropic-version" in request.headers:
+        raise RequestError("not_served", ANTHROPICS)
 
 
 async def _once(

@@ -74,8 +74,10 @@ def run(channel: socket.socket, host: int) -> None:
     """
     _belong_to(host, signal.SIGKILL)  # which also ends a process that is stopped
     _close_all_but(channel.fileno())
+    server = os.getpid()
     order = serve_forks(channel)
     if order is not None:
+        _belong_to(server, signal.SIGTERM)  # not before: the server ignores that signal
         run_order(order)
 
 
@@ -123,7 +125,6 @@ def _own_signals() -> Iterator[int]:
 
 def _is_child(channel: socket.socket, given: Sequence[int]) -> bool:
     """Fork and return whether this is the child; the parent sends the result and closes `given`."""
-    server = os.getpid()
     try:
         pid = os.fork()
         if pid > 0:
@@ -132,7 +133,6 @@ def _is_child(channel: socket.socket, given: Sequence[int]) -> bool:
         channel.send(msgspec.json.encode(ForkNews(fault=str(error))))
     else:
         if pid == 0:  # outside of the `try`: a child that cannot begin ends, and serves nobody
-            _belong_to(server, signal.SIGTERM)
             return True
     for descriptor in given:
         os.close(descriptor)

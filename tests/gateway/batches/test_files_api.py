@@ -188,6 +188,16 @@ def test_the_document_tells_what_is_refused(stack, client) -> None:
     assert refused(client.ask("POST", "/files", files=files)) == (400, None, None)
 
 
+def test_a_client_of_anthropics_is_told_that_its_files_are_not_kept(client) -> None:
+    """It would take OpenAI's form for its own, of which it misses half."""
+    made = client.upload(b"{}")
+    for method, path in (("GET", "/files"), ("GET", f"/files/{made['id']}"), ("POST", "/files")):
+        answer = client.ask(method, path, headers={"anthropic-version": "2023-06-01"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found_error")
+        assert "base64" in answer.json()["error"]["message"]
+    assert client.ask("GET", f"/files/{made['id']}").json() == made
+
+
 def test_another_teams_file_is_not_there(client, stack, make_client) -> None:
     mine = client.upload(b"{}")["id"]
     other = make_client(stack.url, stack.key("stranger", team="strangers").token)

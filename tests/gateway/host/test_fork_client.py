@@ -322,6 +322,23 @@ async def test_it_ends_with_who_orders(bench: Bench) -> None:
     bench.server.wait()
 
 
+SLOW_START = """
+import time
+take_order = fork_server._take_order
+fork_server._take_order = lambda given: (time.sleep(0.5), take_order(given))[1]
+"""
+
+
+async def test_a_child_that_is_just_forked_ends_with_it(make_bench) -> None:
+    """Red before: it still ignored, as the server does, the signal that the kernel sent it."""
+    bench = make_bench(SLOW_START)
+    process = await bench.client.start(bench.command("wait"), 2)
+    await asyncio.sleep(0.2)  # it sleeps, too
+    await bench.client.end()
+    async with asyncio.timeout(5):
+        assert await process.wait() == -signal.SIGTERM
+
+
 async def test_a_command_without_one_has_none(tmp_path: Path) -> None:
     async with listening({}) as forks:
         assert forks is None
