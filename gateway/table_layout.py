@@ -17,7 +17,7 @@ class LoadCell(IntEnum):
 
     SEQUENCES = 0
     CONTEXT_TOKENS = 1  # prompt and generated tokens of sequences past their first token
-    QUEUED_PREFILL_TOKENS = 2  # prompts dispatched and without a first token
+    QUEUED_PREFILL_TOKENS = 2  # to read, of prompts dispatched and without a first token
     PROMISED_TOKENS = 3  # block-rounded final size of everything in flight
     PREFILLED_TOKENS_TOTAL = 4  # counter; its slope is the admitted prefill rate
     OBSERVED_STEP_S_TOTAL = 5  # counters; their ratio over a while is the step feedback
@@ -33,11 +33,12 @@ class LoadCell(IntEnum):
     HEARD_S = 15  # monotonic: its last token or answer; like the next two no sum, the latest
     SILENT_S = 16  # when it was last found to say nothing, 0: never
     ASK_AT_S = 17  # from then on one request at a time asks whether it speaks again
-    QUEUED_SQUARES = 18  # of the tokens of each queued prompt, added up
+    QUEUED_SQUARES = 18  # of the tokens to read of each queued prompt, added up
     # Each change of the first two times its moment, taken off: with the value times a moment it is
     # the sum over time until then.
     SEQUENCE_S_LESS = 19
     CONTEXT_S_LESS = 20
+    QUEUED_HIT_TOKENS = 21  # of queued prompts, expected in the prefix cache: held, and not read
 
 
 class SequenceCell(IntEnum):

@@ -17,6 +17,7 @@ from router.types import Candidate, EngineState, Policy, RoutingRequest, StepMod
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
+OWN_MARGIN = 1 / 3  # of the margin of first tokens: what reading a long prompt needs of it
 BRIEF_TOKENS = 8  # of an answer, up to which single steps and no mean make its time per token
 OUTPUTS_TRUSTED = 30  # observed outputs from which q95 replaces `max_tokens` in the KV promise
 
@@ -165,7 +166,7 @@ def kv_rounded(tokens: float, block: int) -> float:
     return (tokens + block - 1) // block * block
 
 
-def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs more than its terms)
+def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a call costs more than its terms)
     work: RequestWork, candidate: Candidate, engine: EngineState
 ) -> Forecast:
     """TTFT, TPOT, KV, load `z` and engine-seconds `r`.
@@ -178,19 +179,16 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
     choices, output, sequences = work.choices, work.output, engine.sequences
     ttft_limit, tpot_limit = work.ttft_ms, work.tpot_ms
     capacity, used = engine.kv_capacity_tokens, engine.kv_used_tokens
-    most, hit = engine.max_num_seqs, engine.prefix_hit_tokens
-    prompts = choices * work.prompt
+    most, hit, prompts = engine.max_num_seqs, engine.prefix_hit_tokens, choices * work.prompt
     fresh = prompts if hit <= 0 else choices * max(1, work.prompt - hit)
     if work.promise is not None:
         block = engine.kv_block_tokens
         promise = (work.promise + block - 1) // block * block * choices
     else:
         promise = kv_promise_tokens(work, candidate, engine)
-    free = (
-        kv_free_tokens(work, candidate, engine, promise)
-        if engine.residents
-        else capacity - engine.kv_taken_tokens - promise
-    )
+    free = capacity - engine.kv_taken_tokens - promise
+    if engine.residents:
+        free = kv_free_tokens(work, candidate, engine, promise)
     full = (sequences + choices) / most if most > 0 else 0.0
     kv_ratio = None
     if capacity > 0:  # residents are half-way, and end while this request runs
@@ -205,12 +203,11 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
         deadline = ttft_limit
     ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
     tpot_limit = None if tpot_limit is None else tpot_limit * engine.safety_tpot
-    step = engine.step
-    if step is None:
+    if (step := engine.step) is None:
         known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
         return _new(Forecast, known)
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
-    context, others = engine.context_tokens, engine.queued_prefill_tokens
+    context, others = engine.context_tokens + engine.queued_hit_tokens, engine.queued_prefill_tokens
     queued = others - engine.read_tokens + fresh
     now, room = engine.step_s, engine.prefill_budget_tokens - sequences
     steps = 1.0 if queued <= room else ceil(queued / room) if room > 0 else queued
@@ -227,14 +224,32 @@ def forecast_engine(  # noqa: C901, PLR0915  (straight arithmetic: a call costs 
         tpot = _beside_others_ms(work, engine, end, ttft, tpot) if work.brief else tpot
     seconds = feedback * (d * fresh + b * output + engine.hold_s * work.held)
     if deadline is not None:
-        late = ttft if deadline == work.ttft_ms else ttft + 1000.0 * feedback * d * fresh
-        if late > full * deadline * engine.safety_ttft:
-            full = late / (deadline * engine.safety_ttft)
+        late, in_time = ttft, deadline * engine.safety_ttft
+        if deadline != work.ttft_ms:
+            late += 1000.0 * feedback * d * fresh
+        elif ttft > 0.5 * deadline:
+            ttft_limit = in_time = in_time + _sure_ms(feedback * d * fresh, deadline, engine)
+        if late > full * in_time:
+            full = late / in_time
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
     told = tpot if work.decodes else None
     found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
     return _new(Forecast, found)
+
+
+def _sure_ms(reading_s: float, promised_ms: float, engine: EngineState) -> float:
+    """By how much later than with the whole margin a long prompt's first token may be forecast.
+
+    The margin is for what others do. Where reading the prompt itself takes two thirds of the
+    promise, that part is known as well as the engine's pace, and a third of the margin is enough
+    for it; up to half of the promise nothing is taken off.
+    """
+    sure, safety = 1000.0 * reading_s, engine.safety_ttft
+    sure = min(sure, 4.0 * sure - 2.0 * promised_ms)
+    if sure <= 0.0:
+        return 0.0
+    return sure * (1.0 - safety / (1.0 - OWN_MARGIN * (1.0 - safety)))
 
 
 def _beside_others_ms(
@@ -258,8 +273,8 @@ def emptied(engine: EngineState) -> EngineState:
     """Return the engine as it would be with nothing to do, at its best and without a margin."""
     return replace(
         engine, running=0, waiting=0, context_tokens=0.0, queued_prefill_tokens=0.0,
-        kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(), head_tokens=0.0,
-        head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
+        queued_hit_tokens=0.0, kv_used_tokens=0.0, kv_promised_tokens=0.0, residents=(),
+        head_tokens=0.0, head_since_s=0.0, prefill_rate_tokens_per_s=0.0, tightest_ttft_ms=None,
         tightest_tpot_ms=None, step_feedback=min(1.0, engine.step_feedback),
         safety_ttft=1.0, safety_tpot=1.0,
     )  # fmt: skip

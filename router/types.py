@@ -149,7 +149,9 @@ class EngineState:
     growth is followed: each holds between `held` and `held + slack`, and their share of what is
     used and promised counts by when it is needed. The engine has been reading the first prompt of
     its queue for `head_since_s`. Of that one `head_tokens` are likely: the queue's mean weighted
-    by size, since a long prompt is at the head for as long as it takes to read.
+    by size, since a long prompt is at the head for as long as it takes to read. What a queued
+    prompt has in the prefix cache is held and not read: `queued_hit_tokens`, in no other count of
+    what is queued.
     `step_feedback` is observed over predicted step time; `safety_*` scale
     the SLO to track attainment. What follows from these alone stands in the last fields, found
     once: a state is made when the engine's cells change, and looked at for every request.
@@ -178,6 +180,7 @@ class EngineState:
     residents: tuple[tuple[float, float, float], ...] = ()
     head_tokens: float = 0.0
     head_since_s: float = 0.0
+    queued_hit_tokens: float = 0.0
     sane: bool = field(init=False, repr=False, compare=False)  # numbers that engines can have
     # sane, healthy, with a cache and a step model
     ready: bool = field(init=False, repr=False, compare=False)

@@ -177,7 +177,10 @@ def engine_state(
         safety_ttft, safety_tpot, prefill_rate, most, budget, _, _, _, _, _, tightest_ttft, _,
         seen_of, _, _,
     ) = published  # fmt: skip
-    sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares, _, _ = loads
+    (
+        sequences, context, queued, promised, *_, moved_s, tightest_tpot, _, _, _, squares, _, _,
+        hits,
+    ) = loads  # fmt: skip
     age = now_s - updated if updated else math.inf
     if not 0.0 <= word < len(_HEALTHS):
         raise ValueError(f"{word} is no health")
@@ -187,7 +190,7 @@ def engine_state(
             health = TargetHealth.UNKNOWN
         elif seen_of != life:
             health = TargetHealth.LOADING
-    held = context + queued
+    held = context + queued + hits
     return EngineState(
         health,
         _step_model(a, b, c, d, t0) if a > 0.0 else None,
@@ -210,4 +213,5 @@ def engine_state(
         age_s=age,
         head_tokens=squares / queued if queued > 0.0 else 0.0,
         head_since_s=now_s - moved_s if moved_s and now_s > moved_s else 0.0,
+        queued_hit_tokens=hits,
     )

@@ -242,7 +242,8 @@ class EngineScraper:
             most = self.limits.context_tokens or sample.kv_capacity_tokens
             return min(float(sample.kv_capacity_tokens), foreign * most)
         loads = board.loads(self.row)
-        own = loads[LoadCell.CONTEXT_TOKENS] + loads[LoadCell.QUEUED_PREFILL_TOKENS]
+        queued = loads[LoadCell.QUEUED_PREFILL_TOKENS] + loads[LoadCell.QUEUED_HIT_TOKENS]
+        own = loads[LoadCell.CONTEXT_TOKENS] + queued
         rounding = loads[LoadCell.SEQUENCES] * (sample.kv_block_tokens or 0)
         return max(0.0, sample.kv_usage_ratio * sample.kv_capacity_tokens - own - rounding)
 

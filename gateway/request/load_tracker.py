@@ -31,6 +31,7 @@ _SQUARES = int(LoadCell.QUEUED_SQUARES)
 _EXPECTED, _TIGHTEST = int(LoadCell.PREFIX_EXPECTED_TOTAL), int(LoadCell.TIGHTEST_TPOT_MS)
 _HEARD_S, _PREFILLED = int(LoadCell.HEARD_S), int(LoadCell.PREFILLED_TOKENS_TOTAL)
 _SEQUENCE_S, _CONTEXT_S = int(LoadCell.SEQUENCE_S_LESS), int(LoadCell.CONTEXT_S_LESS)
+_HITS = int(LoadCell.QUEUED_HIT_TOKENS)
 
 
 class LoadTracker:
@@ -69,6 +70,7 @@ class LoadTracker:
             bearable_ms(slo.tpot_ms, state.step) if decoded else None,
             state.step,
             plan.asked.stream,
+            max(0, min(state.prefix_hit_tokens, prompt - 1)) * plan.asked.n,
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -89,7 +91,8 @@ class ReservedLoad(msgspec.Struct, frozen=True):
 
     `output_tokens` is set for a single sequence whose progress will be seen; `slo` where its first
     token will be; `tpot_ms` where a TPOT is promised that the engine can keep; `step` is what was
-    believed of its steps; `streamed`: not all of it comes at once, so that it has a pace.
+    believed of its steps; `streamed`: not all of it comes at once, so that it has a pace;
+    `hit_tokens` of the prompt are expected in the prefix cache, and so need no reading.
     """
 
     prompt_tokens: int
@@ -102,6 +105,11 @@ class ReservedLoad(msgspec.Struct, frozen=True):
     tpot_ms: float | None = None
     step: StepModel | None = None
     streamed: bool = True
+    hit_tokens: int = 0
+
+    @property
+    def read_tokens(self) -> int:
+        return self.prompt_tokens - self.hit_tokens
 
 
 class TightestTpot:
@@ -175,8 +183,9 @@ class LoadReservation:
         cells = board.cells
         cells[row + _SEQUENCES] += promise.sequences
         cells[row + _SEQUENCE_S] -= promise.sent_s * promise.sequences
-        cells[row + _QUEUED] += promise.prompt_tokens
-        cells[row + _SQUARES] += promise.prompt_tokens**2
+        cells[row + _QUEUED] += promise.read_tokens
+        cells[row + _SQUARES] += promise.read_tokens**2
+        cells[row + _HITS] += promise.hit_tokens
         cells[row + _PROMISED] += promise.kv_tokens
         if not cells[row + _WAITING]:
             cells[row + _MOVED] = promise.sent_s
@@ -205,7 +214,7 @@ class LoadReservation:
             return
         self._leave_queue()
         cells[self._row + _MOVED] = now_s
-        cells[self._row + _PREFILLED] += self._promise.prompt_tokens
+        cells[self._row + _PREFILLED] += self._promise.read_tokens
         self._hold(self._promise.prompt_tokens)
         if self._promise.streamed:
             self._start = self._sums_at(now_s)
@@ -329,9 +338,10 @@ class LoadReservation:
             self._places.append(self._place)
 
     def _leave_queue(self) -> None:
-        cells, prompt = self._board.cells, self._promise.prompt_tokens
-        cells[self._row + _QUEUED] -= prompt
-        cells[self._row + _SQUARES] -= prompt**2
+        cells, read = self._board.cells, self._promise.read_tokens
+        cells[self._row + _QUEUED] -= read
+        cells[self._row + _SQUARES] -= read**2
+        cells[self._row + _HITS] -= self._promise.hit_tokens
         cells[self._row + _WAITING] -= 1.0
 
     def _stands(self, held: int, final: int, heard_s: float = 0.0, pace: float = 0.0) -> None:

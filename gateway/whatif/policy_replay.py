@@ -287,7 +287,13 @@ class PolicyReplay:
         self._prefixes.record_sent(entry.target.row, marks, entry.prefix_tokens, self._now_s)
         final = max_kv_tokens(work_of(request, policy), candidate)
         return ReplayChoice(
-            seat, verdict.kv_promise_tokens, final, slo=policy.slo, most_tokens=most, told=told
+            seat,
+            verdict.kv_promise_tokens,
+            final,
+            slo=policy.slo,
+            most_tokens=most,
+            told=told,
+            hit_tokens=candidate.engine.prefix_hit_tokens,
         )
 
     def _with_comparators(

@@ -59,6 +59,7 @@ class ReplayChoice:
     ran. `slo` is its own where classes share a model, `most_tokens` where its answer was cut, and
     `told` is the chooser's own. `stands`: asked once what other workers did is known, where that
     comes late; whoever has no first token and was sent in ignorance then goes to the API.
+    `hit_tokens` of the prompt are expected in the engine's prefix cache.
     """
 
     seat: ReplayEngine | None
@@ -72,6 +73,7 @@ class ReplayChoice:
     most_tokens: int | None = None
     told: object = None
     stands: Callable[[PeerLoad], bool] | None = None
+    hit_tokens: int = 0
 
 
 class ReplayPolicyProtocol(Protocol):
@@ -142,7 +144,9 @@ class Replay:
             self._to_api(index, now_s)
             return
         slo = choice.slo or self.slos[arrival.model]
-        flight = ReplayRequest(arrival, slo, now_s, choice.promised, choice.final)
+        flight = ReplayRequest(
+            arrival, slo, now_s, choice.promised, choice.final, choice.hit_tokens
+        )
         choice.seat.submit(str(index), flight, worker)
         outcome.engine = choice.seat.name
         if choice.patience_s < inf:

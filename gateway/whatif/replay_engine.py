@@ -37,19 +37,27 @@ class EngineKnowledge:
 
 @dataclass(slots=True)
 class ReplayRequest:
-    """One request in an engine; `promised` tokens are its block-rounded final size at most."""
+    """One request in an engine; `promised` tokens are its block-rounded final size at most.
+
+    `hit_tokens` of its prompt are expected in the prefix cache: held, and not read.
+    """
 
     arrival: Arrival
     slo: Slo
     started_s: float
     promised: int
     final: int
+    hit_tokens: int = 0
     first_s: float | None = None
     end_s: float | None = None
     loads: tuple[float, float] = (0.0, 0.0)  # by then, over time: of the engine at its first token
     prefilled: float = 0.0
     preemptions: int = 0
     worker: int = 0
+
+    @property
+    def read_tokens(self) -> int:
+        return self.arrival.prompt_tokens - self.hit_tokens
 
     @property
     def latencies_s(self) -> tuple[float, float]:
@@ -121,7 +129,7 @@ class ReplayEngine:
             factor * knowledge.prefill_factor * step.d_s,
             step.t0_s,
         )
-        self._queued = self._promised = self._waiting = self._squares = 0
+        self._queued = self._hits = self._promised = self._waiting = self._squares = 0
         self._moved_s = 0.0
         self._observed = self._predicted = self._prefilled = 0.0
         self._integrals = _LoadIntegrals()
@@ -151,7 +159,9 @@ class ReplayEngine:
         self._promise(flight, 1)
         if not self._waiting:
             self._moved_s = at_s
-        queued, held = arrival.prompt_tokens, flight.promised
+        flight.hit_tokens = min(flight.hit_tokens, arrival.prompt_tokens - 1)
+        self._hits += flight.hit_tokens
+        queued, held = flight.read_tokens, flight.promised
         self._change_load(at_s, worker, sequences=1, queued=queued, held=held)
 
     def advance(self, until_s: float) -> list[tuple[str, ReplayRequest]]:
@@ -176,7 +186,10 @@ class ReplayEngine:
         flight = self.flights.pop(name)
         self._promise(flight, -1)
         self.engine.abort(name)
-        queued = flight.arrival.prompt_tokens if flight.first_s is None else 0
+        queued = 0
+        if flight.first_s is None:
+            queued = flight.read_tokens
+            self._hits -= flight.hit_tokens
         self._change_load(
             self.engine.now_s, flight.worker, sequences=-1, queued=-queued, held=-flight.promised
         )
@@ -205,7 +218,7 @@ class ReplayEngine:
         if self._knowledge.skew_s:
             seen = self._stale_loads_of(worker, seen)
         shape, loops = self.shape, self.loops
-        held = seen.context + seen.queued
+        held = seen.context + seen.queued + self._hits
         state = EngineState(
             TargetHealth.HEALTHY, self.believed, seen.sequences, 0, seen.context, seen.queued,
             shape.kv_capacity_tokens, held, max(0.0, seen.promised - held), shape.block_tokens,
@@ -214,6 +227,7 @@ class ReplayEngine:
             tightest_ttft_ms, min(self._tpots, default=None),
             head_tokens=seen.squares / seen.queued if seen.queued else 0.0,
             head_since_s=now_s - seen.moved_s,
+            queued_hit_tokens=float(self._hits),
         )  # fmt: skip
         return replace(state, residents=self._residents()) if is_crowded(state) else state
 
@@ -281,10 +295,11 @@ class ReplayEngine:
 
     def _first(self, flight: ReplayRequest, at_s: float) -> None:
         flight.first_s = at_s
-        prompt = flight.arrival.prompt_tokens
-        self._change_load(at_s, flight.worker, sequences=0, queued=-prompt, held=0)
+        read = flight.read_tokens
+        self._hits -= flight.hit_tokens
+        self._change_load(at_s, flight.worker, sequences=0, queued=-read, held=0)
         self._moved_s = at_s
-        self._prefilled += prompt
+        self._prefilled += read
         flight.loads = self._integrals.at(at_s)
         flight.prefilled = self._prefilled
         limit_ms = flight.slo.ttft_ms

@@ -3,7 +3,9 @@
 `ours` is the product's own what-if: the candidates, caches and decisions that serve. `blind` is the
 same without what it knows of prompt caches. All bills are what the APIs would charge by their
 caches' published rules. The clairvoyant knows all sessions to their ends (`agentic_bound.py`); its
-schedule is played on the same engines, with so much of their time as keeps the promises.
+schedules, each with less of the engines' time, are played on the same engines: to the letter, and
+with an API for whoever an engine would keep waiting. The cheapest that keeps the promises counts.
+Dollars are compared in sums over the seeds: one seed may leave nearly nothing to pay.
 
     make bench-agentic                         # 1x, 2x and 4x of what the pool holds, five seeds
     make bench-agentic ARGS="--seeds 1 --times 2 --minutes 20"
@@ -11,13 +13,14 @@ schedule is played on the same engines, with so much of their time as keeps the 
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +46,7 @@ from ledger.prices.modellimits import model_limits  # noqa: E402  (as above)
 from ledger.prices.quotes import cache_rule  # noqa: E402  (as above)
 from ledger.prices.rates import rates_from  # noqa: E402  (as above)
 from router.reasons import Reason  # noqa: E402  (as above)
-from router.types import RoutingRequest  # noqa: E402  (as above)
+from router.types import Preference, RoutingRequest  # noqa: E402  (as above)
 
 CONFIG = """
 models:
@@ -66,8 +69,10 @@ RATES = {
 KINDS = "input", "cached", "cache_write", "output"
 MUST, TO_BLIND, FORECAST, KEPT = 1.05, 0.7, 0.1, 0.99
 VARIANTS = ("ours", "blind")
-SHARES = (1.0, 0.6, 0.45, 0.35, 0.25)  # of engines' seconds, tried one after the other
+SHARES = (1.0, 0.8, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25)  # of engines' seconds
+DRAWS = 2000  # of seeds, for an interval
 NOWHERE: dict[Arrival, str] = {}
+OWN = "pool:"
 
 
 @dataclass(frozen=True)
@@ -83,24 +88,34 @@ class AgenticFigures:
 
 
 class PrescribedReplay(PolicyReplay):
-    """Sends every turn where it was told to; which engine it is, the load and caches say."""
+    """Sends every turn where it was told to; which engine it is, the load and caches say.
+
+    Unless it is `strict`, whoever is told to run on an engine is only preferred there.
+    """
 
     def __init__(
-        self, house: ReplayFleet, rules: Settings, seconds: float, told: Mapping[Arrival, str]
+        self,
+        house: ReplayFleet,
+        rules: Settings,
+        seconds: float,
+        told: Mapping[Arrival, str],
+        *,
+        strict: bool = True,
     ) -> None:
         super().__init__(house, rules, seconds)
-        self._told = told
+        self._told, self._strict = told, strict
 
     def _request(
         self, arrival: Arrival, name: str, model: ModelSection, terms: PolicyTerms
     ) -> RoutingRequest:
-        told = self._told[arrival]
-        barred = {
-            target.name: (Reason.DISABLED, "told otherwise")
-            for target in self._route(arrival.model)[2]
-            if not target.name.startswith(told)
-        }
-        return replace(super()._request(arrival, name, model, terms), barred=barred)
+        told, asked = self._told[arrival], super()._request(arrival, name, model, terms)
+        names = [target.name for target in self._route(arrival.model)[2]]
+        if told == OWN and not self._strict:
+            own = frozenset(name for name in names if name.startswith(told))
+            return replace(asked, preferred=Preference(own, Reason.WEIGHT))
+        reason = Reason.DISABLED, "told otherwise"
+        barred = {name: reason for name in names if not name.startswith(told)}
+        return replace(asked, barred=barred)
 
 
 class BlindReplay(PolicyReplay):
@@ -128,11 +143,18 @@ def house_of(*, best_effort: bool = False) -> tuple[ReplayFleet, Settings]:
 
 
 def play(
-    variant: str, arrivals: Sequence[Arrival], seed: int, told: Mapping[Arrival, str] = NOWHERE
+    variant: str,
+    arrivals: Sequence[Arrival],
+    seed: int,
+    told: Mapping[Arrival, str] = NOWHERE,
+    *,
+    strict: bool = True,
 ) -> AgenticFigures:
-    house, settings = house_of(best_effort=bool(told))
+    house, settings = house_of(best_effort=bool(told) and strict)
     if told:
-        planned: PolicyReplay = PrescribedReplay(house, settings, arrivals[-1].at_s, told)
+        planned: PolicyReplay = PrescribedReplay(
+            house, settings, arrivals[-1].at_s, told, strict=strict
+        )
     else:
         kind = BlindReplay if variant == "blind" else PolicyReplay
         planned = kind(house, settings, arrivals[-1].at_s)
@@ -197,35 +219,64 @@ class Best:
     bound: float
     figures: AgenticFigures
     time_share: float
+    strict: bool
     columns: int
     seconds: float
 
 
 def clairvoyant(arrivals: Sequence[Arrival], seed: int, python: Path) -> Best:
-    """Play the program's schedule, with less and less of the engines' time until it is kept."""
+    """Play the program's schedules, until one costs more as it is than the best did played."""
     bound, best = 0.0, None
     for share in SHARES:
-        given = json.dumps(asdict(replace(program_of(arrivals), time_share=share)))
-        script = str(Path(__file__).with_name("agentic_bound.py"))
-        answer = subprocess.run(
-            [str(python), script], input=given, stdout=subprocess.PIPE, text=True, check=True
-        )
-        found = json.loads(answer.stdout)
+        found, told = _schedule(arrivals, share, python)
         if share == 1.0:
             bound = found["dollars"]
-        names = (*RATES, "pool:")
-        told = {
-            turn: names[target]
-            for session, targets in zip(_by_session(arrivals), found["targets"], strict=True)
-            for turn, target in zip(session, targets, strict=True)
-        }
-        figures = play("clairv.", arrivals, seed, told)
-        print(f"  {share:g} of the engines: {figures}", file=sys.stderr, flush=True)
-        if figures.own_kept >= KEPT and (best is None or figures.dollars < best.figures.dollars):
-            best = Best(bound, figures, share, found["columns"], found["seconds"])
+        if best is not None and found["dollars"] >= best.figures.dollars:
             break
-    assert best is not None, "a fifth of the engines' time is kept"
+        for strict in (True, False):
+            figures = play("clairv.", arrivals, seed, told, strict=strict)
+            way = "to the letter" if strict else "preferred"
+            print(f"  {share:g} of the engines, {way}: {figures}", file=sys.stderr, flush=True)
+            if figures.own_kept < KEPT or (best and figures.dollars >= best.figures.dollars):
+                continue
+            best = Best(bound, figures, share, strict, found["columns"], found["seconds"])
+    assert best is not None, "a quarter of the engines' time is kept"
     return best
+
+
+def _schedule(
+    arrivals: Sequence[Arrival], share: float, python: Path
+) -> tuple[dict[str, Any], dict[Arrival, str]]:
+    """Return what the program answers, and each turn's target."""
+    given = json.dumps(asdict(replace(program_of(arrivals), time_share=share)))
+    script = str(Path(__file__).with_name("agentic_bound.py"))
+    answer = subprocess.run(
+        [str(python), script], input=given, stdout=subprocess.PIPE, text=True, check=True
+    )
+    found, names = json.loads(answer.stdout), (*RATES, OWN)
+    sessions = zip(_by_session(arrivals), found["targets"], strict=True)
+    return found, {
+        turn: names[target]
+        for session, targets in sessions
+        for turn, target in zip(session, targets, strict=True)
+    }
+
+
+def interval_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the sum of the first by that of the second, and where 95 % of redrawn seeds lie."""
+    rng, ratios = random.Random(0), []
+    for _ in range(DRAWS):
+        drawn = rng.choices(pairs, k=len(pairs))
+        ratios.append(_ratio(drawn))
+    ratios.sort()
+    return _ratio(pairs), ratios[DRAWS // 40], ratios[-DRAWS // 40]
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    paid, over = (sum(pair[place] for pair in pairs) for place in (0, 1))
+    if over > 0.0:
+        return paid / over
+    return inf if paid else 0.0
 
 
 def _print_row(times: float, seed: int, policy: str, figures: AgenticFigures, ratio: float) -> None:
@@ -235,6 +286,20 @@ def _print_row(times: float, seed: int, policy: str, figures: AgenticFigures, ra
         f"{figures.cached_own:<11.3f} {figures.cached_api:.3f}",
         flush=True,
     )
+
+
+def _told(times: float, paid: Mapping[str, Sequence[tuple[float, float]]]) -> bool:
+    """Print what a load came to; returns whether it falls short."""
+    against, low, high = interval_of(paid["ours"])
+    line = f"{times:g}x: {against:.3f} ({low:.3f} to {high:.3f}) of the clairvoyant's (must {MUST})"
+    short = against > MUST
+    if blind := paid.get("blind"):
+        ours = [mine for mine, _ in paid["ours"]]
+        against, low, high = interval_of([*zip(ours, [theirs for theirs, _ in blind], strict=True)])
+        short |= against > TO_BLIND
+        line += f", {against:.3f} ({low:.3f} to {high:.3f}) of what it pays blind (must {TO_BLIND})"
+    print(line, flush=True)
+    return short
 
 
 def main() -> int:
@@ -249,30 +314,26 @@ def main() -> int:
           f"{'expected':<9} {'own share':<10} {'own kept':<9} {'cached own':<11} cached API",
           flush=True)  # fmt: skip
     for times in given.times:
-        ratios: dict[str, list[float]] = defaultdict(list)
+        paid: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for seed in range(given.seeds):
             arrivals = sessions_of(times * CONCURRENT, 60.0 * given.minutes, seed)
             best = clairvoyant(arrivals, seed, python)
             print(f"{times:g}x, seed {seed}: {len(arrivals)} turns; bound ${best.bound:.3f}, "
-                  f"clairvoyant's schedule at {best.time_share:g} of the engines' time "
+                  f"clairvoyant's schedule at {best.time_share:g} of the engines' time"
+                  f"{'' if best.strict else ', preferred'} "
                   f"({best.columns} columns, {best.seconds:.0f} s):", flush=True)  # fmt: skip
             _print_row(times, seed, "clairv.", best.figures, 1.0)
             for variant in given.variants:
                 figures = play(variant, arrivals, seed)
-                ratio = figures.dollars / max(1e-9, best.figures.dollars)
-                ratios[variant].append(ratio)
+                paid[variant].append((figures.dollars, best.figures.dollars))
+                ratio = _ratio(paid[variant][-1:])
                 found.append({"times": times, "seed": seed, "variant": variant,
                               "clairvoyant": asdict(best), **asdict(figures)})  # fmt: skip
                 _print_row(times, seed, variant, figures, ratio)
                 if variant == "ours":
                     failed |= abs(figures.expected - 1.0) > FORECAST or figures.own_kept < KEPT
-        if ratios["ours"]:
-            against = mean(ratios["ours"])
-            failed |= against > MUST
-            blind = against / mean(ratios["blind"]) if ratios["blind"] else 0.0
-            failed |= blind > TO_BLIND
-            print(f"{times:g}x: {against:.3f} of the clairvoyant's (must {MUST}), {blind:.3f} of "
-                  f"what it pays blind (must {TO_BLIND})", flush=True)  # fmt: skip
+        if paid["ours"]:
+            failed |= _told(times, paid)
     (BUILD / "bench-agentic.json").write_text(json.dumps(found, indent=1) + "\n")
     return int(failed)
 

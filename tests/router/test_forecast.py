@@ -127,6 +127,37 @@ def test_a_prefix_hit_saves_prefill_but_not_context(ask, rule, own):
     assert cold.ttft_ms - whole.ttft_ms == pytest.approx(4.99)  # one token is always computed
 
 
+def test_what_others_have_in_the_cache_is_read_along_and_not_waited_for(ask, rule, own):
+    alone = forecast(ask(), rule(), own({"step": SIMPLE}))
+    behind = forecast(ask(), rule(), own({"step": SIMPLE, "queued_hit_tokens": 5000.0}))
+    assert behind.ttft_ms == alone.ttft_ms
+    assert behind.tpot_ms - alone.tpot_ms == pytest.approx(1000 * SIMPLE.c_s * 5000)
+
+
+@pytest.mark.parametrize("safety", [0.4, 0.85, 1.0])
+def test_reading_a_long_prompt_itself_needs_a_third_of_the_margin(ask, rule, own, safety):
+    """The margin is for what others do; of short prompts, and behind a tighter class, all stays."""
+    policy = rule(slo=Slo(ttft_ms=1000.0))
+    state = {"step": SIMPLE, "safety_ttft": safety}
+
+    def limit(fresh, **more):
+        asked = ask(prompt_tokens=fresh)
+        return forecast(asked, policy, own({**state, **more})).ttft_limit_ms
+
+    whole = 1000.0 * safety
+    assert limit(50_000) == limit(500) == whole
+    assert limit(80_000, prefix_hit_tokens=40_000) == whole  # what is cached is not read
+    assert limit(80_000, tightest_ttft_ms=500.0) == whole
+    most = 1.0 - (1.0 - safety) / 3.0
+    for fresh, sure in ((80_000, 800.0), (60_000, 400.0)):  # at 10 us a token
+        assert limit(fresh) == pytest.approx(whole + sure * (1.0 - safety / most))
+    limits = [limit(fresh) for fresh in range(40_000, 90_000, 1000)]
+    assert limits == sorted(limits)
+    assert limits[-1] <= 1000.0
+    long = forecast(ask(prompt_tokens=80_000), policy, own(state))
+    assert long.load >= long.ttft_ms / long.ttft_limit_ms - 1e-9
+
+
 def test_the_tightest_resident_sets_limits_and_load(ask, rule, own):
     slack = forecast(ask(), rule(), own({"step": SIMPLE}))
     tight = forecast(

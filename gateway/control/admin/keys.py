@@ -18,7 +18,6 @@ from gateway.config.aliases import configured_name, resolve_model
 from gateway.control.admin.verb import Note, OperationContext, OperationRefused, list_document, verb
 from gateway.control.override_changes import OverrideError, span_us
 from gateway.control.roles import ROLES, KeyRole, KeyScope, missing_scopes, role_of
-from gateway.request.model_list import usable_models
 from ledger.database import reading
 from ledger.identity import keychanges
 from ledger.identity.keychanges import ChangeAuthor, KnownKey
@@ -332,6 +331,9 @@ def spelled_models(
     """
     if names is None:
         return None
+    # A command imports this file, too, and needs nothing of a request's way.
+    from gateway.request.model_list import usable_models  # noqa: PLC0415
+
     settings = place.settings
     for name in names:
         if name not in settings.models and resolve_model(settings, name) is None:

@@ -77,6 +77,18 @@ def test_own_events_and_foreign_load_add_up(board: SharedLoadTable) -> None:
     assert engine.kv_used_tokens + engine.kv_promised_tokens == 3 * 512 + 640
 
 
+def test_what_queued_prompts_have_in_the_prefix_cache_is_held_and_not_queued(
+    board: SharedLoadTable,
+) -> None:
+    before = state(board)
+    LoadReservation(board, 0, 0, ReservedLoad(5000, 5056, 1, hit_tokens=4800))
+    seen = state(board)
+    assert seen.queued_prefill_tokens - before.queued_prefill_tokens == 200
+    assert seen.queued_hit_tokens - before.queued_hit_tokens == 4800
+    assert seen.kv_used_tokens - before.kv_used_tokens == 5000
+    assert seen.kv_taken_tokens - before.kv_taken_tokens == 5056
+
+
 def test_at_the_head_of_the_queue_a_long_prompt_is_the_likelier(board: SharedLoadTable) -> None:
     assert state(board).head_tokens == 0.0
     for worker, tokens in ((0, 300), (board.layout.workers - 1, 100)):

@@ -126,6 +126,30 @@ def test_the_queue_says_how_many_wait_and_since_when_its_head_is_read(
     last.release()
 
 
+def test_what_a_prefix_cache_has_of_a_queued_prompt_is_held_and_not_read(
+    board: SharedLoadTable,
+) -> None:
+    def told() -> list[float]:
+        loads = board.loads(0)
+        cells = (
+            LoadCell.QUEUED_PREFILL_TOKENS, LoadCell.QUEUED_HIT_TOKENS, LoadCell.QUEUED_SQUARES,
+            LoadCell.CONTEXT_TOKENS,
+        )  # fmt: skip
+        return [loads[cell] for cell in cells]
+
+    read = board.loads(0)[LoadCell.PREFILLED_TOKENS_TOTAL]
+    promise = ReservedLoad(1000, 1056, 1, hit_tokens=900)
+    warm = LoadReservation(board, 0, 0, promise)
+    left = LoadReservation(board, 0, 0, promise)
+    assert told() == [200.0, 1800.0, 2 * 100.0**2, 0.0]
+    warm.first_token(1.0)
+    assert told() == [100.0, 900.0, 100.0**2, 1000.0]
+    assert board.loads(0)[LoadCell.PREFILLED_TOKENS_TOTAL] == read + 100.0
+    left.release()  # before its first token
+    warm.release()
+    assert told() == [0.0, 0.0, 0.0, 0.0]
+
+
 JUDGED = slice(LoadCell.TTFT_PULL_TOTAL, LoadCell.MISSED_TOTAL + 1)
 
 

@@ -101,6 +101,32 @@ def test_the_loops_find_a_wrong_model_out(shape) -> None:
     assert blind.state(5.0).prefill_rate_tokens_per_s > 0.0
 
 
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_warm_session_looks_as_slow_as_it_is(shape, is_counted: bool) -> None:
+    """Where its whole prompt counts as read, every step looks faster than it is."""
+    seat = seated(shape)
+    seat.fold(0.0)
+    for turn in range(20):
+        for session in range(4):
+            at_s = 4.0 * turn + 0.9 * session
+            seat.advance(at_s)
+            seat.fold(at_s)
+            prompt = 3000 + 50 * turn
+            known = prompt - 50 if is_counted and turn else 0
+            arrival = Arrival(at_s, prompt, 400, "chat", session=str(session))
+            flight = ReplayRequest(arrival, SLO, at_s, prompt + 448, prompt + 448, known)
+            seat.submit(f"{turn}-{session}", flight)
+            if turn and is_counted:
+                assert seat.state(at_s).queued_prefill_tokens <= 100
+                assert seat.state(at_s).queued_hit_tokens >= known
+    seen = seat.state(80.0)
+    assert (seen.step_feedback > 0.97) is is_counted
+    assert seen.step_feedback < 1.05
+    seat.advance(90.0)
+    seen = seat.state(90.0)
+    assert (seen.queued_prefill_tokens, seen.queued_hit_tokens, seen.kv_used_tokens) == (0, 0, 0)
+
+
 def test_bursts_of_long_prompts_look_no_slower_than_they_are(shape) -> None:
     """With the load of a flight's two ends in place of its mean an exact model looked 4 % off."""
     seat = seated(shape)
