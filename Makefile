@@ -78,11 +78,12 @@ format:  ## rewrite the code in the house format
 	@$(VENV)/ruff format .
 	@$(VENV)/ruff check --fix .
 
-settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the chart's values, ledger/reasons.json
+settings:  ## write what is generated: deploy/SETTINGS.md, the schema of the chart's values, ledger/reasons.json, docs/providers.md
 	@$(BOOTSTRAP) install
 	@$(VENV)/python -m gateway.config.settings_table deploy/SETTINGS.md
 	@$(VENV)/python -m deploy.valuesschema
 	@$(VENV)/python -m deploy.reasons_json
+	@$(VENV)/python -m deploy.provider_docs
 
 sbom:  ## what each locked environment may hold, with hashes and licences: build/sbom/*.cdx.json (CycloneDX)
 	@$(BOOTSTRAP) tools

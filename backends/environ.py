@@ -25,10 +25,15 @@ _FAMILIES = (
 _SOUNDS_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH", re.IGNORECASE)
 
 
+def sounds_secret(name: str) -> bool:
+    """Whether a variable of this name may hold what nobody else should see."""
+    return _SOUNDS_SECRET.search(name) is not None
+
+
 def plain_environ(base: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that holds no secret."""
     return {
         name: value
         for name, value in base.items()
-        if name in _ALLOWED or (name.startswith(_FAMILIES) and not _SOUNDS_SECRET.search(name))
+        if name in _ALLOWED or (name.startswith(_FAMILIES) and not sounds_secret(name))
     }

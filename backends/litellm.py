@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 
 import httpx
-import msgspec
 
 from backends.address_policy import PUBLIC, AddressPolicy
 from backends.base import Call, Deadlines
@@ -35,10 +34,10 @@ from backends.errors import (
     UpstreamBroken,
     UpstreamUnreachable,
 )
+from backends.litellm_arguments import AdapterArguments
 from backends.litellm_tap import SyncRouter, Tap, TapRouter, calling
 from backends.litellm_text import (
     DONE,
-    PARAMETERS,
     PICTURE_PATHS,
     SPOKEN_PATHS,
     StreamWriter,
@@ -57,23 +56,8 @@ from backends.unreadable_answers import with_usage_of
 
 # Nothing tells what leaves for these: they open connections past LiteLLM's own clients.
 _UNWATCHED = frozenset({"aiohttp_openai", "vllm"})
-# Google charges for a cache by its hours, which no answer's usage tells; LiteLLM makes one
-# of what is marked. Claude there has Anthropic's, whose writes are counted.
-_CACHES_BY_THE_HOUR = frozenset({"gemini", "vertex_ai", "vertex_ai_beta"})
-_MARKED = ("messages", "tools")
-_FUNCTIONS = {
-    "/chat/completions": "acompletion", "/completions": "atext_completion",
-    "/embeddings": "aembedding", "/images/generations": "aimage_generation",
-    "/audio/speech": "aspeech", "/moderations": "amoderation",
-}  # fmt: skip
 # Pydantic builds each at its first use, which once failed within a call on a busy machine.
 _ANSWERS = ("ModelResponse", "ModelResponseStream", "TextCompletionResponse", "EmbeddingResponse")
-# What every provider is told, each in its own words.
-_TRANSLATED = frozenset({
-    "model", "messages", "prompt", "input", "stream", "stream_options", "max_tokens",
-    "max_completion_tokens",
-})  # fmt: skip
-_MODELS_KEPT = 256
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 log = logging.getLogger("breakeven.litellm")
 _JSON = {"content-type": "application/json"}
@@ -100,19 +84,6 @@ def load() -> Any:
     for name in _ANSWERS:
         getattr(types, name)()
     return litellm
-
-
-def without_marks(value: Any) -> Any:
-    """Return messages or tools without their marks of what to cache."""
-    if isinstance(value, list):
-        return [without_marks(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: without_marks(item) for name, item in value.items() if name != "cache_control"}
-
-
-def _is_claude(model: Any) -> bool:
-    return isinstance(model, str) and "claude" in model.lower()
 
 
 def _routed(*_: Any, **__: Any) -> TapRouter:
@@ -164,11 +135,10 @@ class LiteLLMBackend:
         self._prefix = prefix
         self._credentials = credentials or Credentials()
         self.secrets = self._credentials.secrets
-        self._base_url = base_url
         self._reach = reach
         self._wall_clock = wall_clock
         self._litellm: Any = None
-        self._supported: dict[tuple[str, str], frozenset[str] | None] = {}  # by model and path
+        self._arguments = AdapterArguments(prefix, self._credentials, base_url)
         self._loading = asyncio.Lock()
         self._transport: httpx.AsyncHTTPTransport | None = None
 
@@ -180,11 +150,15 @@ class LiteLLMBackend:
                 self._transport = PinnedTransport(self._reach)
             return self._transport
 
+    def adopt(self, litellm: Any, transport: Any) -> None:
+        """Use what is loaded and another transport, as something that is not a network is."""
+        self._litellm, self._transport = litellm, transport
+
     async def open(self, call: Call) -> LiteLLMExchange:
         """Translate and send the call; return its answer, or raise what its failure means."""
         call.transmission.takes()
-        tap = Tap(self._transport or await self.start(), call.transmission)
-        function, arguments = self._arguments(self._litellm, call)
+        tap = Tap(self._transport or await self.start(), call.transmission, self._prefix)
+        function, arguments = self._arguments.make(self._litellm, call)
         if self._prefix in _UNWATCHED:
             call.transmission.begun = None
         first = None
@@ -220,68 +194,6 @@ class LiteLLMBackend:
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.aclose()
-
-    def _arguments(self, litellm: Any, call: Call) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Only what is listed reaches LiteLLM: its own arguments could redirect the call."""
-        if call.path not in _FUNCTIONS:
-            raise RequestUnsendable(f"{self._prefix} is not reached through {call.path}")
-        key = self._credentials.api_key
-        try:
-            body = msgspec.json.decode(call.body, type=dict[str, Any])
-            model = f"{self._prefix}/{body['model']}"
-        except (msgspec.MsgspecError, KeyError):
-            raise RequestUnsendable("the request has no model") from None
-        arguments = {name: body[name] for name in PARAMETERS if body.get(name) is not None}
-        arguments |= {
-            "model": model,
-            "api_key": key.reveal() if key is not None else None,
-            "api_base": self._base_url,
-            "num_retries": 0,
-            "max_retries": 0,
-            "timeout": 3600.0,  # ours are the deadlines
-            "drop_params": True,  # sampling hints only: features are matched before dispatch
-        }
-        if key is None and self._base_url and self._prefix in litellm.openai_compatible_providers:
-            # Its SDK takes no call without a key, and not every server wants one.
-            known = litellm.get_llm_provider(model=model, api_base=self._base_url)[2]
-            arguments["api_key"] = known or "none"
-        if self._credentials.headers:
-            arguments["extra_headers"] = {
-                name: value.reveal() for name, value in self._credentials.headers.items()
-            }
-        if self._prefix in _CACHES_BY_THE_HOUR and not _is_claude(body["model"]):
-            arguments |= {
-                name: without_marks(arguments[name]) for name in _MARKED if name in arguments
-            }
-        if call.path == "/chat/completions":
-            # Otherwise tools make it load, and talk to, servers of tools.
-            arguments["_skip_mcp_handler"] = True
-            # `auto` is the target's own default; LiteLLM asks Gemini for the dear one instead.
-            if body.get("service_tier") not in (None, "auto"):
-                arguments["service_tier"] = body["service_tier"]
-        call.transmission.ignored = self._ignored(litellm, call.path, body, arguments)
-        if call.stream:
-            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        return getattr(litellm, _FUNCTIONS[call.path]), arguments
-
-    def _ignored(
-        self, litellm: Any, path: str, body: Mapping[str, Any], arguments: Mapping[str, Any]
-    ) -> tuple[str, ...]:
-        """Members of the body that LiteLLM does not pass on to this model."""
-        model = str(body["model"])
-        if (model, path) not in self._supported and len(self._supported) < _MODELS_KEPT:
-            kind = "embeddings" if path == "/embeddings" else "chat_completion"
-            named = litellm.get_supported_openai_params(model, self._prefix, kind)
-            self._supported[model, path] = None if named is None else frozenset(named)
-        supported = self._supported.get((model, path))
-        return tuple(sorted(
-            name
-            for name, value in body.items()
-            if value is not None
-            and name not in _TRANSLATED
-            and (name != "encoding_format" or path != "/embeddings")
-            and (name not in arguments or (supported is not None and name not in supported))
-        ))  # fmt: skip
 
     def _refusal_exchange(self, error: Exception, tap: Tap) -> LiteLLMExchange:
         translated = translate_error(

@@ -14,20 +14,33 @@ from contextvars import ContextVar
 
 import httpx
 
+from backends import cohere_events
 from backends.errors import UpstreamBroken
+from backends.litellm_text import TAIL_BYTES
+from backends.native_endings import is_over
+from backends.reported import error_in_events
 from backends.sending import EXTENSION, Transmission
 
-_TAIL_BYTES = 16 * 1024
 # What a provider's stream carries last; LiteLLM would make up a finish reason without it.
 _ENDINGS = {"anthropic": b'"message_stop"'}
+# Whose streams say in one of the usual forms that they are over.
+_SAY_OVER = frozenset({
+    "azure", "azure_ai", "bedrock_mantle", "databricks", "datarobot", "fireworks_ai", "gemini",
+    "cohere", "cohere_chat", "huggingface", "ollama", "ollama_chat", "openrouter", "ragflow",
+    "sagemaker_chat", "snowflake", "vertex_ai", "vertex_ai_beta", "watsonx", "watsonx_text",
+})  # fmt: skip
 
 
 class Tap(httpx.AsyncBaseTransport):
     """A transport for one call; closing it leaves the shared one open."""
 
     def __init__(
-        self, shared: httpx.AsyncBaseTransport, transmission: Transmission | None = None
+        self,
+        shared: httpx.AsyncBaseTransport,
+        transmission: Transmission | None = None,
+        prefix: str = "",
     ) -> None:
+        self._mends = prefix in cohere_events.PREFIXES
         self.transmission = transmission or Transmission()
         self.status: int | None = None  # of the last answer, as it was on the wire
         self.headers: Mapping[str, str] = {}
@@ -46,7 +59,7 @@ class Tap(httpx.AsyncBaseTransport):
         if isinstance(response.stream, httpx.AsyncByteStream):
             tapped = _TappedStream(response.stream, self._note_bytes)
             self._streams.append(tapped)
-            response.stream = tapped
+            response.stream = _MendedStream(tapped) if self._mends else tapped
         return response
 
     async def fetch(self, request: httpx.Request) -> httpx.Response:
@@ -75,10 +88,17 @@ class Tap(httpx.AsyncBaseTransport):
         word = _ENDINGS.get(prefix)
         if word is not None and self._streams and word not in self._streams[-1].tail[-512:]:
             raise UpstreamBroken("the stream ended before the answer did")
+        if prefix in _SAY_OVER and self._streams and not is_over(self.tail):
+            raise error_in_events(self.tail) or UpstreamBroken("the stream ended without an end")
 
 
 # LiteLLM keeps clients from call to call: which call a request is of is known by its context.
 _CURRENT: ContextVar[Tap] = ContextVar("litellm_tap")
+
+
+def _is_elsewhere(request: httpx.Request) -> bool:
+    """LiteLLM looks for templates of models by their names, at nobody who is configured."""
+    return request.url.host == "huggingface.co" and "/raw/" in request.url.path
 
 
 @contextmanager
@@ -96,7 +116,7 @@ class TapRouter(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         tap = _CURRENT.get(None)
-        if tap is None:
+        if tap is None or _is_elsewhere(request):
             raise httpx.ConnectError("outside of any call", request=request)
         if request.method == "GET":
             return await tap.fetch(request)
@@ -110,6 +130,8 @@ class SyncRouter(httpx.BaseTransport):
         self._inner = httpx.HTTPTransport(trust_env=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if _is_elsewhere(request):
+            raise httpx.ConnectError("not the provider's", request=request)
         tap = _CURRENT.get(None)
         if tap is not None:
             request.extensions = {**request.extensions, "trace": tap.transmission.note}
@@ -128,7 +150,7 @@ class _TappedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self.tail = (self.tail + part)[-_TAIL_BYTES:]
+            self.tail = (self.tail + part)[-TAIL_BYTES:]
             if part:
                 self._on_bytes()
             yield part
@@ -139,3 +161,17 @@ class _TappedStream(httpx.AsyncByteStream):
             # An answer that is being read elsewhere ends with an error there.
             with suppress(RuntimeError):
                 await self._inner.aclose()
+
+
+class _MendedStream(httpx.AsyncByteStream):
+    """A stream that LiteLLM could not read as it comes; what is kept of it is as it came."""
+
+    def __init__(self, inner: _TappedStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in cohere_events.without_names(aiter(self._inner)):
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -30,6 +30,10 @@ from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 
+TAIL_BYTES = 16 * 1024  # that are kept of an answer
+_COUNTED = re.compile(
+    rb'(?<!\\)"[a-z_]*(?:token|usage|eval_count|units)[a-z_]*"\s*:', re.IGNORECASE
+)
 DONE = b"data: [DONE]\n\n"
 
 # Request members that are OpenAI's; everything else LiteLLM knows steers LiteLLM itself.
@@ -42,6 +46,8 @@ PARAMETERS = (
     # Of pictures and speech.
     "background", "moderation", "output_compression", "output_format", "quality", "size", "style",
     "instructions", "speed", "voice",
+    # Of sounds that are written down.
+    "file", "language", "timestamp_granularities",
 )  # fmt: skip
 
 SPOKEN_PATHS = frozenset({"/audio/speech"})  # whose answers are files
@@ -54,6 +60,25 @@ _SECRET = re.compile(r"(?i)\b(sk|key|bearer|token|aiza|akia|gsk|xai)[-_ =:]?[A-Z
 _PREFIX = re.compile(r"^(litellm\.\w+: )?(\w+(Exception|Error)\s*[-:]\s*)*")
 
 
+class ToolCallPlaces:
+    """Keeps one choice's calls of tools apart: LiteLLM tells some providers' all at one place."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []  # of the calls so far
+        self._places: dict[int, int] = {}  # ours of the last call, by LiteLLM's
+
+    def place(self, choice: dict[str, Any]) -> None:
+        """Give each call a place of its own, and an end that says that there are calls."""
+        for call in (choice.get("delta") or {}).get("tool_calls") or ():
+            told, name = call.get("index") or 0, call.get("id")
+            if (name and name not in self._ids) or told not in self._places:
+                self._places[told] = len(self._ids)
+                self._ids.append(name or "")
+            call["index"] = self._places[told]
+        if self._ids and choice.get("finish_reason") == "stop":
+            choice["finish_reason"] = "tool_calls"
+
+
 class StreamWriter:
     """Writes chunks as events; a sum of usage comes at the end."""
 
@@ -62,6 +87,7 @@ class StreamWriter:
         self._running: Mapping[str, Any] | None = None  # that was told last
         self._named: dict[str, Any] = {}  # of the last chunk: its answer's id, model, ...
         self.usage: dict[str, Any] | None = None  # as LiteLLM sums it, or makes it up
+        self._calls: dict[int, ToolCallPlaces] = {}  # by choice
 
     def event(
         self, chunk: Any, tail: bytes = b"", running: Mapping[str, Any] | None = None
@@ -80,6 +106,7 @@ class StreamWriter:
             return b""
         for choice in choices:
             choice.setdefault("finish_reason", None)
+            self._calls.setdefault(choice.get("index", 0), ToolCallPlaces()).place(choice)
             tell_ending(choice, tail)
             self.said = self.said or _has_words(choice)
         ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
@@ -116,7 +143,7 @@ def whole_answer(
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
     usage = billed_usage(_plain_usage(value.pop("usage", None)), tail)
-    if not (zeros_count or _counts(usage)):
+    if not (zeros_count or _counts(usage)) or (tail and not tells_counts(tail)):
         usage = None
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
@@ -126,6 +153,14 @@ def whole_answer(
         if isinstance(item, dict) and item.get("embedding") is not None:
             item["embedding"] = encode_vector(item["embedding"], encoding)
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
+
+
+def tells_counts(tail: bytes) -> bool:
+    """Whether a provider's last bytes count anything; LiteLLM counts words where they do not.
+
+    Of an answer that is longer than what was kept of it nobody knows.
+    """
+    return len(tail) >= TAIL_BYTES or _COUNTED.search(tail) is not None
 
 
 def encode_vector(vector: Any, encoding: Any) -> Any:

@@ -25,6 +25,16 @@ _BROKEN: Final = frozenset({"ERROR", "error", "network_error"})
 _REASON: Final = re.compile(
     rb'(?<!\\)"(?:stop_?reason|finish_?reason)"\s*:\s*"([A-Za-z_]+)"', re.IGNORECASE
 )
+# How a stream's last events say that it is over; a quote within a text is no such word.
+_OVER: Final = re.compile(
+    rb'\[DONE\]|(?<!\\)"(?:finish_?reason|stop_?reason|done_reason|block_?reason)"\s*:\s*"[A-Za-z_]+"'
+    rb'|(?<!\\)"done"\s*:\s*true',
+    re.IGNORECASE,
+)
+_NOT_OVER: Final = frozenset({"not_finished"})  # watsonx's word
+# Chat's words; what LiteLLM leaves as it came is a stop in a provider's own.
+_FINISHES: Final = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+_LENGTHS: Final = frozenset({"max_tokens", "time_limit", "token_limit"})
 # Words that say more than chat's do, to clients that know them.
 _TELLING: Final = frozenset(
     {"compaction", "model_context_window_exceeded", "pause_turn", "refusal"}
@@ -63,6 +73,11 @@ def read_ending(tail: bytes) -> NativeEnding:
     )
 
 
+def is_over(tail: bytes) -> bool:
+    """Whether a provider said that its stream was over; LiteLLM says so of any that ends."""
+    return _OVER.search(tail) is not None and read_ending(tail).word not in _NOT_OVER
+
+
 def tell_ending(choice: dict[str, Any], tail: bytes) -> None:
     """Tell in a choice that has ended how its provider says that it did.
 
@@ -72,7 +87,11 @@ def tell_ending(choice: dict[str, Any], tail: bytes) -> None:
     if choice.get("finish_reason") is None:
         return
     ending = read_ending(tail)
-    if choice["finish_reason"] == "stop":
+    if choice["finish_reason"] not in _FINISHES:
+        choice["finish_reason"] = "length" if choice["finish_reason"] in _LENGTHS else "stop"
+    if choice["finish_reason"] == "stop" and (choice.get("message") or {}).get("tool_calls"):
+        choice["finish_reason"] = "tool_calls"
+    elif choice["finish_reason"] == "stop":
         if ending.word in _BROKEN:
             raise UpstreamBroken("the target ended its answer with an error")
         choice["finish_reason"] = ending.finish

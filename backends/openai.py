@@ -29,6 +29,7 @@ from backends.exchange import read_all
 from backends.http import HttpClient
 from backends.http_connection import HttpExchange
 from backends.origin import Origin
+from backends.quirks import CHAT_PATH, NO_QUIRKS, Quirks
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.reported import error_in, error_name
 from backends.secret import Secret
@@ -61,7 +62,10 @@ class Credentials:
 
 
 class OpenAIBackend:
-    """One base URL with one key. `forwarded`: headers that a call may add."""
+    """One base URL with one key. `forwarded`: headers that a call may add.
+
+    `quirks`: what the provider wants otherwise than OpenAI does.
+    """
 
     forwarded: ClassVar[frozenset[str]] = FORWARDED
 
@@ -73,7 +77,9 @@ class OpenAIBackend:
         client: HttpClient,
         reach: AddressPolicy = PUBLIC,
         wall_clock: Callable[[], float] = time.time,
+        quirks: Quirks = NO_QUIRKS,
     ) -> None:
+        self._quirks = quirks
         self._origin, self._path = Origin.parse(base_url, reach)
         self._root = self._path.removesuffix("/v1")
         self._credentials = credentials or Credentials()
@@ -89,8 +95,11 @@ class OpenAIBackend:
             head = self._heads.get(call.path) or self._head(call.path)
         else:
             head = self._head(call.path, call.content_type)
-        length = b"content-length: %d\r\n\r\n" % len(call.body)
-        payload = b"".join((head, _extra(call.headers, self.forwarded), length, call.body))
+        body = call.body
+        if self._quirks is not NO_QUIRKS and call.path == CHAT_PATH:
+            body, call.transmission.ignored = self._quirks.apply(body)
+        length = b"content-length: %d\r\n\r\n" % len(body)
+        payload = b"".join((head, _extra(call.headers, self.forwarded), length, body))
         exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)
         if exchange.status >= 500 or exchange.status in _FAILURES:
             raise await self._refusal(exchange)
@@ -122,7 +131,8 @@ class OpenAIBackend:
         ]
         own = {name: value.reveal() for name, value in self._credentials.headers.items()}
         if self._credentials.api_key:
-            own |= self._proof(self._credentials.api_key.reveal())
+            key = self._credentials.api_key.reveal()
+            own |= self._proof(key) | dict.fromkeys(self._quirks.key_headers, key)
         for name, value in own.items():
             if not _SAFE_VALUE.fullmatch(value) or not re.fullmatch(r"[A-Za-z0-9\-]+", name):
                 raise RequestUnsendable(f"header {name!r} has characters that do not belong there")

@@ -7,8 +7,13 @@ A client that is costly to import is imported by its factory: LiteLLM takes 200 
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from backends.provider_table import LISTED, SPEAKS_CHAT
+from backends.quirks import NO_QUIRKS, Quirks
 
 if TYPE_CHECKING:
     from backends.address_policy import AddressPolicy
@@ -19,24 +24,28 @@ if TYPE_CHECKING:
 OPENAI, ANTHROPIC, LITELLM = "openai", "anthropic", "litellm"
 DEFAULT_KIND: Final = OPENAI  # of a provider that names none
 ADAPTER_KIND: Final = LITELLM  # of a provider that no kind has an address for
-# Public base addresses, as listed in the provider table of LiteLLM 1.106.2 (2026-11) and the
-# providers' own references.
-BASE_URLS: Mapping[str, str] = {
-    "openai": "https://api.openai.com/v1",
-    "cerebras": "https://api.cerebras.ai/v1",
-    "deepinfra": "https://api.deepinfra.com/v1/openai",
+# Short names, and addresses that are not LiteLLM's: of DeepSeek it knows the one of its betas.
+SHORT_NAMES: Mapping[str, str] = {
+    "fireworks": "fireworks_ai", "nvidia": "nvidia_nim", "together": "together_ai",
+}  # fmt: skip
+_STATED_URLS: Mapping[str, str] = {
     "deepseek": "https://api.deepseek.com/v1",
     "fireworks": "https://api.fireworks.ai/inference/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "hyperbolic": "https://api.hyperbolic.xyz/v1",
-    "mistral": "https://api.mistral.ai/v1",
-    "moonshot": "https://api.moonshot.ai/v1",
-    "nvidia": "https://integrate.api.nvidia.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
-    "sambanova": "https://api.sambanova.ai/v1",
-    "together": "https://api.together.ai/v1",
-    "xai": "https://api.x.ai/v1",
 }
+# Public base addresses of what speaks OpenAI's chat.
+BASE_URLS: Mapping[str, str] = {
+    **{name: entry.base_url for name, entry in SPEAKS_CHAT.items() if entry.base_url},
+    **{
+        short: url
+        for short, name in SHORT_NAMES.items()
+        if name in SPEAKS_CHAT and (url := SPEAKS_CHAT[name].base_url)
+    },
+    **_STATED_URLS,
+}
+_NAMES_AT: Mapping[str, str] = {url: name for name, url in BASE_URLS.items()}
+# They tell usage in streams when they are asked, by their own references; LiteLLM does not ask.
+_TELL_USAGE: Final = frozenset({"cerebras", "deepinfra", "hyperbolic", "nvidia", "nvidia_nim"})
 # Where Anthropic's Messages are spoken, from the providers' own references (2026-11).
 MESSAGES_URLS: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com/v1",
@@ -71,14 +80,12 @@ class ProviderSite:
 class KeyVariables:
     """Environment variables of a kind.
 
-    `usual`: the variable with the key, by provider. `beside`: what is read next to a key that the
-    configuration names. `prefixes`: further ones by how they begin. `finds_keys`: without a named
-    key the client looks for the vendor's own variables, so that none can be left out.
+    `usual`: the variable with the key, by provider. `of`: how those begin that the client reads by
+    itself, by prefix. `finds_keys`: without a named key it finds one in the provider's usual ones.
     """
 
     usual: Mapping[str, str]
-    beside: frozenset[str]
-    prefixes: tuple[str, ...]
+    of: Callable[[str], tuple[str, ...]]
     finds_keys: bool
 
 
@@ -124,11 +131,53 @@ def kind_for(name: str) -> str:
     return next(known, ADAPTER_KIND)
 
 
+def wire_of(kind: str, prefix: str) -> ProviderKind:
+    """Return what a provider of this kind and name is asked by.
+
+    The adapter is for dialects of their own: a name of LiteLLM's that speaks OpenAI's chat goes by
+    the wire client, which costs neither LiteLLM's memory nor its time.
+    """
+    return DIRECT if kind == LITELLM and prefix in SPEAKS_CHAT else PROVIDER_KINDS[kind]
+
+
+def key_variables(prefix: str) -> tuple[str, ...]:
+    """Return the variables in which LiteLLM looks for a key of this name."""
+    listed = LISTED.get(SHORT_NAMES.get(prefix, prefix))
+    return () if listed is None else listed.keys
+
+
+def quirks_of(prefix: str) -> Quirks:
+    """Return what a provider of this name wants otherwise than OpenAI."""
+    listed = SPEAKS_CHAT.get(SHORT_NAMES.get(prefix, prefix))
+    if listed is None or prefix == OPENAI:
+        return NO_QUIRKS
+    if prefix not in _TELL_USAGE:
+        return listed.quirks
+    left_out = tuple(name for name in listed.leaves_out if name != "stream_options")
+    return msgspec.structs.replace(listed.quirks, leaves_out=left_out)
+
+
 def _openai(site: ProviderSite) -> "Backend":
     from backends.openai import OpenAIBackend  # noqa: PLC0415  (with an HTTP client)
 
     assert site.base_url is not None  # checked: this kind does not find its address
-    return OpenAIBackend(site.base_url, site.credentials, client=site.http, reach=site.reach)
+    quirks = quirks_of(_NAMES_AT.get(site.base_url, OPENAI))
+    return OpenAIBackend(
+        site.base_url, site.credentials, client=site.http, reach=site.reach, quirks=quirks
+    )
+
+
+def _direct(site: ProviderSite) -> "Backend":
+    """Return the wire client of a name that LiteLLM has, with the address as LiteLLM reads it."""
+    from backends.openai import OpenAIBackend  # noqa: PLC0415  (with an HTTP client)
+
+    assert site.base_url is not None  # checked: this kind does not find its address
+    quirks, address = quirks_of(site.prefix), site.base_url
+    if address != BASE_URLS.get(site.prefix):
+        address = quirks.base(address)
+    return OpenAIBackend(
+        address, site.credentials, client=site.http, reach=site.reach, quirks=quirks
+    )
 
 
 def _anthropic(site: ProviderSite) -> "Backend":
@@ -150,6 +199,33 @@ def _load_litellm() -> object:
     return importlib.import_module("backends.litellm").load()
 
 
+def _reads_none(_prefix: str) -> tuple[str, ...]:
+    return ()
+
+
+_CLOUDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aws_polly": ("AWS_",), "bedrock": ("AWS_", "BEDROCK_"), "bedrock_mantle": ("AWS_", "BEDROCK_"),
+    "sagemaker": ("AWS_",), "sagemaker_chat": ("AWS_",), "sagemaker_nova": ("AWS_",),
+    "azure": ("AZURE_", "IDENTITY_", "MSI_"), "azure_ai": ("AZURE_", "IDENTITY_", "MSI_"),
+    "azure_text": ("AZURE_", "IDENTITY_", "MSI_"), "azure_speech": ("AZURE_",),
+    "black_forest_labs": ("BFL_", "BLACK_FOREST_LABS_"),
+    "gdc": ("GDC_", "GOOGLE_"),
+    "vertex_ai": ("VERTEX", "GOOGLE_", "GCE_METADATA_", "CLOUDSDK_"),
+    "vertex_ai_beta": ("VERTEX", "GOOGLE_", "GCE_METADATA_", "CLOUDSDK_"),
+    "sap": ("AICORE_",), "watsonx": ("WATSONX_", "WX_", "WML_"),
+    "watsonx_text": ("WATSONX_", "WX_", "WML_"),
+}  # fmt: skip
+
+
+def adapter_variables(prefix: str) -> tuple[str, ...]:
+    """Return how the variables begin that LiteLLM and its vendors' SDKs read for a name.
+
+    A role that a cloud gives a workload is told in them too, with the file of its token.
+    """
+    own = f"{prefix.upper().replace('-', '_')}_"
+    return ("LITELLM_LO", *_CLOUDS.get(prefix, (own,)))
+
+
 def _is_never_marked(_prefix: str) -> bool:
     return False
 
@@ -158,25 +234,26 @@ def _is_always(_prefix: str) -> bool:
     return True
 
 
+def _usual_keys() -> dict[str, str]:
+    """Return the variable with the key by provider; each variable once."""
+    usual = {
+        OPENAI: "OPENAI_API_KEY", "mistral": "MISTRAL_API_KEY", "codestral": "CODESTRAL_API_KEY",
+    }  # fmt: skip
+    for name in (*SHORT_NAMES, *BASE_URLS):
+        own = [key for key in key_variables(name) if key not in usual.values()]
+        if name not in usual and name not in SHORT_NAMES.values() and own:
+            usual[name] = own[0]
+    return usual
+
+
 PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
     OPENAI: ProviderKind(
         title="an OpenAI-compatible client",
         client=_openai,
         load=None,
         variables=KeyVariables(
-            usual={
-                "openai": "OPENAI_API_KEY",
-                "groq": "GROQ_API_KEY",
-                "mistral": "MISTRAL_API_KEY",
-                "deepseek": "DEEPSEEK_API_KEY",
-                "deepinfra": "DEEPINFRA_API_KEY",
-                "together": "TOGETHER_API_KEY",
-                "fireworks": "FIREWORKS_API_KEY",
-                "openrouter": "OPENROUTER_API_KEY",
-                "xai": "XAI_API_KEY",
-            },
-            beside=frozenset(),
-            prefixes=(),
+            usual=_usual_keys(),
+            of=_reads_none,
             finds_keys=False,
         ),
         addresses=BASE_URLS,
@@ -196,8 +273,7 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         load=None,
         variables=KeyVariables(
             usual={"anthropic": "ANTHROPIC_API_KEY"},
-            beside=frozenset(),
-            prefixes=(),
+            of=_reads_none,
             finds_keys=False,
         ),
         addresses=MESSAGES_URLS,
@@ -217,19 +293,16 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         load=_load_litellm,
         variables=KeyVariables(
             usual={"gemini": "GEMINI_API_KEY"},
-            beside=frozenset(
-                {
-                    "AWS_REGION", "AWS_REGION_NAME", "AZURE_API_VERSION", "VERTEXAI_LOCATION",
-                    "VERTEXAI_PROJECT",
-                }
-            ),
-            prefixes=("LITELLM_LO",),
+            of=adapter_variables,
             finds_keys=True,
         ),
         addresses={},
         finds_address=True,
         serves=frozenset(
-            {"chat", "completion", "embedding", "moderation", "speech", "image_generation"}
+            {
+                "chat", "completion", "embedding", "moderation", "speech", "image_generation",
+                "transcription",
+            }
         ),
         takes_batches=False,
         fetches_media=False,
@@ -243,3 +316,11 @@ PROVIDER_KINDS: Final[Mapping[str, ProviderKind]] = {
         named_only=False,
     ),
 }  # fmt: skip
+DIRECT: Final = replace(
+    PROVIDER_KINDS[OPENAI],
+    title="an OpenAI-compatible client",
+    client=_direct,
+    takes_batches=False,
+    reads_files=PROVIDER_KINDS[LITELLM].reads_files,
+    variables=replace(PROVIDER_KINDS[OPENAI].variables, finds_keys=True),
+)

@@ -10,17 +10,20 @@ import socket
 import struct
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 RTT_AT: Final = 68  # of `struct tcp_info`: eight bytes and fifteen words before it
 LEAST_BYTES: Final = 72
 TIMEOUT_S: Final = 5.0
 
 
-async def round_trip_s(host: str, port: int) -> float | None:
-    """Of one new connection; `None` where there is none to be had, or nobody measured it."""
+async def round_trip_s(address: str) -> float | None:
+    """Return that of one new connection to the server of a URL; `None` where there is none."""
+    at = urlsplit(address)
+    port = at.port or (443 if at.scheme == "https" else 80)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await asyncio.open_connection(at.hostname, port)
     except (OSError, TimeoutError):
         return None
     try:

@@ -8,8 +8,6 @@ a timeout can be one of the connection or of the answer.
 from collections.abc import Mapping
 from typing import Any
 
-import httpcore
-
 from backends.errors import BackendError
 
 EXTENSION = "breakeven.transmission"  # of an httpx request: the `Transmission` to state it in
@@ -55,5 +53,7 @@ class Transmission:
         if event == "http11.send_request_headers.started":
             self._before, self.begun = bool(self.begun), True
         elif event == "http11.send_request_headers.failed":
+            import httpcore  # noqa: PLC0415  (its caller has; most processes need none)
+
             unsent = isinstance(told.get("exception"), httpcore.LocalProtocolError)
             self.begun = self._before if unsent else True

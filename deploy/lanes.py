@@ -25,7 +25,8 @@ TOGETHER = {
     "engines": ("tests/real/",),
     "tree": ("tests/tidy/",),
     "LiteLLM": (
-        "tests/backends/test_litellm", "tests/gateway/faults/test_adapter.py",
+        "tests/backends/test_litellm", "tests/deploy/test_provider_table.py",
+        "tests/gateway/faults/test_adapter.py",
         "tests/gateway/field/", "tests/gateway/request/dialects/test_translated_response.py",
     ),
 }  # fmt: skip

@@ -30,7 +30,7 @@ import msgspec
 import setproctitle
 
 from backends.environ import plain_environ
-from gateway.host import fork_server, preload
+from gateway.host import fork_server, preload, shared_work
 from gateway.host.children import die_with_parent
 from gateway.host.fork_server import MESSAGE_BYTES, ForkNews, ForkOrder
 from gateway.host.memory_file import memory_file
@@ -41,7 +41,7 @@ MODULE = "from gateway.host.run_module import run_module; run_module({!r})"  # a
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("gateway.cli", "gateway.demo")  # all modules of these
 MODULES = (
-    *preload.MODULES, "gateway.host.serve", "gateway.host.start", "gateway.host.prepare",
+    *shared_work.MODULES, "gateway.host.serve", "gateway.host.start", "gateway.host.prepare",
     "backends.simulator.server", "backends.simulator.provider", "alembic.command",
     "gateway.host.peers", "ledger.seals.retire", "ledger.verify.checks",
 )  # fmt: skip

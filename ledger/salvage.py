@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Engine, select
 from ledger.budgets.binding import BoundBudgets
 from ledger.budgets.grants import BudgetAccount, lock_balance, regrant
 from ledger.database import reading
+from ledger.journals.homes import copies
 from ledger.journals.records import AttemptOpened, AttemptSettled, Record
-from ledger.journals.remains import damaged_segments, read_remains, records_of_bytes
+from ledger.journals.remains import read_remains, records_of_bytes
 from ledger.manual_entries import ManualEntry, enter
 from ledger.orm.books import AttemptRow, QuarantinedRecordRow, RefusalRow
 from ledger.orm.budgets import NO_HOST
@@ -55,9 +56,12 @@ class SalvageResult(msgspec.Struct, frozen=True):
 
 
 def find_remains(engine: Engine, directory: Path) -> list[SalvageSource]:
-    """Return what can be brought into the books, source by source. Reads only."""
+    """Return what can be brought into the books, source by source; it only reads.
+
+    Raises `OSError` where a copy cannot be read.
+    """
     found = []
-    for path in damaged_segments(directory):
+    for path in copies(directory):
         remains = read_remains(path)
         source = SalvageSource(str(path), remains.journal, lost_bytes=remains.lost_bytes)
         source.repaired = len(remains.repaired)

@@ -53,7 +53,7 @@ from ledger.writing.repository import DatabaseUnavailable, LedgerRepository
 from ledger.writing.tail import JournalTailer, TailResult
 
 COLLECT_S = 0.3  # a transaction's records; mostly an open and its settle: one row, written once
-IDLE_STEP_S = 5.0  # journals are read at least as often, though none of them moved
+IDLE_STEP_S = 4.0  # journals are read at least as often: one that cannot be is told within 5 s
 NEWS_S = 0.2  # key generation, prices, budgets: so soon after a commit
 QUIET_S, QUIET_AFTER_S = 0.5, 10.0  # between looks while nobody commits; no journal moved so long
 IDLE_NEWS_S = 5.0  # the lag is told at least as often, though nobody committed

@@ -15,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from ledger.database import make_engine
 from ledger.orm import tables as orm
+from ledger.orm.partial_index import state_conditions
 
 LOCK_TIMEOUT_MS = 100
 TRIES, FIRST_S, LAST_S = 60, 0.05, 2.0
@@ -66,7 +67,7 @@ _IN_THE_WAY = {"55P03", "40P01"}  # lock not available in time, deadlock
 def _run_on(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=orm.LedgerBase.metadata,
+        target_metadata=state_conditions(orm.LedgerBase.metadata),
         render_as_batch=connection.dialect.name == "sqlite",
         transactional_ddl=True,
         transaction_per_migration=connection.dialect.name == "postgresql",

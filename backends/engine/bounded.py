@@ -7,9 +7,10 @@ ends must not fill this machine's memory, and what is wrong with it is said in w
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-import httpx
+if TYPE_CHECKING:  # whoever fetches has it; who wants the bounds alone needs none
+    import httpx
 
 PAGE_BYTES = 16 * 2**20  # vLLM's metrics are 80 kB; every rank and adapter adds lines
 PAGE_S = 10.0
@@ -41,7 +42,7 @@ class FetchedPage(NamedTuple):
 
 
 async def fetch_page(
-    client: httpx.AsyncClient,
+    client: "httpx.AsyncClient",
     url: str,
     *,
     body: Mapping[str, Any] | None = None,
@@ -53,6 +54,8 @@ async def fetch_page(
 
     Raises `NoPage`, of which `NobodyThere` where no connection was had.
     """
+    import httpx  # noqa: PLC0415  (as said above)
+
     parts, size = [], 0
     method = "GET" if body is None else "POST"
     try:

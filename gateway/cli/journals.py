@@ -58,8 +58,9 @@ def acknowledge(
     given = verbs.AcknowledgeInput(places or [], whole, note)
     said = run_change(config, by, verbs.findings_acknowledge, given)
     count = len(said["acknowledged"])
-    words = "1 finding" if count == 1 else f"{count} findings"
-    print_result(said, f"{words} acknowledged by {said['by']}.", as_json=as_json)
+    counted = "1 finding" if count == 1 else f"{count} findings"
+    words = f"{counted} acknowledged by {said['by']}." if count else "No finding is open."
+    print_result(said, words, as_json=as_json)
 
 
 def salvage(
@@ -77,7 +78,10 @@ def salvage(
     """
     settings = load_known_or_fail(config)
     with ledger_engine(settings) as ledger:
-        sources = find_remains(ledger, settings.state.resolve() / JOURNALS)
+        try:
+            sources = find_remains(ledger, settings.state.resolve() / JOURNALS)
+        except OSError as error:
+            fail(f"{error.filename} cannot be read: {error.strerror}. Nothing was applied.")
         said: dict[str, object] = {"sources": [_source_document(each) for each in sources]}
         text = "Nothing was applied: `--apply` does."
         if apply:
@@ -107,7 +111,7 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
     try:
         before = len(list_journals(journals))
         with ledger_engine(settings) as ledger:
-            asyncio.run(_drain(ledger, settings, journals))
+            stalled = asyncio.run(_drain(ledger, settings, journals))
         left = [str(journal.home) for journal in list_journals(journals)]
         if not left:
             with suppress(OSError):  # not there, or a start was killed in it
@@ -117,20 +121,22 @@ def drain(config: Config = Path("breakeven.yaml"), as_json: AsJson = False) -> N
     finally:
         held.release()
     if left:
-        fail("these journals are not wholly in the books: " + ", ".join(left))
+        why = "" if stalled is None else f"\n{stalled}. Put that right, then drain again."
+        fail("these journals are not wholly in the books: " + ", ".join(left) + why)
     said = {"journals": before, "left": 0}
     print_result(said, f"{before} journals are in the books; none is left.", as_json=as_json)
 
 
-async def _drain(ledger: Engine, settings: "Settings", journals: Path) -> None:
-    """Run the ledger writer until nothing moves: with `stop` set it ends there."""
+async def _drain(ledger: Engine, settings: "Settings", journals: Path) -> str | None:
+    """Run the ledger writer until nothing moves; return why a journal cannot be read on."""
     state = settings.state.resolve()
     writer = LedgerWriter(
         ledger, journals=journals, run_dir=state / "run", host=_host_name(ledger, settings)
     )
     stop = asyncio.Event()
-    stop.set()
+    stop.set()  # it ends where nothing moves any more
     await writer.run(stop)
+    return writer.lag().stalled
 
 
 def _host_name(ledger: Engine, settings: "Settings") -> str:

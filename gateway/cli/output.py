@@ -8,23 +8,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
+
+if TYPE_CHECKING:  # Rich takes a tenth of a short command, so it is there when it draws
+    from rich.console import Console
+    from rich.table import Table
+
+    from gateway.cli.drawn import PipeSafeConsole
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")]
 
 FILE_WIDTH = 200
-FOLDED = 3  # characters: what words of a table keep where a screen has no room
-GAP = 2  # characters between columns
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def console(*, err: bool = False) -> Console:
+def console(*, err: bool = False) -> "Console":
     """As wide as the terminal; in a file or a pipe no name is folded."""
+    from rich.console import Console  # noqa: PLC0415  (where something is shown)
+
     width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
     return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
 
@@ -36,37 +40,29 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def watching_console() -> "PipeSafeConsole":
     """The same for what runs until it is stopped."""
+    from gateway.cli.drawn import PipeSafeConsole  # noqa: PLC0415  (where something is shown)
+
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH
     return PipeSafeConsole(highlight=False, soft_wrap=True, width=width)
 
 
-class PipeSafeConsole(Console):
-    """Of a command that runs for long: it goes on when whoever read its output has left.
-
-    Rich ends the program then, and a terminal that was closed raises at each line: a gateway would
-    stop because of who looked at it.
-    """
-
-    def print_line(self, line: str) -> None:
-        try:
-            self.print(line, markup=False)
-        except OSError:
-            self.on_broken_pipe()
-
-    def on_broken_pipe(self) -> None:
-        """What was not written yet goes nowhere, too, or the exit would fail at it."""
-        self.quiet = True
+def print_line(line: str) -> None:
+    """Print for as long as somebody reads; a command that runs for long goes on without them."""
+    try:
+        print(line, flush=True)
+    except OSError:
         with suppress(OSError, ValueError):
-            _to_nowhere(self.file.fileno())
+            to_nowhere(sys.stdout.fileno())
 
 
-def _to_nowhere(descriptor: int) -> None:
+def to_nowhere(descriptor: int) -> None:
+    """Let what is written there go nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
-def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
+def emit(value: Any, *, as_json: bool, show: Callable[["Console"], None]) -> None:
     """Print a result in the form that was asked for."""
     try:
         if as_json:
@@ -76,7 +72,7 @@ def emit(value: Any, *, as_json: bool, show: Callable[[Console], None]) -> None:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        _to_nowhere(sys.stdout.fileno())
+        to_nowhere(sys.stdout.fileno())
         fail(f"the output cannot be written: {error.strerror}")
 
 
@@ -85,36 +81,11 @@ def print_result(value: Any, words: str, *, as_json: bool) -> None:
     emit(value, as_json=as_json, show=lambda out: out.print(words, markup=False))
 
 
-class _WholeOutput(Table):
-    """Never narrower than its columns' least: Rich would leave out those that find no room."""
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
+    """Return a plain table, as `gateway.cli.drawn` draws it."""
+    from gateway.cli.drawn import table as drawn  # noqa: PLC0415  (Rich, where a table is shown)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        least = sum((column.min_width or 0) + GAP for column in self.columns) - GAP
-        return super().__rich_console__(
-            console, options.update_width(max(options.max_width, least))
-        )
-
-
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A plain table; in front of a title `>` aligns numbers right, `=` keeps ids in one piece.
-
-    On a narrow screen other words fold; where even that is not enough, the line is longer.
-    """
-    made = _WholeOutput(title=title, title_justify="left", box=None, pad_edge=False)
-    for place, column in enumerate(columns):
-        right, whole = column.startswith(">"), column.startswith("=")
-        longest = max((len(row[place]) for row in rows), default=0)
-        justify: Literal["right", "left"] = "right" if right else "left"
-        made.add_column(
-            column.lstrip(">="),
-            justify=justify,
-            no_wrap=right or whole,
-            overflow="fold",
-            min_width=longest if right or whole else min(longest, FOLDED),
-        )
-    for row in rows:
-        made.add_row(*row)
-    return made
+    return drawn(title, columns, rows)
 
 
 def moment(at_us: int) -> str:
@@ -124,6 +95,8 @@ def moment(at_us: int) -> str:
 
 def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and leave with status 1."""
+    from rich.console import Console  # noqa: PLC0415  (where something is shown)
+
     Console(stderr=True, highlight=False, soft_wrap=True).print(
         f"breakeven: {message}", style="red", markup=False
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gateway import logs
 from gateway.cli.config import Config
-from gateway.cli.output import fail, watching_console
+from gateway.cli.output import fail, print_line
 from gateway.cli.start_config import start_or_fail
 from gateway.config.credentials import known_secrets
 from gateway.errors import ConfigError
@@ -20,7 +20,7 @@ def serve(config: Config = Path("breakeven.yaml")) -> None:
     for_programs = settings.logs.format == "json"
     logs.start("serve", settings.logs, known_secrets(settings, os.environ), printed=for_programs)
     try:
-        asyncio.run(run(settings, config, watching_console().print_line))
+        asyncio.run(run(settings, config, print_line))
     except ConfigError as error:
         fail("\n".join(error.faults))
     except DatabaseError as error:

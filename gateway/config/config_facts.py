@@ -16,6 +16,7 @@ from backends.simulator.shapefile import ShapeFileError
 from gateway.config.aliases import logical_models
 from gateway.config.checks.known_names import Known, check_unknown_names
 from gateway.config.checks.private_hosts import check_private_hosts
+from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.checks.unset_variables import check_unset_variables
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.schema import Settings
@@ -196,6 +197,10 @@ def check_variables(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFa
     return iter(()) if facts.environ is None else check_unset_variables(settings, facts.environ)
 
 
+def check_needs(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
+    return check_adapter_needs(settings, facts.environ)
+
+
 def check_names(settings: Settings, facts: ConfigFacts) -> Iterator[ConfigFault]:
     return check_unknown_names(settings, facts.names)
 
@@ -220,6 +225,7 @@ PLAUSIBLE: tuple[Check, ...] = (
     check_comparator_prices,
     check_odd_prices,
     check_variables,
+    check_needs,
     check_names,
     check_hosts,
     check_step_promises,

@@ -21,7 +21,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from backends.environ import plain_environ
+from backends.providers import DIRECT, key_variables
 from backends.secret import Secret
+from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.schema_otel import OpenTelemetrySection
 from gateway.config.schema_peers import PeersSection
 from gateway.config.schema_reports import AlertsSection
@@ -54,7 +56,18 @@ def provider_key(
                 [f"{place}.api_key_env: `{provider.api_key_env}` is not set in the environment"]
             )
         return _parse_secret(value, f"{place}.api_key_env: `{provider.api_key_env}` must hold")
-    return None
+    return _usual_key(provider, name, environ)
+
+
+def _usual_key(provider: ProviderSection, name: str, environ: Mapping[str, str]) -> Secret | None:
+    """Return the key that LiteLLM would find; nothing for an address that somebody stated."""
+    if provider.base_url is not None or wire_of_provider(name, provider) is not DIRECT:
+        return None
+    variables = key_variables(prefix_of(name, provider))
+    variable = next((variable for variable in variables if environ.get(variable)), None)
+    if variable is None:
+        return None
+    return _parse_secret(environ[variable], f"providers.{name}: `{variable}` must hold")
 
 
 def provider_keys(

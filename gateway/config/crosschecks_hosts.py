@@ -12,6 +12,11 @@ from backends.address_policy import AddressPolicy, parse_address
 from backends.engines import ENGINE_KINDS
 from backends.origin import Origin
 from backends.providers import ADAPTER_KIND, ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS
+from gateway.config.checks.provider_names import (
+    check_adapter_names,
+    prefix_of,
+    wire_of_provider,
+)
 from gateway.config.crosschecks_oidc import check_oidc
 from gateway.config.crosschecks_peers import check_peers
 from gateway.config.faults import ConfigFault, Place, suggest, warning
@@ -116,7 +121,7 @@ def check_dialects(settings: Settings) -> Iterator[ConfigFault]:
         if "kinds" not in provider.model_fields_set:  # then it serves what its client can
             continue
         for index, kind in enumerate(provider.kinds):
-            client = PROVIDER_KINDS[provider.kind]
+            client = wire_of_provider(name, provider)
             if not client.can_serve(kind):
                 words = (
                     f"{client.title} does not serve `{kind}` here: add a provider of "
@@ -140,7 +145,7 @@ def check_providers(settings: Settings) -> Iterator[ConfigFault]:
         named = [key for key in _KEYS if getattr(provider, key)]
         for other in named[1:]:
             yield ConfigFault((*here, other), f"set either `{named[0]}` or `{other}`")
-        if provider.batch and not PROVIDER_KINDS[provider.kind].takes_batches:
+        if provider.batch and not wire_of_provider(name, provider).takes_batches:
             taking = [kind for kind, client in PROVIDER_KINDS.items() if client.takes_batches]
             words = f"only providers of `kind: {', '.join(taking)}` are given batches here"
             yield ConfigFault((*here, "batch"), words)
@@ -334,8 +339,8 @@ def _is_network(text: str) -> bool:
 
 def _needs_address(name: str, provider: ProviderSection) -> bool:
     here = provider.base_url is None and not provider.start
-    kind = PROVIDER_KINDS[provider.kind]
-    return here and not kind.finds_address and name not in kind.addresses
+    kind, prefix = wire_of_provider(name, provider), prefix_of(name, provider)
+    return here and not kind.finds_address and prefix not in kind.addresses
 
 
 def _known_otherwise(name: str) -> str:
@@ -345,7 +350,8 @@ def _known_otherwise(name: str) -> str:
 
 def _lacks_key(name: str, provider: ProviderSection) -> bool:
     stands_in = provider.simulated or provider.start
-    at_home = provider.base_url is None and name in PROVIDER_KINDS[provider.kind].addresses
+    known = wire_of_provider(name, provider).addresses
+    at_home = provider.base_url is None and prefix_of(name, provider) in known
     return at_home and not stands_in and not provider.names_a_key
 
 
@@ -360,6 +366,7 @@ HOST_CHECKS: tuple[Callable[[Settings], Iterator[ConfigFault]], ...] = (
     check_engines,
     check_features,
     check_providers,
+    check_adapter_names,
     check_batches,
     check_served_kinds,
     check_dialects,

@@ -11,7 +11,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from backends.providers import ANTHROPIC, DEFAULT_KIND, PROVIDER_KINDS, kind_for
+from backends.provider_refusals import KINDS as ADAPTED_KINDS
+from backends.provider_refusals import REFUSED
+from backends.providers import (
+    ADAPTER_KIND,
+    ANTHROPIC,
+    BASE_URLS,
+    DEFAULT_KIND,
+    PROVIDER_KINDS,
+    kind_for,
+    quirks_of,
+)
+from backends.quirks import NO_QUIRKS
 from gateway.config.served_kinds import can_engines_serve
 from gateway.config.starter import PROVIDERS
 from ledger.journals.token_kinds import PER_TOKEN
@@ -28,6 +39,7 @@ KINDS = {
     "moderation": "moderation", "image_generation": "image_generation", "audio_speech": "speech",
     "image_edit": "image_edit",
 }  # fmt: skip
+TRANSCRIBED = KINDS["audio_transcription"]
 SPOKEN = frozenset({*KINDS, "chat", "completion", "responses"})  # LiteLLM's modes with a route here
 # By kind: LiteLLM's adapter serves us at none of these; each has a path of its own that we speak.
 VENDORS = {
@@ -117,11 +129,14 @@ def deployment(
             return None  # a guess would send prompts to somebody else
     if not prefix or not model or (prefix == "*" and base_url is None):
         return None
-    serves = KINDS.get(str(info.get("mode") or given.get("mode")))
+    only = ADAPTED_KINDS.get(prefix, frozenset())
+    serves = KINDS.get(str(info.get("mode") or given.get("mode")), next(iter(sorted(only)), None))
+    if prefix in REFUSED or (serves == TRANSCRIBED and not can_transcribe(prefix)):
+        return None
     own = prefix in VLLM or (prefix in ANY_OPENAI and base_url is not None and _is_own(base_url))
     own = own and (serves is None or can_engines_serve(serves))
     ours = SAME_AS.get(prefix, prefix)
-    kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else _kind_of(ours, serves)
+    kind = DEFAULT_KIND if own or prefix in ANY_OPENAI else _kind_of(ours, serves, base_url)
     if serves is not None and not PROVIDER_KINDS[kind].can_serve(serves):
         base_url, kind = base_url or VENDORS.get(serves, {}).get(prefix), DEFAULT_KIND
         if base_url is None or serves not in VENDORS:
@@ -167,8 +182,25 @@ def _base_url(given: Mapping[str, Any]) -> str | None:
     return _text(given.get("api_base") or given.get("base_url"))
 
 
-def _kind_of(name: str, serves: str | None = None) -> str:
-    """Return the kind of a provider that LiteLLM names: Anthropic is spoken to in its own words."""
+def can_transcribe(prefix: str) -> bool:
+    """Whether a sound can be sent there: by the adapter to a few, else as OpenAI takes it."""
+    speaks = prefix in ANY_OPENAI | VLLM or kind_for(SAME_AS.get(prefix, prefix)) == DEFAULT_KIND
+    return speaks or TRANSCRIBED in ADAPTED_KINDS.get(prefix, ())
+
+
+def refusal_of(entry: Mapping[str, Any]) -> str | None:
+    """Return why nobody could be asked under LiteLLM's name of an entry's provider."""
+    prefix, _ = _served_by(section_of(entry.get("litellm_params")), lambda _: None)
+    return f"`{prefix}` {REFUSED[prefix]}" if prefix in REFUSED else None
+
+
+def _kind_of(name: str, serves: str | None = None, base_url: str | None = None) -> str:
+    """Return the kind of a provider that LiteLLM names: Anthropic is spoken to in its own words.
+
+    At an address of its own a name keeps what it wants otherwise than OpenAI does.
+    """
+    if base_url not in (None, BASE_URLS.get(name)) and quirks_of(name) != NO_QUIRKS:
+        return ADAPTER_KIND
     if name == ANTHROPIC and (serves is None or PROVIDER_KINDS[ANTHROPIC].can_serve(serves)):
         return ANTHROPIC
     return kind_for(name)

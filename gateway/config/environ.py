@@ -11,8 +11,9 @@ What installs the engine fetches packages: it gets what names the index and the 
 
 from collections.abc import Iterable, Mapping
 
-from backends.environ import plain_environ
-from backends.providers import PROVIDER_KINDS
+from backends.environ import plain_environ, sounds_secret
+from backends.providers import key_variables
+from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.credentials import peers_secret
 from gateway.config.settings import ProviderSection, Settings
 from gateway.errors import ConfigError
@@ -85,26 +86,38 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
     """With the keys that the configuration names.
 
     Some clients find the credentials of a provider without a named key by the vendor's own
-    variables (`AWS_...`, `AZURE_...`): with one, nothing can be left out. Beside a named key they
-    still find there what is no secret: version, region, project.
+    variables (`AWS_...`, `AZURE_...`), and nobody else's. Beside a named key they still find there
+    what is no secret: version, region, project.
     """
     providers = settings.providers.values()
-    variables = [PROVIDER_KINDS[provider.kind].variables for provider in providers]
-    pairs = zip(providers, variables, strict=True)
-    if any(read.finds_keys and not provider.names_a_key for provider, read in pairs):
-        return {**base, URL_VARIABLE: url}
     named = {provider.api_key_env for provider in providers}
     named |= _of_engines(settings)
     named |= {settings.server.idempotency.replay.key_env, settings.opentelemetry.headers_env}
     named |= _of_commands(providers)
-    named = named.union(*(read.beside for read in variables))
-    prefixes = tuple(prefix for read in variables for prefix in read.prefixes)
+    own = _of_providers(base, settings)
     kept = {
         name: value
         for name, value in base.items()
-        if name in named or name.upper() in _OUTWARD or name.startswith(prefixes)
+        if name in named or name in own or name.upper() in _OUTWARD
     }
     return ledger_reader(base, url) | kept | _tracing_variables(base, settings)
+
+
+def _of_providers(base: Mapping[str, str], settings: Settings) -> set[str]:
+    """What clients find by themselves: of their vendor's variables, and of a key none beside one.
+
+    Without a named key that is the key, or what stands for one: a role, a token's file.
+    """
+    found: set[str] = set()
+    for name, provider in settings.providers.items():
+        prefix, wire = prefix_of(name, provider), wire_of_provider(name, provider)
+        vendors = {variable for variable in base if variable.startswith(wire.variables.of(prefix))}
+        keys = set(key_variables(prefix)) if wire.variables.finds_keys else set()
+        if provider.names_a_key:
+            found |= {variable for variable in vendors if not sounds_secret(variable)}
+        else:
+            found |= vendors | keys
+    return found
 
 
 def batches(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, str]:

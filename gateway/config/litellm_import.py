@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from backends.engines import VLLM
+from backends.provider_refusals import KINDS as ADAPTED_KINDS
 from backends.providers import DEFAULT_KIND, PROVIDER_KINDS
 from gateway.config.deployments import (
     COSTS,
@@ -23,6 +24,7 @@ from gateway.config.deployments import (
     address_in_environ,
     credentials_of,
     deployment,
+    refusal_of,
     section_of,
     with_credential,
 )
@@ -129,6 +131,9 @@ def _nobody(place: str, entry: Mapping[str, Any], environ: Mapping[str, str]) ->
     if variable is not None and not environ.get(variable):
         words = f"its address is in `{variable}`, which is not set here: set it, and import again"
         return ImportNote(f"{place}.litellm_params.api_base", words)
+    refused = refusal_of(entry)
+    if refused is not None:
+        return ImportNote(f"{place}.litellm_params.model", refused)
     return ImportNote(place, "nobody can tell from `model` who serves it, or where")
 
 
@@ -176,8 +181,9 @@ def _provider(providers: dict[str, dict[str, Any]], found: Deployment) -> Deploy
         provider = providers.setdefault(name, dict(stated))
         if {key: value for key, value in provider.items() if key != "kinds"} == stated:
             break
-    if found.serves is not None and found.serves not in PROVIDER_DEFAULT:
-        kinds = provider.setdefault("kinds", list(PROVIDER_DEFAULT))
+    only = ADAPTED_KINDS.get(found.litellm_prefix or found.name, frozenset())
+    if found.serves is not None and (only or found.serves not in PROVIDER_DEFAULT):
+        kinds = provider.setdefault("kinds", [] if only else list(PROVIDER_DEFAULT))
         if found.serves not in kinds:
             kinds.append(found.serves)
     return found._replace(name=name)

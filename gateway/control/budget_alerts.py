@@ -13,14 +13,12 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends.address_policy import INSIDE
-from backends.pinned import PinnedTransport
 from gateway.clock import Clock, next_tick
 from gateway.config.credentials import webhook
 from gateway.config.settings import Settings
@@ -33,6 +31,9 @@ LOOK_S = 2.0
 TIMEOUT_S = 10.0
 
 log = logging.getLogger("breakeven.alerts")
+
+if TYPE_CHECKING:  # imported where a budget is watched
+    import httpx
 
 
 class BudgetAlerter:
@@ -59,6 +60,10 @@ class BudgetAlerter:
         """Until cancelled."""
         if not any(self._thresholds.values()):
             return
+        import httpx  # noqa: PLC0415  (a thirtieth of a start, where no budget is watched)
+
+        from backends.pinned import PinnedTransport  # noqa: PLC0415  (as above)
+
         async with httpx.AsyncClient(
             timeout=TIMEOUT_S, transport=PinnedTransport(INSIDE)
         ) as client:
@@ -84,7 +89,7 @@ class BudgetAlerter:
         ):
             log.warning("%s", alert_text(alert))
 
-    async def deliver_alerts(self, client: httpx.AsyncClient) -> None:
+    async def deliver_alerts(self, client: "httpx.AsyncClient") -> None:
         """Tell what nobody has heard."""
         at_us = self._clock.wall_us()
         if self._url is None:
@@ -94,7 +99,9 @@ class BudgetAlerter:
                 now_us = self._clock.wall_us()
                 await asyncio.to_thread(mark_delivered, self._ledger, alert, at_us=now_us)
 
-    async def _deliver_alert(self, client: httpx.AsyncClient, url: str, alert: Alert) -> bool:
+    async def _deliver_alert(self, client: "httpx.AsyncClient", url: str, alert: Alert) -> bool:
+        import httpx  # noqa: PLC0415  (as in `run`)
+
         body = json.dumps(message_of(alert)).encode()
         headers = {"content-type": "application/json"}
         if self._secret is not None:

@@ -8,7 +8,7 @@ those of the key that made it) what is left is told and not who spent it; of the
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -25,9 +25,11 @@ from ledger.budgets.scopes import (
 from ledger.budgets.states import BudgetState, budget_states
 from ledger.identity.keys import Identity
 from ledger.money import usd_exact
-from ledger.queries.tags import KeySpend, keyed
 from ledger.reporting_zone import ReportingZone, reporting_zone
 from ledger.spans import Scope
+
+if TYPE_CHECKING:
+    from ledger.queries.tags import KeySpend
 
 
 class PaidTarget(NamedTuple):
@@ -126,6 +128,8 @@ def usage_by_key(
     connection: Connection, team: str, keys: Collection[str], now_us: int
 ) -> dict[str, dict[str, SpendSum]]:
     """By key, what it used this day and this month; every key that was asked for is there."""
+    from ledger.queries.tags import keyed  # noqa: PLC0415  (a fiftieth of a start)
+
     found: dict[str, dict[str, SpendSum]] = {key: {} for key in keys}
     for name, span in spans(now_us, reporting_zone(connection)).items():
         rows = keyed(connection, Scope(span.start_us, span.end_us, team)) if keys else []
@@ -134,7 +138,7 @@ def usage_by_key(
     return found
 
 
-def add_spend(rows: Iterator[KeySpend]) -> SpendSum:
+def add_spend(rows: Iterator["KeySpend"]) -> SpendSum:
     found = [
         (row.attempts, row.input_tokens, row.output_tokens, row.cost_pusd, row.unpriced)
         for row in rows

@@ -10,7 +10,8 @@ from backends.address_policy import LOCALHOST, parse_address
 from backends.base import Backend
 from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
 from backends.origin import Origin
-from backends.providers import PROVIDER_KINDS
+from backends.providers import PROVIDER_KINDS, ProviderKind
+from gateway.config.checks.provider_names import prefix_of, wire_of_provider
 from gateway.config.machines import machine_shares
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
 from gateway.runtime import Runtime
@@ -167,7 +168,7 @@ class Fleet:
             return target
         provider_name, _, upstream = name.partition("/")
         provider = self._settings.providers[provider_name]
-        wire = PROVIDER_KINDS[provider.kind]
+        wire = wire_of_provider(provider_name, provider)
         row = self._api_rows.get(name, self._api_rows[f"{provider_name}/*"])
         target = Target(
             name=name,
@@ -195,15 +196,14 @@ class Fleet:
 
     def _features_of(self, provider: ProviderSection, name: str) -> frozenset[Feature]:
         """An API outside fetches media from there; what stands inside must be told that it may."""
-        wire = PROVIDER_KINDS[provider.kind]
+        wire = wire_of_provider(name, provider)
         features = _features(provider.features) - {Feature.MESSAGES}
-        prefix = provider.litellm_prefix or name
         if _NAMED not in provider.model_fields_set:
             features -= _features(tuple(wire.lacks))
-            features |= {Feature.FILES} if wire.reads_files(prefix) else set()
+            features |= {Feature.FILES} if wire.reads_files(prefix_of(name, provider)) else set()
         if wire.speaks_messages:  # what the wire is made for, whatever is declared
             features |= {Feature.MESSAGES}
-        if Feature.IMAGES in features and _stands_outside(provider, self._addresses[name]):
+        if Feature.IMAGES in features and _stands_outside(provider, wire, self._addresses[name]):
             return features | {Feature.MEDIA_URLS}
         return features
 
@@ -216,9 +216,9 @@ def _with_adapter(adapter: str | None, target: Target) -> Target:
     return target if adapter is None else replace(target, upstream_model=adapter)
 
 
-def _stands_outside(provider: ProviderSection, base_url: str | None) -> bool:
+def _stands_outside(provider: ProviderSection, wire: ProviderKind, base_url: str | None) -> bool:
     """Whether the provider fetches media itself, from outside the network."""
-    if not PROVIDER_KINDS[provider.kind].fetches_media or provider.networks:
+    if not wire.fetches_media or provider.networks:
         return False
     if base_url is None:
         return True
@@ -235,7 +235,7 @@ def _on_disconnect(provider: ProviderSection, name: str) -> OnDisconnect:
 
 
 def _takes_marks(provider: ProviderSection, name: str) -> bool:
-    return PROVIDER_KINDS[provider.kind].marks_cache(provider.litellm_prefix or name)
+    return wire_of_provider(name, provider).marks_cache(prefix_of(name, provider))
 
 
 def _features(names: tuple[str, ...]) -> frozenset[Feature]:

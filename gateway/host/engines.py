@@ -33,6 +33,7 @@ from gateway.fleet.engine_notes import PARENT, EngineStatusNotes
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host.children import ChildCommand, ChildProcess, Forks
 from gateway.host.devices import assign_gpus, memory
+from gateway.host.engine_duty import installed
 from gateway.runtime import BUDGET, SEQUENCES, EngineReplica, Runtime
 from gateway.table_layout import LoadCell
 from ledger.file_watch import FileWatch
@@ -44,10 +45,6 @@ POLL_S = 0.25  # between two looks at the port of a simulated engine: while it s
 WATCH_S = 2.0  # and while it serves
 _ON_ITS_WAY = (EnginePhase.STARTING, EnginePhase.LOADING, EnginePhase.WARMING)
 _ORDERS = {"": "restart", "rest": "rest", "wake": "wake up"}
-
-
-async def installed() -> None:
-    """For a host whose engine environment is made beforehand."""
 
 
 class EngineSupervision:

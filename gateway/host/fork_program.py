@@ -6,8 +6,6 @@ which imports the same modules. That takes about a second; until it says that it
 are started as programs.
 """
 
-import gc
-import importlib
 import os
 import socket
 import sys
@@ -19,7 +17,7 @@ import setproctitle
 from backends.environ import plain_environ
 from gateway.host import fork_server
 from gateway.host.fork_server import ForkNews
-from gateway.host.preload import MODULES
+from gateway.host.shared_work import do_shared_work
 
 
 def start_fork_server(environ: Mapping[str, str]) -> tuple[socket.socket, int]:
@@ -42,11 +40,7 @@ def start_fork_server(environ: Mapping[str, str]) -> tuple[socket.socket, int]:
 def main(descriptor: str, host: str) -> None:
     """Import what children share, say so, and fork them; in a child, run what was ordered."""
     channel = socket.socket(fileno=int(descriptor))
-    gc.disable()
-    for name in MODULES:
-        importlib.import_module(name)
-    gc.freeze()
-    gc.enable()
+    do_shared_work()
     if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
         return
     setproctitle.setproctitle("breakeven fork server")

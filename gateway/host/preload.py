@@ -5,7 +5,6 @@ that will fork all others (`fork_server`), and only then reads its environment b
 is forked later has ever had a secret in its memory but those that it is given.
 """
 
-import gc
 import importlib
 import json
 import os
@@ -17,10 +16,6 @@ from contextlib import suppress
 from gateway.host.memory_file import memory_file
 
 COMMANDS = frozenset({"serve", "up", "demo"})
-MODULES = (
-    "gateway.worker.__main__", "gateway.host.telemetry", "gateway.host.log_wrapper",
-    "ledger.writer",
-)  # fmt: skip
 PRIVATE = 0o077  # what others may not do with files of a host
 CHANNEL = "BREAKEVEN_FORK_SERVER"  # the command's end of the channel, and the fork server's pid
 GIVEN = "BREAKEVEN_GIVEN_ENVIRON"  # the descriptor of a file with what the command was given
@@ -72,11 +67,7 @@ def _open_standard_streams() -> None:
 def _start_fork_server(given: int) -> None:
     # Before anything changes the environment, beside which it finds room for titles.
     set_title = importlib.import_module("setproctitle").setproctitle
-    gc.disable()  # what is imported stays: to walk it in between is a twentieth of the time
-    for name in MODULES:
-        importlib.import_module(name)
-    gc.freeze()
-    gc.enable()
+    importlib.import_module("gateway.host.shared_work").do_shared_work()
     fork_server = importlib.import_module("gateway.host.fork_server")
     if fork_server.has_threads():  # of somebody's `sitecustomize`: forks would lose them
         _take_environ(given)

@@ -29,7 +29,7 @@ from gateway.fleet.shared_load import SharedLoadTable
 from gateway.host import logfiles
 from gateway.host.banner import BILLED_BESIDES
 from gateway.host.children import ChildCommand, ChildProcess, Forks
-from gateway.host.engines import EngineSupervision, installed
+from gateway.host.engine_duty import Supervision, installed, run_engines, supervision_for
 from gateway.host.fork_client import listening
 from gateway.host.journalwatch import follow
 from gateway.host.listening import bind_socket, open_server_socket
@@ -73,7 +73,7 @@ class HostServer:
         self._reload: Reload | None = None
         self._held: StateDirLock | None = None
         self._board: SharedLoadTable | None = None
-        self._engines: EngineSupervision | None = None
+        self._engines: Supervision = None
 
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
         """Start the children. `between` runs beside the dashboard's start, before all others."""
@@ -110,10 +110,10 @@ class HostServer:
                 *("--worker", str(worker), "--fd", str(descriptor)),
             ]
             self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
-        self._engines = EngineSupervision(
+        self._engines = supervision_for(
             self._settings, self.runtime, self._board, self._say, self._ready, self._forks
         )
-        self._tasks.append(asyncio.create_task(self._engines.run()))
+        self._tasks.append(asyncio.create_task(run_engines(self._engines)))
         if self._settings.batches.enabled:
             self._tasks.append(asyncio.create_task(self._run_batches()))
         self._watch_children(self._board)

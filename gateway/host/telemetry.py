@@ -18,20 +18,19 @@ import signal
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import httpx
 import uvloop
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from backends import health
 from backends.address_policy import INSIDE
-from backends.engine.probes import ProbeError, Workload, context_limit
 from backends.errors import BackendError
 from backends.health import EngineHealth, HealthState, ProbeResult
 from backends.http import HttpClient
 from backends.metrics import ProbeFailed, parse, path_of
-from backends.pinned import PinnedTransport
 from backends.roundtrip import round_trip_s
 from gateway.clock import Clock, next_tick
 from gateway.config.credentials import engine_headers
@@ -49,7 +48,6 @@ from gateway.host.page_reader import PageReader, read_metrics
 from gateway.host.rate_limit_service import RateLimitService
 from gateway.host.sample_backlog import SampleBacklog, unobserved_sample
 from gateway.host.scrape import EngineScraper, EngineStartLimits, turn_s
-from gateway.host.stepfits import EngineFit, StepFitStore
 from gateway.policies.overrides import standing_overrides
 from gateway.process import start_process
 from gateway.request.limits.rate_limiter import are_shared
@@ -69,7 +67,6 @@ from ledger.overrides import overrides
 from router.bid_price import TICK_S
 
 SAMPLE_S = 10.0
-SCRAPE_TIMEOUT_S = 5.0
 LIVE_S = 0.25
 WAY_S, WAY_LOOK_S = 60.0, 1.0
 NOT_SERVING = {  # the stages of a managed engine that are not just a start under way
@@ -81,6 +78,11 @@ NOT_SERVING = {  # the stages of a managed engine that are not just a start unde
 }
 
 log = logging.getLogger("breakeven.telemetry")
+
+if TYPE_CHECKING:  # a host without engines meets none: it needs none of these
+    import httpx
+
+    from gateway.host.stepfits import EngineFit, StepFitStore
 
 
 class TelemetryProcess:
@@ -100,7 +102,6 @@ class TelemetryProcess:
         self._board = board
         self._ledger = ledger
         self._clock = clock
-        self._fits = StepFitStore(settings, environ)
         self._limits = health.HealthLimits(stale_s=settings.telemetry.stale_s)
         self._alerts = BudgetAlerter(settings, ledger, clock)
         self._seats = runtime.engines
@@ -112,14 +113,24 @@ class TelemetryProcess:
         self._prefixes = PrefixIndex(runtime.run_dir / PREFIXES_FILE, board)
         self._backlog = SampleBacklog(self._store)
 
+    @cached_property
+    def _fits(self) -> "StepFitStore":
+        from gateway.host.stepfits import StepFitStore  # noqa: PLC0415  (as said above)
+
+        return StepFitStore(self._settings, self._environ)
+
     async def run(self) -> None:
         """Until cancelled."""
-        tls = ssl.create_default_context()  # one for all: it holds every authority
+        has_tls = any(seat.base_url.startswith("https:") for seat in self._seats)
+        tls = ssl.create_default_context() if has_tls else None  # it holds every authority
         pages = HttpClient(tls=tls)
         async with AsyncExitStack() as clients, asyncio.TaskGroup() as tasks:
             clients.push_async_callback(pages.aclose)
             for seat, watch in zip(self._seats, self._watches, strict=True):
-                client = await clients.enter_async_context(self._client(seat, tls))
+                from gateway.host.engine_client import make_engine_client  # noqa: PLC0415  (as said above)
+
+                made = make_engine_client(self._headers(seat), tls)
+                client = await clients.enter_async_context(made)
                 tasks.create_task(self._follow(seat, watch, self._pages(seat, pages), client))
                 if seat.kv_events is not None:
                     tasks.create_task(listen(seat.name, seat.kv_events, watch.memory, self._clock))
@@ -134,14 +145,6 @@ class TelemetryProcess:
                 desk = RateLimitService(self._ledger, here.host, here.run_dir, self._clock)
                 tasks.create_task(desk.run())
 
-    def _client(self, seat: EngineReplica, tls: ssl.SSLContext) -> httpx.AsyncClient:
-        """For what an engine is asked when it is met: with its own key and no other's."""
-        return httpx.AsyncClient(
-            timeout=httpx.Timeout(SCRAPE_TIMEOUT_S),
-            transport=PinnedTransport(INSIDE, tls=tls),
-            headers=self._headers(seat),
-        )
-
     def _pages(self, seat: EngineReplica, client: HttpClient) -> PageReader:
         """Return the reader of an engine's metrics, which are asked for twice a second."""
         address = seat.base_url.removesuffix("/v1")
@@ -155,7 +158,7 @@ class TelemetryProcess:
         seat: EngineReplica,
         watch: EngineScraper,
         pages: PageReader,
-        client: httpx.AsyncClient,
+        client: "httpx.AsyncClient",
     ) -> None:
         state = self._resumed_health(seat, watch)
         while True:
@@ -257,14 +260,14 @@ class TelemetryProcess:
 
     async def _measure_way(self, seat: EngineReplica, watch: EngineScraper) -> None:
         watch.way_measured_s = self._clock.now_s()
-        at = httpx.URL(seat.base_url)
-        port = at.port or (443 if at.scheme == "https" else 80)
-        watch.round_trip_s = await round_trip_s(at.host, port)
+        watch.round_trip_s = await round_trip_s(seat.base_url)
 
     async def _meet(
-        self, seat: EngineReplica, watch: EngineScraper, client: httpx.AsyncClient
+        self, seat: EngineReplica, watch: EngineScraper, client: "httpx.AsyncClient"
     ) -> None:
         """First good sight of an engine: its context limit and its step-time model."""
+        from backends.engine.probes import ProbeError, Workload, context_limit  # noqa: PLC0415  (as said above)
+
         watch.health = HealthState.LOADING.value
         watch.publish(self._board)
         try:
@@ -297,7 +300,7 @@ class TelemetryProcess:
             watch.is_assumed = False
 
     async def _fit(
-        self, seat: EngineReplica, watch: EngineScraper, fitted: EngineFit | None
+        self, seat: EngineReplica, watch: EngineScraper, fitted: "EngineFit | None"
     ) -> bool:
         """Serve by a step model from here on, and leave word of it; False without one."""
         if fitted is None or self._board.life(watch.row) != watch.life:
@@ -312,10 +315,8 @@ class TelemetryProcess:
 
     async def _price(self) -> None:
         """What a second of each pool's engines is worth, by what was asked of it lately."""
-        markets, healthy = (
-            BidPricePublisher(self._board),
-            float(HEALTHS.index(HealthState.HEALTHY.value)),
-        )
+        markets = BidPricePublisher(self._board)
+        healthy = float(HEALTHS.index(HealthState.HEALTHY.value))
         while True:
             markets.tick(self._clock.now_s(), healthy)
             await next_tick(TICK_S)
@@ -370,13 +371,12 @@ class TelemetryProcess:
         watch.fixed_pusd_per_s = usd_to_pusd(pool.bid_price_usd_per_s)
         return watch
 
-    def _record(self, seat: EngineReplica, watch: EngineScraper, fitted: EngineFit) -> None:
+    def _record(self, seat: EngineReplica, watch: EngineScraper, fitted: "EngineFit") -> None:
         """Versioned rows of what the engine is and can do."""
-        pool = self._settings.pools[seat.pool]
-        at_us = self._clock.wall_us()
+        pool, at_us = self._settings.pools[seat.pool], self._clock.wall_us()
         add_catalog(self._ledger, catalog_row(at_us, seat, pool, watch, fitted.version))
-        capacity = {**capacity_row(at_us, seat, watch), **self._fits.capacity(fitted)}
-        add_capacity(self._ledger, capacity)
+        measured = self._fits.capacity(fitted)
+        add_capacity(self._ledger, capacity_row(at_us, seat, watch) | measured)
 
 
 async def _main(settings: Settings, runtime: Runtime) -> None:

@@ -24,8 +24,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from backends.event_server import EventServer
-from backends.providers import PROVIDER_KINDS
 from gateway.clock import Clock
+from gateway.config.checks.provider_names import wire_of_provider
 from gateway.config.settings import ServerSection, Settings, TimeoutsSection
 from gateway.control.people import may_make_keys
 from gateway.control.pricing.configured import price_aliases
@@ -116,10 +116,9 @@ def load_ahead(settings: Settings) -> None:
     The first prompt beyond ASCII would make its streams wait for a table of characters.
     """
     longer_characters()
-    for kind in sorted({provider.kind for provider in settings.providers.values()}):
-        load_kind = PROVIDER_KINDS[kind].load
-        if load_kind is not None:
-            load_kind()
+    wires = [wire_of_provider(name, section) for name, section in settings.providers.items()]
+    for load in dict.fromkeys(wire.load for wire in wires if wire.load is not None):
+        load()
 
 
 def serve(

@@ -10,7 +10,7 @@ is GET without its body, and Anthropic's clients are told errors in their own sh
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +19,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy import Engine
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from backends.secret import Secret
 from gateway.batches.line_endpoint import LineEndpoint
@@ -83,7 +84,8 @@ class Gateway(FastAPI):
     """`hot` may be replaced while the application starts (it needs the running loop).
 
     It, `catalog` and `sockets` are attached by whoever made the application. `origins` and `max_n`:
-    as in `server`. `message_bytes`: the most of one message on a WebSocket.
+    as in `server`. `message_bytes`: the most of one message on a WebSocket. `described`: routes of
+    the API's description, in place of others that answer.
     """
 
     hot: InferenceApi
@@ -93,6 +95,7 @@ class Gateway(FastAPI):
     origins: tuple[str, ...] = ()
     max_n: int
     entrance: LineEndpoint | None = None
+    described: Callable[[], Sequence[BaseRoute]] = tuple
     secrets: tuple[Secret, ...] = ()  # what its targets are sent: no line of a log has it
 
     async def __call__(self, scope: Message, receive: Receive, send: SendMessage) -> None:
@@ -150,7 +153,9 @@ class Gateway(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = describe_api(super().openapi(), self.max_n)
+            routes = [*self.routes, *self.described()]
+            document = get_openapi(title=self.title, version=self.version, routes=routes)
+            self.openapi_schema = describe_api(document, self.max_n)
         return self.openapi_schema
 
 

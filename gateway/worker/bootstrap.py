@@ -24,7 +24,7 @@ from gateway.config.settings import Settings
 from gateway.control.access import guard_routes
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.executor import AdminExecutor
-from gateway.control.admin.routes import admin_router
+from gateway.control.admin.routes import admin_routes, described_routes
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.fleet.candidates import CandidateBuilder, PromptCaches
@@ -190,7 +190,8 @@ def _add_admin_routes(
     app.sockets = ResponsesSockets(lambda: app.hot, ledger.keys, settings.server, clock)
     opened = partial(make_engine, runtime.ledger_url)
     desk = AdminExecutor(settings, opened, EngineHost(settings, runtime, board), clock)
-    app.add_router(admin_router(desk))
+    app.router.routes.extend(admin_routes(desk))
+    app.described = described_routes
     guard_routes(app, ledger.keys, clock, ROUTES, people_of(settings, clock))
     return app
 

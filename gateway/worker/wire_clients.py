@@ -7,7 +7,7 @@ from backends.address_policy import INSIDE, AddressPolicy
 from backends.base import Backend
 from backends.http import HttpClient
 from backends.openai import Credentials, OpenAIBackend
-from backends.providers import PROVIDER_KINDS, ProviderSite
+from backends.providers import ProviderSite, wire_of
 from gateway.config.credentials import engine_key, provider_keys
 from gateway.config.settings import PoolSection, ProviderSection, Settings
 from gateway.errors import ConfigError
@@ -41,8 +41,9 @@ def make_backends(
             proof = Credentials(engine_key(what.engine, name, environ))
             return OpenAIBackend(base_url, proof, client=clients.engines, reach=INSIDE)
         key, reach = keys[name], AddressPolicy(what.networks)
-        kind, prefix = PROVIDER_KINDS[what.kind], what.litellm_prefix or name
-        address = base_url or kind.addresses.get(name)
+        prefix = what.litellm_prefix or name
+        kind = wire_of(what.kind, prefix)
+        address = base_url or kind.addresses.get(prefix)
         if address is None and not kind.finds_address:
             raise ConfigError([f"providers.{name}.base_url: needed, `{name}` is not a known name"])
         proof = Credentials(key)

@@ -6,6 +6,7 @@ a thread: a new segment's file, what was written before without a flush, a full 
 """
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -163,10 +164,15 @@ def write_group(write: SegmentWrite, reserve: DiskReserve) -> None:
 
 
 def create_segment(home: Path, header: SegmentHeader, flags: int = 0) -> int:
-    """Make a segment's file with its header, durably; raises `OSError`, and then there is none."""
+    """Make a segment's file with its header, durably; raises `OSError`, and then there is none.
+
+    It is locked while it is open: whoever removes the journal's lock file frees no live journal.
+    """
     path = segment_path(home, header.segment)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600)
     try:
+        with suppress(OSError):  # where the file system has no locks, the lock file alone counts
+            fcntl.flock(file, fcntl.LOCK_EX)  # a reader that looks holds it for microseconds
         _pwrite_whole(file, memoryview(encode_header(header)), 0)
         os.fdatasync(file)
         sync_directory(home)

@@ -6,6 +6,7 @@ takes nothing there for finished. Later formats get folders of their own; a vers
 know them refuses to start while journals are in them (`later_journals`).
 """
 
+import errno
 import fcntl
 import os
 import re
@@ -24,7 +25,10 @@ HOLDER_FILE = "holder"
 OWNER_FILE = "owner"  # of format 1
 RESERVE_FILE = "reserve"
 _SUFFIXES = {1: ".journal", 2: ".segment"}
-_DIGITS = "[0-9]" * 12  # a segment's number
+_SEGMENTS = {
+    number: re.compile("[0-9]{12}" + re.escape(suffix)) for number, suffix in _SUFFIXES.items()
+}
+_NAME = re.compile(r".+-[0-9a-f]{16}", re.DOTALL)  # of a worker's process
 _LATER = re.compile(r"v([0-9]+)")
 
 
@@ -43,9 +47,17 @@ class JournalSource:
 
 
 def list_journals(directory: Path) -> list[JournalSource]:
-    """Return every journal: those of format 1 first, for they are older. Raises `OSError`."""
-    old = [home for home in sorted(_folders(directory)) if (home / OWNER_FILE).exists()]
-    new = sorted(_folders(directory / FOLDER))
+    """Return every journal: those of format 1 first, for they are older. Raises `OSError`.
+
+    A folder that has neither the name of one nor anything of one is a person's, and left alone.
+    """
+    others = {FOLDER, DAMAGED}
+    old = [
+        home
+        for home in sorted(_folders(directory))
+        if home.name not in others and (home / OWNER_FILE).exists()
+    ]
+    new = [home for home in sorted(_folders(directory / FOLDER)) if _is_journal(home)]
     homes = [*((home, 1) for home in old), *((home, 2) for home in new)]
     return [
         JournalSource(home.name, home.name.rpartition("-")[0], home, number)
@@ -64,13 +76,23 @@ def later_journals(directory: Path) -> list[Path]:
 
 
 def has_owner(journal: JournalSource) -> bool:
-    """Whether a live process holds the journal; the lock falls when that process dies."""
-    return is_locked(journal.lock)
+    """Whether a live process holds the journal; its locks fall when that process dies.
+
+    It holds the lock file and its newest segment, so one of both may be removed. Raises `OSError`.
+    """
+    if is_locked(journal.lock):
+        return True
+    looked: Path | None = None
+    while journal.format != 1 and (files := segments(journal)) and files[-1] != looked:
+        looked = files[-1]
+        if is_locked(looked):
+            return True
+    return False
 
 
 def segments(journal: JournalSource) -> list[Path]:
-    """Return a journal's segments, oldest first; files that people put beside them are none."""
-    return sorted(journal.home.glob(_DIGITS + _SUFFIXES[journal.format]))
+    """Return a journal's segments, oldest first; what people put beside them is none."""
+    return _segments(journal.home, journal.format)
 
 
 def number_of(segment: Path) -> int:
@@ -103,6 +125,39 @@ def make_home(directory: Path, name: str) -> tuple[Path, int, WriteMark]:
     return draft.rename(home), holder, mark
 
 
+def removed_file(home: Path, holder: int, newest: int) -> str | None:
+    """Return which file of a live journal somebody removed or moved: new records would be lost.
+
+    `holder` and `newest` are the open lock file and segment.
+    """
+    lock = home / HOLDER_FILE
+    try:
+        is_there = os.path.samestat(lock.stat(), os.fstat(holder))
+    except FileNotFoundError:
+        is_there = False
+    except OSError as error:
+        return f"{lock}: {error.strerror}"
+    if not is_there:
+        return f"{lock} was removed while its worker runs: restart the host"
+    if os.fstat(newest).st_nlink == 0:
+        return f"{home}: its newest segment was removed while its worker runs: restart the host"
+    return None
+
+
+def copies(directory: Path) -> list[Path]:
+    """Return what `keep_copy` kept, oldest journal first; a person's files there are none.
+
+    Raises `OSError`.
+    """
+    named = [pattern.fullmatch for pattern in _SEGMENTS.values()]
+    found = []
+    for home in sorted(_folders(directory / DAMAGED)):
+        with os.scandir(home) as entries:
+            here = [each for each in entries if any(fits(each.name) for fits in named)]
+            found += sorted(Path(each.path) for each in here if each.is_file())
+    return found
+
+
 def sync_directory(path: Path) -> None:
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -124,6 +179,22 @@ def keep_copy(directory: Path, journal: JournalSource, segment: Path) -> None:
             os.link(segment, kept / segment.name)
 
 
+def _segments(home: Path, number: int) -> list[Path]:
+    try:
+        entries = os.scandir(home)
+    except FileNotFoundError:
+        return []
+    named = _SEGMENTS[number].fullmatch
+    with entries:
+        return sorted(Path(each.path) for each in entries if named(each.name) and each.is_file())
+
+
+def _is_journal(home: Path) -> bool:
+    if _NAME.fullmatch(home.name) or (home / HOLDER_FILE).exists():
+        return True
+    return bool(_segments(home, 2))
+
+
 def _folders(directory: Path) -> Iterator[Path]:
     try:
         entries = os.scandir(directory)
@@ -131,5 +202,14 @@ def _folders(directory: Path) -> Iterator[Path]:
         return
     with entries:
         for entry in entries:
-            if entry.is_dir() and not entry.name.startswith("."):
+            if not entry.name.startswith(".") and _is_folder(entry):
                 yield Path(entry.path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a link to itself leads to no journal
+            raise
+        return False

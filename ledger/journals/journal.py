@@ -25,6 +25,7 @@ from ledger.journals.group_writer import GroupWriter, create_segment
 from ledger.journals.homes import (
     RESERVE_FILE,
     make_home,
+    removed_file,
     segment_path,
     segments_of_worker,
     sync_directory,
@@ -93,6 +94,7 @@ class JournalWriter:
         self._reserve = DiskReserve(self._home / RESERVE_FILE)
         self._unended = 0  # attempts whose end is to come: room is kept for it
         self._full = self._torn = False  # a frame that had no room is still to be cut off
+        self._gone: str | None = None  # which file somebody removed, as last looked at
         self._behind: WriteBehind | None = None
         self.owed = OwedEndings(self._put_ending)
         self._put: Callable[[bytes], None] = self._write
@@ -152,7 +154,9 @@ class JournalWriter:
         self._unended += isinstance(record, AttemptOpened)
 
     def refusal(self) -> str | None:
-        """Why new work would be refused; after a full disk, whether it still is, is looked at."""
+        """Why new work would be refused; for a file that is gone and a full disk it is looked."""
+        file = self._file if self._behind is None else self._behind.place.file
+        self._gone = None if self._closed else removed_file(self._home, self._holder, file)
         broken = self._broken if self._behind is None else self._behind.broken
         if broken is not None:
             return f"{self._home}: {broken.strerror}"
@@ -327,6 +331,8 @@ class JournalWriter:
     def _ensure_capacity(self, size: int) -> None:
         """For a record of this size, and for the ends of what is in flight."""
         behind, owed = self._behind, self.owed.waiting
+        if self._gone is not None:
+            raise JournalFull(self._gone)
         if owed:
             raise JournalFull(f"{self._home}: {len(owed)} endings wait for room on the disk")
         held = self._kept_bytes + (self._offset if behind is None else behind.place.offset)

@@ -155,8 +155,11 @@ class JournalReader:
         return len(old)
 
     def remove(self, journal: JournalSource) -> None:
-        """Forget a journal that is applied to its end and has no owner."""
-        shutil.rmtree(journal.home)
+        """Forget a journal that is applied to its end and has no owner; of a link that alone."""
+        if journal.home.is_symlink():
+            journal.home.unlink()
+        else:
+            shutil.rmtree(journal.home)
 
 
 def _read_old(
@@ -164,8 +167,10 @@ def _read_old(
 ) -> JournalChunk:
     owned = has_owner(journal)
     files = [path for path in segments(journal) if number_of(path) >= since.segment]
+    expected, lacking = max(1, since.segment), 0  # what was read wholly is removed up to there
     for place, path in enumerate(files):
         number = number_of(path)
+        lacking, expected = lacking + number - expected, number + 1
         offset = since.offset if number == since.segment else 0
         data = _read(path, offset, limit_bytes)
         full = len(data) == limit_bytes
@@ -177,9 +182,15 @@ def _read_old(
         last = place + 1 == len(files)
         if frames or last:
             after = JournalOffset(number, frames[-1].end if frames else offset)
-            return JournalChunk(frames, after, not last or full or len(frames) == most)
+            more = not last or full or len(frames) == most
+            return JournalChunk(frames, after, more, _missing_segments(lacking), number)
         # Nothing whole is left here and a later segment exists: the rest is a torn tail.
     return JournalChunk((), since)
+
+
+def _missing_segments(count: int) -> tuple[Damage, ...]:
+    """Tell of segments of format 1 that are gone: no number of a frame does."""
+    return (Damage(0, 0, 0, None, f"{count} segments before it are gone"),) if count else ()
 
 
 def _with_pending(journal: JournalSource, pending: list[PendingGroup]) -> list[Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ledger.journals.frames import decode
-from ledger.journals.homes import DAMAGED, number_of
+from ledger.journals.homes import number_of
 from ledger.journals.layout import HEADER_BYTES, parse_header, stamp_of
 from ledger.journals.records import Record
 from ledger.journals.repair import repair_frames
@@ -29,11 +29,6 @@ class SegmentRemains(msgspec.Struct, frozen=True):
     intact: tuple[Record, ...]
     repaired: tuple[Record, ...]
     lost_bytes: int
-
-
-def damaged_segments(directory: Path) -> list[Path]:
-    """Return the copies of damaged segments, oldest journal first."""
-    return sorted(path for path in (directory / DAMAGED).glob("*/*.*") if path.is_file())
 
 
 def read_remains(path: Path) -> SegmentRemains:

@@ -7,9 +7,10 @@ until the output files are written. Times are microseconds since the Unix epoch.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, false, text
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, false
 
 from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Json
 
 
@@ -81,12 +82,8 @@ class BatchLineRow(LedgerBase):
     __tablename__ = "batch_lines"
     __table_args__ = (
         Index(None, "state", "model", "batch_id", "number"),
-        Index(
-            "ix_batch_lines_kept",
-            "batch_id",
-            "number",
-            sqlite_where=text("kept = 1"),
-            postgresql_where=text("kept"),
+        partial_index(
+            "ix_batch_lines_kept", "batch_id", "number", where="kept = 1", postgresql="kept"
         ),
     )
 

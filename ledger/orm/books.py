@@ -22,15 +22,13 @@ from sqlalchemy import (
 
 from ledger.journals.token_kinds import TOKEN_COLUMNS, TOKEN_KINDS, TokenKind
 from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Json, Serial
 
 
 def _partial(name: str, then: str) -> Index:
     """Of rows that have `name`."""
-    there = text(f"{name} IS NOT NULL")
-    return Index(
-        f"ix_attempts_{name}_{then}", name, then, sqlite_where=there, postgresql_where=there
-    )
+    return partial_index(f"ix_attempts_{name}_{then}", name, then, where=f"{name} IS NOT NULL")
 
 
 class AttemptRow(LedgerBase):
@@ -41,12 +39,7 @@ class AttemptRow(LedgerBase):
         Index(None, "team_id", "opened_us"),
         Index(None, "model", "opened_us"),
         Index(None, "target", "opened_us"),
-        Index(
-            "ix_attempts_unsettled",
-            "journal",
-            sqlite_where=text("settled_us IS NULL"),
-            postgresql_where=text("settled_us IS NULL"),
-        ),
+        partial_index("ix_attempts_unsettled", "journal", where="settled_us IS NULL"),
         # What settled in a pool's open hour; rare rows, the latest first.
         _partial("pool", "settled_us"),
         _partial("flag", "opened_us"),

@@ -5,9 +5,10 @@ and holds more than its grant; so nothing is overspent however hosts interleave.
 what was spent out of it. Soft budgets have no grants: only `spent_pusd` moves.
 """
 
-from sqlalchemy import BigInteger, Index, text
+from sqlalchemy import BigInteger, Index
 
 from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Serial, WideInteger
 
 BOOKED = "booked"  # state of a hold that was made after the fact, out of no host's grant
@@ -80,13 +81,7 @@ class HoldRow(LedgerBase):
 
     __tablename__ = "holds"
     __table_args__ = (
-        Index(
-            "ix_holds_held",
-            "budget_id",
-            "window",
-            sqlite_where=text("state = 'held'"),
-            postgresql_where=text("state = 'held'"),
-        ),
+        partial_index("ix_holds_held", "budget_id", "window", where="state = 'held'"),
         {"sqlite_with_rowid": False},
     )
 

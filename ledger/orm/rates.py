@@ -4,9 +4,10 @@ State of work under way. A host lets in no more than its part, and the parts of 
 up to more than it; what was let in stands in each host's own file, not here.
 """
 
-from sqlalchemy import BigInteger, Index, text
+from sqlalchemy import BigInteger, Index
 
 from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.partial_index import partial_index
 
 
 class RateHostRow(LedgerBase):
@@ -36,12 +37,7 @@ class RatePartRow(LedgerBase):
 
     __tablename__ = "rate_parts"
     __table_args__ = (
-        Index(
-            "ix_rate_parts_wanted",
-            "name",
-            sqlite_where=text("wanted_us IS NOT NULL"),
-            postgresql_where=text("wanted_us IS NOT NULL"),
-        ),
+        partial_index("ix_rate_parts_wanted", "name", where="wanted_us IS NOT NULL"),
         Index(None, "holder"),
     )
 

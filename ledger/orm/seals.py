@@ -4,9 +4,10 @@ Written by `sealer` after the commit of what they cover, never with it; `ledger.
 them.
 """
 
-from sqlalchemy import BigInteger, Index, LargeBinary, text
+from sqlalchemy import BigInteger, Index, LargeBinary
 
 from ledger.orm.base import LedgerBase, Stored, define_column
+from ledger.orm.partial_index import partial_index
 from ledger.orm.types import Json, Serial, WideInteger
 
 
@@ -36,12 +37,7 @@ class SealMarkRow(LedgerBase):
     __tablename__ = "seal_marks"
     __table_args__ = (
         Index(None, "sealed_in"),
-        Index(
-            "ix_seal_marks_waiting",
-            "attempt_seq",
-            sqlite_where=text("sealed_in IS NULL"),
-            postgresql_where=text("sealed_in IS NULL"),
-        ),
+        partial_index("ix_seal_marks_waiting", "attempt_seq", where="sealed_in IS NULL"),
     )
 
     number: Stored[int] = define_column(BigInteger, primary_key=True, autoincrement=False)

@@ -4,6 +4,8 @@ The map is read as a file, without importing LiteLLM, and named as the price boo
 A model that it does not know has no limit here: nothing is guessed.
 """
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -41,8 +43,12 @@ class _Row(msgspec.Struct):
     max_input_tokens: _Number = None
 
 
-def model_limits() -> dict[str, ModelLimits]:
-    """Limits by `provider/model`, from the installed map; empty without one."""
+@cache
+def model_limits() -> Mapping[str, ModelLimits]:
+    """Limits by `provider/model`, from the installed map; empty without one.
+
+    Read once: who forks workers has read it for all of them.
+    """
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         return {}

@@ -19,6 +19,7 @@ from ledger.journals.token_kinds import PROMPT_KINDS
 from ledger.orm.tables import AttemptRow, exact_sum, token_column, token_sum
 from ledger.prices.stored import every_price
 from ledger.reports.charges import PROMPT, ChargeLine, charges, column_conditions, cuts_of, groups
+from ledger.reports.usage_filters import UsageFilters
 from ledger.spans import HOUR_US, Scope, rows, total
 
 CELLS_LIMIT = 20_000
@@ -37,25 +38,6 @@ _COLUMNS: Mapping[str, Any] = {
 
 class TooManyCells(ValueError):
     """More groups than an answer should hold: fewer buckets, or fewer fields to group by."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsageFilters:
-    """Which attempts count; empty: all. The team that a reader is bound to is in its scope."""
-
-    teams: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-    batch: bool | None = None  # of batches alone, or without them
-
-    def conditions(self) -> list[ColumnElement[bool]]:
-        columns = {"team": self.teams, "key": self.keys, "user": self.users, "model": self.models}
-        found = column_conditions({_COLUMNS[name]: values for name, values in columns.items()})
-        of_batches: ColumnElement[bool] = _COLUMNS["batch"]
-        if self.batch is None:
-            return found
-        return [*found, of_batches if self.batch else ~of_batches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +91,7 @@ def usage_cells(
             total(token_column("output")),
             total(token_column("audio_output")),
         )
-        .where(AttemptRow.kind.in_(sorted(kinds)), *filters.conditions())
+        .where(AttemptRow.kind.in_(sorted(kinds)), *_conditions(filters))
         .group_by(*(name.name for name in named))
         .order_by(*(name.name for name in named))
         .limit(CELLS_LIMIT + 1)
@@ -153,7 +135,7 @@ def _api_sums(
     statement = (
         select(*named, exact_sum(AttemptRow.cost_pusd))
         .where(
-            AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), *filters.conditions()
+            AttemptRow.backend == "api", AttemptRow.cost_pusd.is_not(None), *_conditions(filters)
         )
         .group_by(*(name.name for name in named))
     )
@@ -172,7 +154,7 @@ def _api_items(
         bucket_us=bucket_us,
         by=[AttemptRow.target, *(_COLUMNS[name] for name in by)],
         cuts=cuts_of(prices),
-        where=filters.conditions(),
+        where=_conditions(filters),
     )
     for group in found:
         target, *key = group.key
@@ -215,3 +197,17 @@ def _add(found: dict[tuple[Any, ...], CostCell], cell: CostCell) -> None:
     found[place] = cell
     if len(found) > CELLS_LIMIT:
         raise TooManyCells
+
+
+def _conditions(filters: UsageFilters) -> list[ColumnElement[bool]]:
+    columns = {
+        "team": filters.teams,
+        "key": filters.keys,
+        "user": filters.users,
+        "model": filters.models,
+    }
+    found = column_conditions({_COLUMNS[name]: values for name, values in columns.items()})
+    of_batches: ColumnElement[bool] = _COLUMNS["batch"]
+    if filters.batch is None:
+        return found
+    return [*found, of_batches if filters.batch else ~of_batches]

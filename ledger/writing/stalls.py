@@ -1,6 +1,6 @@
 """Journals that cannot be read on, and since when: what makes a host unready. No I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 STANDSTILL_S = 2.0  # a frame is written in microseconds; unready is told within 5 s
 
@@ -24,6 +24,11 @@ class StallWatch:
 
     def record_progress(self, journal: str) -> None:
         self._since.pop(journal, None)
+
+    def keep(self, journals: Collection[str]) -> None:
+        """Forget all other journals: they are not there any more."""
+        for journal in self._since.keys() - set(journals):
+            del self._since[journal]
 
     def reason(self) -> str | None:
         now_s = self._now_s()

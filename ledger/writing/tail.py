@@ -115,7 +115,9 @@ class JournalTailer:
         journals = self._reader.journals()
         if self._positions is None:
             self._positions = self._repository.positions()
-        self._forget_removed(self._positions, {journal.name for journal in journals})
+        names = {journal.name for journal in journals}
+        self._stalls.keep({EVERY_JOURNAL, *names})
+        self._forget_removed(self._positions, names)
         step = TailResult(ApplyResult())
         batch = self._read(journals, self._positions, step)
         if batch.moves:
@@ -125,7 +127,10 @@ class JournalTailer:
             self._note(batch.moves)
             self._remove_applied(batch.moves)
         for journal in batch.ended:
-            self._bury(journal, step)
+            try:
+                self._bury(journal, step)
+            except OSError as error:  # others end all the same
+                self._stalls.record_failure(journal.name, f"{error.strerror}: {error.filename}")
         return step
 
     def _read(
@@ -141,9 +146,9 @@ class JournalTailer:
             if since.sequence == ENDED:
                 batch.ended.append(journal)
                 continue
-            owned = has_owner(journal)
             most = self._records - len(batch.items) if self._records < ALL_RECORDS else None
             try:
+                owned = has_owner(journal)
                 chunk = self._reader.read(journal, since, limit_bytes=share, most=most)
             except OSError as error:
                 self._stalls.record_failure(journal.name, f"{error.strerror}: {error.filename}")

@@ -2,11 +2,15 @@
 
 import asyncio
 import struct
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import uvloop
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 RESET = object()  # close with RST
 CLOSE = object()  # close with FIN

@@ -499,7 +499,7 @@ def test_a_cache_that_is_charged_by_the_hour_is_not_asked_for(prefix, model, kee
     )  # fmt: skip
     body = json.dumps({"model": model, **MARKED}).encode()
     asked = Call("/chat/completions", body, False, deadlines=Deadlines(5, 30, 10))
-    _, sent = LiteLLMBackend(prefix)._arguments(litellm, asked)
+    _, sent = LiteLLMBackend(prefix)._arguments.make(litellm, asked)
     assert ("cache_control" in json.dumps([sent["messages"], sent["tools"]])) is keeps
     assert sent["messages"][0]["content"][0]["text"] == "a"
     assert sent["tools"][0]["function"] == {"name": "f"}

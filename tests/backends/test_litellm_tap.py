@@ -66,7 +66,15 @@ async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
         ("anthropic", [b"x" * 4000, b'{"type":"message_', b'stop"}\n\n'], True),
         ("anthropic", [b'{"type":"message_stop"}', b"x" * 4000], False),
         ("anthropic", [b"half"], False),
-        ("cohere", [b"half"], True),
+        ("replicate", [b"half"], True),
+        ("cohere", [b"half"], False),
+        ("gemini", [b'{"text": "\\"finishReason\\": \\"STOP\\""}'], False),
+        ("gemini", [b'{"finishReason": "STOP"}'], True),
+        ("gemini", [b'{"promptFeedback": {"blockReason": "SAFETY"}}'], True),
+        ("azure", [b'{"finish_reason": null}'], False),
+        ("azure", [b'{"finish_reason": null}\n\ndata: [DONE]\n\n'], True),
+        ("ollama_chat", [b'{"done": true}'], True),
+        ("watsonx_text", [b'{"stop_reason": "not_finished"}'], False),
     ],
 )
 async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whole):
@@ -103,6 +111,17 @@ def test_a_client_that_blocks_states_what_leaves(free_port: int) -> None:
             client.post(f"http://127.0.0.1:{free_port}/")
     assert tap.transmission.begun is False
     client.close()
+
+
+async def test_nobody_else_is_asked_for_a_models_template() -> None:
+    tap = Tap(SharedTransport(Stream()))
+    request = httpx.Request("GET", "https://huggingface.co/some/model/raw/main/x.json")
+    with calling(tap):
+        with pytest.raises(httpx.ConnectError):
+            SyncRouter().handle_request(request)
+        with pytest.raises(httpx.ConnectError):
+            await TapRouter().handle_async_request(request)
+    assert tap._shared.requests == []
 
 
 async def test_the_tail_of_a_small_answer_is_all_of_it() -> None:

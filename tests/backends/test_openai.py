@@ -17,8 +17,10 @@ from backends.exchange import read_all
 from backends.http import HttpClient
 from backends.openai import Credentials, OpenAIBackend
 from backends.origin import Origin
+from backends.quirks import Quirks
 from backends.ratelimit import Allowance, RateLimitHeaders
 from backends.secret import Secret
+from backends.sending import Transmission
 
 KEY = "sk-test-0123456789"
 
@@ -41,6 +43,26 @@ def call(*, stream: bool = False, **headers: str) -> Call:
     return Call(
         "/chat/completions", b'{"model":"m"}', stream, headers, Deadlines(connect_s=5, head_s=5)
     )
+
+
+async def test_what_a_provider_wants_otherwise_is_told_in_its_words(upstream, wire, client):
+    upstream.script = lambda n: [wire.respond(b'{"id":1}')]
+    quirks = Quirks(
+        renames={"max_completion_tokens": "max_tokens"}, leaves_out=("user",),
+        key_headers=("api-subscription-key",),
+    )  # fmt: skip
+    made = OpenAIBackend(upstream.url, Credentials(Secret(KEY)), client=client, quirks=quirks)
+    body = b'{"model":"m","max_completion_tokens":5,"user":"u"}'
+    for path, told, ignored in (
+        ("/chat/completions", {"model": "m", "max_tokens": 5}, ("user",)),
+        ("/embeddings", json.loads(body), ()),
+    ):
+        asked = replace(call(), path=path, body=body, transmission=Transmission())
+        await read_all(await made.open(asked), 100)
+        head, sent = upstream.requests[-1].split(b"\r\n\r\n")
+        assert json.loads(sent) == told
+        assert asked.transmission.ignored == ignored
+        assert f"api-subscription-key: {KEY}".encode() in head
 
 
 async def test_the_request_has_what_is_listed_and_nothing_else(upstream, wire, client):

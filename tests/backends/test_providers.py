@@ -1,9 +1,7 @@
 """One table of provider kinds: each client is made from its entry, none is imported early."""
 
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +20,12 @@ from backends.providers import (
     OPENAI,
     PROVIDER_KINDS,
     ProviderSite,
+    key_variables,
     kind_for,
+    quirks_of,
+    wire_of,
 )
+from backends.quirks import NO_QUIRKS
 from backends.secret import Secret
 
 
@@ -84,13 +86,44 @@ def test_the_table_imports_no_adapter() -> None:
     assert told.strip() == "set()"
 
 
-def test_the_address_table_agrees_with_litellm() -> None:
-    """LiteLLM keeps the same facts in its package; only its text is read."""
-    root = Path(importlib.util.find_spec("litellm").origin).parent
-    files = [root / "litellm_core_utils" / "get_llm_provider_logic.py", root / "constants.py"]
-    files += (root / "llms").rglob("*.py")
-    files += (root / "llms").rglob("*.json")
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+def test_addresses_are_public_and_each_has_its_key() -> None:
     for name, url in BASE_URLS.items():
-        assert Origin.parse(url)[0].scheme == "https"
-        assert url in text, name
+        assert Origin.parse(url)[0].scheme == "https", name
+        assert key_variables(name), name
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "path"),
+    [
+        ("perplexity", None, "/chat/completions"),
+        ("perplexity", "https://x.example", "/chat/completions"),
+        ("minimax", None, "/v1/chat/completions"),
+        ("minimax", "https://x.example", "/v1/chat/completions"),
+        ("minimax", "https://x.example/v1", "/v1/chat/completions"),
+    ],
+)
+async def test_a_name_that_speaks_chat_needs_no_adapter(name, stated, path) -> None:
+    wire = wire_of(LITELLM, name)
+    http = HttpClient()
+    key, home = Credentials(Secret("sk-1")), stated or wire.addresses[name]
+    client = wire.client(ProviderSite(name, home, key, PUBLIC, http))
+    assert type(client) is OpenAIBackend
+    head = client._head("/chat/completions")
+    assert head.startswith(f"POST {path} HTTP/1.1".encode())
+    assert wire.load is None
+    await http.aclose()
+
+
+def test_a_dialect_of_its_own_needs_the_adapter() -> None:
+    for name in ("anthropic", "bedrock", "gemini", "azure"):
+        assert wire_of(LITELLM, name) is PROVIDER_KINDS[LITELLM]
+    assert wire_of(OPENAI, "perplexity") is PROVIDER_KINDS[OPENAI]
+
+
+def test_openai_itself_wants_nothing_otherwise() -> None:
+    assert quirks_of("openai") is NO_QUIRKS
+    assert quirks_of("mistral").renames == {
+        "max_completion_tokens": "max_tokens", "seed": "random_seed",
+    }  # fmt: skip
+    assert quirks_of("nvidia").renames == quirks_of("nvidia_nim").renames != {}
+    assert "stream_options" not in quirks_of("deepinfra").leaves_out

@@ -45,7 +45,7 @@ async def test_a_server_that_takes_its_time_is_as_near_as_one_that_does_not():
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        found = await round_trip_s("127.0.0.1", port)
+        found = await round_trip_s(f"http://127.0.0.1:{port}/v1")
         began_s = time.monotonic()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"x\n")
@@ -60,7 +60,7 @@ async def test_a_server_that_takes_its_time_is_as_near_as_one_that_does_not():
 async def test_where_nobody_listens_nothing_is_known():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    assert await round_trip_s("127.0.0.1", port) is None
+    assert await round_trip_s(f"http://127.0.0.1:{port}/v1") is None
 
 
 def test_where_there_is_no_tcp_connection_nothing_is_known():

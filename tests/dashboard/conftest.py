@@ -41,7 +41,7 @@ from gateway.config.settings import parse
 from gateway.control.access import guard_routes, list_operations
 from gateway.control.admin.enginehost import EngineHost
 from gateway.control.admin.executor import AdminExecutor
-from gateway.control.admin.routes import admin_router
+from gateway.control.admin.routes import admin_routes
 from gateway.control.operations import ROUTES
 from gateway.control.people import people_of
 from gateway.errors import RequestError, body
@@ -521,7 +521,7 @@ class ServedAdmin:
         desk = AdminExecutor(
             settings, lambda: make_engine(url), EngineHost(settings, runtime, self._board), Clock()
         )
-        app.router.routes.extend(admin_router(desk).routes)
+        app.router.routes.extend(admin_routes(desk))
         app.add_exception_handler(RequestError, _told)
         known = {name: ROUTES[name] for name, _ in list_operations(app)}
         keys = KeyRing(self.engine, runtime.run_dir, state)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from findings import assert_none
 
-from gateway.host.preload import MODULES
+from gateway.host.shared_work import MODULES
 
 MAPPED = ("sqlalchemy.orm", "alembic")  # no process maps objects, and only who migrates migrates
 CLIENTS = ("httpx", "httpcore", "h2")

@@ -6,9 +6,6 @@ import msgspec
 
 from gateway.auth import CONTRACTS
 from gateway.control.admin.verb import OperationContext, OperationRefused, verb
-from ledger.economics.cost import HOURS_OF_A_MONTH
-from ledger.reporting_zone import reporting_zone
-from ledger.reports.verdict_read import MonthError, month_scope, read_verdict
 from ledger.spans import DAY_US, Scope
 
 DAYS, DAYS_MOST = 30, 366
@@ -33,6 +30,10 @@ class ReadVerdictInput(msgspec.Struct, forbid_unknown_fields=True):
     ReadVerdictInput,
 )
 def verdict_read(place: OperationContext, given: ReadVerdictInput) -> dict[str, Any]:
+    from ledger.economics.cost import HOURS_OF_A_MONTH  # noqa: PLC0415  (a thirtieth of a start)
+    from ledger.reporting_zone import reporting_zone  # noqa: PLC0415  (as above)
+    from ledger.reports.verdict_read import MonthError, month_scope, read_verdict  # noqa: PLC0415  (as above)
+
     scope, hours = Scope.last(given.days * DAY_US, place.now_us), HOURS_OF_A_MONTH
     with place.ledger.connect() as connection:
         if given.month is not None:

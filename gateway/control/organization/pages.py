@@ -9,7 +9,7 @@ API charges, and GPU hours once they are closed.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -33,10 +33,11 @@ from gateway.control.organization.reads import LedgerReads
 from gateway.errors import RequestError
 from gateway.kinds import KINDS
 from ledger.money import usd_exact
-from ledger.reports.usage import HOURS, CostCell, TooManyCells, UsageCell, cost_cells, usage_cells
-from ledger.seals.retirements import retired_until_us
 from ledger.spans import Scope
 from router.request_kinds import RequestKind
+
+if TYPE_CHECKING:  # reports are imported in the threads that make them, not at each start
+    from ledger.reports.usage import CostCell, UsageCell
 
 _WIDTHS = {
     "1d": BucketWidth(86_400, 7, 31),
@@ -106,6 +107,9 @@ def _endpoint(
 
 def _body(page: _Page, query: PageQuery, team: str | None, connection: Connection) -> bytes:
     """In a thread: the page, encoded."""
+    from ledger.reports.usage import TooManyCells  # noqa: PLC0415  (as said above)
+    from ledger.seals.retirements import retired_until_us  # noqa: PLC0415  (as said above)
+
     scope = Scope(query.start_s * US_PER_S, query.end_s * US_PER_S, team)
     buckets: dict[int, list[Result]] = {start: [] for start, _ in query.buckets}
     if scope.start_us < (gone_us := retired_until_us(connection)):
@@ -142,8 +146,10 @@ def _usage(
     query: PageQuery,
     *,
     kinds: frozenset[RequestKind],
-    shape: Callable[[UsageCell], Result],
+    shape: Callable[["UsageCell"], Result],
 ) -> list[tuple[int, Result]]:
+    from ledger.reports.usage import usage_cells  # noqa: PLC0415  (as said above)
+
     by = [GROUPS[name] for name in query.groups]
     cells = usage_cells(
         connection, scope, query.filters, kinds=kinds, by=by, bucket_us=query.width_s * US_PER_S
@@ -154,7 +160,7 @@ def _usage(
     ]
 
 
-def _completions(cell: UsageCell) -> Result:
+def _completions(cell: "UsageCell") -> Result:
     fresh = cell.prompt_tokens - cell.cached_tokens - cell.cache_write_tokens
     return {
         "object": "organization.usage.completions.result",
@@ -170,7 +176,7 @@ def _completions(cell: UsageCell) -> Result:
     }
 
 
-def _embeddings(cell: UsageCell) -> Result:
+def _embeddings(cell: "UsageCell") -> Result:
     return {
         "object": "organization.usage.embeddings.result",
         "input_tokens": cell.prompt_tokens,
@@ -180,6 +186,8 @@ def _embeddings(cell: UsageCell) -> Result:
 
 
 def _costs(connection: Connection, scope: Scope, query: PageQuery) -> list[tuple[int, Result]]:
+    from ledger.reports.usage import cost_cells  # noqa: PLC0415  (as said above)
+
     grouped = [name for name in query.groups if name != LINE_ITEM]
     shown = LINE_ITEM in query.groups
     cells = cost_cells(
@@ -200,8 +208,10 @@ def _costs(connection: Connection, scope: Scope, query: PageQuery) -> list[tuple
     ]
 
 
-def _without_items(cells: list[CostCell]) -> list[CostCell]:
+def _without_items(cells: "list[CostCell]") -> "list[CostCell]":
     """A filter by items looks at them; who did not group by them is shown their sum."""
+    from ledger.reports.usage import CostCell  # noqa: PLC0415  (as said above)
+
     sums: dict[tuple[int, tuple[str | None, ...]], int] = {}
     for cell in cells:
         place = (cell.start_us, cell.key)
@@ -209,8 +219,10 @@ def _without_items(cells: list[CostCell]) -> list[CostCell]:
     return [CostCell(*place, None, pusd, None, None) for place, pusd in sums.items()]
 
 
-def _cost(cell: CostCell) -> Result:
+def _cost(cell: "CostCell") -> Result:
     """The amount is written with all its places: whoever needs them must not read a float."""
+    from ledger.reports.usage import HOURS  # noqa: PLC0415  (as said above)
+
     value = msgspec.Raw(usd_exact(cell.pusd).encode())
     return {
         "object": "organization.costs.result",

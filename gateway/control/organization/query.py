@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.control.storable_text import PATTERN, check_storable
 from gateway.errors import RequestError
-from ledger.reports.usage import UsageFilters
+from ledger.reports.usage_filters import UsageFilters
 
 US_PER_S = 1_000_000
 LONGEST_S = 2**40  # beyond it times do not fit the ledger's columns

@@ -103,6 +103,23 @@ def test_every_finding_at_once(cli, journals) -> None:
     cli("drain")
     assert cli("acknowledge", "--all", "--yes")[0] == 0
     assert cli("verify")[0] == 0
+    assert cli("acknowledge", "--all", "--yes") == (0, "No finding is open.\n")
+
+
+def test_a_copy_that_cannot_be_read_is_named(cli, tmp_path, journals, monkeypatch) -> None:
+    cli("drain")
+    (home,) = (journals / "damaged").iterdir()
+    (home / "notes.txt").write_text("by a person")
+    assert cli("salvage")[0] == 0
+
+    def fail(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr("ledger.salvage.read_remains", fail)
+    status, said = cli("salvage", "--apply", "--yes")
+    assert status == 1
+    assert f"{home}/000000000001.segment cannot be read: Input/output error" in said
+    assert refusals(tmp_path) == RECORDS - 1
 
 
 def test_a_host_that_runs_is_not_drained(cli, tmp_path, journals) -> None:
@@ -124,6 +141,7 @@ def test_what_cannot_be_drained_is_named(cli, tmp_path, journals, monkeypatch) -
     status, said = cli("drain")
     assert status == 1
     assert "not wholly in the books" in said.replace("\n", " ")
+    assert "Input/output error: segment. Put that right, then drain again." in said
     monkeypatch.undo()
     assert cli("drain")[0] == 0
     assert refusals(tmp_path) == RECORDS - 1

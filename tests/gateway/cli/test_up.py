@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from backends.engine import install as installation
 from gateway.cli.app import app
-from gateway.cli.output import PipeSafeConsole
+from gateway.cli.drawn import PipeSafeConsole
 from gateway.cli.up import _Display, _run, up
 from gateway.errors import ConfigError
 from gateway.host.start import DONE

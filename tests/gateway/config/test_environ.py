@@ -26,7 +26,7 @@ def _settings(**provider):
 
 def test_a_worker_gets_the_keys_that_the_configuration_names() -> None:
     base = {**SECRETS, "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy"}
-    settings = _settings(kind="litellm", api_key_env="STANDIN_CRED")
+    settings = _settings(kind="litellm", litellm_prefix="gemini", api_key_env="STANDIN_CRED")
     assert environ.worker(base, "db", settings) == {
         "PATH": "/bin", "PGPASSWORD": "p", "https_proxy": "http://u:p@proxy",
         "STANDIN_CRED": "s-1", URL: "db",
@@ -60,8 +60,23 @@ def test_a_worker_that_traces_gets_what_opentelemetry_reads_but_no_headers() -> 
 
 
 def test_litellm_without_a_named_key_finds_its_vendors_own_variables() -> None:
-    base = {**SECRETS, "AWS_SECRET_ACCESS_KEY": "a"}
-    assert environ.worker(base, "db", _settings(kind="litellm")) == {**base, URL: "db"}
+    """A role's variables are among them, of which the SDKs make credentials; no other secret is."""
+    amazon = {"AWS_SECRET_ACCESS_KEY": "a", "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/t"}
+    azure = {"AZURE_FEDERATED_TOKEN_FILE": "/var/run/t", "AZURE_CLIENT_ID": "c"}
+    google = {"GOOGLE_APPLICATION_CREDENTIALS": "/var/run/g.json", "VERTEXAI_PROJECT": "p"}
+    base = {**SECRETS, **amazon, **azure, **google, "GEMINI_API_KEY": "g"}
+    vendors = {
+        "bedrock": amazon, "azure": azure, "vertex_ai": google, "gemini": {"GEMINI_API_KEY": "g"},
+    }  # fmt: skip
+    for prefix, own in vendors.items():
+        settings = _settings(kind="litellm", litellm_prefix=prefix, base_url="https://x.example")
+        assert environ.worker(base, "db", settings) == {**own, URL: "db"}
+
+
+def test_a_name_that_needs_no_adapter_finds_its_usual_key() -> None:
+    base = {**SECRETS, "PERPLEXITY_API_KEY": "p", "GROQ_API_KEY": "q"}
+    settings = _settings(kind="litellm", litellm_prefix="perplexity")
+    assert environ.worker(base, "db", settings) == {"PERPLEXITY_API_KEY": "p", URL: "db"}
 
 
 def test_who_opens_the_ledger_gets_no_key() -> None:
@@ -73,7 +88,11 @@ def test_who_opens_the_ledger_gets_no_key() -> None:
 
 def test_beside_a_named_key_litellm_finds_what_is_no_secret() -> None:
     base = {**SECRETS, "AZURE_API_VERSION": "2024-06-01", "AWS_SECRET_ACCESS_KEY": "s-9"}
-    found = environ.worker(base, "db", _settings(kind="litellm", api_key_env="STANDIN_CRED"))
+    azure = _settings(
+        kind="litellm", litellm_prefix="azure", base_url="https://x.example",
+        api_key_env="STANDIN_CRED",
+    )  # fmt: skip
+    found = environ.worker(base, "db", azure)
     assert found["AZURE_API_VERSION"] == "2024-06-01"
     assert "AWS_SECRET_ACCESS_KEY" not in found
     assert "AZURE_API_VERSION" not in environ.worker(

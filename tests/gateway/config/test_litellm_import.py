@@ -256,3 +256,31 @@ def test_every_setting_is_carried_or_told() -> None:
 def test_nonsense_is_no_model(entries) -> None:
     found = carry_over({"model_list": entries}, gpu=GPU, provider_of=lambda _: None)
     assert "models" not in found.document
+
+
+def test_names_of_litellms_are_written_so_that_check_takes_them() -> None:
+    """Who speaks chat needs no kind; elsewhere it keeps its name; kinds are said."""
+    proxied = {"api_base": "https://proxy.example.com", "api_key": "os.environ/ONE"}
+    found = carried(
+        entry("a", "perplexity/sonar"), entry("b", "voyage/voyage-3"),
+        entry("c", "minimax/M2", **proxied), entry("d", "perplexity/sonar", api_key="os.environ/P"),
+    )  # fmt: skip
+    providers = found.document["providers"]
+    assert providers["perplexity"] == {"api_key_env": "PERPLEXITYAI_API_KEY"}
+    assert providers["perplexity-2"]["base_url"] == "https://api.perplexity.ai"
+    assert providers["voyage"] == {"kind": "litellm", "kinds": ["embedding"]}
+    assert providers["minimax-proxy.example.com"] == {
+        "kind": "litellm", "base_url": "https://proxy.example.com", "api_key_env": "ONE",
+        "prices_as": "minimax/M2", "litellm_prefix": "minimax",
+    }  # fmt: skip
+    settings = draft_settings(read_document(yaml.safe_dump(found.document))).settings
+    assert settings is not None
+    assert [
+        fault for check in CHECKS for fault in check(settings) if fault.severity == "error"
+    ] == []
+
+
+def test_a_name_that_cannot_be_called_says_what_to_do_instead() -> None:
+    (note,) = carried(entry("a", "github_copilot/gpt-5")).notes
+    assert note.place == "model_list[0].litellm_params.model"
+    assert "use `github`" in note.text

@@ -40,7 +40,7 @@ def booked(row) -> tuple[int, int, int]:
     return row["input_tokens"], row["output_tokens"], row["cost_pusd"]
 
 
-def test_a_provider_behind_the_sdk_answers_and_is_paid(adapted, rule, answers) -> None:
+def test_a_name_that_speaks_chat_answers_and_is_paid(adapted, rule, answers) -> None:
     answer = answers.whole(json.dumps(ANSWER).encode(), WHOLE)
     told = adapted.ask("perplexity/m", rule(answer=answer), max_tokens=20)
     (row,) = adapted.stack.settled(told)
@@ -54,10 +54,10 @@ def test_what_the_adapter_fails_at_before_it_sends_is_free(adapted, monkeypatch,
     async def fails(**_: object) -> None:
         raise KeyError("some defect of LiteLLM's")
 
-    monkeypatch.setattr(importlib.import_module("litellm"), "acompletion", fails)
+    monkeypatch.setattr(importlib.import_module("backends.litellm").load(), "acompletion", fails)
     before = len(adapted.alpha.seen)
     adapted.forget()
-    told = adapted.stack.chat("perplexity/m", max_tokens=20, stream=stream)
+    told = adapted.stack.chat("anthropic/m", max_tokens=20, stream=stream)
     (row,) = adapted.stack.settled(told)
     assert told.status_code == 502
     assert (row["error"], booked(row)) == ("unsendable", (0, 0, 0))
@@ -74,7 +74,7 @@ def test_an_overloaded_provider_in_the_first_event(adapted, rule, answers) -> No
 
 def test_an_answer_that_breaks_off_may_be_charged(adapted, rule) -> None:
     """The control: the request had left, and nobody knows what became of it."""
-    told = adapted.ask("perplexity/m", rule(answer=b"HTTP/1.1 2"), max_tokens=20)
+    told = adapted.ask("anthropic/m", rule(answer=b"HTTP/1.1 2"), max_tokens=20)
     (row,) = adapted.stack.settled(told)
     assert told.status_code == 502
     assert row["cost_pusd"] > 0

@@ -214,12 +214,12 @@ def test_an_engine_whose_metrics_are_elsewhere_is_asked_there_from_then_on(watch
 
 
 def test_a_way_that_hangs_delays_no_news(stack, watched, monkeypatch) -> None:
-    asked: list[int] = []
+    asked: list[str] = []
     here: list[asyncio.AbstractEventLoop] = []
 
-    async def hangs(_host: str, port: int) -> None:
+    async def hangs(address: str) -> None:
         if asyncio.get_running_loop() in here:  # the stack's own telemetry asks once a minute, too
-            asked.append(port)
+            asked.append(address)
         await asyncio.Event().wait()
 
     monkeypatch.setattr(telemetry_module, "round_trip_s", hangs)

@@ -77,8 +77,9 @@ class _Journal:
         self._writer.close()
 
     def kill(self) -> None:
-        """As the death of its process does: no end frame, no flush, and the lock is free."""
-        os.close(self._writer._holder)
+        """As the death of its process does: no end frame, no flush, and the locks are free."""
+        for file in (self._writer._file, self._writer._holder):
+            os.close(file)
         self._writer._mark.close()
 
     def tear(self, size: int) -> None:

@@ -9,10 +9,12 @@ from ledger.journals.homes import (
     DAMAGED,
     FOLDER,
     OWNER_FILE,
+    copies,
     has_owner,
     keep_copy,
     later_journals,
     list_journals,
+    removed_file,
     segments,
     segments_of_worker,
 )
@@ -85,3 +87,42 @@ def test_a_damaged_segment_outlives_its_journal(tmp_path, opened, monkeypatch, l
     kept = tmp_path / DAMAGED / journal.name / path.name
     assert kept.exists() is links
     assert not links or kept.read_bytes() == data
+
+
+def test_a_live_journal_is_owned_without_its_lock_file_too(tmp_path, opened) -> None:
+    writer = JournalWriter(tmp_path, "w0", segment_bytes=2_000)
+    (journal,) = list_journals(tmp_path)
+    journal.lock.unlink()
+    for number in range(30):  # over several segments: each is locked while it is the newest
+        writer.append(opened(number))
+        assert has_owner(journal)
+    assert len(segments(journal)) > 2
+    writer.close()
+    assert not has_owner(journal)
+
+
+def test_what_people_put_among_journals_and_copies_is_passed_over(tmp_path, opened) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    writer.close()
+    (tmp_path / FOLDER / "before-the-move").mkdir()
+    (tmp_path / FOLDER / "loop-0123456789abcdef").symlink_to("loop-0123456789abcdef")
+    (tmp_path / DAMAGED / "w-1").mkdir(parents=True)
+    (tmp_path / DAMAGED / "owner").touch()
+    (tmp_path / DAMAGED / "w-1" / "notes.txt").touch()
+    (tmp_path / DAMAGED / "w-1" / "000000000002.segment").mkdir()
+    copy = tmp_path / DAMAGED / "w-1" / "000000000001.segment"
+    copy.touch()
+    assert [journal.name for journal in list_journals(tmp_path)] == [writer.name]
+    assert copies(tmp_path) == [copy]
+
+
+def test_a_file_that_a_live_journal_needs_is_named_while_it_is_away(tmp_path, opened) -> None:
+    writer = JournalWriter(tmp_path, "w0")
+    home = tmp_path / FOLDER / writer.name
+    assert removed_file(home, writer._holder, writer._file) is None
+    home.rename(tmp_path / "away")
+    assert str(home / "holder") in (writer.refusal() or "")
+    (tmp_path / "away").rename(home)
+    assert writer.refusal() is None
+    writer.append(opened(1))
+    writer.close()

@@ -3,11 +3,11 @@
 from journal_damage import encode_frame, only_segment, short_record
 from old_journal import OldWriter
 
-from ledger.journals.homes import keep_copy, list_journals
+from ledger.journals.homes import copies, keep_copy, list_journals
 from ledger.journals.journal import JournalWriter
 from ledger.journals.layout import HEADER_BYTES, stamp_of
 from ledger.journals.payloads import encode_payload
-from ledger.journals.remains import damaged_segments, read_remains, records_of_bytes
+from ledger.journals.remains import read_remains, records_of_bytes
 
 RECORDS = [short_record(number) for number in range(5)]
 
@@ -23,7 +23,7 @@ def kept(directory, writer, *places):
         data[place] ^= 1
     path.write_bytes(data)
     keep_copy(directory, journal, path)
-    (copy,) = damaged_segments(directory)
+    (copy,) = copies(directory)
     return read_remains(copy)
 
 
@@ -55,4 +55,4 @@ def test_quarantined_bytes_are_a_record_or_damaged_frames() -> None:
 
 
 def test_without_damage_there_is_nothing(tmp_path) -> None:
-    assert damaged_segments(tmp_path) == []
+    assert copies(tmp_path) == []

@@ -9,7 +9,8 @@ from ledger.journals.records import TokenCounts
 from ledger.journals.token_kinds import SEARCH, SECOND, TOKEN, PriceUnit
 from ledger.reports import usage as queries_usage
 from ledger.reports.charges import ChargeLine
-from ledger.reports.usage import TooManyCells, UsageFilters, cost_cells, usage_cells
+from ledger.reports.usage import TooManyCells, cost_cells, usage_cells
+from ledger.reports.usage_filters import UsageFilters
 from ledger.spans import DAY_US, HOUR_US, Scope
 from ledger.writing.repository import LedgerRepository
 

@@ -23,3 +23,13 @@ def test_a_standstill_counts_after_its_time_and_from_its_place() -> None:
     assert "byte 9" in watch.reason()
     watch.record_standstill("w0-a", "byte 20")  # it went on meanwhile
     assert watch.reason() is None
+
+
+def test_a_journal_that_is_gone_stalls_nobody() -> None:
+    watch = StallWatch(lambda: 0.0)
+    watch.record_failure("a", "EIO")
+    watch.record_failure("b", "EIO")
+    watch.keep({"b", "c"})
+    assert watch.reason() == "journal b cannot be read on: EIO"
+    watch.keep(())
+    assert watch.reason() is None

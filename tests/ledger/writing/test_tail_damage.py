@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from deploy import warmstart
 from ledger.journals.findings import LackingBound
 from ledger.journals.homes import DAMAGED, FOLDER
-from ledger.journals.journal import JournalWriter
+from ledger.journals.journal import JournalFull, JournalWriter
 from ledger.journals.layout import HEADER_BYTES
 from ledger.journals.reader import JournalReader
 from ledger.orm import tables as orm
@@ -160,7 +160,7 @@ def test_the_newest_row_of_a_live_worker_is_told_while_nothing_follows(
 WORKER = """
 import sys
 from pathlib import Path
-from ledger.journals.journal import JournalWriter
+from ledger.journals.journal import JournalFull, JournalWriter
 from ledger.journals.records import RequestRefused
 
 writer = JournalWriter(Path(sys.argv[1]), "w0", segment_bytes=400_000)
@@ -370,3 +370,137 @@ def test_what_is_lost_behind_an_acknowledged_end_is_told_anew(
     drain(tail)
     assert journal_faults(engine) == []
     assert len(settled_rows(engine)) == 2
+
+
+@pytest.mark.parametrize("removed", ["holder", "holder made anew", "segment", "all"])
+def test_what_is_removed_under_a_live_worker_is_refused_and_loses_nothing_acknowledged(
+    engine, tmp_path, opened, settled, removed
+):
+    writer = JournalWriter(tmp_path, "w0")
+    tail = tail_of(engine, tmp_path)
+    write_attempts(writer, opened, settled, range(3))
+    drain(tail)
+    assert writer.refusal() is None
+    home = tmp_path / FOLDER / writer.name
+    if removed.startswith("holder"):
+        (home / "holder").unlink()
+        if removed.endswith("anew"):
+            (home / "holder").touch()
+        tail.step()
+        assert home.is_dir(), "it has a live owner"
+        write_attempts(writer, opened, settled, range(3, 6))  # until the worker looks
+    elif removed == "segment":
+        segment(tmp_path, writer).unlink()
+    else:
+        shutil.rmtree(home)
+    drain(tail)
+    assert str(home) in writer.refusal()
+    with pytest.raises(JournalFull, match="removed"):
+        writer.append(opened(7))
+    writer.append_ending(settled(2))  # ends of what runs are written as long as they can be
+    writer.close()
+    drain(tail)
+    assert settled_rows(engine) == names(*range(6 if removed.startswith("holder") else 3))
+    if removed == "all":
+        assert "its files are gone" in journal_faults(engine)[0]
+
+
+def test_a_missing_middle_segment_of_format_1_is_told(engine, tmp_path, opened, settled):
+    """Once, wherever reading stood; its frames have no numbers that would tell."""
+    writer = OldWriter(tmp_path, "w0", segment_bytes=1)
+    tail = tail_of(engine, tmp_path)
+    for number in range(2):
+        writer.append(opened(number, holds=()))
+        writer.append(settled(number))
+    drain(tail)
+    first = writer._number
+    for number in range(2, 6):
+        writer.append(opened(number, holds=()))
+        writer.append(settled(number))
+    for number in (first + 3, first + 4):  # both of attempt 3
+        (writer.home / f"{number:012d}.journal").unlink()
+    drain(tail)
+    writer.close()
+    drain(tail)
+    assert settled_rows(engine) == names(0, 1, 2, 4, 5)
+    (told,) = journal_faults(engine)
+    assert "2 segments before it are gone" in told
+
+
+@pytest.mark.parametrize("begins", [1, 3])
+def test_a_journal_of_format_1_begins_with_its_first_segment(
+    engine, tmp_path, opened, settled, begins
+):
+    writer = OldWriter(tmp_path, "w0", segment_bytes=1)
+    for number in range(2):
+        writer.append(opened(number, holds=()))
+        writer.append(settled(number))
+    writer.close()
+    for number in range(1, begins):
+        (writer.home / f"{number:012d}.journal").unlink()
+    drain(tail_of(engine, tmp_path))
+    assert len(journal_faults(engine)) == (begins > 1)
+
+
+@pytest.mark.parametrize("where", ["beside journals", "beside segments", "with a segment's name"])
+def test_what_a_person_puts_among_journals_is_no_journal_and_stays(
+    engine, tmp_path, opened, settled, where
+):
+    writer = JournalWriter(tmp_path, "w0")
+    write_attempts(writer, opened, settled, range(3))
+    name = {"beside segments": f"{writer.name}/notes", "beside journals": "before-the-move"}
+    stray = tmp_path / FOLDER / name.get(where, f"{writer.name}/000000000009.segment")
+    stray.mkdir()
+    (stray / "notes.txt").write_text("kept")
+    tail = tail_of(engine, tmp_path)
+    drain(tail)
+    assert tail.stalled() is None
+    writer.close()
+    drain(tail)
+    assert settled_rows(engine) == names(0, 1, 2)
+    assert journal_faults(engine) == []
+    if where == "beside journals":
+        assert (stray / "notes.txt").read_text() == "kept"
+        assert JournalReader(tmp_path).journals() == []
+
+
+def test_a_journal_that_cannot_be_removed_holds_up_no_other(
+    engine, tmp_path, opened, settled, monkeypatch
+):
+    writers = [JournalWriter(tmp_path, f"w{number}") for number in range(2)]
+    for number, writer in enumerate(writers):
+        write_attempts(writer, opened, settled, [number])
+        writer.close()
+    stuck, real = tmp_path / FOLDER / writers[0].name, shutil.rmtree
+
+    def remove(home):
+        if home == stuck:
+            raise PermissionError(13, "Permission denied", str(home))
+        real(home)
+
+    monkeypatch.setattr("ledger.journals.reader.shutil.rmtree", remove)
+    tail = tail_of(engine, tmp_path)
+    for _ in range(4):
+        tail.step()
+    assert [journal.home for journal in JournalReader(tmp_path).journals()] == [stuck]
+    assert f"Permission denied: {stuck}" in tail.stalled()
+    assert settled_rows(engine) == names(0, 1)
+    monkeypatch.undo()
+    shutil.move(stuck, tmp_path.parent / "elsewhere")
+    drain(tail)
+    assert tail.stalled() is None
+
+
+def test_a_journal_behind_a_link_ends_and_what_it_leads_to_stays(engine, tmp_path, opened, settled):
+    writer = JournalWriter(tmp_path, "w0")
+    write_attempts(writer, opened, settled, range(3))
+    writer.close()
+    home, other = tmp_path / FOLDER / writer.name, tmp_path / "other-disk"
+    home.rename(other)
+    home.symlink_to(other)
+    tail = tail_of(engine, tmp_path)
+    drain(tail)
+    assert tail.stalled() is None
+    assert (settled_rows(engine), journal_faults(engine)) == (names(0, 1, 2), [])
+    assert not home.is_symlink()
+    assert list(other.glob("*.segment"))

@@ -1,11 +1,10 @@
 """Each verb is described by what it is given."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from gateway.control.admin import routes
-from gateway.control.admin.routes import InputDescription, describe_input
+from gateway.control.admin.routes import admin_routes, describe_input, described_routes
 from gateway.control.admin.verb import PREFIX, AdminOperation
 from gateway.control.operations import OPERATIONS
 
@@ -31,15 +30,11 @@ def test_a_body_has_no_other_members() -> None:
     assert (body["required"], body["additionalProperties"]) == (["name"], False)
 
 
-def test_a_description_is_made_when_it_is_read_and_once(monkeypatch) -> None:
-    made: list[str] = []
-    monkeypatch.setattr(
-        routes, "describe_input", lambda verb: made.append(verb.name) or describe_input(verb)
-    )
-    description = InputDescription(verb("GET"))
-    assert made == []
-    assert (dict(description), len(description)) == (describe_input(verb("GET")), 1)
-    assert made == ["x"]
+def test_each_operation_is_answered_where_it_is_described() -> None:
+    desk: Any = None
+    answering = {(route.path, *route.methods - {"HEAD"}) for route in admin_routes(desk)}
+    assert answering == {(route.path, *route.methods) for route in described_routes()}
+    assert len(answering) == len(OPERATIONS)
 
 
 def test_all_of_them_are_in_the_openapi_document(stack) -> None:

@@ -7,7 +7,7 @@ import pytest
 from gateway.control.organization.pages import _COMPLETIONS, _COSTS
 from gateway.control.organization.query import cursor, page_query, parameters
 from gateway.errors import RequestError
-from ledger.reports.usage import UsageFilters
+from ledger.reports.usage_filters import UsageFilters
 
 DAY_S = 86_400
 NOW_S = 1_780_272_000 + 10 * DAY_S + 7  # seven seconds past a midnight

@@ -1,0 +1,66 @@
+"""What LiteLLM is told: no cap is lost, and what is left out is named."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from backends.base import Call
+from backends.errors import RequestDeclined, RequestUnsendable
+from backends.litellm_arguments import AdapterArguments
+from backends.openai import Credentials
+
+
+def made(body: object, supported: list[str] | None, path: str = "/chat/completions", **more):
+    call = Call(path, json.dumps(body).encode(), stream=False, **more)
+    litellm = SimpleNamespace(
+        openai_compatible_providers=[], acompletion="chat", atranscription="sound",
+        get_supported_openai_params=lambda *_: supported,
+    )  # fmt: skip
+    _, arguments = AdapterArguments("x", Credentials(), None).make(litellm, call)
+    return arguments, call.transmission.ignored
+
+
+@pytest.mark.parametrize(
+    ("caps", "supported", "told", "ignored"),
+    [
+        ({"max_completion_tokens": 5}, ["max_tokens"], {"max_tokens": 5}, ()),
+        ({"max_completion_tokens": 5, "max_tokens": 3}, ["max_tokens"], {"max_tokens": 3}, ()),
+        ({"max_completion_tokens": 5}, ["max_completion_tokens"], {"max_completion_tokens": 5}, ()),
+        ({"max_completion_tokens": 5}, None, {"max_completion_tokens": 5}, ()),
+        ({"max_completion_tokens": 5}, [], {"max_tokens": 5}, ("max_completion_tokens",)),
+        ({"max_tokens": 5}, ["stop"], {"max_tokens": 5}, ("max_tokens",)),
+    ],
+)
+def test_a_cap_is_told_in_the_word_that_is_known(caps, supported, told, ignored) -> None:
+    arguments, left_out = made({"model": "m", "messages": [], **caps}, supported)
+    assert {
+        name: arguments[name] for name in arguments if "max_" in name and "tokens" in name
+    } == told
+    assert left_out == ignored
+
+
+def test_only_what_is_listed_is_told() -> None:
+    body = {"model": "m", "messages": [], "api_base": "http://elsewhere", "seed": 1}
+    arguments, left_out = made(body, ["temperature"])
+    assert arguments["api_base"] is None
+    assert left_out == ("api_base", "seed")
+
+
+def test_a_name_of_the_proxys_is_called_by_its_protocol() -> None:
+    call = Call("/chat/completions", b'{"model": "m", "messages": []}', stream=False)
+    litellm = SimpleNamespace(
+        openai_compatible_providers=[], acompletion="chat",
+        get_supported_openai_params=lambda *_: None,
+    )  # fmt: skip
+    _, arguments = AdapterArguments("a2a_agent", Credentials(), "http://x").make(litellm, call)
+    assert arguments["model"] == "a2a/m"
+
+
+@pytest.mark.parametrize("body", [{}, [], {"messages": []}])
+def test_a_request_without_a_model_is_not_sent(body: object) -> None:
+    with pytest.raises(RequestUnsendable):
+        made(body, None)
+    with pytest.raises(RequestUnsendable):
+        made({"model": "m"}, None, "/rerank")
+    assert issubclass(RequestDeclined, Exception)
