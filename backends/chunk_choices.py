@@ -16,6 +16,7 @@ from backends.text_length import (
     text_bytes,
     unnamed_bytes,
     voice_bytes,
+    words_bytes,
 )
 from backends.usage_bytes import usage_bytes
 
@@ -42,26 +43,17 @@ class Delta(msgspec.Struct, gc=False):
     images: msgspec.Raw = NULL
 
 
-_WORDS = (
-    "content",
-    "reasoning_content",
-    "reasoning",
-    "refusal",
-    "tool_calls",
-    "function_call",
-    "audio",
-    "images",
-)
+_WORDS = Delta.__struct_fields__
 # Texts of a delta that are read, or are no words of the model.
 _KNOWN = frozenset(
     (*Delta.__struct_fields__, "role", "name", "id", "type", "index", "signature", "object")
 )
 
-# Members of a choice beside its words, and what no model writes.
+# Members of an answer, and of a choice, that are looked at by themselves, or are no words.
+_OF_ANSWER = frozenset(("choices", "error", "prompt_filter_results", "usage"))
 _OF_CHOICE = frozenset((
     "content_filter_offsets", "content_filter_result", "content_filter_results", "delta", "error",
-    "finish_details", "finish_reason", "index", "logprobs", "matched_stop",
-    "native_finish_reason", "stop_details", "stop_reason", "text", "usage",
+    "finish_details", "matched_stop", "message", "stop_details", "stop_reason", "text", "usage",
 ))  # fmt: skip
 
 
@@ -145,33 +137,48 @@ class UnnamedWords(NamedTuple):
     words: int
 
 
-def unnamed_words(chunk: Mapping[str, Any]) -> UnnamedWords:
-    """Return what stands in members of a decoded chunk that have no name here.
+def unnamed_words(answer: Mapping[str, Any]) -> UnnamedWords:
+    """Return what stands in members of a decoded chunk or answer that have no name here.
 
     Without choices it is of another form, and all of it may be said.
     """
-    choices = chunk.get("choices")
+    choices = answer.get("choices")
     if not isinstance(choices, list):
-        words = unnamed_bytes(chunk)
+        words = unnamed_bytes(answer)
         return UnnamedWords(False, SaidBytes(0, words), words)
-    text, least, most, words = False, 0, 0, 0
+    text, least, most, told = False, 0, 0, 0
+    beside: list[Any] = [_without(answer, _OF_ANSWER)]
     for choice in choices:
-        delta = choice.get("delta") if isinstance(choice, dict) else choice
-        if isinstance(choice, dict):
-            words += unnamed_bytes(choice, _OF_CHOICE)
+        if not isinstance(choice, dict):
+            beside.append(choice)
+            continue
+        beside.append(_without(choice, _OF_CHOICE))
+        delta = choice.get("delta", choice.get("message"))
         if not isinstance(delta, dict):
-            words += content_bytes(delta)
+            beside.append(delta)
             continue
-        others = {name: said for name, said in delta.items() if name not in _KNOWN}
-        if not others:  # as of most chunks without words
+        odd = {name: said for name, said in delta.items() if _may_tell_more(name, said)}
+        if not odd:  # as of most chunks
             continue
+        beside.append(odd)
+        told += certain_bytes(odd)
+        others = {name: said for name, said in odd.items() if name not in _KNOWN}
         certain = certain_bytes(others)
         text = (
             text or certain > 0 or any(isinstance(said, str) and said for said in others.values())
         )
         least, most = least + certain, most + max(certain, content_bytes(list(others.values())))
-        words += max(0, unnamed_bytes(others, frozenset()) - certain)
+    words = max(0, words_bytes(beside) - told)
     return UnnamedWords(text, SaidBytes(least, max(most, least + words)), words)
+
+
+def _without(members: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if name not in known}
+
+
+def _may_tell_more(name: str, said: Any) -> bool:
+    """Whether a member of a delta may hold more than what is read of its name."""
+    return name not in _WORDS if isinstance(said, str) else said is not None
 
 
 def odd_choice(choice: dict[str, Any]) -> ChunkChoice:

@@ -1,18 +1,20 @@
 """Answers of Anthropic's Messages as chat's: whole ones, and streams event by event. Pure.
 
 Chat is what relays, books and clients of chat read. With `native` each event carries the one that
-the target sent, for a client that speaks Messages itself (`backends.native_events`): then blocks
-that chat has no form for pass too, and input of tools that run at the target counts as output.
-Usage keeps every member that chat has no name for: what nobody reads must be seen to be unread.
+the target sent, for a client that speaks Messages itself (`backends.native_events`). What nobody
+here knows, and input of tools that run at the target, stands as it came under `UNNAMED`: it is no
+words of chat, and the books count it where usage does not.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from backends.messages_usage import chat_usage, object_of, word_of
 from backends.native_events import MEMBER, native_comment
 from backends.sse import EventSplitter, data_spans, join_data
+from backends.text_length import LABEL_BYTES, words_bytes
 
 DONE: Final = b"data: [DONE]\n\n"
 FINISHES: Final[Mapping[str, str]] = {
@@ -30,164 +32,20 @@ _TELLING: Final = frozenset(
     ("compaction", "model_context_window_exceeded", "pause_turn", "refusal")
 )
 _TIERS: Final = {"standard": "default"}
-_AGES: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-_COUNTS: Final = (
-    "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens",
-)  # fmt: skip
 _CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
-# Changes of a block that are no words of the model, or none that are relayed to somebody.
-_NO_WORDS: Final = frozenset(("citations_delta", "input_json_delta", "signature_delta"))
-# Calls of the same model, at the same price, that the totals may or may not count.
-_OWN_CALLS: Final = frozenset(("message", "compaction"))
-_WRITTEN: Final = "cache_creation_input_tokens"
-_OUTPUTS: Final = frozenset(("output_tokens", "iterations"))
-_THOUGHTS: Final = ("thinking_tokens",)
-_OF_CALLS: Final = frozenset(("type", "model", *_COUNTS))
-_OBJECTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
-# Of usage in chat's words: what the target said otherwise too.
-CONTRADICTING: Final = "contradicting"
-# Words beside the counts, and what of them is charged as usual; None: it is told elsewhere.
-_SERVICES: Final = {
-    "service_tier": None, "inference_geo": ("global", "not_available"), "speed": ("standard",),
+UNNAMED: Final = "unnamed"
+# Where the words of a block, or of a change of one, stand; None: there are none of the model's own.
+_WORDS: Final = {
+    "text": "text", "thinking": "thinking", "compaction": "content", "tool_use": "input",
+    "redacted_thinking": None,
+    "text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content",
+    "citations_delta": None, "signature_delta": None,
 }  # fmt: skip
-
-
-def chat_usage(usage: Mapping[str, Any], *, begun: bool = False) -> dict[str, Any]:
-    """Return usage in chat's words. `begun`: as it was told before anything was made.
-
-    Where a request took several calls of the model, their list has all that is billed; the totals
-    leave out those that made a conversation short. Of figures that differ the larger counts, and
-    what differs, or is no such member, stands under `CONTRADICTING`. What another model did stays,
-    unread.
-    """
-    left = {name: value for name, value in usage.items() if value is not None}
-    told = {name: left.pop(name) for name in _COUNTS if name in left}
-    if not all(map(_is_count, told.values())):
-        return dict(usage)  # nobody can add it up: the books say so
-    odd: dict[str, Any] = {}
-    own, unread = _calls_of(left.pop("iterations", None), odd)
-    counts = {name: _whole_count(name, told.get(name), own, odd) for name in _COUNTS}
-    fresh, read, written, made = counts.values()
-    ages = _ages_of(left, own, odd)
-    if sum(ages.values()) > written:
-        if written or _WRITTEN in told:
-            odd[_WRITTEN] = written
-        written = sum(ages.values())
-    made = 0 if begun else made
-    details: dict[str, Any] = {"cached_tokens": read}
-    if written:
-        details["cache_creation_tokens"] = written
-        details["cache_creation_token_details"] = ages
-    prompt = fresh + read + written
-    words: dict[str, Any] = {
-        "prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made,
-    }  # fmt: skip
-    odd |= {name: left.pop(name) for name in _OBJECTS if not _may_be_object(left.get(name))}
-    thought = _object(left.get("output_tokens_details")).get("thinking_tokens")
-    if thought and not begun:
-        words["completion_tokens_details"] = {"reasoning_tokens": thought}
-    _keep_unknown(left, "output_tokens_details", _THOUGHTS)
-    _drop_usual(left)
-    if begun:
-        left.pop("output_tokens_details", None)
-    if unread:
-        left["iterations"] = unread
-    if odd:
-        left[CONTRADICTING] = odd
-    return {**words, "prompt_tokens_details": details, **left}
-
-
-def _drop_usual(left: dict[str, Any]) -> None:
-    for name, usual in _SERVICES.items():
-        if usual is None or left.get(name) in usual:
-            left.pop(name, None)
-
-
-def _may_be_object(value: Any) -> bool:
-    return value is None or isinstance(value, dict)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _keep_unknown(fields: dict[str, Any], name: str, known: Collection[str]) -> None:
-    """Leave of one object in `fields` only the members that are not `known`."""
-    stated = _object(fields.pop(name, None))
-    if kept := {key: value for key, value in stated.items() if key not in known}:
-        fields[name] = kept
-
-
-def _calls_of(calls: Any, odd: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Return the model's own calls, and of the list what nobody here reads."""
-    if not calls:
-        return [], []
-    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        odd["iterations"] = calls
-        return [], []
-    own = [call for call in calls if _word(call) in _OWN_CALLS]
-    unread = [call for call in calls if _word(call) not in _OWN_CALLS]
-    for call in own:
-        kept = {name: value for name, value in call.items() if name not in _OF_CALLS}
-        for name, known in (("cache_creation", _AGES), ("output_tokens_details", _THOUGHTS)):
-            _keep_unknown(kept, name, known)
-            if not _may_be_object(call.get(name)):
-                odd["iterations"] = calls
-        if kept:
-            unread.append(kept)
-    return own, unread
-
-
-def _whole_count(
-    name: str, told: int | None, own: list[dict[str, Any]], odd: dict[str, Any]
-) -> int:
-    """Return one count of all calls; the total may or may not have those beside it."""
-    figures = [call.get(name) for call in own]
-    if any(not (figure is None or _is_count(figure)) for figure in figures):
-        odd["iterations"] = own
-    numbers = [_number(figure) for figure in figures]
-    inside = [count for call, count in zip(own, numbers, strict=True) if not _is_beside(call)]
-    listed, all_listed = sum(inside), sum(numbers)
-    if told is None or told in (listed, all_listed):
-        return all_listed
-    silent = not inside or any(call.get(name) is None for call in own if not _is_beside(call))
-    if silent and listed <= told:  # a list that does not tell it takes nothing away
-        return told + all_listed - listed
-    odd["iterations"] = own
-    return max(told, all_listed)
-
-
-def _ages_of(
-    left: dict[str, Any], own: list[dict[str, Any]], odd: dict[str, Any]
-) -> dict[str, int]:
-    """Return cache writes by age, of the totals or of all calls; what is no count is `odd`."""
-    stated = left.get("cache_creation")
-    tops = _object(stated)
-    calls = [_object(call.get("cache_creation")) for call in own]
-    values = [each.get(age) for each in (tops, *calls) for age in _AGES]
-    if not all(value is None or _is_count(value) for value in values):
-        odd["ages"] = [tops, *calls]
-    if _may_be_object(stated):
-        _keep_unknown(left, "cache_creation", _AGES)
-    ages = {
-        age: max(_number(tops.get(age)), sum(_number(each.get(age)) for each in calls))
-        for age in _AGES
-    }
-    return {age: count for age, count in ages.items() if count}
-
-
-def _number(value: Any) -> int:
-    return value if _is_count(value) else 0
-
-
-def _word(block: Mapping[str, Any]) -> str:
-    """Return what kind a member says that it is."""
-    kind = block.get("type")
-    return kind if isinstance(kind, str) else ""
-
-
-def _is_beside(call: Mapping[str, Any]) -> bool:
-    return _word(call) != "message"
+_RESULT: Final = "_result"  # of a tool that runs at the target: the model reads it
+_OF_EVENT: Final = frozenset(("content_block", "delta", "index", "message", "usage"))
+_OF_MESSAGE: Final = frozenset(("content", "usage"))
+_OF_CALL: Final = frozenset(("caller", "server_name"))
+_OUTPUTS: Final = frozenset(("output_tokens", "iterations"))
 
 
 def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
@@ -198,7 +56,7 @@ def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
         return body
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
         return body
-    said = _message(message["content"], native=native)
+    said = _message(message, native=native)
     choice = {"index": 0, "message": said, **_ending(message)}
     usage = message.get("usage")
     answer: dict[str, Any] = {
@@ -215,12 +73,25 @@ def chat_answer(body: bytes, *, created_s: int, native: bool) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _message(content: list[Any], *, native: bool) -> dict[str, Any]:
+def _unread(block: Mapping[str, Any], words: str | None) -> dict[str, Any]:
+    """Return a block, or a change of one, without what is read of it; empty without words in it."""
+    kind = word_of(block)
+    if kind.endswith(_RESULT) or (words is None and kind in _WORDS):
+        return {}
+    left = {name: value for name, value in block.items() if name != words and name not in _OF_CALL}
+    return left if words_bytes([left]) else {}
+
+
+def _message(message: Mapping[str, Any], *, native: bool) -> dict[str, Any]:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []
-    for block in map(_object, content):
-        kind = _word(block)
+    left = {name: value for name, value in message.items() if name not in _OF_MESSAGE}
+    unread = [left] if words_bytes([left]) > LABEL_BYTES else []
+    for block in map(object_of, message["content"]):
+        kind = word_of(block)
+        words = "input" if native and kind in _CALLS else _WORDS.get(kind)
+        unread.append(_unread(block, words))
         if kind in ("text", "compaction"):
             texts.append(str(block.get("text") or block.get("content") or ""))
         elif kind == "thinking":
@@ -233,6 +104,8 @@ def _message(content: list[Any], *, native: bool) -> dict[str, Any]:
         said["reasoning_content"] = "".join(thoughts)
     if calls:
         said["tool_calls"] = calls
+    if any(unread) and "output_tokens" not in object_of(message.get("usage")):
+        said[UNNAMED] = [block for block in unread if block]
     return said
 
 
@@ -275,6 +148,7 @@ class MessagesStream:
         self._usage: dict[str, Any] = {}
         self._counted = False  # what was made, by an end
         self._calls: dict[int, int] = {}  # a block's index: the call's
+        self._label_bytes = 2 * LABEL_BYTES  # of the start and the end, which are no words
 
     def feed(self, data: bytes) -> bytes:
         return b"".join(map(self._event, self._splitter.feed(data)))
@@ -297,6 +171,7 @@ class MessagesStream:
         if kind == "error" or not isinstance(kind, str):
             return event
         chunks = self._chunks(kind, told)
+        chunks = self._beside(told) + chunks
         if not self._native:
             return b": ping\n\n" if kind == "ping" else chunks
         return native_comment(payload) + (chunks or b"\n")
@@ -308,9 +183,9 @@ class MessagesStream:
         if kind == "content_block_start":
             return self._start(told)
         if kind == "message_start":
-            message = _object(told.get("message"))
+            message = object_of(told.get("message"))
             self._frame |= {"id": message.get("id"), "model": message.get("model")}
-            self._usage = dict(_object(message.get("usage")))
+            self._usage = dict(object_of(message.get("usage")))
             begun = chat_usage(self._usage, begun=True) if self._usage else None
             return self._chunk({"role": "assistant", "content": ""}, usage=begun)
         if kind == "message_delta":
@@ -320,9 +195,31 @@ class MessagesStream:
             return DONE
         return b""
 
+    def _beside(self, told: dict[str, Any]) -> bytes:
+        """Return a chunk of what an event says in members that it has no name for here."""
+        left = {name: value for name, value in told.items() if name not in _OF_EVENT}
+        if "message" in told:
+            left |= object_of(told["message"]) | {"usage": None}
+        if told.get("type") == "message_delta":
+            left |= object_of(told.get("delta"))
+        if len(left) < 2:  # its type
+            return b""
+        words = words_bytes([left])
+        free = min(words, self._label_bytes)
+        self._label_bytes -= free
+        return self._chunk({UNNAMED: left}) if words > free else b""
+
     def _delta(self, told: dict[str, Any]) -> dict[str, Any] | None:
-        delta = _object(told.get("delta"))
-        kind = _word(delta)
+        delta = object_of(told.get("delta"))
+        kind = word_of(delta)
+        made = self._known(told, delta, kind)
+        words = "partial_json" if made and "tool_calls" in made else _WORDS.get(kind)
+        unread = _unread(delta, words)
+        return {**(made or {}), UNNAMED: unread} if unread else made
+
+    def _known(
+        self, told: dict[str, Any], delta: dict[str, Any], kind: str
+    ) -> dict[str, Any] | None:
         if kind == "text_delta":
             return {"content": delta.get("text")}
         if kind == "thinking_delta":
@@ -332,34 +229,39 @@ class MessagesStream:
         if kind == "input_json_delta" and _index(told) in self._calls:
             arguments = {"arguments": delta.get("partial_json")}
             return {"tool_calls": [{"index": self._calls[_index(told)], "function": arguments}]}
-        # What Messages will have tomorrow is relayed as it came: books count it as words may be.
-        return {"unnamed": delta} if self._native and kind not in _NO_WORDS else None
+        return None
 
     def _start(self, told: dict[str, Any]) -> bytes:
-        block = _object(told.get("content_block"))
-        kind = _word(block)
-        if kind == "tool_use" or (self._native and kind in _CALLS):
+        block, made = object_of(told.get("content_block")), dict[str, Any]()
+        kind = word_of(block)
+        is_call = kind == "tool_use" or (self._native and kind in _CALLS)
+        words = "input" if is_call else _WORDS.get(kind)
+        text, thought = block.get("text"), block.get("thinking")
+        if is_call:
             number = self._calls[_index(told)] = len(self._calls)
             given = block.get("input")  # some servers send it at once
             arguments = msgspec.json.encode(given).decode() if given else ""
-            return self._chunk({"tool_calls": [_call(number, block, arguments)]})
-        text, thought = block.get("text"), block.get("thinking")
-        if kind == "text" and text:
-            return self._chunk({"content": text})
-        if kind == "thinking" and thought:
-            return self._chunk({"reasoning_content": thought})
-        return b""
+            made = {"tool_calls": [_call(number, block, arguments)]}
+        elif kind == "text" and text:
+            made = {"content": text}
+        elif kind == "thinking" and thought:
+            made = {"reasoning_content": thought}
+        elif kind == "compaction" and block.get("content"):
+            made = {"content": block["content"]}
+        if unread := _unread(block, words):
+            made[UNNAMED] = unread
+        return self._chunk(made) if made else b""
 
     def _end(self, told: dict[str, Any]) -> bytes:
         """The ending, and all that was used: figures of an end are those of the whole answer.
 
         An end that counts no output leaves that of the start, which is of nothing: no last word.
         """
-        usage = _object(told.get("usage"))
+        usage = object_of(told.get("usage"))
         usage = {name: value for name, value in usage.items() if value is not None}
         self._usage |= usage
         self._counted = self._counted or not _OUTPUTS.isdisjoint(usage)
-        delta = _object(told.get("delta"))
+        delta = object_of(told.get("delta"))
         last = running = b""
         self._frame |= _tier(self._usage)
         if usage and not self._counted:
@@ -382,10 +284,6 @@ class MessagesStream:
 def _index(told: Mapping[str, Any]) -> int:
     index = told.get("index")
     return index if type(index) is int else 0
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _data(chunk: dict[str, Any]) -> bytes:

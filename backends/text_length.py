@@ -20,22 +20,23 @@ from backends.json_mending import mend_json
 _NOT_SAID = frozenset(
     ("role", "type", "id", "data", "images", "image_url", "finish_reason", "logprobs")
 )
-# Members that quote what the model read, seal what it thought, or name it: no words of its own.
-_QUOTED = _NOT_SAID | frozenset((
-    "annotations", "citation", "citations", "context", "documents", "encrypted_content",
-    "executed_tools", "groundingMetadata", "grounding_metadata", "model", "object",
+# Members that quote what the model read, or seal what it thought: no words of its own.
+_QUOTED = frozenset((
+    "annotations", "citation", "citations", "context", "data", "documents", "encrypted_content",
+    "executed_tools", "groundingMetadata", "grounding_metadata", "image_url", "images", "logprobs",
     "search_results", "signature", "sources", "thoughtSignature", "thought_signature",
 ))  # fmt: skip
+# Members that name something: no model's words either, as far as all of them together are short.
+_LABELS = frozenset((
+    "created", "event", "finish_reason", "format", "id", "model", "native_finish_reason", "object",
+    "name", "obfuscation", "provider", "role", "service_tier", "system_fingerprint", "type",
+))  # fmt: skip
+LABEL_BYTES = 256
 _ENCODED = re.compile(r"(data:[^,\s]{1,99}?);base64,[A-Za-z0-9+/=_-]+")
 # Bytes of a sound's file that count as a byte of text. A token of text has at most 128 bytes: so
 # two channels at 48 kHz, uncompressed, have 12 tokens a second at least, and models make 12 to 50.
 SOUND_BYTES = 128
 ENCODED_FROM = 256  # characters: shorter texts are not searched, nor would it matter
-# What an answer, or an event of one, says of itself: nothing of it is the model's.
-ENVELOPE = frozenset((
-    "created", "event", "id", "model", "object", "obfuscation", "provider", "role",
-    "service_tier", "system_fingerprint", "type", "usage",
-))  # fmt: skip
 _decode = msgspec.json.Decoder().decode
 
 # Of a message or a delta. Thoughts are one text under several names.
@@ -168,10 +169,29 @@ def answer_said_bytes(body: bytes) -> SaidBytes:
     return SaidBytes(least, max(least, content_bytes(choices)))
 
 
-def unnamed_bytes(answer: Mapping[str, Any], known: frozenset[str] = ENVELOPE) -> int:
-    """UTF-8 bytes of what may be the model's own words in members that are not `known`."""
-    others = [value for name, value in answer.items() if name not in known | _QUOTED - {"data"}]
-    return content_bytes(others, _QUOTED)
+def unnamed_bytes(answer: Mapping[str, Any]) -> int:
+    """UTF-8 bytes of what may be the model's own words in an answer of another form."""
+    named = {name: value for name, value in answer.items() if name not in ("data", "usage")}
+    return words_bytes([named, answer.get("data")])
+
+
+def words_bytes(values: list[Any]) -> int:
+    """UTF-8 bytes of what may be the model's own words in decoded values, labels beyond a few."""
+    total = labels = 0
+    left = [*values]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            total += text_bytes(item)
+        elif isinstance(item, list):
+            left += item
+        elif isinstance(item, dict):
+            for name, inner in item.items():
+                if name in _LABELS and isinstance(inner, str):
+                    labels += len(inner)
+                elif name not in _QUOTED:
+                    left.append(inner)
+    return total + max(0, labels - LABEL_BYTES)
 
 
 def answer_content_bytes(body: bytes) -> int:

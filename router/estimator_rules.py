@@ -139,8 +139,8 @@ ESTIMATORS: Final[dict[Estimator, EstimatorRule]] = {
         limits="twice the most that was seen, at most 50,000 tokens a picture, 4 times a sound's "
         "bound, and 2,000,000 tokens of a prompt with files or beyond its context",
         shared="by the workers of a host, and kept over restarts: `run/estimates`",
-        scopes="the target's, for everybody; prompts with pictures, sound or files, or beyond the "
-        "context",
+        scopes="the target's, for the team that saw it, and for everybody as far as two teams did; "
+        "prompts with pictures, sound or files, or beyond the context",
         shown="targets",
         reset="reset --target P/M",
     ),

@@ -27,6 +27,7 @@ from router.estimator_rules import (
     UNSEEN_STEP,
     share_left,
 )
+from router.team_peaks import TeamPeak
 
 MARGIN = 2  # times the most that was seen
 OVERRUN_LIMIT = 200_000  # tokens: no model answers at greater length (2026-11)
@@ -48,10 +49,9 @@ OUTPUT_CELLS: Final = 16
     _, _, _OVERRUN, _TWICE, _RATE, _HIDES, _COUNT, _SEEN, _AGED, _THOUGHT, _TEAM, _TEAM_HIDES,
     _TEAM_OVER, _TEAM_OVERRUN, _TEAM_THINKS, _TEAM_THOUGHT,
 ) = range(OUTPUT_CELLS)  # fmt: skip
-_ANY_OVERRUN: Final = (_OVERRUN, _THOUGHT, _TEAM_OVERRUN, _TEAM_THOUGHT)
-# Cells of what two teams saw, of the team that saw the most, and of what that one saw.
-_PLAIN: Final = (_OVERRUN, _TEAM_OVER, _TEAM_OVERRUN)
-_THINKS: Final = (_THOUGHT, _TEAM_THINKS, _TEAM_THOUGHT)
+_PLAIN: Final = TeamPeak(_OVERRUN, _TEAM_OVER, _TEAM_OVERRUN, OVERRUN_LIMIT, least=1.0)
+_THINKS: Final = TeamPeak(_THOUGHT, _TEAM_THINKS, _TEAM_THOUGHT, OVERRUN_LIMIT, least=1.0)
+_ANY_OVERRUN: Final = (*_PLAIN.seen_cells, *_THINKS.seen_cells)
 
 
 class EndedAnswer(NamedTuple):
@@ -100,7 +100,7 @@ class TargetOutput:
         `thinks`: its request asked to think.
         """
         view = self._row(target, now_s)
-        _note_overrun(view, _THINKS if thinks else _PLAIN, number_of(team), tokens)
+        (_THINKS if thinks else _PLAIN).note(view, team, tokens)
         view[_SEEN] = now_s
         self._rows.touch()
 
@@ -134,9 +134,9 @@ class TargetOutput:
         view = self._rows.look(target_key(target))
         if view is None:
             return 0
-        seen = _seen_overrun(view, _PLAIN, team)
+        seen = _PLAIN.seen(view, team)
         if thinks:
-            seen = max(seen, _seen_overrun(view, _THINKS, team))
+            seen = max(seen, _THINKS.seen(view, team))
         return _allowance(seen) if seen else 0
 
     def observe(self, target: str, answer: EndedAnswer, now_s: float, *, team: str = "") -> None:
@@ -185,7 +185,7 @@ class TargetOutput:
         for slot, row in self._rows.rows():
             yield OutputRow(
                 slot,
-                _allowance(max(row[cell] for cell in _ANY_OVERRUN)),
+                _allowance(max(_PLAIN.most(row), _THINKS.most(row))),
                 _rate(row[_RATE]) if row[_COUNT] else None,
                 max(row[_HIDES], row[_TEAM_HIDES]) > BELIEVED,
                 int(row[_COUNT]),
@@ -220,35 +220,8 @@ def _note_hidden(view: "memoryview[float]", team: float) -> None:
     view[_TEAM], view[_TEAM_HIDES] = team, 1.0
 
 
-def _note_overrun(
-    view: "memoryview[float]", cells: tuple[int, int, int], team: float, tokens: int
-) -> None:
-    """Take note of what a team saw: others are held for as much of it as another one saw, too.
-
-    The team that saw the most is kept. Whoever displaces it saw more, so that what it saw itself is
-    by then what two saw: no team is held for less than its own most.
-    """
-    of_two, whose, of_one = cells
-    seen, most = float(min(tokens, OVERRUN_LIMIT)), _overrun(view[of_one])
-    if most and view[whose] != team:
-        view[of_two] = max(_overrun(view[of_two]), min(seen, most))
-    if seen >= most:
-        view[whose], view[of_one] = team, seen
-
-
-def _seen_overrun(view: "memoryview[float]", cells: tuple[int, int, int], team: str) -> float:
-    of_two, whose, of_one = cells
-    of_all, most = _overrun(view[of_two]), _overrun(view[of_one])
-    return most if most > of_all and view[whose] == number_of(team) else of_all
-
-
-def _overrun(cell: float) -> float:
-    """The most that was seen, within the limit whatever the cell holds."""
-    return min(cell, OVERRUN_LIMIT) if cell > 0.0 else 0.0
-
-
-def _allowance(cell: float) -> int:
-    return min(ceil(MARGIN * _overrun(cell)), OVERRUN_LIMIT)
+def _allowance(seen: float) -> int:
+    return min(ceil(MARGIN * seen), OVERRUN_LIMIT)
 
 
 def _rate(cell: float) -> float:
@@ -258,9 +231,8 @@ def _rate(cell: float) -> float:
 def _age(row: list[float], now_s: float) -> None:
     """Give back to the prior what age takes. A lower rate would be no bound: it goes as a whole."""
     age_s = now_s - row[_AGED]
-    for cell in _ANY_OVERRUN:
-        left = _overrun(row[cell]) * share_left(age_s, OVERRUN_HALF_LIFE_S)
-        row[cell] = left if left >= 1.0 else 0.0
+    for peak in (_PLAIN, _THINKS):
+        peak.fade(row, share_left(age_s, OVERRUN_HALF_LIFE_S))
     row[_TWICE] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     row[_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)
     row[_TEAM_HIDES] *= share_left(age_s, UNSEEN_HALF_LIFE_S)

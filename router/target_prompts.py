@@ -1,9 +1,9 @@
 """Learns how far each target bills prompts beyond their bounds.
 
 Pictures and sounds have a factor: billed tokens for each token of the bound. A context has the most
-tokens of a prompt that was read though less was stated. The next prompt is held for twice the most
-of late, within limits: a false figure raises the hold of others by so much, and what was seen
-halves in a day.
+tokens of a prompt that was read though less was stated. The next prompt of that team is held for
+twice the most of late, within limits, others' for what two teams saw (`router.team_peaks`); what
+was seen halves in a day.
 
 State is one row of `router.estimate_rows` for each key, as of `router.target_output`. `now_s` is
 wall clock.
@@ -12,9 +12,10 @@ wall clock.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from router.estimate_rows import EstimateRows, RowKey
+from router.estimate_rows import FIRST, EstimateRows, RowKey
 from router.estimator_rules import AGING_S, PROMPT_HALF_LIFE_S, share_left
 from router.target_output import MARGIN, SLOTS, target_key
+from router.team_peaks import TeamPeak
 
 # The dearest picture of any published rule has 48,169 tokens, GPT-4o mini's (2026-11). The cheapest
 # have one: to all below the least, a factor is of the least.
@@ -25,8 +26,12 @@ SOUND_FACTOR_LIMIT = 4.0
 CONTEXT_LIMIT_TOKENS = 2_000_000  # the largest that an API offers (2026-11)
 FADED = 0.01  # of a factor: less is none
 
-PROMPT_CELLS: Final = 7
-_, _, _PICTURES, _SOUNDS, _CONTEXT, _SEEN, _AGED = range(PROMPT_CELLS)
+PROMPT_CELLS: Final = 13
+_SEEN, _AGED = 11, 12
+_PICTURES: Final = TeamPeak(2, 3, 4, PICTURE_FACTOR_LIMIT, FADED)
+_SOUNDS: Final = TeamPeak(5, 6, 7, SOUND_FACTOR_LIMIT, FADED)
+_CONTEXT: Final = TeamPeak(8, 9, 10, CONTEXT_LIMIT_TOKENS, 1.0)
+_PEAKS: Final = (_PICTURES, _SOUNDS, _CONTEXT)
 
 
 class PromptOverrun(NamedTuple):
@@ -61,27 +66,24 @@ class TargetPrompts:
         """Let go of the memory."""
         self._rows.close()
 
-    def observe(self, target: str, overrun: PromptOverrun, now_s: float) -> None:
-        """Take note of a prompt that was billed beyond its bound."""
-        prior = (0.0, 0.0, 0.0, now_s, now_s)
+    def observe(self, target: str, overrun: PromptOverrun, now_s: float, *, team: str = "") -> None:
+        """Take note of a prompt of a team that was billed beyond its bound."""
+        prior = (*(0.0,) * 9, now_s, now_s)
         view = self._rows.claim(target_key(target), prior, now_s)
-        row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
-        if not 0.0 <= now_s - row[_AGED] < AGING_S:
+        if not 0.0 <= now_s - view[_AGED] < AGING_S:
+            row: list[float] = view.tolist()  # type: ignore[assignment]  # the stubs think of bytes only
             _age(row, now_s)
-        seen = _within(row)
-        view[_PICTURES] = max(seen.pictures, min(overrun.pictures, PICTURE_FACTOR_LIMIT))
-        view[_SOUNDS] = max(seen.sounds, min(overrun.sounds, SOUND_FACTOR_LIMIT))
-        view[_CONTEXT] = float(max(seen.context, min(overrun.context, CONTEXT_LIMIT_TOKENS)))
-        view[_AGED], view[_SEEN] = row[_AGED], now_s
+            for cell in range(FIRST, PROMPT_CELLS):
+                view[cell] = row[cell]
+        for peak, seen in zip(_PEAKS, overrun, strict=True):
+            peak.note(view, team, seen)
+        view[_SEEN] = now_s
         self._rows.touch()
 
-    def overrun(self, target: str) -> PromptOverrun | None:
-        """Return what the target's next prompt is held for; None where nothing was seen."""
+    def overrun(self, target: str, team: str = "") -> PromptOverrun | None:
+        """Return what a team's next prompt there is held for; None where nothing was seen."""
         view = self._rows.look(target_key(target))
-        if view is None:
-            return None
-        row: list[float] = view.tolist()  # type: ignore[assignment]  # as above
-        return _held(row)
+        return None if view is None else _held(*(peak.seen(view, team) for peak in _PEAKS))
 
     def age(self, now_s: float) -> None:
         """Let every target forget what is old, and drop those that nobody asked for."""
@@ -92,34 +94,21 @@ class TargetPrompts:
         return self._rows.forget(target, None)
 
     def rows(self) -> Iterator[PromptRow]:
-        """Return what every target is held for, in no order."""
+        """Return the most that anybody is held for at every target, in no order."""
         for slot, row in self._rows.rows():
-            yield PromptRow(slot, _held(row), row[_SEEN])
+            yield PromptRow(slot, _held(*(peak.most(row) for peak in _PEAKS)), row[_SEEN])
 
 
-def _held(row: list[float]) -> PromptOverrun:
-    seen = _within(row)
+def _held(pictures: float, sounds: float, context: float) -> PromptOverrun:
     return PromptOverrun(
-        min(MARGIN * seen.pictures, PICTURE_FACTOR_LIMIT),
-        min(MARGIN * seen.sounds, SOUND_FACTOR_LIMIT),
-        min(MARGIN * seen.context, CONTEXT_LIMIT_TOKENS),
-    )
-
-
-def _within(row: list[float]) -> PromptOverrun:
-    """Return what was seen, within the limits whatever the cells hold."""
-    pictures, sounds, context = row[_PICTURES], row[_SOUNDS], row[_CONTEXT]
-    return PromptOverrun(
-        min(pictures, PICTURE_FACTOR_LIMIT) if pictures > 0.0 else 0.0,
-        min(sounds, SOUND_FACTOR_LIMIT) if sounds > 0.0 else 0.0,
-        int(min(context, CONTEXT_LIMIT_TOKENS)) if context > 0.0 else 0,
+        min(MARGIN * pictures, PICTURE_FACTOR_LIMIT),
+        min(MARGIN * sounds, SOUND_FACTOR_LIMIT),
+        min(MARGIN * int(context), CONTEXT_LIMIT_TOKENS),
     )
 
 
 def _age(row: list[float], now_s: float) -> None:
-    kept = share_left(now_s - row[_AGED], PROMPT_HALF_LIFE_S)
-    pictures, sounds, context = (kept * seen for seen in _within(row))
-    row[_PICTURES] = pictures if pictures >= FADED else 0.0
-    row[_SOUNDS] = sounds if sounds >= FADED else 0.0
-    row[_CONTEXT] = context if context >= 1.0 else 0.0
+    left = share_left(now_s - row[_AGED], PROMPT_HALF_LIFE_S)
+    for peak in _PEAKS:
+        peak.fade(row, left)
     row[_AGED] = now_s

@@ -295,7 +295,7 @@ class CandidateBuilder:
             allowance = allowed_overrun(allowance, limits) if allowance else 0
             prompt = measure_prompt(request, asked.prompt_media, quote, target)
             if prompt is not None:
-                seen = self._overruns.prompts.overrun(target.name)
+                seen = self._overruns.prompts.overrun(target.name, request.team)
                 request = bound_prompt(request, prompt, seen)
             if quote.unread:
                 unread, unlimited = quote.unread, quote.unlimited_terms(request.features)

@@ -24,7 +24,8 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     `read_on`: its client left, and the answer was read to its end. `most_said_bytes`: of all that
     may be text, where that is more than `said_bytes`; `unnamed_bytes`: of words of a stream in
     members that have no name here; `spoken`: sound was in it. `usage_behind`:
-    words came behind the last usage, or it is of some choices alone. `unreadable`: an answer was
+    words came behind the last usage, or it is of some choices alone; `usage_stands`: figures did
+    not grow while words came. `unreadable`: an answer was
     made, and nothing tells how much of it.
     """
 
@@ -46,6 +47,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     usage_behind: bool = False
     unreadable: bool = False
     unnamed_bytes: int = 0
+    usage_stands: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -108,6 +110,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
             spoken=relay is not None and relay.spoken,
             usage_behind=relay is not None and relay.usage_behind,
             unnamed_bytes=0 if relay is None else relay.unnamed_bytes,
+            usage_stands=relay is not None and relay.usage_stands,
         )
 
     @classmethod

@@ -8,7 +8,7 @@ other counts: too large a bound holds some money for a moment, too small a one i
 from typing import Final
 
 from gateway.http.body import Members
-from gateway.kinds.rewritten_text import indented_tokens, spelled_bytes
+from gateway.kinds.rewritten_text import redumped_arguments, redumped_tokens, spelled_bytes
 
 _NEVER_READ = frozenset((
     "add_generation_prompt", "add_special_tokens", "allowed_token_ids", "bad_words",
@@ -39,7 +39,7 @@ _SHORT = frozenset((
     "seed", "stream", "stream_options", "temperature", "top_k", "top_p",
 ))  # fmt: skip
 _SELDOM_READ = _NEVER_READ - _NOT_WRITTEN - _SHORT
-_INDENTED = frozenset(("documents", "functions", "tools"))
+_TEXTS = frozenset(("input", "prompt", "query"))  # all others a target reads as JSON
 LONG_BYTES: Final = 256  # of a member that says how to answer; a schema or a list of tools has more
 
 
@@ -62,18 +62,20 @@ def seldom_read_bytes(members: Members) -> int:
         return found
     for name, value in members.items():
         if name in _SELDOM_READ and (size := len(memoryview(value))) > LONG_BYTES:
-            found += size
+            found += size + redumped_tokens(bytes(value))
     return found
 
 
 def rewritten_tokens(members: Members) -> int:
-    """Tokens beyond a prompt's bytes, where a target spells it out or indents what it is told."""
+    """Tokens beyond a prompt's bytes, where a target spells it out or writes its JSON anew."""
     found = 0
     for name, value in members.items():
         if name in _NEVER_READ:
             continue
         raw = bytes(value)
         found += spelled_bytes(raw)
-        if name in _INDENTED:
-            found += indented_tokens(raw)
+        if name == "messages":
+            found += redumped_arguments(raw)
+        elif name not in _TEXTS:
+            found += redumped_tokens(raw)
     return found

@@ -5,10 +5,9 @@ chunk or `[DONE]`) and all that follows it is withheld until the settle record i
 that nobody holds a finished answer without its row. With several choices the finish of one goes
 on while others still speak. Nothing here waits: `feed` takes a segment and returns bytes.
 
-`EventRelay` is for own engines, which report usage in every chunk because the gateway asks for
-it: that member is cut out. `ByteRelay` is for APIs: whole events go on untouched, but for usage
-that the client did not ask for, and for empty data, in which clients look for JSON. An answer that
-ends without `[DONE]` gets it: some clients take one without it for broken off, and ask again.
+Whole events go on untouched, but for usage that the client did not ask for, and for empty data, in
+which clients look for JSON (`engine_relay` is for own engines). An answer that ends without
+`[DONE]` gets it: some clients take one without it for broken off, and ask again.
 A stream is broken by an error event, data that is no JSON object, an end without an ending, or an
 ending without anything before it; what was good goes first, `error` and the next call tell of it.
 """
@@ -32,14 +31,13 @@ from backends.sse import (
     join_data,
 )
 from backends.unreadable_answers import with_usage_of
-from backends.usage_bytes import decode_told, read_counts, sum_running
+from backends.usage_bytes import decode_told
 from backends.usage_places import counts_output, usage_in
-from gateway.kinds.chunk_template import ChunkTemplate, TemplateMatch, likeness_of
-from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, check_usage, trailing_usage
+from gateway.kinds.chunk_template import WordFrames, is_plain
+from gateway.kinds.stream_usage import StreamUsage, UsageTooLong, trailing_usage
 
-__all__ = ["ByteRelay", "EventRelay", "parse_answer"]
+__all__ = ["ByteRelay", "parse_answer"]
 WITHHELD_LIMIT_BYTES = 4 * 1024 * 1024  # behind the event that ends the answer
-PLAIN_CHUNK_BYTES = 2048  # a longer one is looked through for words in members without a name
 
 _Spans = list[tuple[int, int]]
 
@@ -51,10 +49,10 @@ class ByteRelay:
     """
 
     __slots__ = (
-        "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_hide_usage",
-        "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding", "complete",
-        "content_events", "error", "finish_reason", "first_content", "said_bytes", "shown",
-        "spoken", "tier", "unnamed_bytes",
+        "_beside_bytes", "_choices", "_ending_bytes", "_failed", "_finished", "_frames",
+        "_hide_usage", "_splitter", "_spoke", "_started", "_told", "_withheld", "_withholding",
+        "complete", "content_events", "error", "finish_reason", "first_content", "said_bytes",
+        "shown", "spoken", "tier", "unnamed_bytes",
     )  # fmt: skip
 
     last_word = b"data: [DONE]\n\n"
@@ -76,6 +74,7 @@ class ByteRelay:
         self._ending_bytes = 0  # of the event that ends it
         self._failed: set[int] = set()  # choices that ended in an error
         self._finished: set[int] = set()
+        self._frames = WordFrames()
         self._hide_usage = hide_usage
         self._splitter = EventSplitter()
         self._spoke = False  # a choice was there, with words or without
@@ -98,6 +97,11 @@ class ByteRelay:
     def usage_behind(self) -> bool:
         """Return whether words came behind the last figure, or it lacks some choices."""
         return self._told.behind
+
+    @property
+    def usage_stands(self) -> bool:
+        """Return whether figures did not grow while words came, as if each were of its chunk."""
+        return self._told.stands
 
     @property
     def earlier_usage(self) -> tuple[dict[str, Any], ...]:
@@ -195,25 +199,38 @@ class ByteRelay:
         payload = join_data(event, spans)
         if payload[:1] != b"{" and (passed := self._relay_marker(event, payload)) is not None:
             return passed
+        text = None if self._withholding else self._frames.text_of(payload)
+        if text is not None and is_plain(text):
+            self.said_bytes += len(text)
+            self._add_content()
+            return event
         chunk = self._chunk(payload)
-        if chunk.service_tier:
+        if chunk.service_tier and chunk.service_tier != self.tier:
             self.tier = printable_text(chunk.service_tier)
+            self._frames.forget()
         usage, choices, passed = chunk.usage_bytes(), chunk.choices, event
         if choices:
-            self._spoke = True
-            said = self._observe(choices)
-            told = usage is not None or self._told.take_inside(
-                event, choices, final=self._withholding
-            )
-            ends = not told and choices[-1].finish_reason is not None
-            if not said or ends or len(payload) > PLAIN_CHUNK_BYTES:
-                self._observe_others(payload, said=said, told=told)
+            self._observe_choices(event, payload, chunk, is_known=text is not None)
         elif usage is None:
             self._observe_others(payload, said=False, told=False)
         if usage is not None:
             passed = self._usage(event, choices, usage)
         self._check_errors(chunk, event, payload)
         return passed
+
+    def _observe_choices(
+        self, event: bytes, payload: bytes, chunk: Chunk, *, is_known: bool
+    ) -> None:
+        """Take a chunk's words and usage; `is_known`: all that stands around the words is."""
+        choices = chunk.choices or []
+        self._spoke = True
+        said = self._observe(choices)
+        told = chunk.usage_bytes() is not None or self._told.take_inside(
+            event, choices, final=self._withholding
+        )
+        ends = not told and choices[-1].finish_reason is not None
+        if not said or ends or not (is_known or self._is_plain(payload)):
+            self._observe_others(payload, said=said, told=told)
 
     def _chunk(self, payload: bytes) -> Chunk:
         chunk = read_chunk(payload)
@@ -279,14 +296,14 @@ class ByteRelay:
     def _observe_others(self, payload: bytes, *, said: bool, told: bool) -> None:
         """What has no name here: words, as thoughts had before they had one, and usage.
 
-        Chunks of plain words are not looked through. `said`: the chunk has words that are known;
-        `told`: it has usage of its own.
+        Chunks that are alike but for their words are looked through once. `said`: the chunk has
+        words that are known; `told`: it has usage of its own.
         """
         value = decode_told(payload)
         if value is None:
             return
         text, (certain, most), words = unnamed_words(value)
-        self.unnamed_bytes += 0 if said else words
+        self.unnamed_bytes += words
         least = 0 if said else certain  # thoughts have several names
         self.said_bytes += least
         self._beside_bytes += most - least
@@ -295,6 +312,12 @@ class ByteRelay:
         if not told and (usage := usage_in(value)) is not None:
             raw = msgspec.json.encode(usage)
             self._told.take(raw, final=self._withholding or not value.get("choices"))
+        elif said and not (words or told or most):
+            self._frames.learn(payload)
+
+    def _is_plain(self, _payload: bytes) -> bool:
+        """Whether a chunk of words that is like none before has none without a name for sure."""
+        return False
 
     def _add_content(self) -> None:
         self.content_events += 1
@@ -327,68 +350,3 @@ class ByteRelay:
             return UpstreamBroken(str(reported))
         self._told.forget()
         return reported
-
-
-class EventRelay(ByteRelay):
-    """For own engines: cuts the running `usage` member out of every chunk.
-
-    vLLM's running usage counts one choice's output (and one prompt's input) at a time, so the
-    last figure of every choice is kept and summed until the final chunk says it all.
-    """
-
-    __slots__ = ("_keep_running", "_like", "_n", "_running")
-
-    def __init__(
-        self, hide_usage: bool, *, choices: int = 1, n: int = 1, keep_running: bool = False
-    ) -> None:
-        """`n`: choices per prompt; `keep_running`: the client asked for running usage itself."""
-        super().__init__(hide_usage, choices=choices)
-        self._keep_running = keep_running
-        self._n = max(1, n)
-        self._like: ChunkTemplate | None = None  # the last chunk that was read in full
-        self._running: dict[int, bytes] = {}
-
-    def feed(self, chunk: bytes) -> bytes:
-        if self._like is not None and not self._withholding and not self._splitter.rest:
-            taken = self._like.match_event(chunk)
-            if taken is not None and self.error is None and len(chunk) <= EVENT_LIMIT_BYTES:
-                return self._took(taken)
-        return super().feed(chunk)
-
-    @property
-    def usage(self) -> dict[str, Any] | None:
-        if self._told.final or not self._running:
-            return self._told.last
-        return sum_running(self._running, self._n)
-
-    @property
-    def counts(self) -> tuple[int, int] | None:
-        if self._choices == 1 and not self.usage_final and self._running:  # of every chunk
-            return read_counts(self._running[0]) or super().counts
-        return super().counts
-
-    def _event(self, event: bytes, spans: _Spans | None) -> bytes:
-        """Several that are alike come in one segment to a gateway that is late."""
-        if self._like is not None and not self._withholding:
-            taken = self._like.match_event(event)
-            if taken is not None:
-                return self._took(taken)
-        return super()._event(event, spans)
-
-    def _took(self, taken: TemplateMatch) -> bytes:
-        said, self._running[0], event = taken
-        self.said_bytes += said
-        self.content_events += 1
-        return event
-
-    def _usage(self, event: bytes, choices: list[ChunkChoice] | None, raw: bytes) -> bytes:
-        if not choices:
-            return super()._usage(event, choices, raw)
-        if 0 <= (index := choices[0].index) < self._choices:
-            self._running[index] = check_usage(raw)
-        if self._keep_running:
-            return event
-        shown = cut_usage(event, raw)
-        if self._choices == 1 == len(choices) and not index and not choices[0].finish_reason:
-            self._like = likeness_of(event, TemplateMatch(choices[0].said()[0], raw, shown))
-        return shown

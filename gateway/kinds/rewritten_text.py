@@ -3,14 +3,20 @@
 A token is at least a byte of what a tokenizer reads, and that is not always what was sent: some
 spell characters out first (NFC: Qwen; NFKC: Anthropic's published one, XLM-R and all that came of
 it), and some templates set tools on lines of their own, indented by their depth (Llama 3, Granite).
+Whatever is JSON to a target is written anew by it: tools, documents and template arguments, and the
+arguments of calls, which stand in a text here. Numbers and characters may then be longer.
 """
 
 import re
 from collections import Counter
 from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 from unicodedata import decomposition, is_normalized, normalize
+
+import msgspec
+
+from gateway.kinds.request_size import spell_out
 
 # Blocks that have characters which a normaliser makes longer; a test looks at all of Unicode.
 _BLOCKS: Final = (
@@ -21,7 +27,15 @@ _BLOCKS: Final = (
 _LEVELS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in _LEVELS)
 _EXPONENT: Final = re.compile(rb"[0-9][eE]")
-_EXPONENT_CHARACTERS: Final = 18  # of 1e15 as Python writes it
+_EXPONENT_CHARACTERS: Final = 18  # more: of 1e20 as JavaScript writes it; Python writes 1e15 out
+# Bytes more as an escape: \u and four digits, twice of a character beyond the first plane. Python's
+# default escapes all that is not ASCII, Jinja's the marks of HTML.
+_LEADS: Final = {  # of characters in UTF-8, by how many bytes an escape has more
+    4: bytes(range(0xC2, 0xE0)), 3: bytes(range(0xE0, 0xF0)), 8: bytes(range(0xF0, 0xF5)),
+}  # fmt: skip
+_HTML_MARKS: Final = (b"<", b">", b"&", b"'")
+_ESCAPED_HTML: Final = 5
+_ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"|[\[{])', re.DOTALL)
 _LINE_TOKENS: Final = 2  # a line's end, and a row of blanks that is begun
 # Four blanks a level; the longest row of them that Llama's first vocabulary has is 16.
 _LEVELS_PER_TOKEN: Final = 4
@@ -58,6 +72,38 @@ def indented_tokens(raw: bytes) -> int:
     return (
         _LINE_TOKENS * len(marks) + levels // _LEVELS_PER_TOKEN + _EXPONENT_CHARACTERS * exponents
     )
+
+
+def escaped_bytes(raw: bytes) -> int:
+    """Return by how many bytes encoded JSON is longer where more characters are escaped."""
+    found = _ESCAPED_HTML * sum(map(raw.count, _HTML_MARKS))
+    if raw.isascii():
+        return found
+    for more, leads in _LEADS.items():
+        found += more * (len(raw) - len(raw.translate(None, leads)))
+    return found
+
+
+def redumped_tokens(raw: bytes) -> int:
+    """Return how many tokens encoded JSON has beyond its bytes where a target writes it anew."""
+    return indented_tokens(raw) + escaped_bytes(raw)
+
+
+def redumped_arguments(messages: bytes) -> int:
+    """Return the same of the arguments of calls in an encoded conversation; 0 of most."""
+    if b'"arguments"' not in messages and b"\\u00" not in messages:
+        return 0
+    found = 0
+    for match in _ARGUMENTS.finditer(spell_out(messages)):
+        given = match[1]
+        if not given.startswith(b'"'):  # an object, which no API has there: all may be in it
+            return redumped_tokens(messages)
+        try:
+            text: Any = msgspec.json.decode(given, type=str)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        found += redumped_tokens(text.encode(errors="replace"))
+    return found
 
 
 @cache

@@ -10,7 +10,7 @@ import msgspec
 from backends.chunk_choices import ChunkChoice
 from backends.json_mending import mend_json
 from backends.sse import data_spans, join_data
-from backends.usage_bytes import UNREADABLE_USAGE, decode_told, decode_usage
+from backends.usage_bytes import UNREADABLE_USAGE, decode_told, decode_usage, read_counts
 from backends.usage_places import may_tell_more, sum_choices, usage_in
 
 # Names of counts in the usage of one answer, in all spellings of vendors.
@@ -22,6 +22,7 @@ _IS_NEWER: Final = re.compile(
     r"total|completion|output|candidates|thought|reasoning", re.IGNORECASE
 )
 EARLIER_LIMIT = 3  # figures that are kept beside the last, of a stream whose figures grow
+STANDS_FROM = 2  # figures that did not grow although words came before them
 UNLIKE_LIMIT = 8  # of one where each has more of something than all others
 _DEEPEST = 8
 USAGE_LIMIT_BYTES = 64 * 1024
@@ -39,7 +40,7 @@ class StreamUsage:
     Encoded figures are kept for as long as their stream lasts, for each choice.
     """
 
-    __slots__ = ("_choices", "_inside", "behind", "earlier", "final", "raw")
+    __slots__ = ("_choices", "_grown", "_inside", "_stood", "behind", "earlier", "final", "raw")
 
     def __init__(self, choices: int) -> None:
         """`choices`: how many the answer will have."""
@@ -48,6 +49,7 @@ class StreamUsage:
         self.behind = False
         self.raw: bytes | None = None
         self._choices = choices
+        self._grown = self._stood = 0  # figures behind words that count more, or no more, output
         self._inside: dict[int, bytes] = {}  # what choices tell of themselves
 
     @property
@@ -61,6 +63,11 @@ class StreamUsage:
         decoded = (decode_usage(raw) for raw in self.earlier)
         return tuple(usage for usage in decoded if usage is not None)
 
+    @property
+    def stands(self) -> bool:
+        """Return whether figures do not grow while an answer does, as if each were of its chunk."""
+        return self._stood >= STANDS_FROM and 2 * self._stood >= self._grown
+
     def take(self, raw: bytes, *, final: bool) -> None:
         """Take a figure of the whole answer. Raises `UsageTooLong`.
 
@@ -70,6 +77,11 @@ class StreamUsage:
         checked = check_usage(raw)
         if self.raw is not None and _PROMPT.search(checked) is None:
             checked = _with_prompt_of(self.raw, checked)
+        if self.behind and self.raw is not None and self._choices == 1:
+            if is_more_output(self.raw, checked):
+                self._grown += 1
+            else:
+                self._stood += 1
         if self.raw not in (None, checked):
             self.earlier = _kept_of((*self.earlier, self.raw))
         self.raw, self.final, self.behind = checked, final, False
@@ -117,6 +129,14 @@ class StreamUsage:
     def forget(self) -> None:
         """Drop all figures: they are of a prompt that was not worked on."""
         self.raw, self.earlier = None, ()
+
+
+def is_more_output(before: bytes, raw: bytes) -> bool:
+    """Return whether a figure counts more output than one before it; so does one not read here."""
+    if before == raw:
+        return False
+    known, told = read_counts(before), read_counts(raw)
+    return known is None or told is None or told[1] > known[1]
 
 
 def _with_prompt_of(before: bytes, raw: bytes) -> bytes:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.kinds.engine_relay import EventRelay
 from gateway.kinds.inference_request import InferenceRequest
-from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.relay import ByteRelay
 from ledger.cache_conventions import Convention
 from ledger.journals.records import TokenCounts
 from ledger.usage import tokens_from_usage

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from backends.sending import Transmission
 from gateway.fleet.gap_counts import GAP_BUCKETS, PACE_BOUNDS_S
 from gateway.fleet.target_stats import ApiCall
-from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.engine_relay import EventRelay
+from gateway.kinds.relay import ByteRelay
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan

@@ -88,7 +88,8 @@ class EstimateLearner:
     def learn_prompt_overrun(self, attempt: Attempt, overrun: PromptOverrun, now_s: float) -> None:
         """Take a believed answer whose prompt was billed beyond its bound."""
         target = attempt.step.frozen.target.name
-        self._learned.target_prompts.observe(target, overrun, now_s)
+        team = attempt.plan.learning_key[1]
+        self._learned.target_prompts.observe(target, overrun, now_s, team=team)
         self._count(_PROMPT_OVERRUN, None)
 
     def learn_cached(self, attempt: Attempt, record: AttemptSettled, *, reported: bool) -> None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from backends.answer_media import has_pictures, has_sound
-from backends.messages_answer import CONTRADICTING
-from backends.text_length import answer_content_bytes, answer_said_bytes
+from backends.chunk_choices import unnamed_words
+from backends.messages_usage import CONTRADICTING
+from backends.text_length import answer_content_bytes, answer_said_bytes, decode_answer
 from gateway.fleet.attempt_bounds import output_bound
 from gateway.kinds import KINDS
 from gateway.kinds.billable_units import LONGEST_TOKEN_BYTES
@@ -22,7 +23,6 @@ from gateway.request.usage_checks import (
     UsageBounds,
     is_impossible,
     is_too_high,
-    is_too_low,
     is_within,
     is_worth_reading,
 )
@@ -36,6 +36,9 @@ from router.types import Feature, RoutingRequest
 
 # A target reads more of these than their bytes in the request.
 _READ_ELSEWHERE = frozenset((Feature.IMAGES, Feature.MEDIA_URLS, Feature.HOSTED_TOOLS))
+# Above the tokens of any text of words: of figures that do not grow while an answer does, a lower
+# one is of its chunk alone.
+USUAL_TOKEN_BYTES = 16
 
 
 class UsageReading(NamedTuple):
@@ -205,7 +208,9 @@ def find_contradiction(
         if not is_worth_reading(found.tokens, choices, len(outcome.answer)):
             return None
         (said, most), shown = answer_said_bytes(outcome.answer), has_pictures(outcome.answer)
-    if is_too_low(found.tokens, said) and is_too_low(found.tokens, said - _repeated_bytes(attempt)):
+    longest = USUAL_TOKEN_BYTES if outcome.usage_stands else LONGEST_TOKEN_BYTES
+    most_bytes = longest * found.tokens.output
+    if said > most_bytes and said - _repeated_bytes(attempt) > most_bytes:
         return Contradiction.TOO_LOW
     # Without a forecast in the request nothing of one can have been rejected.
     usage = found.usage if "prediction" in attempt.plan.asked.members else {}
@@ -273,9 +278,9 @@ def unnamed_bytes_of(attempt: Attempt, outcome: AttemptOutcome) -> int:
     """
     if outcome.answer is None:
         return outcome.unnamed_bytes
-    if said_bytes_of(attempt, outcome):
-        return 0
-    return most_said_bytes_of(attempt, outcome)
+    if not said_bytes_of(attempt, outcome):
+        return most_said_bytes_of(attempt, outcome)
+    return unnamed_words(decode_answer(outcome.answer) or {}).words
 
 
 def has_media(attempt: Attempt, outcome: AttemptOutcome) -> bool:

@@ -125,6 +125,7 @@ class ResponseWriter:
             spoken=relay.spoken,
             usage_behind=relay.usage_behind,
             unnamed_bytes=relay.unnamed_bytes,
+            usage_stands=relay.usage_stands,
         )
         if reply.ended_by is not None:
             await self._metering.settle(attempt, outcome.without_client())

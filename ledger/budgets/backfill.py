@@ -35,6 +35,7 @@ from ledger.budgets.scopes import BY_PREFIX, AttemptRows, BudgetScope
 from ledger.budgets.under_way import BookedChange, apply_booked
 from ledger.budgets.windows import CalendarWindow
 from ledger.journals.records import HoldState
+from ledger.model_names import counted_names
 from ledger.orm.base import Stored
 from ledger.orm.books import AttemptRow
 from ledger.orm.budgets import BOOKED, NO_HOST, BudgetWindowRow, GrantRow, HoldRow
@@ -102,7 +103,7 @@ def backfill_budget(
     `moved`: the calendar changed, and what was held in its other windows belongs to this one.
     """
     opened = and_(
-        _of_scope(connection, scope),
+        _of_scope(connection, scope, window),
         AttemptRow.opened_us >= window.start_s * 10**6,
         AttemptRow.opened_us < window.end_s * 10**6,
     )
@@ -192,7 +193,7 @@ def _add_open(
     connection.execute(update(HoldRow).where(counted_lost).values(**ended))
 
 
-def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
+def _of_scope(connection: Connection, scope: str, window: CalendarWindow) -> ColumnElement[bool]:
     """Which attempts fall under a scope, as admission names the scopes of an attempt."""
     prefix, _, name = scope.partition(":")
     kind = BY_PREFIX.get(prefix)
@@ -206,7 +207,9 @@ def _of_scope(connection: Connection, scope: str) -> ColumnElement[bool]:
         case AttemptRows.TAGGED:
             return _tag_condition(connection, name)
         case AttemptRows.COLUMN:
-            return _column(kind).in_([name, *_sharers(connection, kind).get(name, ())])
+            names = _sharers(connection, kind).get(name, [])
+            names += _snapshots(connection, kind, name, window)
+            return _column(kind).in_([name, *names])
 
 
 def _sharers(connection: Connection, kind: BudgetScope) -> dict[str, list[str]]:
@@ -218,6 +221,25 @@ def _sharers(connection: Connection, kind: BudgetScope) -> dict[str, list[str]]:
             for name in counts_on or ():
                 found.setdefault(name, []).append(other)
     return found
+
+
+def _snapshots(
+    connection: Connection, kind: BudgetScope, name: str, window: CalendarWindow
+) -> list[str]:
+    """Models of the window that count on a model's budgets, too."""
+    model = AttemptRow.model
+    if kind.column != model.key or "/" not in name:
+        return []
+    query = select(model).where(
+        AttemptRow.opened_us >= window.start_s * 10**6,
+        AttemptRow.opened_us < window.end_s * 10**6,
+        func.lower(model).startswith(name.lower(), autoescape=True),
+    )
+    return [
+        other
+        for other in connection.execute(query.distinct().order_by(model)).scalars()
+        if other != name and name in counted_names(other)
+    ]
 
 
 def _column(kind: BudgetScope) -> Stored[Any]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
+from ledger.model_names import counted_names
+
 
 class Payer(Protocol):
     """Identity of the key that asks: `ledger.identity.keyring.Identity`, or an open record.
@@ -154,7 +156,7 @@ SCOPE_KINDS: tuple[BudgetScope, ...] = (
     ),
     BudgetScope(
         "model", 7, "model", NameRule.MODEL, AttemptRows.COLUMN, BudgetReader.NOBODY, "model",
-        of_request=lambda _, model: (model,),
+        of_request=lambda _, model: counted_names(model),
     ),
     BudgetScope(
         "user", 4, "user", NameRule.IDENTITY, AttemptRows.COLUMN, BudgetReader.OWNER, "user_id",

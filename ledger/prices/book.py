@@ -7,7 +7,6 @@ is guessed: an unknown name is unpriced (`None`), never free. Costs are computed
 names this module passes on.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -22,6 +21,7 @@ from ledger.journals.token_kinds import (
     TokenCounts,
     TokenRates,
 )
+from ledger.model_names import plain_names
 from ledger.prices import unread_terms
 from ledger.prices.rates import (
     BIGINT_LIMIT,
@@ -65,7 +65,6 @@ __all__ = [
 ]
 
 MARKET_RANK = 0  # price lists of the market; files that are configured count from 1
-_SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)$")
 _SAME_TIER = {"fast": "priority"}  # OpenAI's newer word for it
 _STANDARD_WORDS = frozenset({"", "auto", "default", "on_demand", "standard", "standard_only"})
 
@@ -187,13 +186,11 @@ class PriceBook:
     def _other_names(self, name: str) -> Iterator[str]:
         if name in self._aliases:
             yield self._aliases[name]
-        base = name.partition("#")[0]
+        base, lower, bare = plain_names(name)
         yield base
         if base in self._aliases:
             yield self._aliases[base]
-        lower = base.lower()
         yield self._any_case.get(lower, base)
-        bare = _SNAPSHOT.sub("", lower)
         yield self._any_case.get(bare, bare)
 
 

@@ -28,7 +28,8 @@ from backends.base import Call, Deadlines  # noqa: E402  (the checkout's package
 from backends.exchange import read_all  # noqa: E402  (the checkout's packages)
 from backends.http import HttpClient  # noqa: E402  (the checkout's packages)
 from backends.openai import OpenAIBackend  # noqa: E402  (the checkout's packages)
-from gateway.kinds.relay import ByteRelay, EventRelay  # noqa: E402  (the checkout's packages)
+from gateway.kinds.engine_relay import EventRelay  # noqa: E402  (as below)
+from gateway.kinds.relay import ByteRelay  # noqa: E402  (the checkout's packages)
 
 BATCHES, REQUESTS, CONCURRENT, CHUNKS = 40, 500, 32, 2000
 BODY = b'{"model":"m","messages":[{"role":"user","content":"' + b"x" * 2000 + b'"}]}'

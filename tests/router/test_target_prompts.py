@@ -1,4 +1,4 @@
-"""Prompts billed beyond their bounds: raised at once for all, bounded, faded."""
+"""Prompts billed beyond their bounds: raised at once for who saw it, bounded, faded."""
 
 import struct
 from array import array
@@ -61,6 +61,19 @@ def test_the_most_of_each_counts_within_its_limit(seen) -> None:
     assert list(held) == bounded
 
 
+def test_one_team_moves_its_own_hold_and_others_as_far_as_two_saw() -> None:
+    """One false figure of one team raised the hold of everybody's pictures fifty times."""
+    cells = memory()
+    first, second = TargetPrompts(cells), TargetPrompts(cells)  # two workers
+    first.observe("p/m", PromptOverrun(10**9, 10**9, 10**9), 0.0, team="a")
+    assert second.overrun("p/m", "b") == NOTHING
+    second.observe("p/m", PromptOverrun(1.5, 0.0, 140_000), 0.0, team="b")
+    assert first.overrun("p/m", "c") == (3.0, 0.0, 280_000), "two saw that"
+    assert first.overrun("p/m", "a") == (
+        PICTURE_FACTOR_LIMIT, SOUND_FACTOR_LIMIT, CONTEXT_LIMIT_TOKENS,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("swept", [True, False])
 def test_it_halves_in_a_day_and_an_overrun_a_day_stays_covered(swept) -> None:
     prompts, seen = TargetPrompts(memory()), PromptOverrun(8.0, 1.2, 400_000)
@@ -91,7 +104,7 @@ def test_one_lie_is_gone_in_a_week_beside_steady_traffic() -> None:
     assert prompts.overrun("p/m") == (3.0, 2.2, 280_000)
 
 
-@given(st.lists(st.binary(min_size=8, max_size=8), min_size=3, max_size=3), st.floats(0.0, 1e12))
+@given(st.lists(st.binary(min_size=8, max_size=8), min_size=9, max_size=9), st.floats(0.0, 1e12))
 def test_whatever_a_row_holds_the_limits_hold(cells, now_s) -> None:
     held = memory()
     prompts = TargetPrompts(held)

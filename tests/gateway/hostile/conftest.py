@@ -62,6 +62,7 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
                 providers[name]["on_disconnect"] = "stops"
             models[name] = {"targets": [f"{name}/m"]}
         models["row"] = {"targets": ["first/m", "second/m", "third/m"]}
+        models["third/*"] = "passthrough"
         models["hears"] = {"targets": ["stopping/hears"]}
         for kind in ("speaks", "draws", "transcribes"):
             models[kind] = {"targets": [f"first/{kind}", f"second/{kind}"]}
@@ -73,6 +74,7 @@ def settings(folder: Path, port: int) -> dict[str, Any]:
         "telemetry": {"scrape_s": 1, "stale_s": 60},  # no test here asks an engine
         "budgets": [
             {"scope": "team:*", "usd": LIMIT_USD, **hard},
+            {"scope": "model:third/m", "usd": TIGHT_USD["stream"], **hard},
             *(
                 {"scope": f"team:tight-{name}", "usd": usd, **hard}
                 for name, usd in TIGHT_USD.items()

@@ -67,3 +67,18 @@ def test_as_many_as_fit_are_let_in_at_once_and_the_rest_is_left_to_who_comes_lat
     rows = hostile.judged(team, usd)
     left_pusd = limit_pusd - sum(row["cost_pusd"] for row in rows)
     assert left_pusd < min(row["bound_pusd"] for row in rows)
+
+
+def test_a_models_budget_is_passed_by_none_of_its_names(hostile) -> None:
+    """Red before: a dated name has the same price, and a budget of its own."""
+    team, codes = "names it otherwise", []
+    asked = {"max_tokens": 20, "messages": SAID}
+    names = ("third/m-2024-11-20", "third/m-20241120", "third/M-latest", "third/m")
+    for turn in range(4 * MANY):
+        body = {**asked, "model": names[turn % len(names)]}
+        codes.append(hostile.post(team, "/v1/chat/completions", body).status_code)
+    rows = hostile.judged(team, 0.004)
+    assert {row["model"].lower()[:7] for row in rows} == {"third/m"}
+    assert len({row["model"] for row in rows}) == len(names)
+    assert codes.count(200) == len(rows)
+    assert set(codes) == {200, 429}

@@ -2,7 +2,11 @@
 
 import gzip
 import json
+from collections.abc import Callable
+from typing import Any
 
+import pytest
+from billing_provider import PROMPT, ProviderCall, chunk_of
 from hostile_scripts import framed
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
@@ -67,3 +71,43 @@ def test_a_stream_is_booked_at_its_bill_whatever_its_form(hostile) -> None:
     for name in UNREAD:
         rows = hostile.judged(f"odd {name}")
         assert [(row["basis"], row["flag"]) for row in rows] == [("bound", "unseen")] * 2, name
+
+
+def counts_each(figure: Callable[[int], int]) -> Any:
+    """Stream 20 words, each of them beside a figure of output."""
+
+    async def play(call: ProviderCall) -> None:
+        call.bill.input, call.bill.output = PROMPT, 20
+        call.head()
+        for number in range(1, 21):
+            choice = {"index": 0, "delta": {"content": "word "}}
+            output = figure(number)
+            usage = {"prompt_tokens": PROMPT, "completion_tokens": output}
+            usage |= {"total_tokens": PROMPT + output}
+            choice["finish_reason"] = "stop" if number == 20 else None
+            call.event(chunk_of(choices=[choice], usage=usage))
+        call.send("data: [DONE]\n\n")
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("figure", "flag"),
+    [
+        (lambda _: 1, "disputed"),  # each of its chunk
+        (lambda number: 1 + number % 2, "disputed"),
+        (lambda number: number, None),  # honest: all until there
+        (lambda number: number - number % 5, None),  # and seldom
+        (lambda _: 20, None),  # and as if it were known before
+    ],
+    ids=["each", "each, unlike", "so far", "now and then", "all"],
+)
+def test_figures_of_single_chunks_are_not_taken_for_the_whole(hostile, figure, flag) -> None:
+    """Red before: of a hundred bytes a token was believed, as one may have 128."""
+    team = f"counts {figure(7)} {figure(8)}"
+    hostile.play("first", counts_each(figure))
+    hostile.post(team, CHAT, {**ASK, "stream": True})
+    (row,) = hostile.judged(team)
+    assert row["flag"] == flag
+    if flag is None:
+        assert [row["cost_pusd"]] == hostile.bills(team)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from backends.errors import BackendError
 from gateway.kinds import relay as relays
 from gateway.kinds.chunk_template import LIMIT_BYTES, TemplateMatch, likeness_of
-from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.engine_relay import EventRelay
+from gateway.kinds.relay import ByteRelay
 
 HEAD = 'data: {"id":"c","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":'
 USAGE = '{"prompt_tokens":9,"total_tokens":12,"completion_tokens":3}'

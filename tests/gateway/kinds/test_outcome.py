@@ -20,6 +20,7 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
         earlier_usage=({"prompt_tokens": 2},),
         most_said_bytes=9,
         unnamed_bytes=3,
+        usage_stands=True,
         spoken=True,
         usage_behind=True,
     )
@@ -28,7 +29,7 @@ def test_a_cut_keeps_the_usage_that_was_seen_last() -> None:
     assert (cut.tier, cut.said_bytes, cut.shown) == ("flex", 7, True)
     assert cut.earlier_usage == ({"prompt_tokens": 2},)
     assert (cut.most_said_bytes, cut.unnamed_bytes) == (9, 3)
-    assert (cut.spoken, cut.usage_behind) == (True, True)
+    assert (cut.spoken, cut.usage_behind, cut.usage_stands) == (True, True, True)
     assert cut.billable
 
 

@@ -16,7 +16,8 @@ from backends.errors import (
 )
 from backends.sse import EVENT_LIMIT_BYTES
 from gateway.kinds import relay as relay_module
-from gateway.kinds.relay import ByteRelay, EventRelay, parse_answer
+from gateway.kinds.engine_relay import EventRelay
+from gateway.kinds.relay import ByteRelay, parse_answer
 
 DONE = b"data: [DONE]\n\n"
 PREFIX = '{"id":"c-1","object":"chat.completion.chunk","created":1,"model":"m","choices":['
@@ -213,13 +214,6 @@ def test_with_several_choices_only_the_last_finish_waits():
     assert relay.feed(event(said("e"), index=1, finish="length", tail=usage(9, 3))) == b""
     assert relay.is_ended
     assert relay.usage["completion_tokens"] == 5
-
-
-def test_several_prompts_add_their_inputs():
-    relay = EventRelay(True, choices=4, n=2)
-    for index, prompt in enumerate([9, 9, 30, 30]):
-        relay.feed(event(said("a"), index=index, tail=usage(prompt, 1)))
-    assert relay.usage["prompt_tokens"] == 39
 
 
 def test_what_follows_done_is_dropped():

@@ -6,7 +6,8 @@ import pytest
 
 from backends.errors import InvalidResponse, UpstreamBroken
 from backends.sse import EVENT_LIMIT_BYTES
-from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.engine_relay import EventRelay
+from gateway.kinds.relay import ByteRelay
 from gateway.kinds.stream_usage import USAGE_LIMIT_BYTES
 
 MIB = 1024 * 1024

@@ -5,7 +5,8 @@ import pytest
 from gateway.http.body import decode_members
 from gateway.kinds import KINDS
 from gateway.kinds.chat import read_chat
-from gateway.kinds.relay import ByteRelay, EventRelay
+from gateway.kinds.engine_relay import EventRelay
+from gateway.kinds.relay import ByteRelay
 from gateway.kinds.text_answers import chat_relay, chat_usage
 from gateway.kinds.transcript_relay import TranscriptRelay
 from ledger.journals.records import TokenCounts

@@ -229,9 +229,11 @@ def test_a_prompt_beyond_its_bound_is_learned_of_its_target_and_counted() -> Non
     counts, learned = Counts(), LearnedEstimates(TokenRatio(), OutputLengths())
     step = SimpleNamespace(frozen=SimpleNamespace(target=SimpleNamespace(name="p/m")))
     learner = EstimateLearner(learned, counts)
-    learner.learn_prompt_overrun(SimpleNamespace(step=step), PromptOverrun(pictures=3.0), 5.0)
-    assert learned.target_prompts.overrun("p/m") == PromptOverrun(pictures=6.0)
-    assert learned.target_prompts.overrun("p/n") is None
+    attempt = SimpleNamespace(step=step, plan=SimpleNamespace(learning_key=("m", "t")))
+    learner.learn_prompt_overrun(attempt, PromptOverrun(pictures=3.0), 5.0)
+    assert learned.target_prompts.overrun("p/m", "t") == PromptOverrun(pictures=6.0)
+    assert learned.target_prompts.overrun("p/m", "other") == PromptOverrun()
+    assert learned.target_prompts.overrun("p/n", "t") is None
     assert counts.seen == [("prompt_overrun", None)]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from backends.messages_answer import chat_usage
+from backends.messages_usage import chat_usage
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.reported_usage import (
     Contradiction,

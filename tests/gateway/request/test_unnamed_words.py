@@ -96,6 +96,33 @@ def test_so_are_those_of_an_answer_in_one_piece(answer) -> None:
     assert TOKENS <= api(outcome, max_tokens=2_000).tokens.output <= TOKENS + 10
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        chunk({"index": 0, "delta": {"content": "x", "words_of_tomorrow": TEXT}}),
+        chunk({"index": 0, "delta": {"content": "x"}, "words_of_tomorrow": TEXT}),
+        chunk({"index": 0, "delta": {"content": "x"}}) | {"words_of_tomorrow": TEXT},
+        chunk({"index": 0, "delta": {"content": "x", "role": "a" * 256}}) | {"object": TEXT},
+        chunk({"index": 0, "delta": {"reasoning": "x", "extra_content": GOOGLE}}),
+        chunk({"index": 0, "text": "x", "segments": [{"text": TEXT}]}),
+        chunk({"index": 0, "delta": {"content": [{"type": "text", "text": "x"}, {"said": TEXT}]}}),
+        chunk({"index": 0, "delta": {"tool_calls": [{"function": {"arguments": "x"}, "a": TEXT}]}}),
+    ],
+    ids=lambda event: json.dumps(event)[:60],
+)
+@pytest.mark.parametrize("alike", [False, True])
+def test_words_beside_a_known_one_are_booked(event, alike) -> None:
+    """Red before: one token an event, whatever stood beside it, below 2,048 bytes."""
+    plain = chunk({"index": 0, "delta": {"content": "word "}})
+    relay = streamed(*[plain] * 3 * alike, *[event, plain] * 10)
+    assert 10 * TOKENS <= left(relay) <= 12 * TOKENS
+    if "delta" in event["choices"][0]:
+        choice = {"index": 0, "message": event["choices"][0]["delta"]}
+        answer = {**event, "choices": [event["choices"][0] | choice]}
+        outcome = AttemptOutcome("finished", 200, answer=json.dumps(answer).encode())
+        assert TOKENS <= api(outcome, max_tokens=2_000).tokens.output <= TOKENS + 10
+
+
 def test_a_start_that_counts_nothing_is_no_figure_of_words_without_a_name() -> None:
     """Red before: 0 tokens, of Messages' next kind of change."""
     started = {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10}

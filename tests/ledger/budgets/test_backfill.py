@@ -237,6 +237,18 @@ def test_each_scope_finds_its_own(books, scope, cost):
     assert books.spent() == ({BudgetAccount(f"{scope}@month", MONTH): cost} if cost else {})
 
 
+@pytest.mark.each_database
+def test_a_models_budget_finds_its_snapshots(books):
+    at_us = us(2026, 11, 20)
+    names = ("openai/gpt-4o", "openai/gpt-4o-2024-11-20", "openai/GPT-4o-20241120",
+             "openai/gpt-4o-mini", "openai/gpt-4o-2024", "chat-2024-11-20")  # fmt: skip
+    for place, name in enumerate(names):
+        books.spend(at_us, 10**place, model=name)
+    for scope, cost in (("model:openai/gpt-4o", 111), ("model:chat", 0), (f"model:{names[1]}", 10)):
+        books.apply(BudgetSpec(scope, "month", 10**7, hard=True, timezone="UTC"))
+        assert books.spent().get(BudgetAccount(f"{scope}@month", MONTH), 0) == cost
+
+
 def test_an_unknown_scope_is_refused(books):
     window = window_at("month", "UTC", AT_US // 10**6)
     with books.engine.begin() as connection, pytest.raises(EscrowError, match="planet:mars"):
