@@ -363,6 +363,69 @@ async def test_what_was_done_is_booked_whatever_its_results_are(world, name) -> 
         assert verify(connection).findings == ()
 
 
+def refused(line: bytes) -> bytes:
+    told = {"status_code": 400, "body": {"error": {"message": "no", "code": "invalid_value"}}}
+    return json.dumps({**json.loads(line), "response": told}).encode()
+
+
+BOOKED, UNSEEN, FREE = ("finished", 9000), ("upstream_error", 18000), ("rejected", 0)
+# Lines of the output and of the error file, how many were done, and what must be booked.
+SPLIT = {
+    "a refusal beside answers": (lambda a, b, _: ([refused(a), b], []), 2, [FREE, BOOKED, UNSEEN]),
+    "a refusal before its answer": (
+        lambda a, b, c: ([refused(a), a, b, c], []), 3, [BOOKED, BOOKED, BOOKED]),
+    "a refusal in the other file": (
+        lambda a, b, c: ([refused(c), a], [b, c]), 3, [BOOKED, BOOKED, BOOKED]),
+    "an answer among the errors": (lambda a, b, _: ([a], [b]), 2, [BOOKED, BOOKED, FREE]),
+    "errors that nobody can read": (lambda a, b, _: ([a, b], [b"x"]), 2, [BOOKED, BOOKED, FREE]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPLIT)
+async def test_answers_count_in_whichever_file_they_stand(world, name) -> None:
+    """Red before: a refusal hid a line that was done, and an answer among errors made one."""
+    split, completed, expected = SPLIT[name]
+
+    class Splitting(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            name = file_id.removeprefix("errors-")
+            found = sorted([line async for line in super().lines(name)])
+            for line in split(*found)[file_id != name]:
+                yield line
+
+        async def batch(self, batch_id: str) -> Any:
+            there = await super().batch(batch_id)
+            errors = there.output_file_id and f"errors-{there.output_file_id}"
+            status = "cancelled" if there.status == "completed" else there.status
+            return replace(there, status=status, completed=completed, error_file_id=errors)
+
+    world.remote = Splitting
+    await world.live()
+    rows = sorted(world.rows(), key=lambda row: row["attempt_id"])
+    assert [(row["status"], row["cost_pusd"]) for row in rows] == expected
+
+
+@pytest.mark.parametrize("at", range(22, 28))
+async def test_killed_among_lines_without_results_it_books_no_more_than_were_done(
+    world, at: int
+) -> None:
+    """Red before, at 24 and 25: the next life booked as many once more."""
+
+    class Partial(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            for line in sorted([line async for line in super().lines(file_id)])[:1]:
+                yield line
+
+        async def batch(self, batch_id: str) -> Any:
+            return replace(await super().batch(batch_id), completed=2)
+
+    world.remote = Partial
+    fate = await killed_at(world, at)
+    assert fate.steps >= at, "a life has fewer steps: take out the last of these"
+    costs = Counter((row["status"], row["cost_pusd"]) for row in world.rows())
+    assert costs == Counter([BOOKED, UNSEEN, FREE])
+
+
 async def test_lines_that_nobody_says_were_done_cost_nothing(world) -> None:
     """The control: it tells no count, and leaves out all results."""
 
