@@ -60,7 +60,8 @@ def usage_of(
     )
     own, disputed = sent is None, counted is None and bool(outcome.usage)
     if counted is not None and sent is not None:
-        if outcome.is_given_up and not outcome.usage_final:
+        partial = outcome.usage_behind and not outcome.is_whole
+        if partial or (outcome.is_given_up and not outcome.usage_final):
             counted = None  # of the beginning: what was made of the rest is not told
         elif (
             _is_too_short(counted, units, request)

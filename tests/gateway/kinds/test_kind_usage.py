@@ -201,6 +201,8 @@ def test_a_ranking_is_paid_in_what_its_price_lists(terms, usage, basis, cost) ->
     [
         (ended(status="client_gone"), "bound"),
         (ended(status="upstream_error", error=UpstreamBroken.kind), "bound"),
+        (ended(DURATION, "upstream_error", error=UpstreamBroken.kind), "reported"),
+        (ended(DURATION, "upstream_error", error="x", usage_behind=True), "bound"),
         (ended(status="upstream_error", error=ServerError.kind), "estimated"),
         (ended(status="rejected", billable=False), "estimated"),
     ],
@@ -211,6 +213,8 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
     assert found == basis
     if basis == "bound":
         assert tokens == KINDS[RequestKind.TRANSCRIPTION].units.most(made.request)
+    elif basis == "reported":
+        assert tokens.audio_ms == 3000
     elif not outcome.billable:
         assert tokens == TokenCounts()
 
