@@ -31,11 +31,12 @@ PICTURE_TOKENS_LEAST = 16  # of one that was made; the smallest that a vendor li
 class SentRequest(NamedTuple):
     """A request as it was sent: its members, and the stated context of its model in tokens.
 
-    `context` is None where nobody states one.
+    `context` is None where nobody states one; `stops`: its target makes no more once it is left.
     """
 
     members: Members
     context: int | None = None
+    stops: bool = False
 
 
 def usage_of(
@@ -51,7 +52,7 @@ def usage_of(
 
     `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
-    given up, the most that it can be. The last says whether the target's figures are disputed:
+    given up, the most that it can be; of what flowed until its target stopped, what came. The last says whether the target's figures are disputed:
     no target can have meant them, or they contradict each other.
     """
     (counted, contradicts), said = (
@@ -77,8 +78,9 @@ def usage_of(
         return whole, "estimated" if guessed else "reported", contradicts
     if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
-    failed = outcome.is_told_failure  # the request is booked, not the most
-    if not own and not failed and (not outcome.is_whole or not units.exact(request)):
+    flowed = sent is not None and sent.stops and outcome.is_given_up and said > 0
+    known = outcome.is_told_failure or (flowed and units.exact(request))
+    if not own and not known and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed
 

@@ -219,6 +219,34 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
         assert tokens == TokenCounts()
 
 
+SPOKEN = RequestUnits(longest=0.0, characters=200, output_tokens=350, output_tokens_bound=10_500)
+PICTURED = RequestUnits(longest=0.0, pictures=2, output_tokens=800, output_tokens_bound=2_048)
+
+
+@pytest.mark.parametrize(
+    ("kind", "extent", "stops", "status", "said", "output"),
+    [
+        (RequestKind.SPEECH, SPOKEN, True, "client_gone", 60, 15),
+        (RequestKind.SPEECH, SPOKEN, True, "client_gone", 0, 10_500),
+        (RequestKind.SPEECH, SPOKEN, True, "upstream_error", 60, 10_500),
+        (RequestKind.SPEECH, SPOKEN, False, "client_gone", 60, 10_500),
+        (RequestKind.TRANSCRIPTION, SOUND, True, "client_gone", 60, 15),
+        (RequestKind.IMAGE_GENERATION, PICTURED, True, "client_gone", 60, 2_048),
+    ],
+)
+def test_what_flowed_until_its_target_stopped_is_booked_at_what_came(
+    kind, extent, stops, status, said, output
+) -> None:
+    """Red before: a speech that was left cost all that it could have been, 400 times as much."""
+    made = attempt(BY_TOKENS, kind, extent=extent)
+    made.sent = made.sent._replace(stops=stops)
+    outcome = AttemptOutcome(status, 200, said_bytes=said)
+    if status == "upstream_error":
+        outcome = replace(outcome, error=UpstreamBroken.kind)
+    tokens, basis, _ = used(made, outcome)
+    assert (tokens.output, basis) == (output, "estimated" if output == 15 else "bound")
+
+
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:
     unknown = RequestUnits(longest=0.0, audio_ms=2000, audio_ms_bound=9000)
     tokens, basis, _ = used(attempt(SECONDS, extent=unknown), ended())
