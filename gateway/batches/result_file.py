@@ -27,9 +27,10 @@ class ResultFile:
         """Count a result; return it where it is the first answer of an attempt of ours.
 
         A failure is left to a second look: an answer may stand behind it, in this file or another.
+        A result that says neither tells nothing of its line.
         """
         if result is not None and not result.is_answered:
-            self.has_failures = True
+            self.has_failures = self.has_failures or result.is_failed
             return None
         if result is None or result.custom_id not in ours:
             self.odd += 1
@@ -45,7 +46,7 @@ class ResultFile:
 
         Call it once all files were read for their answers.
         """
-        if result is None or result.is_answered or result.custom_id not in ours:
+        if result is None or not result.is_failed or result.custom_id not in ours:
             return None
         if result.custom_id in self.known:
             return None

@@ -325,6 +325,11 @@ def renamed(line: bytes, name: str) -> bytes:
     return json.dumps({**json.loads(line), "custom_id": name}).encode()
 
 
+def moved(line: bytes) -> bytes:
+    told = json.loads(line)
+    return json.dumps({"custom_id": told["custom_id"], "result": told["response"]}).encode()
+
+
 ODD = {
     "twice each": (lambda lines: [*lines, *lines], 0, 3),
     "in another order": (lambda lines: lines[::-1], 0, 3),
@@ -334,6 +339,7 @@ ODD = {
     "under a name of many digits": (
         lambda lines: [renamed(lines[0], f"a-{'9' * 5000}-1.1"), *lines[1:]], 1, 2),
     "one that is cut off": (lambda lines: [lines[0][:-9], *lines[1:]], 1, 2),
+    "under another member": (lambda lines: [moved(line) for line in lines], 3, 0),
     "with numbers that are none": (
         lambda lines: [line.replace(b'"finish_reason"', b'"x":NaN,"finish_reason"')
                        for line in lines], 0, 3),

@@ -31,8 +31,9 @@ def test_a_failure_counts_where_no_answer_does() -> None:
     found = ResultFile()
     refused = {"response": {"status_code": 400, "body": {"error": {}}}}
     failures = [result("a", **refused), result("b", response=None, error={"code": "x"})]
-    told = [*failures, result("z", **refused), result("a")]
+    silent = result("b", response=None, error=None)
+    told = [silent, *failures, result("z", **refused), result("a")]
     assert [item for item in told if found.add_answer(item, OURS)] == told[-1:]
     assert (found.done, found.odd, found.has_failures) == (1, 0, True)
-    assert [item for item in (*told, *told, None) if found.add_failure(item, OURS)] == [told[1]]
+    assert [item for item in (*told, *told, None) if found.add_failure(item, OURS)] == [failures[1]]
     assert (found.known, found.done) == (OURS, 1)
