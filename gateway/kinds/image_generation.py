@@ -224,13 +224,15 @@ class PictureRelay(TypedRelay):
             return
         if event.type == self._one_made:
             self._made, self._parts = self._made + 1, self._parts + 1
-            self._told.behind = True
+            self._told.end(is_whole=False)
         elif event.type == self._done:
             if self._parts and event.b64_json is NULL and event.url is NULL:
                 self._finished.update(range(self._choices))  # it is the end of all
             else:
                 self._made += 1
-                if (raw := usage_bytes(event.usage)) is not None:
+                if (raw := usage_bytes(event.usage)) is None:
+                    self._told.pass_words()
+                else:
                     self._figures.append(raw)
         super()._observe_typed(event)
         self.shown = True

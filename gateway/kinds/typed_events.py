@@ -66,13 +66,15 @@ class TypedRelay(ByteRelay):
     def _observe_typed(self, event: TypedEvent) -> None:
         self.content_events += 1
         self.first_content = True
+        if event.type != self._done and event.usage is NULL:
+            self._told.pass_words()
         if self._sound_bytes_per_s:
             self._sound_bytes += len(memoryview(event.audio)) * 3 // 4  # of Base64
             self.said_bytes = text_of_sound(self._sound_bytes, self._sound_bytes_per_s)
         if event.type == self._done:
             self._finished.add(len(self._finished))
             ended = len(self._finished) >= self._choices
-            self._told.final, self._told.behind = ended, not ended
+            self._told.end(is_whole=ended)
             self._withholding = self._withholding or ended
 
 

@@ -163,6 +163,19 @@ def test_one_end_of_all_pictures_ends_them(events: tuple[bytes, ...], pictures: 
     assert SPEC.usage(relay.usage).pictures == pictures
 
 
+@pytest.mark.parametrize(
+    "first",
+    [picture("partial_image", usage=counted(9)), picture("completed", usage=counted(9))],
+)
+def test_usage_that_a_picture_came_behind_is_not_of_all(first: bytes) -> None:
+    """Red before: the figure of a sketch, or of the first picture, was that of all."""
+    relay = PictureRelay(2)
+    relay.feed(first)
+    while not relay.is_ended:
+        relay.feed(picture("completed", b64_json="A"))
+    assert (relay.usage_behind, relay.usage_final) == (True, False)
+
+
 def test_pictures_that_all_fail_are_an_error() -> None:
     relay = PictureRelay(1)
     with pytest.raises(BackendError):

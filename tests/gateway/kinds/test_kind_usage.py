@@ -219,6 +219,23 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
         assert tokens == TokenCounts()
 
 
+@pytest.mark.parametrize(
+    ("kind", "extent", "usage", "output"),
+    [
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 40, "output_tokens": 2}, 100),
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 40, "output_tokens": 200}, 200),
+        (RequestKind.IMAGE_GENERATION, "pictured",
+         {"input_tokens": 40, "output_tokens": 272, "generated_images": 2}, 800),
+    ],
+)  # fmt: skip
+def test_a_figure_that_more_came_behind_is_the_least(kind, extent, usage, output) -> None:
+    """Red before: a figure of the first sound or picture was booked as reported."""
+    made = attempt(BY_TOKENS, kind, extent={"spoken": SPOKEN, "pictured": PICTURED}[extent])
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_behind=True, said_bytes=400)
+    tokens, basis, disputed = used(made, outcome)
+    assert (tokens.output, basis, disputed) == (output, "estimated", False)
+
+
 SPOKEN = RequestUnits(longest=0.0, characters=200, output_tokens=350, output_tokens_bound=10_500)
 PICTURED = RequestUnits(longest=0.0, pictures=2, output_tokens=800, output_tokens_bound=2_048)
 
