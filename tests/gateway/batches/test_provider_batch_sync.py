@@ -392,7 +392,7 @@ async def test_answers_count_in_whichever_file_they_stand(world, name) -> None:
     """Red before: a refusal hid a line that was done, and an answer among errors made one."""
     split, completed, expected = SPLIT[name]
 
-    class Splitting(ProviderBatchClient):
+    class SplitClient(ProviderBatchClient):
         async def lines(self, file_id: str):
             name = file_id.removeprefix("errors-")
             found = sorted([line async for line in super().lines(name)])
@@ -405,7 +405,7 @@ async def test_answers_count_in_whichever_file_they_stand(world, name) -> None:
             status = "cancelled" if there.status == "completed" else there.status
             return replace(there, status=status, completed=completed, error_file_id=errors)
 
-    world.remote = Splitting
+    world.remote = SplitClient
     await world.live()
     rows = sorted(world.rows(), key=lambda row: row["attempt_id"])
     assert [(row["status"], row["cost_pusd"]) for row in rows] == expected
@@ -417,7 +417,7 @@ async def test_killed_among_lines_without_results_it_books_no_more_than_were_don
 ) -> None:
     """Red before, at 24 and 25: the next life booked as many once more."""
 
-    class Partial(ProviderBatchClient):
+    class PartialClient(ProviderBatchClient):
         async def lines(self, file_id: str):
             for line in sorted([line async for line in super().lines(file_id)])[:1]:
                 yield line
@@ -425,7 +425,7 @@ async def test_killed_among_lines_without_results_it_books_no_more_than_were_don
         async def batch(self, batch_id: str) -> Any:
             return replace(await super().batch(batch_id), completed=2)
 
-    world.remote = Partial
+    world.remote = PartialClient
     fate = await killed_at(world, at)
     assert fate.steps >= at, "a life has fewer steps: take out the last of these"
     costs = Counter((row["status"], row["cost_pusd"]) for row in world.rows())
