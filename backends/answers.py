@@ -24,6 +24,7 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 # Members of an answer that are what was asked for.
 _ASKED = frozenset(("data", "results", "text", "segments", "words"))
 _PICTURES = ("b64_json", "url")
+_MADE = "generated_images"  # Volcengine's word
 _NOTHING = frozenset((b"null", b"[]", b"{}", b'""'))
 
 
@@ -70,11 +71,18 @@ def read_pictures(body: bytes) -> AnswerUsage:
         if failed is not None:
             raise charged_error(read_error(failed), msgspec.json.decode(body))
         raise error_in(body) or InvalidResponse("the answer has no pictures")
-    usage = {**(_usage_of(members) or {}), "generated_images": made}
+    usage = with_pictures(_usage_of(members), made)
     for name in PICTURE_FORM:
         if isinstance(said := _value(members.get(name)), str):
             usage[name] = said
     return AnswerUsage(usage)
+
+
+def with_pictures(usage: Mapping[str, Any] | None, made: int) -> dict[str, Any]:
+    """Return usage with how many pictures came, or were made by what it tells itself."""
+    told = {} if usage is None else dict(usage)
+    counted = told.get(_MADE)
+    return {**told, _MADE: max(made, counted) if type(counted) is int else made}
 
 
 def _is_picture(item: msgspec.Raw) -> bool:

@@ -68,6 +68,17 @@ class LineResult(msgspec.Struct):
         return None if self.error and is_empty else response
 
     @property
+    def is_answered(self) -> bool:
+        """Whether the provider says that it did the line."""
+        answer = self.answer
+        return answer is not None and answer.status // 100 == 2
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether the provider says that it failed at the line, or refused it."""
+        return bool(self.error) if self.answer is None else not self.is_answered
+
+    @property
     def failure(self) -> bytes:
         """The error as the body of a refusal, with what was used all the same."""
         inside = self.error.get("usage") if isinstance(self.error, dict) else None

@@ -24,7 +24,12 @@ from gateway.batches.provider_batch_client import (
     ProviderRefused,
     ProviderUnavailable,
 )
-from gateway.batches.provider_line_booker import BOOKED, LOST_THERE, ProviderLineBooker
+from gateway.batches.provider_line_booker import (
+    BOOKED,
+    LOST_THERE,
+    ProviderLineBooker,
+    ResultCounter,
+)
 from gateway.batches.result_file import ResultFile
 from gateway.clock import Clock
 from ledger.batches.outgoing import OutgoingRecord, OutgoingStore
@@ -219,14 +224,21 @@ class ProviderBatchSync:
         await self._move(record, cancel_us=self.clock.wall_us(), tries=0)
 
     async def _book(self, record: OutgoingRecord, remote: ProviderBatchClient) -> bool:
-        found = ResultFile()
-        if record.output_file_id is not None:
-            await self._book_file(record, remote, record.output_file_id, found)
-        if record.error_file_id is not None:  # what failed costs nothing, whatever its name
-            await self._book_file(record, remote, record.error_file_id, ResultFile())
-        if await asyncio.to_thread(self.booker.has_lines, record):
-            told = (await remote.batch(record.remote_id or "")).completed
-            unseen = max(found.odd, told - len(found.known))
+        found, failed = ResultFile(), ResultFile()
+        failed.known = found.known  # a line has one result, whichever file it stands in
+        told = [(record.output_file_id, found), (record.error_file_id, failed)]
+        files = [(file_id, counts) for file_id, counts in told if file_id is not None]
+        for file_id, counts in files:
+            await self._book_file(record, remote, file_id, counts.add_answer)
+        for file_id, counts in files:
+            if counts.has_failures:
+                await self._book_file(record, remote, file_id, counts.add_failure)
+        if left := await asyncio.to_thread(self.booker.count_lines, record):
+            completed = (await remote.batch(record.remote_id or "")).completed
+            # What nobody can read in the error file costs nothing: it failed.
+            unseen = max(found.odd, completed - found.done - failed.done)
+            # An earlier look that was cut off may have booked some of these.
+            unseen -= record.lines - left - len(found.known)
             await asyncio.to_thread(self.booker.book_unseen, record, unseen)
         kept = record.why in ("completed", REFUSED_THERE)  # it will not do these
         await asyncio.to_thread(self.booker.return_lines, record, kept=kept, next_us=0)
@@ -239,16 +251,16 @@ class ProviderBatchSync:
         record: OutgoingRecord,
         remote: ProviderBatchClient,
         file_id: str,
-        found: ResultFile,
+        add: ResultCounter,
     ) -> None:
         secrets = self.providers[record.provider].secrets
         texts: list[bytes] = []
         async for text in remote.lines(file_id):
             texts.append(text)
             if len(texts) >= BOOKED:
-                await asyncio.to_thread(self.booker.book_results, record, texts, secrets, found)
+                await asyncio.to_thread(self.booker.book_results, record, texts, secrets, add)
                 texts = []
-        await asyncio.to_thread(self.booker.book_results, record, texts, secrets, found)
+        await asyncio.to_thread(self.booker.book_results, record, texts, secrets, add)
 
     async def _return_batch(self, record: OutgoingRecord) -> bool:
         """Nothing was done there: the lines wait again."""

@@ -3,15 +3,14 @@
 Each call is one or several transactions and blocks while the database answers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from backends.secret import Secret
 from gateway.batches.line_learner import LineLearner
-from gateway.batches.line_settlement import LineSettlement, result_of
-from gateway.batches.result_file import ResultFile
+from gateway.batches.line_settlement import LineResult, LineSettlement, result_of
 from gateway.clock import Clock
 from ledger.batches.outgoing import LineEnd, OutgoingRecord, OutgoingStore, OutLine
 from ledger.prices.stored import prices_of
@@ -19,6 +18,9 @@ from ledger.prices.stored import prices_of
 BOOKED = 50  # lines of one transaction
 NUMBER_DIGITS = 12  # of a line in its file
 LOST_THERE = "lost"
+
+# Counts a result; returns it where it is to be booked. The second are attempts in the books.
+ResultCounter = Callable[[LineResult | None, Container[str]], LineResult | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,13 @@ class ProviderLineBooker:
         record: OutgoingRecord,
         texts: list[bytes],
         secrets: tuple[Secret, ...],
-        found: ResultFile,
+        add: ResultCounter,
     ) -> None:
+        """Book the results that `add` returns."""
         pairs = []
         results = [result_of(text) for text in texts]
         ours = self.store.find_openings([result.custom_id for result in results if result])
-        for result in [first for told in results if (first := found.add(told, ours))]:
+        for result in [first for told in results if (first := add(told, ours))]:
             line = self.store.line(record.id, _number(result.custom_id))
             if line is not None and line.attempt_id == result.custom_id:
                 pairs.append((line, result))
@@ -51,8 +54,9 @@ class ProviderLineBooker:
         ]
         self._store_ends(record, ended)
 
-    def has_lines(self, record: OutgoingRecord) -> bool:
-        return next(self.store.lines(record.id), None) is not None
+    def count_lines(self, record: OutgoingRecord) -> int:
+        """Return how many of its lines are not settled."""
+        return self.store.count_lines(record.id)
 
     def book_unseen(self, record: OutgoingRecord, count: int) -> None:
         """Book lines without a result that were done, as far as the provider tells, at bounds."""

@@ -4,12 +4,15 @@ Prices are by the picture of a form (quality and size), or by tokens: of the tex
 pictures. What the answer says of both counts; before it, the dearest that can come.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from backends.answers import PICTURE_FORM, AnswerUsage, read_pictures
+from backends.answers import PICTURE_FORM, AnswerUsage, read_pictures, with_pictures
+from backends.chunk_choices import NULL
+from backends.usage_bytes import decode_usage, usage_bytes
+from backends.usage_places import sum_choices
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_member, encode
 from gateway.kinds.inference_request import IncomingBody, InferenceRequest, json_reader
@@ -57,7 +60,9 @@ _TOKENS: Final = {"low": (400, 1_024), "medium": (1_600, 4_096)}
 USUAL_TOKENS, SMALL_TOKENS, LARGE_TOKENS = 4_200, 8_192, 16_384
 SMALL_PIXELS: Final = 1_600_000
 TEXT_TOKENS: Final = 1_024  # of thoughts and words beside the pictures
-_DONE: Final = "image_generation.completed"
+_END: Final = "completed"
+_DONE: Final = f"image_generation.{_END}"
+_GROWTH: Final = 4 / 3  # pictures of one answer differ by less in their tokens
 _MADE: Final = ReachableMedia(audio_input=False, audio_output=False)
 # A picture to begin with, in words of vendors: each is read at a price that no hold has.
 _PICTURES_IN: Final = frozenset((
@@ -184,26 +189,70 @@ def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> i
 
 
 class PictureRelay(TypedRelay):
-    """A stream of pictures; its usage says how many came, and in which form."""
+    """A stream of pictures; its usage says how many came, and in which form.
 
-    __slots__ = ("_form",)
+    OpenAI ends each picture with an event that may have the usage of that picture. Volcengine and
+    MiniMax tell each in a `partial_succeeded` or `partial_failed`, and all of them in one end.
+    """
+
+    __slots__ = ("_figures", "_form", "_lost", "_made", "_one_failed", "_one_made", "_parts")
 
     def __init__(self, pictures: int, done: str = _DONE) -> None:
         super().__init__(done, choices=pictures)
         self._form: dict[str, str] = {}
+        self._figures: list[bytes] = []  # of pictures that each tell one
+        self._made = self._lost = self._parts = 0
+        part = done.removesuffix(_END) + "partial_"
+        self._one_made, self._one_failed = part + "succeeded", part + "failed"
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        if not self._finished:
+        if not self._made:
             return None
-        return {**(super().usage or {}), "generated_images": len(self._finished), **self._form}
+        told = with_pictures(sum_pictures(self._figures) or super().usage, self._made)
+        return {**told, **self._form}
+
+    def _tells_failure(self, event: TypedEvent) -> bool:
+        """One picture that failed is no failure of the others."""
+        if event.type != self._one_failed:
+            return super()._tells_failure(event)
+        self._lost += 1
+        return self._lost >= self._choices
 
     def _observe_typed(self, event: TypedEvent) -> None:
+        if event.type == self._one_failed:
+            return
+        if event.type == self._one_made:
+            self._made, self._parts = self._made + 1, self._parts + 1
+            self._told.end(is_whole=False)
+        elif event.type == self._done:
+            if self._parts and event.b64_json is NULL and event.url is NULL:
+                self._finished.update(range(self._choices))  # it is the end of all
+            else:
+                self._made += 1
+                if (raw := usage_bytes(event.usage)) is None:
+                    self._told.pass_words()
+                else:
+                    self._figures.append(raw)
         super()._observe_typed(event)
         self.shown = True
         for name in PICTURE_FORM:
             if isinstance(said := getattr(event, name), str):
                 self._form[name] = said
+
+
+def sum_pictures(figures: Sequence[bytes]) -> dict[str, Any] | None:
+    """Return the usage that pictures tell one by one; `None` where one figure says it all.
+
+    Figures that count up grow by about a picture each. Others add up: each is of its own picture.
+    """
+    told = [usage for raw in figures if (usage := decode_usage(raw)) is not None]
+    if len(told) < 2:
+        return None
+    first, last = (usage.get("output_tokens") for usage in (told[0], told[-1]))
+    if not (type(first) is int and type(last) is int):
+        return None
+    return None if _GROWTH * last >= len(told) * first else sum_choices(told)
 
 
 def read_picture_answer(body: bytes, _media: str) -> AnswerUsage:

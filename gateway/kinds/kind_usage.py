@@ -7,7 +7,7 @@ of the request, never left at zero.
 
 from typing import NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from gateway.http.body import Members
 from gateway.kinds.billable_units import (
@@ -31,11 +31,12 @@ PICTURE_TOKENS_LEAST = 16  # of one that was made; the smallest that a vendor li
 class SentRequest(NamedTuple):
     """A request as it was sent: its members, and the stated context of its model in tokens.
 
-    `context` is None where nobody states one.
+    `context` is None where nobody states one; `stops`: its target makes no more once it is left.
     """
 
     members: Members
     context: int | None = None
+    stops: bool = False
 
 
 def usage_of(
@@ -51,17 +52,21 @@ def usage_of(
 
     `sent` is `None` for an own engine, whose figures nobody bills.
     Without a count, that of the request: of a file that does not tell its length, and of what was
-    given up, the most that it can be. The last says whether the target's figures are disputed:
-    no target can have meant them, or they contradict each other.
+    given up, the most that it can be; of what flowed until its target stopped, what came. The last
+    says whether the target's figures are disputed: no target can have meant them, or they
+    contradict each other.
     """
     (counted, contradicts), said = (
         _counted(spec, outcome),
         round(outcome.said_bytes / BYTES_PER_TOKEN),
     )
-    own, disputed = sent is None, counted is None and bool(outcome.usage)
+    own, disputed, lags = sent is None, counted is None and bool(outcome.usage), False
     if counted is not None and sent is not None:
-        if outcome.is_given_up and not outcome.usage_final:
+        partial = outcome.usage_behind and not outcome.is_whole
+        if partial or (outcome.is_given_up and not outcome.usage_final):
             counted = None  # of the beginning: what was made of the rest is not told
+        elif outcome.usage_behind:  # more came behind it: that is no contradiction
+            counted, lags = _most_of(counted, units.estimate(request, said)), True
         elif (
             _is_too_short(counted, units, request)
             or _is_too_low(counted, units, request, outcome.said_bytes)
@@ -73,13 +78,20 @@ def usage_of(
         guessed = price is not None and _charged_counts(whole, price) != _charged_counts(
             counted, price
         )
-        return whole, "estimated" if guessed else "reported", contradicts
+        return whole, "estimated" if guessed or lags else "reported", contradicts
     if not outcome.billable or (own and not outcome.is_whole):
         return TokenCounts(), "estimated", disputed
-    failed = outcome.is_told_failure  # the request is booked, not the most
-    if not own and not failed and (not outcome.is_whole or not units.exact(request)):
+    flowed = sent is not None and sent.stops and outcome.is_given_up and said > 0
+    known = outcome.is_told_failure or (flowed and units.exact(request))
+    if not own and not known and (not outcome.is_whole or not units.exact(request)):
         return units.most(request), "bound", disputed
     return units.estimate(request, said), "estimated", disputed
+
+
+def _most_of(counted: TokenCounts, guess: TokenCounts) -> TokenCounts:
+    """Return the more of each count, but for pictures: all that came are counted."""
+    pairs = zip(astuple(counted), astuple(guess), strict=True)
+    return replace(TokenCounts(*map(max, pairs)), pictures=counted.pictures)
 
 
 def _is_too_short(counted: TokenCounts, units: KindUnits, request: RoutingRequest) -> bool:

@@ -322,8 +322,7 @@ class ByteRelay:
     def _add_content(self) -> None:
         self.content_events += 1
         self.first_content = True
-        told = self._told
-        told.final, told.behind = False, told.raw is not None  # it is of less than came
+        self._told.pass_words()
 
     def _withhold(self, event: bytes) -> None:
         if not self._withheld:

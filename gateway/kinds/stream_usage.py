@@ -126,6 +126,16 @@ class StreamUsage:
                 return
         self.take(raw, final=final)
 
+    def pass_words(self) -> None:
+        """Content came: a figure before it is of less than that."""
+        self.final, self.behind = False, self.behind or self.raw is not None
+
+    def end(self, *, is_whole: bool = True) -> None:
+        """An end came, of all of the answer or (not `is_whole`) of a part of it."""
+        is_lagging = self.behind and self.raw is not None
+        self.behind = not is_whole or is_lagging
+        self.final = not self.behind
+
     def forget(self) -> None:
         """Drop all figures: they are of a prompt that was not worked on."""
         self.raw, self.earlier = None, ()

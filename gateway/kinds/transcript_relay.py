@@ -52,10 +52,13 @@ class TranscriptRelay(ByteRelay):
             self.content_events += 1
             self.first_content = True
             self.said_bytes += text_bytes(found.delta)
+            if told is None:
+                self._told.pass_words()
         elif found.type == _DONE:
             if isinstance(found.text, str):  # all of it: some say nothing before
                 self.said_bytes = max(self.said_bytes, text_bytes(found.text))
-            self._told.final = self._withholding = True
+            self._told.end()
+            self._withholding = True
             self._finished.add(0)
         return event
 

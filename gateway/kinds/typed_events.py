@@ -23,6 +23,8 @@ class TypedEvent(msgspec.Struct, gc=False):
     size: Any = None
     quality: Any = None
     audio: msgspec.Raw = NULL
+    b64_json: msgspec.Raw = NULL
+    url: msgspec.Raw = NULL
 
 
 _decode = msgspec.json.Decoder(TypedEvent).decode
@@ -52,21 +54,28 @@ class TypedRelay(ByteRelay):
         told, ends = usage_bytes(found.usage), found.type == self._done
         if told is not None or ends:
             self._told.take_event(event, told, final=ends)
-        if found.error or found.type == "error":
+        if self._tells_failure(found):
             raise self._reported_error(join_data(event, spans or []))
         self._observe_typed(found)
         return event
 
+    def _tells_failure(self, event: TypedEvent) -> bool:
+        """Whether the answer as a whole failed."""
+        return bool(event.error) or event.type == "error"
+
     def _observe_typed(self, event: TypedEvent) -> None:
         self.content_events += 1
         self.first_content = True
+        if event.type != self._done and event.usage is NULL:
+            self._told.pass_words()
         if self._sound_bytes_per_s:
             self._sound_bytes += len(memoryview(event.audio)) * 3 // 4  # of Base64
             self.said_bytes = text_of_sound(self._sound_bytes, self._sound_bytes_per_s)
         if event.type == self._done:
             self._finished.add(len(self._finished))
-            if len(self._finished) >= self._choices:
-                self._told.final = self._withholding = True
+            ended = len(self._finished) >= self._choices
+            self._told.end(is_whole=ended)
+            self._withholding = self._withholding or ended
 
 
 def _read_typed(event: bytes, spans: list[tuple[int, int]] | None) -> TypedEvent | None:

@@ -83,7 +83,10 @@ def charge(
     if spec.units is not None:
         price = attempt.step.frozen.price
         asked = attempt.plan.asked
-        sent = None if attempt.own else SentRequest(asked.members, context_of(attempt))
+        sent = None
+        if not attempt.own:
+            stops = not attempt.goes_on
+            sent = SentRequest(asked.members, context_of(attempt), stops=stops)
         request = bounded_request(attempt)
         used = BookedUsage(*usage_of(spec, spec.units, request, price, outcome, sent=sent))
     elif attempt.own:

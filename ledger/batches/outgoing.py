@@ -15,13 +15,13 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from ledger.batches.fairclaims import DONE, OUT, RUNNING, WAITING
 from ledger.batches.lines import LineClaim
 from ledger.budgets.batch_escrow import AT_PROVIDERS, BatchEscrow, held_amounts, release_grants
 from ledger.budgets.grants import BudgetAccount, budgets
-from ledger.database import read_row, read_rows, write_alone
+from ledger.database import read_row, read_rows, read_value, write_alone
 from ledger.journals.reader import JournalOffset
 from ledger.journals.records import AttemptOpened, AttemptSettled
 from ledger.orm.batches import BatchLineRow, BatchRow, ProviderBatchRow, ProviderLineRow
@@ -272,6 +272,10 @@ class OutgoingStore:
                 yield _line_of(row)
             if len(rows) < READ:
                 return
+
+    def count_lines(self, outgoing_id: str) -> int:
+        query = select(func.count()).where(ProviderLineRow.outgoing_id == outgoing_id)
+        return int(read_value(self.engine, query) or 0)
 
     def line(self, outgoing_id: str, number: int) -> OutLine | None:
         query = select(*_LINE).where(

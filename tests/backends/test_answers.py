@@ -1,5 +1,7 @@
 """Answers that are no conversation: what they count, and what is no answer at all."""
 
+import json
+
 import pytest
 
 from backends.answers import (
@@ -74,6 +76,15 @@ def test_pictures_are_counted_with_their_form() -> None:
     told = b'{"data": [{}, {}], "usage": {"input_tokens": 4}, "size": "1x1", "quality": 5}'
     found = {"input_tokens": 4, "generated_images": 2, "size": "1x1"}
     assert read_pictures(told) == AnswerUsage(found)
+
+
+@pytest.mark.parametrize(("told", "made"), [(3, 3), (1, 2), ("9", 2), (True, 2), (None, 2)])
+def test_pictures_that_usage_tells_and_that_came_are_the_more_of_both(told, made) -> None:
+    """Red before: what a target says that it bills was taken for what came."""
+    body = {"data": [{"url": "a"}, {"url": "b"}], "usage": {"generated_images": told}}
+    found = read_pictures(json.dumps(body).encode()).usage
+    assert found is not None
+    assert found["generated_images"] == made
 
 
 def test_an_error_among_pictures_is_no_picture() -> None:

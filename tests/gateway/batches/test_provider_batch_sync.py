@@ -325,6 +325,11 @@ def renamed(line: bytes, name: str) -> bytes:
     return json.dumps({**json.loads(line), "custom_id": name}).encode()
 
 
+def moved(line: bytes) -> bytes:
+    told = json.loads(line)
+    return json.dumps({"custom_id": told["custom_id"], "result": told["response"]}).encode()
+
+
 ODD = {
     "twice each": (lambda lines: [*lines, *lines], 0, 3),
     "in another order": (lambda lines: lines[::-1], 0, 3),
@@ -334,6 +339,7 @@ ODD = {
     "under a name of many digits": (
         lambda lines: [renamed(lines[0], f"a-{'9' * 5000}-1.1"), *lines[1:]], 1, 2),
     "one that is cut off": (lambda lines: [lines[0][:-9], *lines[1:]], 1, 2),
+    "under another member": (lambda lines: [moved(line) for line in lines], 3, 0),
     "with numbers that are none": (
         lambda lines: [line.replace(b'"finish_reason"', b'"x":NaN,"finish_reason"')
                        for line in lines], 0, 3),
@@ -361,6 +367,69 @@ async def test_what_was_done_is_booked_whatever_its_results_are(world, name) -> 
     assert Counter(state for state, *_ in world.lines()) == +Counter(done=finished, waiting=unseen)
     with world.engine.connect() as connection:
         assert verify(connection).findings == ()
+
+
+def refused(line: bytes) -> bytes:
+    told = {"status_code": 400, "body": {"error": {"message": "no", "code": "invalid_value"}}}
+    return json.dumps({**json.loads(line), "response": told}).encode()
+
+
+BOOKED, UNSEEN, FREE = ("finished", 9000), ("upstream_error", 18000), ("rejected", 0)
+# Lines of the output and of the error file, how many were done, and what must be booked.
+SPLIT = {
+    "a refusal beside answers": (lambda a, b, _: ([refused(a), b], []), 2, [FREE, BOOKED, UNSEEN]),
+    "a refusal before its answer": (
+        lambda a, b, c: ([refused(a), a, b, c], []), 3, [BOOKED, BOOKED, BOOKED]),
+    "a refusal in the other file": (
+        lambda a, b, c: ([refused(c), a], [b, c]), 3, [BOOKED, BOOKED, BOOKED]),
+    "an answer among the errors": (lambda a, b, _: ([a], [b]), 2, [BOOKED, BOOKED, FREE]),
+    "errors that nobody can read": (lambda a, b, _: ([a, b], [b"x"]), 2, [BOOKED, BOOKED, FREE]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPLIT)
+async def test_answers_count_in_whichever_file_they_stand(world, name) -> None:
+    """Red before: a refusal hid a line that was done, and an answer among errors made one."""
+    split, completed, expected = SPLIT[name]
+
+    class SplitClient(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            name = file_id.removeprefix("errors-")
+            found = sorted([line async for line in super().lines(name)])
+            for line in split(*found)[file_id != name]:
+                yield line
+
+        async def batch(self, batch_id: str) -> Any:
+            there = await super().batch(batch_id)
+            errors = there.output_file_id and f"errors-{there.output_file_id}"
+            status = "cancelled" if there.status == "completed" else there.status
+            return replace(there, status=status, completed=completed, error_file_id=errors)
+
+    world.remote = SplitClient
+    await world.live()
+    rows = sorted(world.rows(), key=lambda row: row["attempt_id"])
+    assert [(row["status"], row["cost_pusd"]) for row in rows] == expected
+
+
+@pytest.mark.parametrize("at", range(22, 28))
+async def test_killed_among_lines_without_results_it_books_no_more_than_were_done(
+    world, at: int
+) -> None:
+    """Red before, at 24 and 25: the next life booked as many once more."""
+
+    class PartialClient(ProviderBatchClient):
+        async def lines(self, file_id: str):
+            for line in sorted([line async for line in super().lines(file_id)])[:1]:
+                yield line
+
+        async def batch(self, batch_id: str) -> Any:
+            return replace(await super().batch(batch_id), completed=2)
+
+    world.remote = PartialClient
+    fate = await killed_at(world, at)
+    assert fate.steps >= at, "a life has fewer steps: take out the last of these"
+    costs = Counter((row["status"], row["cost_pusd"]) for row in world.rows())
+    assert costs == Counter([BOOKED, UNSEEN, FREE])
 
 
 async def test_lines_that_nobody_says_were_done_cost_nothing(world) -> None:

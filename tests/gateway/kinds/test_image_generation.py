@@ -121,6 +121,75 @@ def test_a_stream_counts_its_pictures() -> None:
         PictureRelay(1).finish()
 
 
+def counted(output: int) -> dict[str, int]:
+    return {"input_tokens": 1, "output_tokens": output, "total_tokens": output + 1}
+
+
+def made(place: int) -> bytes:
+    return picture("partial_succeeded", image_index=place, url="u", size="2048x2048")
+
+
+FAILED = picture("partial_failed", image_index=1, error={"code": "x", "message": "sensitive"})
+
+
+@pytest.mark.parametrize(
+    ("figures", "output"),
+    [
+        ((272, 272), 544), ((272, 300), 572), ((300, 250), 550), ((272, 544), 544),
+        ((272, 272, 272), 816), ((272, 544, 816), 816), ((0, 544), 544),
+    ],
+)  # fmt: skip
+def test_usage_of_each_picture_adds_up(figures: tuple[int, ...], output: int) -> None:
+    """Red before: all pictures of a stream cost what the dearest of them did."""
+    relay = PictureRelay(len(figures))
+    for figure in figures:
+        relay.feed(picture("completed", b64_json="A", usage=counted(figure)))
+    assert relay.usage_final
+    assert relay.usage == {**counted(output), "generated_images": len(figures)}
+
+
+@pytest.mark.parametrize(
+    ("events", "pictures"),
+    [((made(0), made(1)), 2), ((made(0), FAILED), 1), ((FAILED, made(1)), 1), ((made(0),), 1)],
+)
+def test_one_end_of_all_pictures_ends_them(events: tuple[bytes, ...], pictures: int) -> None:
+    """Red before: two pictures cost one, and one that failed ended the stream and was free."""
+    relay = PictureRelay(2)
+    last = picture("completed", usage={**counted(9), "generated_images": pictures})
+    assert b"".join(map(relay.feed, events)) == b"".join(events)
+    assert not relay.is_ended
+    assert relay.feed(last) + relay.finish() == last
+    assert relay.usage is not None
+    assert SPEC.usage(relay.usage).pictures == pictures
+
+
+@pytest.mark.parametrize(
+    "first",
+    [picture("partial_image", usage=counted(9)), picture("completed", usage=counted(9))],
+)
+def test_usage_that_a_picture_came_behind_is_not_of_all(first: bytes) -> None:
+    """Red before: the figure of a sketch, or of the first picture, was that of all."""
+    relay = PictureRelay(2)
+    relay.feed(first)
+    while not relay.is_ended:
+        relay.feed(picture("completed", b64_json="A"))
+    assert (relay.usage_behind, relay.usage_final) == (True, False)
+
+
+def test_pictures_that_all_fail_are_an_error() -> None:
+    relay = PictureRelay(1)
+    with pytest.raises(BackendError):
+        relay.feed(FAILED)
+    assert relay.usage is None
+
+
+@pytest.mark.parametrize("event", [made(0), picture("completed", b64_json="A", usage=counted(9))])
+def test_a_stream_that_breaks_off_tells_of_some_pictures_alone(event: bytes) -> None:
+    relay = PictureRelay(2)
+    relay.feed(event)
+    assert (relay.usage_behind, relay.usage_final) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [

@@ -201,6 +201,8 @@ def test_a_ranking_is_paid_in_what_its_price_lists(terms, usage, basis, cost) ->
     [
         (ended(status="client_gone"), "bound"),
         (ended(status="upstream_error", error=UpstreamBroken.kind), "bound"),
+        (ended(DURATION, "upstream_error", error=UpstreamBroken.kind), "reported"),
+        (ended(DURATION, "upstream_error", error="x", usage_behind=True), "bound"),
         (ended(status="upstream_error", error=ServerError.kind), "estimated"),
         (ended(status="rejected", billable=False), "estimated"),
     ],
@@ -211,8 +213,55 @@ def test_what_was_given_up_at_an_api_is_booked_at_its_most(outcome, basis) -> No
     assert found == basis
     if basis == "bound":
         assert tokens == KINDS[RequestKind.TRANSCRIPTION].units.most(made.request)
+    elif basis == "reported":
+        assert tokens.audio_ms == 3000
     elif not outcome.billable:
         assert tokens == TokenCounts()
+
+
+@pytest.mark.parametrize(
+    ("kind", "extent", "usage", "output"),
+    [
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 40, "output_tokens": 2}, 100),
+        (RequestKind.SPEECH, "spoken", {"input_tokens": 40, "output_tokens": 200}, 200),
+        (RequestKind.IMAGE_GENERATION, "pictured",
+         {"input_tokens": 40, "output_tokens": 272, "generated_images": 2}, 800),
+    ],
+)  # fmt: skip
+def test_a_figure_that_more_came_behind_is_the_least(kind, extent, usage, output) -> None:
+    """Red before: a figure of the first sound or picture was booked as reported."""
+    made = attempt(BY_TOKENS, kind, extent={"spoken": SPOKEN, "pictured": PICTURED}[extent])
+    outcome = AttemptOutcome("finished", 200, usage=usage, usage_behind=True, said_bytes=400)
+    tokens, basis, disputed = used(made, outcome)
+    assert (tokens.output, basis, disputed) == (output, "estimated", False)
+
+
+SPOKEN = RequestUnits(longest=0.0, characters=200, output_tokens=350, output_tokens_bound=10_500)
+PICTURED = RequestUnits(longest=0.0, pictures=2, output_tokens=800, output_tokens_bound=2_048)
+
+
+@pytest.mark.parametrize(
+    ("kind", "extent", "stops", "status", "said", "output"),
+    [
+        (RequestKind.SPEECH, SPOKEN, True, "client_gone", 60, 15),
+        (RequestKind.SPEECH, SPOKEN, True, "client_gone", 0, 10_500),
+        (RequestKind.SPEECH, SPOKEN, True, "upstream_error", 60, 10_500),
+        (RequestKind.SPEECH, SPOKEN, False, "client_gone", 60, 10_500),
+        (RequestKind.TRANSCRIPTION, SOUND, True, "client_gone", 60, 15),
+        (RequestKind.IMAGE_GENERATION, PICTURED, True, "client_gone", 60, 2_048),
+    ],
+)
+def test_what_flowed_until_its_target_stopped_is_booked_at_what_came(
+    kind, extent, stops, status, said, output
+) -> None:
+    """Red before: a speech that was left cost all that it could have been, 400 times as much."""
+    made = attempt(BY_TOKENS, kind, extent=extent)
+    made.sent = made.sent._replace(stops=stops)
+    outcome = AttemptOutcome(status, 200, said_bytes=said)
+    if status == "upstream_error":
+        outcome = replace(outcome, error=UpstreamBroken.kind)
+    tokens, basis, _ = used(made, outcome)
+    assert (tokens.output, basis) == (output, "estimated" if output == 15 else "bound")
 
 
 def test_a_file_that_does_not_tell_its_length_is_booked_at_its_most() -> None:

@@ -52,6 +52,15 @@ def test_all_leaves_and_the_end_waits(pieces, end, usage, said, size) -> None:
     assert relay.content_events == len(pieces) + (end.count(b'"it"'))
 
 
+@pytest.mark.parametrize("told", [{}, {"usage": {"type": "tokens"}}])
+def test_usage_that_words_came_behind_is_not_of_all(told) -> None:
+    """Red before: the first word's figure was that of the whole text."""
+    relay, counts = TranscriptRelay(), {"usage": {"input_tokens": 9, "output_tokens": 1}}
+    relay.feed(event(type="transcript.text.delta", delta="so", **counts) + delta(" it is"))
+    relay.feed(event(type="transcript.text.done", text="so it is", **told))
+    assert (relay.usage_final, relay.usage_behind) == (bool(told), not told)
+
+
 @pytest.mark.parametrize("end", [b"", delta("more")])
 def test_an_answer_without_its_end_is_broken(end: bytes) -> None:
     relay = TranscriptRelay()

@@ -37,6 +37,18 @@ def test_each_part_has_its_end() -> None:
     assert relay.is_ended
 
 
+@pytest.mark.parametrize(
+    ("told", "is_final"),
+    [((1, 0, 0), False), ((1, 1, 0), True), ((1, 0, 1), True), ((0, 0, 0), True)],
+)
+def test_usage_that_sound_came_behind_is_not_of_all(told: tuple[int, ...], is_final: bool) -> None:
+    """Red before: a figure of the first sound was that of the whole, once an end came."""
+    relay = TypedRelay(DONE)
+    for kind, counts in zip(("delta", "delta", DONE), told, strict=True):
+        relay.feed(event(kind, audio="AAAA", **({"usage": USAGE} if counts else {})))
+    assert (relay.usage_final, relay.usage_behind) == (is_final, not is_final)
+
+
 def test_a_stream_without_its_end_is_broken() -> None:
     relay = TypedRelay(DONE)
     relay.feed(event("speech.audio.delta", audio="AAAA"))
