@@ -56,7 +56,8 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
-    extra: Mapping[str, Raw] = field(default_factory=dict)  # members that each body has there
+    # Members that each body has there.
+    extra: Mapping[str, Raw] = field(default_factory=dict, hash=False)
 
     @property
     def goes_on(self) -> bool:

@@ -114,9 +114,11 @@ async def test_a_request_leaves_for_every_other_name(monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(variable, value)
     unsent, left = [], []
     transport = httpx.MockTransport(lambda sent: answer_with_failure(left, sent))
+    blocking = type(litellm.module_level_client)  # made at its first use: now, to be put back
     monkeypatch.setattr(litellm, "sync_transport", transport)
+    monkeypatch.setattr(litellm, "module_level_client", blocking())
     litellm.in_memory_llm_clients_cache.flush_cache()
-    for name in LISTED.keys() - SPEAKS_CHAT.keys():
+    for name in sorted(LISTED.keys() - SPEAKS_CHAT.keys()):
         needs = NEEDS.get(name)
         place = None if needs is None or needs.address is None else "http://provider.example/v1"
         if needs is not None and needs.endings:

@@ -28,6 +28,7 @@ from ledger.writing.repository import LedgerRepository
 
 NOW_US = 1_795_132_800_000_000  # 2026-11-20 00:00 UTC
 DAYS = 6
+LONG_TOKENS = 8_000  # of a prompt; most are of a few hundred
 
 
 @pytest.fixture(scope="module")
@@ -125,23 +126,27 @@ def test_it_spills_under_pressure_only_where_the_policy_allows(history):
 
 
 def test_what_spills_spills_from_engines_that_are_well_used(history):
-    """Busy in business hours, idle and keeping their work at night."""
+    """Busy in business hours, idle and keeping their work at night.
+
+    By night only those prompts leave that an idle engine cannot read within 1.5 s, or reads for
+    more than an API asks: how many of these are drawn is luck.
+    """
     start_us = NOW_US - 2 * 86_400_000_000  # the last two days: Wednesday and Thursday
 
     def within(at_us, hours):
         return at_us >= start_us and at_us // 3_600_000_000 % 24 in hours
 
     for name, hours in (("day", range(9, 17)), ("night", (22, 23, 0, 1, 2, 3, 4))):
-        found = [opened for opened, _ in attempts(history) if within(opened.opened_us, hours)]
-        spilled = sum(opened.backend == "api" for opened in found) / len(found)
+        found = [both for both in attempts(history) if within(both[0].opened_us, hours)]
+        left = [settled.tokens.input for opened, settled in found if opened.backend == "api"]
         samples = [sample for sample in history.samples if within(sample.at_us - 1, hours)]
         used = sum(sample.busy_us for sample in samples) / (len(samples) * SAMPLE_S * 1e6)
         if name == "day":
             assert used > 0.7
-            assert 0.05 < spilled < 0.35
+            assert 0.05 < len(left) / len(found) < 0.35
         else:
             assert used < 0.2
-            assert spilled < 0.05
+            assert min(left, default=LONG_TOKENS) >= LONG_TOKENS
 
 
 def test_clients_leave_and_are_settled_at_what_they_used(history):
