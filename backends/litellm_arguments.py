@@ -1,4 +1,4 @@
-"""What LiteLLM is called with: only what is listed, for its own arguments could redirect a call."""
+"""Arguments for LiteLLM are made here: only what is listed, for its own could redirect a call."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

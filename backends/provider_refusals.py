@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class AdapterNeeds(NamedTuple):
-    """What LiteLLM's request cannot be made without.
+    """Holds what LiteLLM needs to make a request of one of its names.
 
     `variables`: of each group one must be set. `address`: a variable that may hold the address
     which `base_url` does not state; empty: it must be stated; `None`: LiteLLM knows one. `endings`:

@@ -1,4 +1,4 @@
-"""What a provider that speaks OpenAI's chat wants otherwise than OpenAI does.
+"""Requests are changed to what a provider wants that speaks OpenAI's chat with its own words.
 
 A request is changed only where it has what the provider has no word for, and in its own bytes: the
 members beside stay as they came.

@@ -14,7 +14,7 @@ from router.types import Decision, Verdict
 
 
 class StageCause(StrEnum):
-    """What a later stage waits for, in the words of the configuration's `after`.
+    """Names what a later stage waits for, in the words of the configuration's `after`.
 
     Of a target also why it did not answer; `ANY` then stands for whatever has no word of its own:
     a promise, memory, money, residency that it cannot keep.
@@ -27,10 +27,9 @@ class StageCause(StrEnum):
 
 
 class StageNote(NamedTuple):
-    """What is recorded of a decision that is one of several stages, the first being number 1.
+    """Records of a decision which of several stages it is, the first being number 1.
 
     `after`: its causes, joined by `+`.
-
     `earlier`: by candidate of an earlier stage that was not asked, why not.
     """
 

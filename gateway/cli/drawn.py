@@ -1,4 +1,4 @@
-"""What Rich draws for commands: tables, and the output of those that run for long."""
+"""Rich draws here for commands: tables, and the output of those that run for long."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ GAP = 2  # characters between columns
 
 
 class PipeSafeConsole(Console):
-    """Of a command that runs for long: it goes on when whoever read its output has left.
+    """Writes for a command that runs for long, which goes on when its reader has left.
 
     Rich ends the program then, and a terminal that was closed raises at each line: a gateway would
     stop because of who looked at it.
@@ -27,7 +27,7 @@ class PipeSafeConsole(Console):
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """What was not written yet goes nowhere, too, or the exit would fail at it."""
+        """Let the rest go nowhere, what was not written yet, too, or the exit would fail at it."""
         self.quiet = True
         with suppress(OSError, ValueError):
             to_nowhere(self.file.fileno())

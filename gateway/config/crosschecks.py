@@ -87,7 +87,7 @@ def check_stages(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def check_extra_bodies(settings: Settings) -> Iterator[ConfigFault]:
-    """What is sent with each request leaves what it costs, and whom it asks, as they are."""
+    """Yield a fault for each member sent with all requests that changes what they cost or whom."""
     stated: list[tuple[Place, Iterable[str]]] = [
         (("pools", name, "engine", "extra_body"), pool.engine.extra_body)
         for name, pool in settings.pools.items()
@@ -118,7 +118,7 @@ def check_confinement(settings: Settings) -> Iterator[ConfigFault]:
 
 
 def _repeated(model: ModelSection, place: Place, target: str) -> str | None:
-    """What is wrong where a stage names a target again that was surely asked before it."""
+    """Return what is wrong where a stage names a target that was surely asked before it."""
     *_, index = place
     stage = model.targets if place[0] == "targets" else model.then[int(place[1])].targets
     if target in stage[: int(index)]:

@@ -125,7 +125,7 @@ class PriceStep(NamedTuple):
 
 
 def price_step(name: str) -> PriceStep | None:
-    """What LiteLLM's name of a rate means; `None` of anything else."""
+    """Return what LiteLLM's name of a rate means; `None` of anything else."""
     match = _STEP.match(name)
     if match is None:
         return None

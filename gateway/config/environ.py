@@ -104,9 +104,9 @@ def worker(base: Mapping[str, str], url: str, settings: Settings) -> dict[str, s
 
 
 def _of_providers(base: Mapping[str, str], settings: Settings) -> set[str]:
-    """What clients find by themselves: of their vendor's variables, and of a key none beside one.
+    """Return variables that clients look for by themselves, of their own vendors alone.
 
-    Without a named key that is the key, or what stands for one: a role, a token's file.
+    Without a named key these are the key, or what stands for one: a role, a token's file.
     """
     found: set[str] = set()
     for name, provider in settings.providers.items():

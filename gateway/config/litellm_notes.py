@@ -1,4 +1,4 @@
-"""What of a LiteLLM proxy's configuration has no place in ours: how bad that is, and what to do.
+"""Notes say what of a LiteLLM proxy's configuration has no place in ours, and what to do.
 
 A loss changes which model answers, what is charged, who may call or what is checked: an error,
 unless whoever imports accepts it by its name. Other settings that act differently are warnings;
@@ -13,7 +13,7 @@ from gateway.config.deployments import Deployment, price_step, protocol_of, sect
 
 
 class ImportLoss(StrEnum):
-    """What an import may lose; `--accept` takes these words."""
+    """Names what an import may lose; `--accept` takes these words."""
 
     MODELS = "models"
     FALLBACKS = "fallbacks"

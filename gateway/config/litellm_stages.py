@@ -31,7 +31,7 @@ class ModelDeployment(NamedTuple):
 
 @dataclass(slots=True)
 class ModelGroups:
-    """What the file's names stand for; `usual`: the timeouts of models that state none."""
+    """Holds what the file's names stand for; `usual`: the timeouts of models that state none."""
 
     deployments: dict[str, list[ModelDeployment]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)

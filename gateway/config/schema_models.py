@@ -13,7 +13,7 @@ STAGES_LIMIT = 8  # behind the first one: every stage may add tries to a request
 
 
 class ModelTimeoutsSection(ConfigSection):
-    """What is not stated is as `server.timeouts` says it."""
+    """States timeouts of one model; the others are as `server.timeouts` says."""
 
     head_s: Positive | None = Field(
         None, description="time from a sent request to a stream's head, and to its first token"

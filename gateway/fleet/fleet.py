@@ -144,7 +144,7 @@ class Fleet:
         return tuple({target.name: target for stage in stages for target in stage}.values())
 
     def stages(self, name: str, model: ModelSection) -> tuple[tuple[Target, ...], ...]:
-        """The same stage by stage; pass-through models are expanded on demand."""
+        """Return the targets stage by stage; pass-through models are expanded on demand."""
         known = self._by_model.get(name)
         return known if known is not None else self._expand(model)
 

@@ -1,4 +1,4 @@
-"""What each process of a host would do alike, done once before any is forked.
+"""Work that each process of a host would do alike is done once here, before any is forked.
 
 It needs nothing of the configuration and no secret: imports, the validators of the settings, the
 limits in the bundled map. It starts no thread and leaves no file open.

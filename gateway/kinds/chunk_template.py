@@ -73,7 +73,7 @@ _TRIES = 4  # chunks in turn that are like none before: then all are read in ful
 
 
 class WordFrame(NamedTuple):
-    """What stands around the words of a chunk that has nothing else to say.
+    """Holds what stands around the words of a chunk that has nothing else to say.
 
     `padded`: behind `tail` comes padding, which is the last member.
     """

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gateway.config.settings import Settings, resolve_model
 from gateway.fleet.fleet import Fleet, Target
 from gateway.kinds import KINDS
-from gateway.request.model_list import ModelLimits, card
+from gateway.request.model_list import ShownLimits, card
 from ledger.identity.keys import Identity
 from ledger.journals.token_kinds import PER_TOKEN, PER_UNIT
 from ledger.money import usd_exact
@@ -49,10 +49,10 @@ class ModelCatalog:
             "data": [self.card(name, created_s, identity) for name in names],
         }
 
-    def limits(self, name: str, identity: Identity) -> ModelLimits:
+    def limits(self, name: str, identity: Identity) -> ShownLimits:
         """Return the model's context and longest answer, as the card tells them."""
         known = self._describe(list(self._targets(name, identity)))
-        return ModelLimits(known["context_tokens"], known["max_output_tokens"])
+        return ShownLimits(known["context_tokens"], known["max_output_tokens"])
 
     def model_info(self, names: Sequence[str], identity: Identity) -> dict[str, Any]:
         """LiteLLM's `/model/info`: one entry for each target of each model."""

@@ -39,17 +39,17 @@ def cards(names: Sequence[str], created_s: int) -> dict[str, Any]:
     return {"object": "list", "data": [card(name, created_s) for name in names]}
 
 
-class ModelLimits(NamedTuple):
+class ShownLimits(NamedTuple):
     """The most tokens that a prompt and an answer of a model have, where they are known."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
-UNKNOWN: Final = ModelLimits()
+UNKNOWN: Final = ShownLimits()
 
 
-def anthropic_card(name: str, created_s: int, limits: ModelLimits = UNKNOWN) -> dict[str, Any]:
+def anthropic_card(name: str, created_s: int, limits: ShownLimits = UNKNOWN) -> dict[str, Any]:
     """Return Anthropic's card; its clients cut their prompts by the limits."""
     created = datetime.fromtimestamp(created_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     named = {"type": "model", "id": name, "display_name": name, "created_at": created}
@@ -68,7 +68,7 @@ class ModelPage(NamedTuple):
 ALL: Final = ModelPage()
 
 
-def _no_limits(_: str) -> ModelLimits:
+def _no_limits(_: str) -> ShownLimits:
     return UNKNOWN
 
 
@@ -76,7 +76,7 @@ def anthropic_cards(
     names: Sequence[str],
     created_s: int,
     page: ModelPage = ALL,
-    limits_of: Callable[[str], ModelLimits] = _no_limits,
+    limits_of: Callable[[str], ShownLimits] = _no_limits,
 ) -> dict[str, Any]:
     """Return a page of cards; `has_more` looks on in the direction that was asked for.
 

@@ -31,7 +31,7 @@ ROUTES_LIMIT = 4096  # the one remembered first is forgotten first; clients choo
 
 
 class RouteDeadlines(NamedTuple):
-    """Of a stream, and of an answer in one piece; `total_s` of the request with all its tries."""
+    """Holds those of a stream and of an answer in one piece; `total_s`: of all tries together."""
 
     stream: Deadlines
     whole: Deadlines
@@ -158,7 +158,7 @@ class RouteCache:
 def _deadlines(
     usual: TimeoutsSection, model: ModelTimeoutsSection | None, stage: ModelTimeoutsSection | None
 ) -> RouteDeadlines | None:
-    """What the stage states, else its model, else the server; `None` where only the server does."""
+    """Return what stage, model or server state, in this order; `None`: nothing but the server."""
     stated = [limits for limits in (stage, model) if limits is not None]
     if not stated:
         return None

@@ -74,7 +74,7 @@ class ReplayDecision(NamedTuple):
 
 
 class StageDecision(NamedTuple):
-    """What one stage of a model's targets decided, and on what."""
+    """Holds what one stage of a model's targets decided, and on what."""
 
     decision: Decision
     request: RoutingRequest

@@ -36,7 +36,7 @@ class ExplainInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def decision_document(decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Of a supposed request: the decision that acts, and those of the stages before it."""
+    """Return what acts on a supposed request: a decision, and those of the stages before it."""
     *earlier, acting = decisions
     lines = [f"  before: {line}" for decision in earlier for line in as_lines(decision)]
     document = as_dict(acting)

@@ -75,7 +75,7 @@ class UrlCitation(NamedTuple):
 
 
 def citations(said: Any) -> Iterator[UrlCitation]:
-    """What a delta, or a whole message, cites, as providers that search the web write it."""
+    """Yield what a delta, or a whole message, cites, as providers that search the web write it."""
     annotations = said.get("annotations") if isinstance(said, dict) else None
     for annotation in annotations if isinstance(annotations, list) else ():
         cited = annotation.get("url_citation") if isinstance(annotation, dict) else None

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.errors import RequestError
-from gateway.request.model_list import ModelLimits, ModelPage, anthropic_cards, cards
+from gateway.request.model_list import ModelPage, ShownLimits, anthropic_cards, cards
 
 
 def test_openais_list() -> None:
@@ -24,7 +24,7 @@ def test_anthropics_list_is_one_page_where_none_is_asked_for() -> None:
         "max_input_tokens": None,
         "max_tokens": None,
     }
-    known = anthropic_cards(["a"], 0, limits_of=lambda name: ModelLimits(len(name), 2))
+    known = anthropic_cards(["a"], 0, limits_of=lambda name: ShownLimits(len(name), 2))
     assert (known["data"][0]["max_input_tokens"], known["data"][0]["max_tokens"]) == (1, 2)
     assert (listed["first_id"], listed["last_id"], listed["has_more"]) == ("a", "b", False)
     empty = anthropic_cards([], 0)
