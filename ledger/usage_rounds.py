@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _ROUNDS: Final = "iterations"
-_INSIDE: Final = frozenset(("message",))
-_BESIDE: Final = frozenset(("compaction",))
+_INSIDE: Final = ("message",)  # no set: a type may be a list, which has no hash
+_BESIDE: Final = ("compaction",)
 _COUNTS: Final = (
     "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens",
 )  # fmt: skip
@@ -38,7 +38,7 @@ def with_rounds(usage: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_unknown(item: Mapping[str, Any]) -> bool:
-    return item.get("type") not in _INSIDE | _BESIDE
+    return item.get("type") not in (*_INSIDE, *_BESIDE)
 
 
 def _is_count(value: object) -> bool:

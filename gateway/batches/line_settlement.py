@@ -33,7 +33,7 @@ from ledger.usage import has_unread
 
 OUR_ACCOUNT = (401, 402, 403)  # our credentials and balance, not the client's
 DONE, STATUS_DIGITS = 200, 3  # of HTTP
-UNDONE = frozenset(("batch_expired", "batch_cancelled"))  # OpenAI's words
+UNDONE = ("batch_expired", "batch_cancelled")  # OpenAI's words; what is sent may have no hash
 GONE = "batch_gone"
 NO_RESULT = "no_result"
 _NOT_DONE = "not_done"

@@ -25,7 +25,7 @@ class MediaCounts(NamedTuple):
 
 NO_MEDIA: Final = MediaCounts(0, 0, 0)
 _UNREADABLE: Final = MediaCounts(0, 0, 1)
-_PICTURES: Final = frozenset(("image_url", "input_image"))
+_PICTURES: Final = ("image_url", "input_image")  # no set: a type may be a list without a hash
 _SOUNDS: Final = ("input_audio", "audio_url")
 _VENDORS: Final = ("image", "image_base64", "image_file")
 # Members that hold a picture in the words of other vendors than OpenAI.

@@ -12,8 +12,8 @@ import msgspec
 
 from gateway.http.body import encode_raw
 
-_ROLES: Final = frozenset(("system", "developer"))
-_RESULTS: Final = frozenset(("tool", "function"))
+_ROLES: Final = ("system", "developer")  # no set: a role may be a list, which has no hash
+_RESULTS: Final = ("tool", "function")
 _SEPARATOR: Final = "\n\n"
 
 

@@ -27,6 +27,11 @@ def test_usage_without_rounds_is_itself() -> None:
         ([COMPACTION, COMPACTION], (8_060, 205, 1_820), False),
         ([TURN, ADVICE], (60, 5, 20), True),
         ([{**COMPACTION, "input_tokens": "many"}], (60, 5, 20), True),
+        (
+            [{**COMPACTION, "type": []}],
+            (60, 5, 20),
+            True,
+        ),  # red before: it was no usage, but an error
         (["odd", 7], (60, 5, 20), True),
         ([], (60, 5, 20), False),
     ],

@@ -30,7 +30,7 @@ from router.types import Residency
 PAGE: Final = 100
 OUTPUT: Final = b"call_output"  # in the name of every item that a call came to
 _ENDED: Final = {"failed": "failed", "cancelled": "was cancelled"}
-_OUTPUTS: Final = frozenset(("function_call_output", "custom_tool_call_output"))
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")  # types may have no hash
 REFERENCES_LIMIT: Final = 1_000
 NOT_STORED = "answers are not kept here. Send `store: false` and the whole conversation in `input`."
 NOT_IN_BATCHES = "a batch keeps no answers. Leave it out; send the whole conversation in `input`."

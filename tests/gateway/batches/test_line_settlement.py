@@ -330,3 +330,9 @@ def test_an_error_beside_an_empty_response_costs_nothing() -> None:
 def test_every_2xx_is_an_answer() -> None:
     ended = BOOKING.settle_result(LINE, OPENING, result(202, answer(usage=None)))
     assert (ended.ok, ended.settled.cost_pusd) == (True, 100 * 500 + 50 * 2000)
+
+
+def test_a_code_that_is_no_word_says_nothing_of_what_was_done() -> None:
+    """Red before: a list has no hash, and the whole batch was looked through again and again."""
+    assert not LineResult("a", error={"code": []}).is_undone
+    assert LineResult("a", error={"code": "batch_expired"}).is_undone, "control"

@@ -145,3 +145,9 @@ def test_what_can_be_read_in_two_ways_or_not_at_all_is_a_file(prompt) -> None:
 def test_members_that_hold_nothing_are_no_media(nothing) -> None:
     part = {"type": "text", "text": "a", "image_url": nothing, "input_audio": nothing}
     assert count_media(encoded({**part, "image": nothing})) == MediaCounts(0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", [[], {}, ["image_url"]])
+def test_a_type_that_is_no_word_is_no_error_of_ours(kind) -> None:
+    """Red before: a list has no hash, and the request was a 500."""
+    assert count_media(encoded({"type": kind, "text": "a"})) == MediaCounts(0, 0, 0)

@@ -81,3 +81,9 @@ def test_nothing_is_lost_and_templates_are_content(roles: list[str]) -> None:
     assert not any(item["role"] in ("system", "developer") for item in answer[1:])
     results = [after for before, after in pairwise(answer) if "tool_calls" in before]
     assert all(item["role"] == "tool" for item in results)
+
+
+def test_a_role_that_is_no_word_is_the_engines_to_refuse() -> None:
+    """Red before: a list has no hash, and the request was a 500."""
+    odd = {"role": [], "content": "c"}
+    assert odd in (moved(told("user", "a"), told("system", "b"), odd) or [odd])

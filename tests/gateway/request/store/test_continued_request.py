@@ -8,7 +8,11 @@ from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.request.store import continued_request, object_store
 from gateway.request.store.compaction import seal_summary
-from gateway.request.store.continued_request import RequestContinuation, refuse_stored
+from gateway.request.store.continued_request import (
+    RequestContinuation,
+    refuse_orphans,
+    refuse_stored,
+)
 from router.types import Residency
 
 NAME = "0123456789ab0123456789000001"
@@ -232,3 +236,10 @@ def test_nothing_that_needs_a_stored_answer_where_there_are_none(asked, unasked,
 def test_what_needs_none_goes_on() -> None:
     refuse_stored(members(background=False, previous_response_id=None), unasked=False)
     refuse_stored(members(store=False), unasked=True)
+
+
+def test_an_item_whose_type_is_no_word_answers_no_call() -> None:
+    """Red before: a list has no hash, and the request was a 500."""
+    refuse_orphans([], [{"type": []}])
+    with pytest.raises(RequestError, match="No tool call found"):
+        refuse_orphans([], [{"type": "function_call_output", "call_id": "c"}])
