@@ -331,7 +331,6 @@ def spelled_models(
     """
     if names is None:
         return None
-    # A command imports this file, too, and needs nothing of a request's way.
     from gateway.request.model_list import usable_models  # noqa: PLC0415  (no list needs it)
 
     settings = place.settings
