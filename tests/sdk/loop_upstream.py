@@ -6,18 +6,14 @@ use, after a tool's result it tells the result. Its counts are figures of the by
 `usage`, and `asked` keeps what came, for tests that want to see it.
 """
 
-import asyncio
 import base64
 import json
 import re
-import socket
 import struct
-import threading
-from typing import Any, Self
-
-import uvicorn
+from typing import Any
 
 from backends.simulator.scripts import instance
+from deploy.upstream_server import UpstreamServer
 
 SAID = "The tool said: "
 MARK = "breakeven-loop"  # what the tool is made to say
@@ -161,25 +157,13 @@ def embedded(body: dict[str, Any]) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": body["model"], "usage": usage}
 
 
-class LoopUpstream:
+class LoopUpstream(UpstreamServer):
     """The server, in a thread of its own, at `port`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[dict[str, Any]] = []
         self.billed: list[tuple[int, int]] = []  # tokens of prompt and answer, by request
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        options = {"access_log": False, "log_level": "critical", "lifespan": "off"}
-        self._server = uvicorn.Server(uvicorn.Config(self, timeout_graceful_shutdown=1, **options))
-        self._thread = threading.Thread(target=self._serve, name="loop-upstream", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         data, more = b"", True
@@ -206,6 +190,3 @@ class LoopUpstream:
         for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))

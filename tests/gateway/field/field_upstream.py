@@ -6,14 +6,13 @@ Scripted seconds pass `PACE` times as fast.
 """
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import uvicorn
+from deploy.upstream_server import UpstreamServer
 
 PACE = 4
 TYPES = {".json": "application/json", ".sse": "text/event-stream", ".txt": "text/plain"}
@@ -43,26 +42,14 @@ class ScriptRun:
         self.ended = threading.Event()
 
 
-class ScriptedUpstream:
+class ScriptedUpstream(UpstreamServer):
     """Serves `/CASE/...` in a thread of its own; `answers` names the file that answers a case."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: dict[str, ScriptedAnswer] = {}
         self.runs: dict[str, list[ScriptRun]] = {}
         self.started = threading.Condition()
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        options = {"access_log": False, "log_level": "critical", "lifespan": "off"}
-        self._server = uvicorn.Server(uvicorn.Config(self, timeout_graceful_shutdown=1, **options))
-        self._thread = threading.Thread(target=self._serve, name="upstream", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
 
     def run_of(self, case: str, patience_s: float = 120.0) -> ScriptRun:
         """Wait for the first request of a case and return its run."""
@@ -86,9 +73,6 @@ class ScriptedUpstream:
             leaving.cancel()
             await asyncio.gather(playing, leaving, return_exceptions=True)
             run.ended.set()
-
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
 
 
 async def play_script(answer: ScriptedAnswer, run: ScriptRun, send: Any) -> None:

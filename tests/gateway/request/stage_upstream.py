@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import socket
-import threading
 import time
-from typing import Any, Self
+from typing import Any
 
-import uvicorn
+from deploy.upstream_server import UpstreamServer
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 2, "total_tokens": 22}
 TOO_LONG = {"message": "This prompt is too much.", "code": "context_length_exceeded"}
@@ -26,7 +24,7 @@ REFUSALS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
-class StageUpstream:
+class StageUpstream(UpstreamServer):
     """Serves `/NAME/v1/chat/completions` and Messages in a thread.
 
     `says` has the word of each model, or of all of a name's, for now.
@@ -36,26 +34,11 @@ class StageUpstream:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.says: dict[str, str | float] = {}
         self.flows_s = 0.0
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        options = {"access_log": False, "log_level": "critical", "lifespan": "off"}
-        self._server = uvicorn.Server(uvicorn.Config(self, timeout_graceful_shutdown=1, **options))
-        self._thread = threading.Thread(target=self._serve, name="stages", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.port}/{name}/v1"

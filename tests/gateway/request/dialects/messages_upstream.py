@@ -1,12 +1,10 @@
 """A provider that speaks Anthropic's Messages from a script, and what it is asked and says."""
 
-import asyncio
 import json
-import socket
 import threading
-from typing import Any, Self
+from typing import Any
 
-import uvicorn
+from deploy.upstream_server import UpstreamServer
 
 PATH = "/v1/messages"
 USAGE = {
@@ -126,31 +124,17 @@ WHOLE = {
 }  # fmt: skip
 
 
-class MessagesUpstream:
+class MessagesUpstream(UpstreamServer):
     """A server that speaks Messages from a script and keeps what it was asked."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked: list[tuple[str, dict[str, str], bytes]] = []
         self.left = threading.Event()
         self.stream, self.whole, self.status = list(ANSWER), json.dumps(WHOLE).encode(), 200
         self.headers: dict[str, str] = {}
         self.hangs = False
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        options = {"access_log": False, "log_level": "critical", "lifespan": "off"}
-        self._server = uvicorn.Server(uvicorn.Config(self, timeout_graceful_shutdown=1, **options))
-        self._thread = threading.Thread(target=self._serve, name="messages", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-
-    def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        self.url = f"http://127.0.0.1:{self.port}"
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         body = b""
