@@ -23,12 +23,15 @@ from backends.sending import EXTENSION, Transmission
 
 # What a provider's stream carries last; LiteLLM would make up a finish reason without it.
 _ENDINGS = {"anthropic": b'"message_stop"'}
-# Whose streams say in one of the usual forms that they are over.
+# Whose streams say in one of the usual forms that they are over, wherever: much may follow.
 _SAY_OVER = frozenset({
     "azure", "azure_ai", "bedrock_mantle", "databricks", "datarobot", "fireworks_ai", "gemini",
     "cohere", "cohere_chat", "huggingface", "ollama", "ollama_chat", "openrouter", "ragflow",
     "sagemaker_chat", "snowflake", "vertex_ai", "vertex_ai_beta", "watsonx", "watsonx_text",
 })  # fmt: skip
+
+
+_WORD_BYTES = 128  # of the longest such form, which may come in two parts
 
 
 class Tap(httpx.AsyncBaseTransport):
@@ -88,7 +91,7 @@ class Tap(httpx.AsyncBaseTransport):
         word = _ENDINGS.get(prefix)
         if word is not None and self._streams and word not in self._streams[-1].tail[-512:]:
             raise UpstreamBroken("the stream ended before the answer did")
-        if prefix in _SAY_OVER and self._streams and not is_over(self.tail):
+        if prefix in _SAY_OVER and self._streams and not self._streams[-1].is_over:
             raise error_in_events(self.tail) or UpstreamBroken("the stream ended without an end")
 
 
@@ -144,12 +147,14 @@ class SyncRouter(httpx.BaseTransport):
 class _TappedStream(httpx.AsyncByteStream):
     def __init__(self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None]) -> None:
         self.tail = b""
+        self.is_over = False
         self._inner = inner
         self._on_bytes = on_bytes
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
+            self.is_over = self.is_over or is_over(self.tail[-_WORD_BYTES:] + part)
             self.tail = (self.tail + part)[-TAIL_BYTES:]
             if part:
                 self._on_bytes()

@@ -25,9 +25,9 @@ _BROKEN: Final = frozenset({"ERROR", "error", "network_error"})
 _REASON: Final = re.compile(
     rb'(?<!\\)"(?:stop_?reason|finish_?reason)"\s*:\s*"([A-Za-z_]+)"', re.IGNORECASE
 )
-# How a stream's last events say that it is over; a quote within a text is no such word.
+# How a stream says that it is over; a quote within a text is no such word, and a line none of its.
 _OVER: Final = re.compile(
-    rb'\[DONE\]|(?<!\\)"(?:finish_?reason|stop_?reason|done_reason|block_?reason)"\s*:\s*"[A-Za-z_]+"'
+    rb'\ndata:\s*\[DONE\]|(?<!\\)"(?:finish_?reason|stop_?reason|done_reason|block_?reason)"\s*:\s*"[A-Za-z_]+"'
     rb'|(?<!\\)"done"\s*:\s*true',
     re.IGNORECASE,
 )
@@ -73,9 +73,12 @@ def read_ending(tail: bytes) -> NativeEnding:
     )
 
 
-def is_over(tail: bytes) -> bool:
-    """Whether a provider said that its stream was over; LiteLLM says so of any that ends."""
-    return _OVER.search(tail) is not None and read_ending(tail).word not in _NOT_OVER
+def is_over(part: bytes) -> bool:
+    """Whether a provider says in a part of its stream that it is over.
+
+    LiteLLM says so of any that ends.
+    """
+    return _OVER.search(part) is not None and read_ending(part).word not in _NOT_OVER
 
 
 def tell_ending(choice: dict[str, Any], tail: bytes) -> None:

@@ -70,11 +70,24 @@ async def test_aborting_closes_its_own_answer_once_and_never_the_pool():
         ("cohere", [b"half"], False),
         ("gemini", [b'{"text": "\\"finishReason\\": \\"STOP\\""}'], False),
         ("gemini", [b'{"finishReason": "STOP"}'], True),
+        # Red before: what a search found follows, and may be longer than what is kept.
+        (
+            "gemini",
+            [b'{"finishReason": "STOP", "groundingMetadata": "', b"x" * 40_000, b'"}'],
+            True,
+        ),
+        ("gemini", [b'{"finishRea', b'son": "ST', b'OP"', b"x" * 40_000], True),
+        ("gemini", [b'{"text": "[DONE]"}', b"half"], False),  # red before: it is a model's word
         ("gemini", [b'{"promptFeedback": {"blockReason": "SAFETY"}}'], True),
         ("azure", [b'{"finish_reason": null}'], False),
         ("azure", [b'{"finish_reason": null}\n\ndata: [DONE]\n\n'], True),
         ("ollama_chat", [b'{"done": true}'], True),
         ("watsonx_text", [b'{"stop_reason": "not_finished"}'], False),
+        (
+            "watsonx_text",
+            [b'{"stop_reason": "not_finished"}', b'{"stop_reason": "eos_token"}'],
+            True,
+        ),
     ],
 )
 async def test_a_provider_with_a_last_word_must_have_said_it(prefix, parts, whole):
