@@ -122,11 +122,11 @@ class ReadVariables(dict[str, str]):
 def _environment() -> Iterator[ReadVariables]:
     """Without any variable that could name a key or an address."""
     kept, read = os.environ, ReadVariables({"HOME": "/nonexistent", "PATH": "/usr/bin"})
-    os.environ = cast("Any", read)  # noqa: B003  (what reads it asks the object, which is put back)
+    os.environ = cast("Any", read)  # noqa: B003  (LiteLLM is to read this object, no process)
     try:
         yield read
     finally:
-        os.environ = kept  # noqa: B003  (put back)
+        os.environ = kept  # noqa: B003  (the process's own again)
 
 
 async def _send(
@@ -146,7 +146,7 @@ async def _send(
         await read_all(await backend.open(call), _ANSWER_BYTES)
     except BackendError:
         pass
-    except Exception as error:  # noqa: BLE001  (an answer in chat's words is none to some)
+    except Exception as error:  # noqa: BLE001  (only what it sent is wanted; adapters fail at the answer in their own ways)
         logging.getLogger(__name__).debug("%s: %s", name, type(error).__name__)
     for _ in range(_TURNS):  # what LiteLLM does afterwards reads variables of this name, too
         await asyncio.sleep(0)

@@ -54,7 +54,7 @@ async def fetch_page(
 
     Raises `NoPage`, of which `NobodyThere` where no connection was had.
     """
-    import httpx  # noqa: PLC0415  (as said above)
+    import httpx  # noqa: PLC0415  (whoever fetches has it; the bounds alone need none)
 
     parts, size = [], 0
     method = "GET" if body is None else "POST"

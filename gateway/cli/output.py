@@ -27,7 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 def console(*, err: bool = False) -> "Console":
     """As wide as the terminal; in a file or a pipe no name is folded."""
-    from rich.console import Console  # noqa: PLC0415  (where something is shown)
+    from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     width = None if _is_terminal(sys.stderr if err else sys.stdout) else FILE_WIDTH
     return Console(highlight=False, soft_wrap=True, width=width, stderr=err)
@@ -40,7 +40,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def watching_console() -> "PipeSafeConsole":
     """The same for what runs until it is stopped."""
-    from gateway.cli.drawn import PipeSafeConsole  # noqa: PLC0415  (where something is shown)
+    from gateway.cli.drawn import PipeSafeConsole  # noqa: PLC0415  (Rich, as above)
 
     width = None if _is_terminal(sys.stdout) else FILE_WIDTH
     return PipeSafeConsole(highlight=False, soft_wrap=True, width=width)
@@ -95,7 +95,7 @@ def moment(at_us: int) -> str:
 
 def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and leave with status 1."""
-    from rich.console import Console  # noqa: PLC0415  (where something is shown)
+    from rich.console import Console  # noqa: PLC0415  (Rich is a tenth of a short command)
 
     Console(stderr=True, highlight=False, soft_wrap=True).print(
         f"breakeven: {message}", style="red", markup=False

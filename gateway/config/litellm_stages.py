@@ -73,7 +73,7 @@ class ModelGroups:
         return made
 
     def weights(self, name: str) -> dict[str, float]:
-        """The shares of a model's first targets; empty where not all of them have item."""
+        """Return the shares of a model's first targets; empty where one of them states none."""
         first = self.levels(name)[0]
         found = dict.fromkeys(first, 0.0)
         for item in self.deployments[name]:
