@@ -73,6 +73,7 @@ SUBSTITUTE, SAME_WEIGHTS, OTHER = PRICES
 RATE_PUSD = 400_000_000_000
 STEP_S = 0.055  # of each output token; with its prompt about 320 tokens a second
 TEAMS = ("search", "support", "coding", "finance")
+MODEL_END_US = int(datetime(2026, 11, 25, 20, tzinfo=UTC).timestamp()) * S  # a Wednesday evening
 SPILL_REASONS = ("ttft", "kv_headroom", "ttft", "tpot")
 
 
@@ -224,14 +225,20 @@ def fill(
     gpu_type: str = "L4",
     teams: tuple[str, ...] = TEAMS,
 ) -> Books:
-    """`peak` is about the busiest hour's requests; without `until` the contract runs on."""
+    """`peak` is about the busiest hour's requests; without `until` the contract runs on.
+
+    Busy hours and weekends are those of a fixed week that ends now: a day's books were nearly
+    empty when the suite ran on a Saturday evening.
+    """
     books = Books(url, now_us)
     traffic = Traffic(books, seed, simulated=simulated, teams=teams)
     start_us = now_us - now_us % HOUR - days * DAY + HOUR
+    to_model_us = MODEL_END_US - (now_us - now_us % HOUR)
     last_us = now_us - now_us % HOUR if until is None else _midnight_us(until) + DAY - HOUR
     for hour_us in range(start_us, last_us + 1, HOUR):
-        down = (hour_us // HOUR) % 167 == 5
-        traffic.hour(hour_us, load(hour_us, start_us, peak), down=down)
+        model_us = hour_us + to_model_us
+        down = (model_us // HOUR) % 167 == 5
+        traffic.hour(hour_us, load(model_us, start_us + to_model_us, peak), down=down)
         if hour_us + HOUR <= now_us and rate_pusd is not None:
             books.hours.append(_close(books, hour_us, down=down))
     if until is None:
