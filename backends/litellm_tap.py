@@ -2,7 +2,8 @@
 
 LiteLLM's streams do not close their connection when they are closed, so a client that leaves
 would leave a provider generating. The tap keeps hold of the answers of its call and of their last
-bytes: a stream whose provider never said that it was over must not pass for a whole one.
+bytes: a stream whose provider never said that it was over must not pass for a whole one. Of an
+answer in one piece it keeps more, since its usage may stand anywhere in it.
 
 What LiteLLM opens itself goes through a router to the tap of the call that is being made, so that
 a call's first byte is seen whatever client its handler takes.
@@ -16,7 +17,7 @@ import httpx
 
 from backends import cohere_events
 from backends.errors import UpstreamBroken
-from backends.litellm_text import TAIL_BYTES
+from backends.litellm_text import TAIL_BYTES, WHOLE_BYTES, tells_counts
 from backends.native_endings import is_over
 from backends.reported import error_in_events
 from backends.sending import EXTENSION, Transmission
@@ -31,7 +32,7 @@ _SAY_OVER = frozenset({
 })  # fmt: skip
 
 
-_WORD_BYTES = 128  # of the longest such form, which may come in two parts
+_WORD_BYTES = 128  # of the longest such form or name of a count, which may come in two parts
 
 
 class Tap(httpx.AsyncBaseTransport):
@@ -42,7 +43,11 @@ class Tap(httpx.AsyncBaseTransport):
         shared: httpx.AsyncBaseTransport,
         transmission: Transmission | None = None,
         prefix: str = "",
+        *,
+        whole: bool = False,
     ) -> None:
+        """`whole`: its answer comes in one piece."""
+        self._whole = whole
         self._mends = prefix in cohere_events.PREFIXES
         self.transmission = transmission or Transmission()
         self.status: int | None = None  # of the last answer, as it was on the wire
@@ -60,7 +65,7 @@ class Tap(httpx.AsyncBaseTransport):
         if response.has_redirect_location:  # it could lead anywhere, and is never followed
             del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
-            tapped = _TappedStream(response.stream, self._note_bytes)
+            tapped = _TappedStream(response.stream, self._note_bytes, whole=self._whole)
             self._streams.append(tapped)
             response.stream = _MendedStream(tapped) if self._mends else tapped
         return response
@@ -77,6 +82,11 @@ class Tap(httpx.AsyncBaseTransport):
     def tail(self) -> bytes:
         """The last bytes of the last answer; all of one that is small."""
         return self._streams[-1].tail if self._streams else b""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether an answer in one piece counts anything, however long it is, as far as is seen."""
+        return not self._streams or not self.tail or self._streams[-1].counts
 
     async def aclose(self) -> None:
         """The pool belongs to the backend."""
@@ -145,20 +155,38 @@ class SyncRouter(httpx.BaseTransport):
 
 
 class _TappedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None]) -> None:
-        self.tail = b""
-        self.is_over = False
+    def __init__(
+        self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None], *, whole: bool = False
+    ) -> None:
+        self.is_over = self.counts = False
+        self._whole = whole
+        self._tail = b""
+        self._kept = bytearray()  # of an answer in one piece
         self._inner = inner
         self._on_bytes = on_bytes
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self.is_over = self.is_over or is_over(self.tail[-_WORD_BYTES:] + part)
-            self.tail = (self.tail + part)[-TAIL_BYTES:]
+            if self._whole:
+                self._keep(part)
+            else:
+                self.is_over = self.is_over or is_over(self._tail[-_WORD_BYTES:] + part)
+                self._tail = (self._tail + part)[-TAIL_BYTES:]
             if part:
                 self._on_bytes()
             yield part
+
+    @property
+    def tail(self) -> bytes:
+        """What is kept of what came."""
+        return bytes(self._kept) if self._whole else self._tail
+
+    def _keep(self, part: bytes) -> None:
+        """Take a part of an answer in one piece."""
+        self.counts = self.counts or tells_counts(bytes(self._kept[-_WORD_BYTES:]) + part)
+        self._kept += part
+        del self._kept[:-WHOLE_BYTES]
 
     async def aclose(self) -> None:
         if not self._closed:

@@ -1,10 +1,12 @@
-"""Usage of a LiteLLM stream as its provider told it.
+"""Usage of LiteLLM's answers as their providers told it.
 
 Where a stream tells none, LiteLLM counts words by a tokenizer of its own and says that as usage.
 Only what stands in chunks, or in the provider's own bytes, is the provider's: Kimi tells it in a
 choice, Groq in `x_groq`, and LiteLLM reads neither. Of what it reads it keeps the members that it
 knows, adds up a total of its own, and states a cost by its own list of prices. So the provider's
-own words count where they can be read, and of LiteLLM's sum what a chunk told.
+own words count where they can be read, and of LiteLLM's sum what a chunk told. So it is with
+answers in one piece: LiteLLM puts thoughts that stand beside the completion into it, and leaves out
+members of details that it does not know.
 """
 
 import re
@@ -58,6 +60,19 @@ def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
         return own if all(own.get(name) is not None for name in _TOTALS) else None
     chunks = _chunks_of(stream)
     return _usage_of(chunks[-1]) if chunks else None
+
+
+def answer_usage(usage: dict[str, Any] | None, body: bytes) -> dict[str, Any] | None:
+    """Return the usage of an answer in one piece: the provider's own, where that speaks chat.
+
+    `usage` is LiteLLM's, `body` what the provider sent, or the end of it.
+    """
+    found = decode_object(body) if usage is not None else None
+    if found is not None and isinstance(found.get("choices"), list):
+        own = usage_in(found)
+        if own is None or all(own.get(name) is not None for name in _TOTALS):
+            return own
+    return billed_usage(usage, body)
 
 
 def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | None:
