@@ -375,6 +375,13 @@ def test_what_no_target_can_have_meant_is_refused(usage):
             tokens_of_reranking(usage)
 
 
+def test_a_part_of_a_search_is_a_whole_one_and_disputed():
+    usage = {"prompt_tokens": 10, "completion_tokens": 20, "num_search_queries": 1.5}
+    with pytest.raises(UsageContradiction) as found:
+        tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert found.value.most == TokenCounts(10, output=20, searches=2)
+
+
 @pytest.mark.parametrize(
     ("usage", "partly_read"),
     [
