@@ -482,3 +482,15 @@ def test_a_total_of_zero_beside_counts_is_one_that_nobody_added_up(
     assert tokens_from_usage(usage | beside, convention) == tokens
     with pytest.raises(UsageContradiction):  # the control
         tokens_from_usage({**usage, **beside, "total_tokens": 1}, convention)
+
+
+def test_members_count_in_the_same_order_however_deep_their_usage_is():
+    """Of two names whose numbers differ by what one has inside, the table's first counts."""
+    usage = {
+        "input_tokens": 100, "prompt_tokens": 900, "output_tokens": 5,
+        "prompt_tokens_details": {"tool_use_tokens": 800},
+    }  # fmt: skip
+    deep = {**usage, "completion_tokens_details": {"odd": [1]}}
+    odd: list[str] = []
+    assert counts_of(deep, odd.append) == counts_of(usage, odd.append)
+    assert (counts_of(deep, odd.append)[UsageCount.PROMPT], odd) == (900, [])
