@@ -3,7 +3,8 @@
 LiteLLM's streams do not close their connection when they are closed, so a client that leaves
 would leave a provider generating. The tap keeps hold of the answers of its call and of their last
 bytes: a stream whose provider never said that it was over must not pass for a whole one. Of an
-answer in one piece it keeps more, since its usage may stand anywhere in it.
+answer in one piece it keeps more, since its usage may stand anywhere in it. LiteLLM's handlers send
+a request again whose connection broke; it may have been answered and charged, so none leaves twice.
 
 What LiteLLM opens itself goes through a router to the tap of the call that is being made, so that
 a call's first byte is seen whatever client its handler takes.
@@ -12,6 +13,7 @@ a call's first byte is seen whatever client its handler takes.
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 
 import httpx
 
@@ -32,6 +34,7 @@ _SAY_OVER = frozenset({
 })  # fmt: skip
 
 
+_REFUSED = 300  # a status that is none of an answer
 _WORD_BYTES = 128  # of the longest such form or name of a count, which may come in two parts
 
 
@@ -55,17 +58,33 @@ class Tap(httpx.AsyncBaseTransport):
         self.on_bytes: Callable[[], None] | None = None  # called when more of an answer came
         self._shared = shared
         self._streams: list[_TappedStream] = []
+        self._unanswered: set[tuple[str, str]] = set()  # requests whose answer is not whole
+
+    def begin(self, request: httpx.Request) -> Callable[[], None]:
+        """Take note of a request; return what to call once its answer is whole, or it cannot be.
+
+        Raises `RemoteProtocolError` for one that has left and was not answered: it is the same one.
+        """
+        sent = request.method, str(request.url)
+        if sent in self._unanswered and self.transmission.possible:
+            raise httpx.RemoteProtocolError("it is not sent twice", request=request)
+        if request.method != "GET":  # that asks for what is made, as often as it likes
+            self._unanswered.add(sent)
+        return partial(self._unanswered.discard, sent)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answered = self.begin(request)
         request.headers["accept-encoding"] = "identity"
         request.extensions = {**request.extensions, EXTENSION: self.transmission}
         response = await self._shared.handle_async_request(request)
+        if response.status_code >= _REFUSED:
+            answered()
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         if response.has_redirect_location:  # it could lead anywhere, and is never followed
             del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
-            tapped = _TappedStream(response.stream, self._note_bytes, whole=self._whole)
+            tapped = _TappedStream(response.stream, self._note_bytes, answered, whole=self._whole)
             self._streams.append(tapped)
             response.stream = _MendedStream(tapped) if self._mends else tapped
         return response
@@ -146,9 +165,14 @@ class SyncRouter(httpx.BaseTransport):
         if _is_elsewhere(request):
             raise httpx.ConnectError("not the provider's", request=request)
         tap = _CURRENT.get(None)
-        if tap is not None:
-            request.extensions = {**request.extensions, "trace": tap.transmission.note}
-        return self._inner.handle_request(request)
+        if tap is None:
+            return self._inner.handle_request(request)
+        answered = tap.begin(request)
+        request.extensions = {**request.extensions, "trace": tap.transmission.note}
+        response = self._inner.handle_request(request)
+        if response.status_code >= _REFUSED:
+            answered()
+        return response
 
     def close(self) -> None:
         self._inner.close()
@@ -156,14 +180,19 @@ class SyncRouter(httpx.BaseTransport):
 
 class _TappedStream(httpx.AsyncByteStream):
     def __init__(
-        self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None], *, whole: bool = False
+        self,
+        inner: httpx.AsyncByteStream,
+        on_bytes: Callable[[], None],
+        on_end: Callable[[], None],
+        *,
+        whole: bool = False,
     ) -> None:
         self.is_over = self.counts = False
         self._whole = whole
         self._tail = b""
         self._kept = bytearray()  # of an answer in one piece
         self._inner = inner
-        self._on_bytes = on_bytes
+        self._on_bytes, self._on_end = on_bytes, on_end
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -176,6 +205,7 @@ class _TappedStream(httpx.AsyncByteStream):
             if part:
                 self._on_bytes()
             yield part
+        self._on_end()
 
     @property
     def tail(self) -> bytes:
