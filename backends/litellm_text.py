@@ -25,7 +25,7 @@ from backends.errors import (
     WrongAddress,
     failure_of,
 )
-from backends.litellm_usage import answer_usage
+from backends.litellm_usage import answer_usage, choice_says
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
@@ -109,7 +109,7 @@ class StreamWriter:
             choice.setdefault("finish_reason", None)
             self._calls.setdefault(choice.get("index", 0), ToolCallPlaces()).place(choice)
             tell_ending(choice, tail)
-            self.said = self.said or _has_words(choice)
+            self.said = self.said or choice_says(choice)
         ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
         if running not in (None, self._running) and not ends:
             value["usage"] = self._running = running
@@ -125,12 +125,6 @@ class StreamWriter:
 
 def _has_content(choice: dict[str, Any]) -> bool:
     return bool(choice.get("delta")) or bool(choice.get("text"))
-
-
-def _has_words(choice: dict[str, Any]) -> bool:
-    delta = choice.get("delta") or {}
-    said = any(value for name, value in delta.items() if name != "role")
-    return said or bool(choice.get("text"))
 
 
 def whole_answer(

@@ -85,6 +85,37 @@ async def test_only_what_the_provider_told_is_usage(upstream, wire, prefix, last
         assert "cost" not in usages[0]
 
 
+WORD = chunk(choice("word " * 400))
+GROWN = {**USAGE, "completion_tokens": 90, "total_tokens": 100}
+EARLY = [
+    ([chunk(usage=USAGE), WORD, chunk(END)], None),
+    ([chunk(choice("word "), usage=USAGE), *[WORD] * 12, chunk(END)], None),
+    ([chunk(usage=USAGE), WORD, chunk(END, usage=GROWN)], GROWN),
+    ([chunk(usage=USAGE), chunk(choice("word "), usage=GROWN), chunk(END)], GROWN),
+    ([WORD, chunk(choice("word ", finish_reason="stop"), usage=USAGE)], USAGE),
+]
+
+
+@pytest.mark.parametrize(("sent", "told"), EARLY)
+@pytest.mark.parametrize("apart", [False, True])
+async def test_usage_that_words_come_behind_is_not_of_all(
+    upstream, wire, sent, told, apart
+) -> None:
+    """Red before: LiteLLM's sum of a stream has it, and so it was the last word."""
+    whole = [*sent, b"data: [DONE]\n\n"]
+    upstream.script = lambda n: [HEAD, wire.chunked(*(whole if apart else [b"".join(whole)]))]
+    backend = LiteLLMBackend("openrouter", Credentials(Secret("sk-none")), base_url=upstream.url)
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    asked = Call(
+        "/chat/completions", json.dumps(body).encode(), stream=True, deadlines=Deadlines(5, 30, 10)
+    )
+    answer = (await read_all(await backend.open(asked), 100_000)).decode()
+    await backend.aclose()
+    events = [json.loads(part[6:]) for part in answer.split("\n\n")[:-2]]
+    last = [event["usage"] for event in events if not event["choices"]]
+    assert [{name: usage[name] for name in USAGE} for usage in last] == ([told] if told else [])
+
+
 def kept(*usages: dict[str, Any] | None) -> Any:
     return SimpleNamespace(chunks=[SimpleNamespace(usage=usage) for usage in usages])
 
