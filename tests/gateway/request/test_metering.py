@@ -360,6 +360,9 @@ def test_the_pace_of_two_tokens_is_the_time_of_one(metering, attempt) -> None:
     attempt.first_token_s, attempt.last_token_s = 10.5, 11.0
     assert metering._tpot_s(attempt, TokenCounts(output=2)) == 0.5
     assert metering._tpot_s(attempt, TokenCounts(output=1)) is None
+    attempt.plan.request.n = 2  # made beside each other
+    assert metering._tpot_s(attempt, TokenCounts(output=4)) == 0.5
+    assert metering._tpot_s(attempt, TokenCounts(output=3)) is None
 
 
 @pytest.mark.parametrize(("waited_s", "met"), [(0.4, True), (0.6, False)])
