@@ -6,7 +6,7 @@ none that was made before. Prices and budgets have their own ways of being news.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from gateway.policies.overrides import barred
 from gateway.policies.policy_match import PolicyChain
 from gateway.policies.rules import RuleSet
 from gateway.request.admission import BudgetAdmission, BudgetHeadroom
+from gateway.request.model_retirement import ModelRetirement, find_retirement
 from ledger.identity.keys import Identity
 from ledger.overrides import Override
 from router.policy import tighten
@@ -61,6 +62,7 @@ class RouteContext:
     later: tuple["RouteContext", ...] = ()  # the stages behind it
     valued_by: tuple[str, ...] = ()  # prices of the APIs that a request goes to from here
     deadlines: RouteDeadlines | None = None  # of its model, where it states any
+    retirement: ModelRetirement | None = None  # of the name that was asked for
 
     @property
     def is_staged(self) -> bool:
@@ -84,8 +86,12 @@ class RouteCache:
         self._rules = RuleSet(settings)
         self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
 
-    def find(self, asked: str, identity: Identity) -> RouteContext:
-        """Raises `RequestError` 404 for an unknown model, 403 for one the key may not use."""
+    def find(self, asked: str, identity: Identity, at_us: int = 0) -> RouteContext:
+        """Return the first stage of what a key asks for.
+
+        Raises `RequestError` 404 for a model that is unknown or retired at `at_us`, 403 for one
+        that the key may not use.
+        """
         place = asked, identity.key_id
         route = self._known.get(place)
         if route is None or route.identity is not identity:
@@ -93,6 +99,8 @@ class RouteCache:
             if place not in self._known and len(self._known) >= ROUTES_LIMIT:
                 del self._known[next(iter(self._known))]
             self._known[place] = route
+        if route.retirement is not None:
+            route.retirement.check_served(at_us)
         return route
 
     def _make_route(self, asked: str, identity: Identity) -> RouteContext:
@@ -109,9 +117,11 @@ class RouteCache:
                 "forbidden", f"This key may not use the model `{asked}`.", param="model"
             )
         route: RouteContext | None = None
+        retirement = find_retirement(self._settings, asked)
         stages = self._fleet.stages(name, model)
         for number in range(len(stages), 0, -1):
             route = self._make_stage((name, model), identity, stages, number, route)
+            route = replace(route, retirement=retirement)
         assert route is not None, "a model has at least one stage"
         return route
 
