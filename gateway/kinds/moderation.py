@@ -140,5 +140,6 @@ SPEC: Final = RequestKindSpec(
     batched=False,
     usage_page=None,
     otel_operation="moderation",  # the conventions have no word for it
+    openinference_kind="GUARDRAIL",
     catalog=CatalogFacts("moderation"),
 )

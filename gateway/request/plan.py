@@ -250,8 +250,7 @@ class RoutePlanner:
 
         Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
         """
-        at_us = clock.wall_us()
-        route = self._routes.find(asked.model, identity, at_us) if turn is None else turn.route
+        route = self._routes.find(asked.model, identity, clock) if turn is None else turn.route
         sticky_key = target = None
         if route.is_sticky and asked.session is not None:
             sticky_key = session_key(route.model, identity, asked.session)
@@ -262,7 +261,7 @@ class RoutePlanner:
         if terms is None:
             terms = route.chain.terms(
                 lambda: _condition_input(asked, route, tokens[0]),
-                wall_us=at_us,
+                wall_us=clock.wall_us(),
                 key=request_id
                 if asked.session is None
                 else session_key(route.model, identity, asked.session),

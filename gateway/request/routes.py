@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from backends.base import Deadlines
 from gateway.auth import allowed
+from gateway.clock import Clock
 from gateway.config.schema_models import ModelTimeoutsSection
 from gateway.config.settings import ModelSection, Settings, TimeoutsSection, resolve_model
 from gateway.errors import RequestError
@@ -86,11 +87,11 @@ class RouteCache:
         self._rules = RuleSet(settings)
         self._known: dict[tuple[str, str], RouteContext] = {}  # by model as asked for, and key
 
-    def find(self, asked: str, identity: Identity, at_us: int = 0) -> RouteContext:
+    def find(self, asked: str, identity: Identity, clock: Clock | None = None) -> RouteContext:
         """Return the first stage of what a key asks for.
 
-        Raises `RequestError` 404 for a model that is unknown or retired at `at_us`, 403 for one
-        that the key may not use.
+        Raises `RequestError` 404 for a model that is unknown or, by the clock, retired; 403 for
+        one that the key may not use.
         """
         place = asked, identity.key_id
         route = self._known.get(place)
@@ -99,8 +100,8 @@ class RouteCache:
             if place not in self._known and len(self._known) >= ROUTES_LIMIT:
                 del self._known[next(iter(self._known))]
             self._known[place] = route
-        if route.retirement is not None:
-            route.retirement.check_served(at_us)
+        if route.retirement is not None and clock is not None:
+            route.retirement.check_served(clock.wall_us())
         return route
 
     def _make_route(self, asked: str, identity: Identity) -> RouteContext:

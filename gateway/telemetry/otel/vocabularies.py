@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from gateway.kinds import KINDS
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.telemetry.otel import genai_attributes
 from gateway.telemetry.otel.genai_attributes import Attributes
 from ledger.journals.records import AttemptSettled
 from ledger.money import PUSD_PER_USD
-from router.request_kinds import RequestKind
+
+EMBEDDING = "EMBEDDING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +34,14 @@ class SpanVocabulary:
     of_ending: Callable[[AttemptSettled, int], Attributes]
 
 
-# OpenInference has a kind for these; everything else that a model answers is an `LLM` there.
-_INFERENCE_KINDS = {
-    RequestKind.EMBEDDING: "EMBEDDING",
-    RequestKind.RERANK: "RERANKER",
-    RequestKind.SCORE: "RERANKER",
-    RequestKind.MODERATION: "GUARDRAIL",
-}
-
-
 def _openinference_request(plan: RoutingPlan) -> Attributes:
     return {"openinference.span.kind": "CHAIN", **_asker(plan, "tag.tags")}
 
 
 def _openinference_attempt(plan: RoutingPlan, step: AttemptPlan) -> Attributes:
     target = step.frozen.target
-    kind = _INFERENCE_KINDS.get(plan.asked.kind, "LLM")
-    name = "embedding.model_name" if kind == "EMBEDDING" else "llm.model_name"
+    kind = KINDS[plan.asked.kind].openinference_kind
+    name = "embedding.model_name" if kind == EMBEDDING else "llm.model_name"
     return {
         "openinference.span.kind": kind,
         name: target.upstream_model,
@@ -86,7 +79,7 @@ def _langfuse_request(plan: RoutingPlan) -> Attributes:
 
 
 def _langfuse_attempt(plan: RoutingPlan, step: AttemptPlan) -> Attributes:
-    is_embedding = plan.asked.kind is RequestKind.EMBEDDING
+    is_embedding = KINDS[plan.asked.kind].openinference_kind == EMBEDDING
     return {
         "langfuse.observation.type": "embedding" if is_embedding else "generation",
         "langfuse.observation.model.name": step.frozen.target.upstream_model,
