@@ -1,8 +1,8 @@
 """A model that will not be served for ever: how clients are told, and when it is over.
 
 Answers carry the headers "Deprecation" (RFC 9745), "Sunset" (RFC 8594) and, where a successor is
-stated, a "Link" to it. From its last day on, 0:00 UTC, a request is refused as one for a model that does not
-exist, and the message names the successor. An alias may retire while its model goes on.
+stated, a "Link" to it. From its last day on, 0:00 UTC, a request is refused as one for a model that
+does not exist, and the message names the successor. An alias may retire while its model goes on.
 """
 
 from collections.abc import Iterable, Iterator
