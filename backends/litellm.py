@@ -157,7 +157,8 @@ class LiteLLMBackend:
     async def open(self, call: Call) -> LiteLLMExchange:
         """Translate and send the call; return its answer, or raise what its failure means."""
         call.transmission.takes()
-        tap = Tap(self._transport or await self.start(), call.transmission, self._prefix)
+        shared = self._transport or await self.start()
+        tap = Tap(shared, call.transmission, self._prefix, whole=not call.stream)
         function, arguments = self._arguments.make(self._litellm, call)
         if self._prefix in _UNWATCHED:
             call.transmission.begun = None
@@ -266,6 +267,7 @@ def _whole_body(result: Any, tap: Tap, path: str, arguments: Mapping[str, Any]) 
         return whole_answer(
             result,
             tail=tap.tail,
+            is_counted=tap.is_counted,
             zeros_count=path not in PICTURE_PATHS,
             encoding=arguments.get("encoding_format"),
         )

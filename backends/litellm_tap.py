@@ -2,7 +2,9 @@
 
 LiteLLM's streams do not close their connection when they are closed, so a client that leaves
 would leave a provider generating. The tap keeps hold of the answers of its call and of their last
-bytes: a stream whose provider never said that it was over must not pass for a whole one.
+bytes: a stream whose provider never said that it was over must not pass for a whole one. Of an
+answer in one piece it keeps more, since its usage may stand anywhere in it. LiteLLM's handlers send
+a request again whose connection broke; it may have been answered and charged, so none leaves twice.
 
 What LiteLLM opens itself goes through a router to the tap of the call that is being made, so that
 a call's first byte is seen whatever client its handler takes.
@@ -11,12 +13,13 @@ a call's first byte is seen whatever client its handler takes.
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 
 import httpx
 
 from backends import cohere_events
 from backends.errors import UpstreamBroken
-from backends.litellm_text import TAIL_BYTES
+from backends.litellm_text import TAIL_BYTES, WHOLE_BYTES, tells_counts
 from backends.native_endings import is_over
 from backends.reported import error_in_events
 from backends.sending import EXTENSION, Transmission
@@ -31,7 +34,8 @@ _SAY_OVER = frozenset({
 })  # fmt: skip
 
 
-_WORD_BYTES = 128  # of the longest such form, which may come in two parts
+_REFUSED = 300  # a status that is none of an answer
+_WORD_BYTES = 128  # of the longest such form or name of a count, which may come in two parts
 
 
 class Tap(httpx.AsyncBaseTransport):
@@ -42,7 +46,11 @@ class Tap(httpx.AsyncBaseTransport):
         shared: httpx.AsyncBaseTransport,
         transmission: Transmission | None = None,
         prefix: str = "",
+        *,
+        whole: bool = False,
     ) -> None:
+        """`whole`: its answer comes in one piece."""
+        self._whole = whole
         self._mends = prefix in cohere_events.PREFIXES
         self.transmission = transmission or Transmission()
         self.status: int | None = None  # of the last answer, as it was on the wire
@@ -50,17 +58,33 @@ class Tap(httpx.AsyncBaseTransport):
         self.on_bytes: Callable[[], None] | None = None  # called when more of an answer came
         self._shared = shared
         self._streams: list[_TappedStream] = []
+        self._unanswered: set[tuple[str, str]] = set()  # requests whose answer is not whole
+
+    def begin(self, request: httpx.Request) -> Callable[[], None]:
+        """Take note of a request; return what to call once its answer is whole, or it cannot be.
+
+        Raises `RemoteProtocolError` for one that has left and was not answered: it is the same one.
+        """
+        sent = request.method, str(request.url)
+        if sent in self._unanswered and self.transmission.possible:
+            raise httpx.RemoteProtocolError("it is not sent twice", request=request)
+        if request.method != "GET":  # that asks for what is made, as often as it likes
+            self._unanswered.add(sent)
+        return partial(self._unanswered.discard, sent)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answered = self.begin(request)
         request.headers["accept-encoding"] = "identity"
         request.extensions = {**request.extensions, EXTENSION: self.transmission}
         response = await self._shared.handle_async_request(request)
+        if response.status_code >= _REFUSED:
+            answered()
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         if response.has_redirect_location:  # it could lead anywhere, and is never followed
             del response.headers["location"]
         if isinstance(response.stream, httpx.AsyncByteStream):
-            tapped = _TappedStream(response.stream, self._note_bytes)
+            tapped = _TappedStream(response.stream, self._note_bytes, answered, whole=self._whole)
             self._streams.append(tapped)
             response.stream = _MendedStream(tapped) if self._mends else tapped
         return response
@@ -77,6 +101,11 @@ class Tap(httpx.AsyncBaseTransport):
     def tail(self) -> bytes:
         """The last bytes of the last answer; all of one that is small."""
         return self._streams[-1].tail if self._streams else b""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether an answer in one piece counts anything, however long it is, as far as is seen."""
+        return not self._streams or not self.tail or self._streams[-1].counts
 
     async def aclose(self) -> None:
         """The pool belongs to the backend."""
@@ -136,29 +165,58 @@ class SyncRouter(httpx.BaseTransport):
         if _is_elsewhere(request):
             raise httpx.ConnectError("not the provider's", request=request)
         tap = _CURRENT.get(None)
-        if tap is not None:
-            request.extensions = {**request.extensions, "trace": tap.transmission.note}
-        return self._inner.handle_request(request)
+        if tap is None:
+            return self._inner.handle_request(request)
+        answered = tap.begin(request)
+        request.extensions = {**request.extensions, "trace": tap.transmission.note}
+        response = self._inner.handle_request(request)
+        if response.status_code >= _REFUSED:
+            answered()
+        return response
 
     def close(self) -> None:
         self._inner.close()
 
 
 class _TappedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, on_bytes: Callable[[], None]) -> None:
-        self.tail = b""
-        self.is_over = False
+    def __init__(
+        self,
+        inner: httpx.AsyncByteStream,
+        on_bytes: Callable[[], None],
+        on_end: Callable[[], None],
+        *,
+        whole: bool = False,
+    ) -> None:
+        self.is_over = self.counts = False
+        self._whole = whole
+        self._tail = b""
+        self._kept = bytearray()  # of an answer in one piece
         self._inner = inner
-        self._on_bytes = on_bytes
+        self._on_bytes, self._on_end = on_bytes, on_end
         self._closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._inner:
-            self.is_over = self.is_over or is_over(self.tail[-_WORD_BYTES:] + part)
-            self.tail = (self.tail + part)[-TAIL_BYTES:]
+            if self._whole:
+                self._keep(part)
+            else:
+                self.is_over = self.is_over or is_over(self._tail[-_WORD_BYTES:] + part)
+                self._tail = (self._tail + part)[-TAIL_BYTES:]
             if part:
                 self._on_bytes()
             yield part
+        self._on_end()
+
+    @property
+    def tail(self) -> bytes:
+        """What is kept of what came."""
+        return bytes(self._kept) if self._whole else self._tail
+
+    def _keep(self, part: bytes) -> None:
+        """Take a part of an answer in one piece."""
+        self.counts = self.counts or tells_counts(bytes(self._kept[-_WORD_BYTES:]) + part)
+        self._kept += part
+        del self._kept[:-WHOLE_BYTES]
 
     async def aclose(self) -> None:
         if not self._closed:

@@ -25,12 +25,13 @@ from backends.errors import (
     WrongAddress,
     failure_of,
 )
-from backends.litellm_usage import billed_usage
+from backends.litellm_usage import answer_usage, choice_says
 from backends.native_endings import tell_ending
 from backends.ratelimit import parse_rate_limit, parse_retry_after
 from backends.secret import HIDDEN, Secret, strike_out
 
-TAIL_BYTES = 16 * 1024  # that are kept of an answer
+TAIL_BYTES = 16 * 1024  # that are kept of a stream
+WHOLE_BYTES = 1024 * 1024  # that are kept of an answer in one piece
 _COUNTED = re.compile(
     rb'(?<!\\)"[a-z_]*(?:token|usage|eval_count|units)[a-z_]*"\s*:', re.IGNORECASE
 )
@@ -108,7 +109,7 @@ class StreamWriter:
             choice.setdefault("finish_reason", None)
             self._calls.setdefault(choice.get("index", 0), ToolCallPlaces()).place(choice)
             tell_ending(choice, tail)
-            self.said = self.said or _has_words(choice)
+            self.said = self.said or choice_says(choice)
         ends = any(choice["finish_reason"] for choice in choices)  # then all of it comes behind
         if running not in (None, self._running) and not ends:
             value["usage"] = self._running = running
@@ -126,24 +127,24 @@ def _has_content(choice: dict[str, Any]) -> bool:
     return bool(choice.get("delta")) or bool(choice.get("text"))
 
 
-def _has_words(choice: dict[str, Any]) -> bool:
-    delta = choice.get("delta") or {}
-    said = any(value for name, value in delta.items() if name != "role")
-    return said or bool(choice.get("text"))
-
-
 def whole_answer(
-    result: Any, *, tail: bytes = b"", zeros_count: bool = True, encoding: Any = None
+    result: Any,
+    *,
+    tail: bytes = b"",
+    is_counted: bool = True,
+    zeros_count: bool = True,
+    encoding: Any = None,
 ) -> bytes:
     """A finished answer as OpenAI's JSON.
 
     Without `zeros_count` usage of nothing is none: of pictures whose target counts nothing, LiteLLM
-    counts zero tokens. `tail`: the last bytes of the provider's own answer; `encoding`: the one
-    that vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
+    counts zero tokens. `tail`: the last bytes of the provider's own answer; `is_counted`: whether
+    that counts anything, for LiteLLM counts words where it does not. `encoding`: the one that
+    vectors were asked for in. Raises `UpstreamBroken` where it ended with an error.
     """
     value: dict[str, Any] = result.model_dump(mode="json", exclude_none=True)
-    usage = billed_usage(_plain_usage(value.pop("usage", None)), tail)
-    if not (zeros_count or _counts(usage)) or (tail and not tells_counts(tail)):
+    usage = answer_usage(_plain_usage(value.pop("usage", None)), tail)
+    if not (is_counted and (zeros_count or _counts(usage))):
         usage = None
     for choice in value.get("choices", ()):
         if isinstance(choice.get("message"), dict):
@@ -155,12 +156,9 @@ def whole_answer(
     return msgspec.json.encode(value if usage is None else value | {"usage": usage})
 
 
-def tells_counts(tail: bytes) -> bool:
-    """Whether a provider's last bytes count anything; LiteLLM counts words where they do not.
-
-    Of an answer that is longer than what was kept of it nobody knows.
-    """
-    return len(tail) >= TAIL_BYTES or _COUNTED.search(tail) is not None
+def tells_counts(part: bytes) -> bool:
+    """Whether a part of a provider's own answer counts anything."""
+    return _COUNTED.search(part) is not None
 
 
 def encode_vector(vector: Any, encoding: Any) -> Any:

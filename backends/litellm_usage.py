@@ -1,14 +1,16 @@
-"""Usage of a LiteLLM stream as its provider told it.
+"""Usage of LiteLLM's answers as their providers told it.
 
 Where a stream tells none, LiteLLM counts words by a tokenizer of its own and says that as usage.
 Only what stands in chunks, or in the provider's own bytes, is the provider's: Kimi tells it in a
 choice, Groq in `x_groq`, and LiteLLM reads neither. Of what it reads it keeps the members that it
 knows, adds up a total of its own, and states a cost by its own list of prices. So the provider's
-own words count where they can be read, and of LiteLLM's sum what a chunk told.
+own words count where they can be read, and of LiteLLM's sum what a chunk told. So it is with
+answers in one piece: LiteLLM puts thoughts that stand beside the completion into it, and leaves out
+members of details that it does not know.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,14 +34,19 @@ _WRAPPERS: Final = 4  # LiteLLM wraps a stream in a stream, of texts
 def provider_usage(
     summed: Mapping[str, Any] | None, stream: Any, tail: bytes
 ) -> dict[str, Any] | None:
-    """Return what the provider told of `summed`, or what its last bytes tell; `None` without."""
+    """Return what the provider told of `summed`, or what its last bytes tell; `None` without.
+
+    Usage that words came behind is of the beginning, and came with them (`running_usage`).
+    """
     chunks = _chunks_of(stream)
     if chunks is None:  # nothing there that could have made it up
         return None if summed is None else dict(summed)
     own = usage_in_events(tail)
     if own is not None and all(own.get(name) is not None for name in _TOTALS):
-        return own
+        return None if _goes_on(_chunks_in(tail), usage_in, chunk_says) else own
     told = [usage for chunk in chunks if (usage := _usage_of(chunk)) is not None]
+    if _goes_on(chunks, _usage_of, _says):
+        return None
     if summed is None or not _are_told(summed, told):
         return own
     is_detailed = any(usage.get(_DETAILS) is not None for usage in told)
@@ -51,6 +58,36 @@ def provider_usage(
     return {name: value for name, value in summed.items() if name not in untold}
 
 
+def chunk_says(chunk: Mapping[str, Any]) -> bool:
+    """Return whether a chunk of chat has words, or whatever else a model says."""
+    choices = [choice for choice in chunk.get("choices") or () if isinstance(choice, dict)]
+    return any(map(choice_says, choices))
+
+
+def choice_says(choice: Mapping[str, Any]) -> bool:
+    """Return whether a choice of a chunk has words, or whatever else a model says."""
+    delta = choice.get("delta")
+    members = delta.items() if isinstance(delta, dict) else ()
+    return any(value for name, value in members if name != "role") or bool(choice.get("text"))
+
+
+def _says(chunk: Any) -> bool:
+    dump = getattr(chunk, "model_dump", None)
+    return dump is not None and chunk_says(dump(mode="json", exclude_none=True))
+
+
+def _goes_on(
+    chunks: Iterable[Any], usage_of: Callable[[Any], Any], says: Callable[[Any], bool]
+) -> bool:
+    """Whether words came behind the last chunk with usage, where there is any."""
+    behind = False
+    for chunk in reversed(list(chunks)):
+        if usage_of(chunk) is not None:
+            return behind
+        behind = behind or says(chunk)
+    return False
+
+
 def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
     """Return what the provider's last event told beside its words; `None` without."""
     own = usage_in_events(tail[max(0, tail.rfind(_DATA)) :])
@@ -58,6 +95,19 @@ def running_usage(stream: Any, tail: bytes) -> dict[str, Any] | None:
         return own if all(own.get(name) is not None for name in _TOTALS) else None
     chunks = _chunks_of(stream)
     return _usage_of(chunks[-1]) if chunks else None
+
+
+def answer_usage(usage: dict[str, Any] | None, body: bytes) -> dict[str, Any] | None:
+    """Return the usage of an answer in one piece: the provider's own, where that speaks chat.
+
+    `usage` is LiteLLM's, `body` what the provider sent, or the end of it.
+    """
+    found = decode_object(body) if usage is not None else None
+    if found is not None and isinstance(found.get("choices"), list):
+        own = usage_in(found)
+        if own is None or all(own.get(name) is not None for name in _TOTALS):
+            return own
+    return billed_usage(usage, body)
 
 
 def billed_usage(usage: dict[str, Any] | None, tail: bytes) -> dict[str, Any] | None:

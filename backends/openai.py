@@ -95,9 +95,7 @@ class OpenAIBackend:
             head = self._heads.get(call.path) or self._head(call.path)
         else:
             head = self._head(call.path, call.content_type)
-        body = call.body
-        if self._quirks is not NO_QUIRKS and call.path == CHAT_PATH:
-            body, call.transmission.ignored = self._quirks.apply(body)
+        body, call.transmission.ignored = self.words_of(call.path, call.body)
         length = b"content-length: %d\r\n\r\n" % len(body)
         payload = b"".join((head, _extra(call.headers, self.forwarded), length, body))
         exchange = await self._client.open(self._origin, payload, call.deadlines, call.transmission)
@@ -107,6 +105,12 @@ class OpenAIBackend:
         if fault is not None:
             raise await self._reported(exchange, fault)
         return exchange
+
+    def words_of(self, path: str, body: bytes) -> tuple[bytes, tuple[str, ...]]:
+        """Return a body as the provider reads it, and which members were left out of it."""
+        if self._quirks is NO_QUIRKS or path != CHAT_PATH:
+            return body, ()
+        return self._quirks.apply(body)
 
     async def aclose(self) -> None:
         """Nothing of its own to close: the client is shared."""

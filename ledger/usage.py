@@ -9,6 +9,7 @@ request that count units read the same table (`unit_usage`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from math import ceil
 from operator import itemgetter
 from typing import Any
 
@@ -204,7 +205,9 @@ def counts_of(usage: Mapping[str, object], note: _Note) -> dict[UsageCount, int]
         if value is None:
             continue
         usual = type(value) is int and 0 <= value <= TOKENS_LIMIT
-        said.setdefault(meaning, []).append(value if usual else _whole(name, value))
+        said.setdefault(meaning, []).append(
+            value if usual else _whole_units(meaning, name, value, note)
+        )
     counts = {
         meaning: numbers[0] if len(numbers) == 1 else _agree_on_count(meaning, said, note)
         for meaning, numbers in said.items()
@@ -331,6 +334,15 @@ def first_count(fields: Mapping[str, object], *names: str) -> int | None:
         if value is not None:
             return _whole(name, value)
     return None
+
+
+def _whole_units(meaning: UsageCount, name: str, value: object, note: _Note) -> int:
+    """Return a count; of searches a part of a unit is a whole one, which `note` is told."""
+    if meaning is UsageCount.SEARCHES and type(value) is float and 0 <= value <= TOKENS_LIMIT:
+        if not value.is_integer():
+            note(f"`{name}` is {value!r}: not a whole number")
+        return ceil(value)
+    return _whole(name, value)
 
 
 def _whole(name: str, value: object) -> int:

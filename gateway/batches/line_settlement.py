@@ -170,7 +170,6 @@ class LineSettlement:
         settled = self._settled_record(
             line, opening, _AttemptEnd("upstream_error", 502, NO_RESULT), bound
         )
-        settled = msgspec.structs.replace(settled, unseen=True)
         if line.failures + 1 >= MOST_FAILURES:
             return LineEnd(line, settled, self._unanswered_line(line))
         return LineEnd(line, settled, kept=True, failed=True)
@@ -250,6 +249,7 @@ class LineSettlement:
             error=ending.error,
             tier=BATCH_TIER,
             disputed=booked.disputed,
+            unseen=booked.unseen,
         )
         if used is None:
             return settled

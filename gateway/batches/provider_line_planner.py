@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from backends.openai import OpenAIBackend
 from gateway.errors import RequestError
 from gateway.fleet.attempt_bounds import api_bound_pusd, output_bound
 from gateway.fleet.candidates import CandidateSnapshot
@@ -25,7 +26,7 @@ from gateway.request.hangups import can_think
 from gateway.request.metering import opened_record
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.reported_usage import context_of
-from gateway.request.request_parser import CAP_NAMES, body_for
+from gateway.request.request_parser import attempt_body
 from gateway.request.response_writer import listed_names
 from gateway.request.stage_turns import StageTurn
 from ledger.batches.outgoing import LineTerms
@@ -101,16 +102,13 @@ class ProviderLinePlanner(Dispatcher):
         members = {
             name: member for name, member in plan.asked.members.items() if name != TIER_MEMBER
         }
-        body = body_for(
-            msgspec.structs.replace(plan.asked, members=members),
-            upstream_model=target.upstream_model,
-            own=False,
-            max_tokens_cap=frozen.candidate.output_cap,
-            salt=None,
-            cap_name=CAP_NAMES.get(target.provider or "", "max_tokens"),
-        )
+        asked = msgspec.structs.replace(plan.asked, members=members)
+        body = attempt_body(msgspec.structs.replace(plan, asked=asked), step)
+        left_out: tuple[str, ...] = ()
+        if isinstance(target.backend, OpenAIBackend):
+            body, left_out = target.backend.words_of(asked.path, body)
         request = plan.request
-        ignored = attempt.ignored_members
+        ignored = attempt.ignored_members + left_out
         if bytes(plan.asked.members.get(TIER_MEMBER, b"null")) not in _NO_TIER:
             ignored += (TIER_MEMBER,)
         told = request.max_tokens is not None or frozen.candidate.output_cap is not None

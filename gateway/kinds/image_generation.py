@@ -37,7 +37,7 @@ from gateway.kinds.text_members import (
 )
 from gateway.kinds.typed_events import TypedEvent, TypedRelay
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, PriceTerms, bound_pusd, per_unit_bound_pusd
+from ledger.prices.book import Price, PriceTerms, bound_pusd, units_bound_pusd
 from ledger.prices.picture_forms import (
     PictureForm,
     charged_form,
@@ -184,7 +184,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> i
         for output in (TEXT_TOKENS, extent.output_tokens_bound)
     )
     forms = reachable_forms(price.terms, _form(request))
-    made = per_unit_bound_pusd(price, forms, pictures=extent.pictures)
+    made = units_bound_pusd(price, forms, pictures=extent.pictures)
     return max(whole, read + made)
 
 

@@ -16,7 +16,7 @@ from gateway.kinds.prompt_bytes import prompt_bytes
 from gateway.kinds.rewritten_text import spelled_bytes
 from gateway.kinds.spec import KindUnits
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.book import Price, bound_pusd, units_bound_pusd
 from ledger.prices.rates import TEXT_ALONE
 from router.prompts import RequestUnits
 from router.types import RoutingRequest
@@ -97,7 +97,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> in
     tokens_pusd = bound_pusd(
         price, prompt_tokens=prompt, output_tokens=output_tokens, media=TEXT_ALONE
     )
-    return tokens_pusd + per_unit_bound_pusd(price, audio_ms=0, searches=extent.searches_bound)
+    return tokens_pusd + units_bound_pusd(price, searches=extent.searches_bound)
 
 
 PAIR_UNITS: Final = KindUnits(

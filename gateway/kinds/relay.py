@@ -281,8 +281,6 @@ class ByteRelay:
                 self._beside_bytes += most - least
                 self.shown = self.shown or choice.shows()
                 self.spoken = self.spoken or choice.speaks()
-            elif choice.beside:
-                self._beside_bytes += choice.beside
             if choice.is_failed():
                 self._failed.add(choice.index)
             if choice.finish_reason:

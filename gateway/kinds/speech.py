@@ -25,7 +25,7 @@ from gateway.kinds.spec import (
 from gateway.kinds.text_members import NO_FEATURES, model_of, refuse_others, refuse_store
 from gateway.kinds.typed_events import TypedRelay
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.book import Price, bound_pusd, units_bound_pusd
 from ledger.prices.rates import ReachableMedia
 from ledger.unit_usage import tokens_of_speech
 from router.prompts import RequestUnits
@@ -133,7 +133,7 @@ def _bound_pusd(price: Price, request: RoutingRequest, _output_tokens: int) -> i
         bound_pusd(price, prompt_tokens=prompt, output_tokens=output, media=_SPOKEN)
         for output in (0, extent.output_tokens_bound)
     )
-    return max(whole, read + per_unit_bound_pusd(price, characters=extent.characters))
+    return max(whole, read + units_bound_pusd(price, characters=extent.characters))
 
 
 def _relay(asked: InferenceRequest, _own: bool) -> ByteRelay:

@@ -25,7 +25,7 @@ from gateway.kinds.spec import (
 from gateway.kinds.text_answers import chat_relay
 from gateway.kinds.text_members import NO_FEATURES, media_features, model_of
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price
+from ledger.prices.book import Price, per_unit_bound_pusd
 from router.request_kinds import RequestKind
 from router.types import RoutingRequest
 
@@ -86,7 +86,7 @@ def _nothing(_request: RoutingRequest, _output: int = 0) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, _request: RoutingRequest, _output_tokens: int) -> int:
-    return price.terms.request_pusd
+    return per_unit_bound_pusd(price)
 
 
 def _no_usage(_usage: object) -> TokenCounts:

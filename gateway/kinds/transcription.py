@@ -31,7 +31,7 @@ from gateway.kinds.transcript_relay import TranscriptRelay
 from gateway.sound.decoded_sound import LONGEST_MS
 from gateway.sound.sound_decoder import SoundLengths
 from ledger.journals.records import TokenCounts
-from ledger.prices.book import Price, bound_pusd, per_unit_bound_pusd
+from ledger.prices.book import Price, bound_pusd, units_bound_pusd
 from ledger.prices.rates import WITHOUT_IMAGES
 from ledger.unit_usage import tokens_of_transcription
 from router.prompts import RequestUnits
@@ -149,12 +149,17 @@ def _bound_of(request: RoutingRequest) -> TokenCounts:
 
 
 def _bound_pusd(price: Price, request: RoutingRequest, output_tokens: int) -> int:
-    """The most that an API can charge: by tokens or by seconds."""
+    """The most that an API can charge: by tokens, or by seconds and the tokens of texts.
+
+    Mistral lists both for one model: the sound is charged by seconds, what it says by tokens.
+    """
     extent, prompt = request.extent or RequestUnits(), request.prompt_tokens_bound
-    return max(
-        bound_pusd(price, prompt_tokens=prompt, output_tokens=output_tokens, media=WITHOUT_IMAGES),
-        per_unit_bound_pusd(price, audio_ms=extent.audio_ms_bound, searches=0),
+    _, heard = sound_tokens(extent)
+    whole, texts = (
+        bound_pusd(price, prompt_tokens=read, output_tokens=output_tokens, media=WITHOUT_IMAGES)
+        for read in (prompt, max(0, prompt - heard))
     )
+    return max(whole, texts + units_bound_pusd(price, audio_ms=extent.audio_ms_bound))
 
 
 def _exact(request: RoutingRequest) -> bool:

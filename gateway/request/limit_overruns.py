@@ -6,6 +6,7 @@ beyond it shows that the target does not know the name by which it was told the 
 
 from typing import NamedTuple
 
+from gateway.http.body import Members
 from gateway.kinds import KINDS
 from gateway.kinds.inference_request import NEWER_LIMIT, OLDER_LIMIT, InferenceRequest
 from gateway.request.attempt import Attempt
@@ -44,8 +45,13 @@ def overrun_beyond(told: int, tokens: TokenCounts, choices: int) -> LimitOverrun
 
 def names_newer_alone(asked: InferenceRequest) -> bool:
     """Whether a client's limit has OpenAI's newer name, which most other targets do not know."""
-    return asked.translated is None and _has(asked, NEWER_LIMIT) and not _has(asked, OLDER_LIMIT)
+    return asked.translated is None and has_newer_alone(asked.members)
 
 
-def _has(asked: InferenceRequest, name: str) -> bool:
-    return name in asked.members and bytes(asked.members[name]) != b"null"
+def has_newer_alone(members: Members) -> bool:
+    """Return whether members tell their limit by the newer name and not by the older one."""
+    return _has(members, NEWER_LIMIT) and not _has(members, OLDER_LIMIT)
+
+
+def _has(members: Members, name: str) -> bool:
+    return name in members and bytes(members[name]) != b"null"

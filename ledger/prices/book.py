@@ -39,6 +39,7 @@ from ledger.prices.rates import (
     prompt_tokens,
     rates_for,
     rates_from,
+    units_bound_pusd,
 )
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "rates_from",
     "tier_cost_pusd",
     "tier_of",
+    "units_bound_pusd",
 ]
 
 MARKET_RANK = 0  # price lists of the market; files that are configured count from 1

@@ -220,16 +220,28 @@ def bound_pusd(
 def per_unit_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
     """An upper bound of what `cost_pusd` charges by the unit, the request's fee in it.
 
-    `counts` are fields of `TokenCounts`. For sound the bound stands instead of the bound on tokens,
-    whichever is more; for searches beside it. `tiers`: as in `bound_pusd`.
+    `counts` are fields of `TokenCounts`; `tiers`: as in `bound_pusd`.
     """
-    terms, most = price.terms, TokenCounts(**counts)
-    pusd = terms.request_pusd
+    pusd = price.terms.request_pusd + _units_pusd(price.terms, tiers, counts)
+    return -(-pusd * (PPM + price.terms.uplift_ppm) // PPM)
+
+
+def units_bound_pusd(price: Price, tiers: Collection[str] | None = None, **counts: int) -> int:
+    """An upper bound of the units alone, to stand beside a bound on tokens: that has the fee.
+
+    Both are rounded, and their sum once, which may be one more.
+    """
+    pusd, uplift_ppm = _units_pusd(price.terms, tiers, counts), price.terms.uplift_ppm
+    return -(-pusd * (PPM + uplift_ppm) // PPM) + bool(uplift_ppm and pusd)
+
+
+def _units_pusd(terms: PriceTerms, tiers: Collection[str] | None, counts: Mapping[str, int]) -> int:
+    pusd, most = 0, TokenCounts(**counts)
     for kind in PER_UNIT:
         count = getattr(most, kind.field)
         if count:
             pusd -= -count * _dearest_unit_pusd(terms, kind, tiers) // kind.unit.counts
-    return -(-pusd * (PPM + terms.uplift_ppm) // PPM)
+    return pusd
 
 
 def request_fee_pusd(terms: PriceTerms, tier: str) -> int:

@@ -97,6 +97,23 @@ async def test_what_arrived_may_be_charged(of, upstream, wire, prefix, stream) -
     assert (asked.transmission.begun, error.billable) == (True, True)
 
 
+BROKEN = [
+    b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{",
+    EVENTS, EVENTS + b"5\r\ndata:",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("prefix", PREFIXES)
+async def test_no_request_leaves_twice(of, upstream, wire, prefix, stream, answer) -> None:
+    """Red before: LiteLLM's handlers send again what broke off, and one of two was booked."""
+    upstream.script = lambda number: [answer, wire.CLOSE]
+    await outcome(of(prefix, upstream.url), call(prefix, stream=stream))
+    assert len(upstream.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("prefix", "url", "asked"),
     [

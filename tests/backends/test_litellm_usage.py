@@ -85,6 +85,37 @@ async def test_only_what_the_provider_told_is_usage(upstream, wire, prefix, last
         assert "cost" not in usages[0]
 
 
+WORD = chunk(choice("word " * 400))
+GROWN = {**USAGE, "completion_tokens": 90, "total_tokens": 100}
+EARLY = [
+    ([chunk(usage=USAGE), WORD, chunk(END)], None),
+    ([chunk(choice("word "), usage=USAGE), *[WORD] * 12, chunk(END)], None),
+    ([chunk(usage=USAGE), WORD, chunk(END, usage=GROWN)], GROWN),
+    ([chunk(usage=USAGE), chunk(choice("word "), usage=GROWN), chunk(END)], GROWN),
+    ([WORD, chunk(choice("word ", finish_reason="stop"), usage=USAGE)], USAGE),
+]
+
+
+@pytest.mark.parametrize(("sent", "told"), EARLY)
+@pytest.mark.parametrize("apart", [False, True])
+async def test_usage_that_words_come_behind_is_not_of_all(
+    upstream, wire, sent, told, apart
+) -> None:
+    """Red before: LiteLLM's sum of a stream has it, and so it was the last word."""
+    whole = [*sent, b"data: [DONE]\n\n"]
+    upstream.script = lambda n: [HEAD, wire.chunked(*(whole if apart else [b"".join(whole)]))]
+    backend = LiteLLMBackend("openrouter", Credentials(Secret("sk-none")), base_url=upstream.url)
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    asked = Call(
+        "/chat/completions", json.dumps(body).encode(), stream=True, deadlines=Deadlines(5, 30, 10)
+    )
+    answer = (await read_all(await backend.open(asked), 100_000)).decode()
+    await backend.aclose()
+    events = [json.loads(part[6:]) for part in answer.split("\n\n")[:-2]]
+    last = [event["usage"] for event in events if not event["choices"]]
+    assert [{name: usage[name] for name in USAGE} for usage in last] == ([told] if told else [])
+
+
 def kept(*usages: dict[str, Any] | None) -> Any:
     return SimpleNamespace(chunks=[SimpleNamespace(usage=usage) for usage in usages])
 
@@ -210,3 +241,47 @@ def test_the_last_bytes_may_begin_within_an_event() -> None:
     assert (
         usage_in_events(b'data: {"type":"message_delta","usage":{"output_tokens":1}}\n\n') is None
     )
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+STRANGE = {**USAGE, "prompt_tokens_details": {"cached_tokens": 3, "cache_creation_tokens": 5}}
+LONG = 9000  # words: more than is kept of a stream
+
+
+async def asked_whole(upstream: Any, prefix: str, answer: dict[str, Any]) -> Any:
+    body = json.dumps(answer).encode()
+    upstream.script = lambda n: [WHOLE % len(body) + body]
+    backend = LiteLLMBackend(prefix, Credentials(Secret("sk-none")), base_url=upstream.url)
+    messages = [{"role": "user", "content": "hi"}]
+    asked = Call(
+        "/chat/completions", json.dumps({"model": "m", "messages": messages}).encode(),
+        stream=False, deadlines=Deadlines(5, 30, 10),
+    )  # fmt: skip
+    told = json.loads(await read_all(await backend.open(asked), 10**6))
+    await backend.aclose()
+    return told.get("usage")
+
+
+@pytest.mark.parametrize("words", [3, LONG])
+@pytest.mark.parametrize("usage", [USAGE, CITED, SEARCHED, CACHED, STRANGE, None])
+async def test_usage_of_an_answer_in_one_piece_is_the_providers_own(upstream, usage, words) -> None:
+    """Red before: thoughts beside the completion stood inside, and unknown details were away."""
+    said = {"index": 0, "message": {"role": "assistant", "content": "word " * words}}
+    answer = {"usage": usage, "id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    answer["choices"] = [{**said, "finish_reason": "stop"}]
+    assert await asked_whole(upstream, "openrouter", answer) == usage
+
+
+@pytest.mark.parametrize("words", [3, LONG])
+@pytest.mark.parametrize("counted", [False, True])
+async def test_a_long_answer_without_counts_has_no_usage(upstream, words, counted) -> None:
+    """Red before: LiteLLM's own count of words was believed above 16 KB."""
+    said = {"role": "assistant", "content": 'tokens": ' * words}
+    answer = {"model": "m", "created_at": "2026-11-28T00:00:00Z", "message": said, "done": True}
+    if counted:
+        answer = {"prompt_eval_count": 10, "eval_count": 80, **answer}
+    usage = await asked_whole(upstream, "ollama_chat", answer)
+    if counted:
+        assert (usage["prompt_tokens"], usage["completion_tokens"]) == (10, 80)
+    else:
+        assert usage is None

@@ -12,7 +12,7 @@ from ledger.unit_usage import (
     tokens_of_transcription,
 )
 from ledger.usage import has_unread, tokens_from_usage
-from ledger.usage_figures import UsageError
+from ledger.usage_figures import UsageContradiction, UsageError
 
 OPENAI = {
     "input_tokens": 50, "output_tokens": 1056, "total_tokens": 1106,
@@ -141,3 +141,27 @@ def test_sound_that_only_a_total_counts_is_no_thought(more) -> None:
     assert not has_unread(usage)
     thought = {**usage, "completion_tokens_details": {"reasoning_tokens": 375}}
     assert tokens_from_usage(thought, Convention.CACHED_INSIDE).reasoning == 375
+
+
+@pytest.mark.parametrize(
+    ("usage", "most"),
+    [
+        ({"search_units": 1.5}, TokenCounts(searches=2)),
+        ({"billed_units": {"search_units": 0.5}}, TokenCounts(searches=1)),
+        ({"total_tokens": 100, "search_units": 1e-9}, TokenCounts(100, searches=1)),
+    ],
+)
+def test_a_part_of_a_unit_is_a_whole_one_and_disputed(usage, most) -> None:
+    """Red before: they said nothing, and an estimate was booked that may be less."""
+    with pytest.raises(UsageContradiction, match="not a whole number") as told:
+        tokens_of_reranking(usage)
+    assert told.value.most == most
+
+
+@pytest.mark.parametrize(
+    "odd", ["", "7", "1.5", [], {}, True, -0.5, float("nan"), float("inf"), 2e8]
+)
+def test_what_is_no_number_says_no_count(odd) -> None:
+    with pytest.raises(UsageError) as told:
+        tokens_of_reranking({"search_units": odd})
+    assert not isinstance(told.value, UsageContradiction)

@@ -375,6 +375,13 @@ def test_what_no_target_can_have_meant_is_refused(usage):
             tokens_of_reranking(usage)
 
 
+def test_a_part_of_a_search_is_a_whole_one_and_disputed():
+    usage = {"prompt_tokens": 10, "completion_tokens": 20, "num_search_queries": 1.5}
+    with pytest.raises(UsageContradiction) as found:
+        tokens_from_usage(usage, Convention.CACHED_INSIDE)
+    assert found.value.most == TokenCounts(10, output=20, searches=2)
+
+
 @pytest.mark.parametrize(
     ("usage", "partly_read"),
     [
@@ -475,3 +482,15 @@ def test_a_total_of_zero_beside_counts_is_one_that_nobody_added_up(
     assert tokens_from_usage(usage | beside, convention) == tokens
     with pytest.raises(UsageContradiction):  # the control
         tokens_from_usage({**usage, **beside, "total_tokens": 1}, convention)
+
+
+def test_members_count_in_the_same_order_however_deep_their_usage_is():
+    """Of two names whose numbers differ by what one has inside, the table's first counts."""
+    usage = {
+        "input_tokens": 100, "prompt_tokens": 900, "output_tokens": 5,
+        "prompt_tokens_details": {"tool_use_tokens": 800},
+    }  # fmt: skip
+    deep = {**usage, "completion_tokens_details": {"odd": [1]}}
+    odd: list[str] = []
+    assert counts_of(deep, odd.append) == counts_of(usage, odd.append)
+    assert (counts_of(deep, odd.append)[UsageCount.PROMPT], odd) == (900, [])

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from gateway.batches.line_learner import LineLearner
 from gateway.clock import Clock
 from gateway.fleet.estimate_table import EstimateTable
@@ -21,6 +23,30 @@ def test_the_hosts_table_learns_of_the_target(tmp_path) -> None:
     assert table.target_output.allowance("p/m", "t") == 1000
     assert table.target_output.allowance("p/m", "t", thinks=True) == 1800
     assert table.target_output.allowance("p/m", "other", thinks=True) == 0
+    table.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "twice"),
+    [
+        ("p/m", b'{"max_completion_tokens": 4}', True),
+        ("p/m", b'{"max_completion_tokens": 4, "max_tokens": null}', True),
+        ("p/m", b'{"max_completion_tokens": 4, "max_tokens": 4}', False),
+        ("p/m", b'{"max_tokens": 4}', False),
+        ("openai/m", b'{"max_completion_tokens": 4}', False),  # it refuses the older name
+    ],
+)
+def test_a_line_that_was_told_its_limit_by_a_name_that_is_not_known(
+    tmp_path, target, body, twice
+) -> None:
+    """Red before: everybody was held for more, and the target was never told."""
+    table, clock = EstimateTable(tmp_path / "estimates"), Clock(wall_us=lambda: 10**15)
+    learn, line = LineLearner(table, clock).learn_of(target), replace(LINE, body=body)
+    learn(line, "t", LimitOverrun(500, is_text=True))
+    assert table.target_output.is_told_twice(target) is twice
+    assert table.target_output.allowance(target, "t") == (0 if twice else 1000)
+    learn(line, "t", LimitOverrun(500, is_text=False))
+    assert table.target_output.allowance(target, "t") == 1000, "thoughts beside it"
     table.close()
 
 

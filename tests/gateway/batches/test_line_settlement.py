@@ -64,6 +64,7 @@ def test_an_answer_costs_its_tokens_at_the_batch_rates() -> None:
     ended = BOOKING.settle_result(LINE, OPENING, result(200, answer()))
     settled = ended.settled
     assert (settled.status, settled.basis, settled.tier) == ("finished", "reported", "batch")
+    assert not settled.unseen
     assert settled.cost_pusd == 20 * 500 + 4 * 2000
     assert (settled.finish_reason, settled.duration_us) == ("stop", 4_000_000)
     assert [(cost.comparator, cost.cost_pusd) for cost in settled.compared] == [("other/m", 280)]
@@ -77,6 +78,7 @@ def test_without_usage_the_bound_is_booked() -> None:
     settled = BOOKING.settle_result(LINE, OPENING, result(200, answer(usage=None))).settled
     assert (settled.basis, settled.tokens) == ("bound", TokenCounts(input=100, output=50))
     assert settled.cost_pusd == 100 * 500 + 50 * 2000
+    assert settled.unseen, "red before: only a line without a result said so"
 
 
 def test_usage_that_cannot_be_is_cut_and_disputed() -> None:
@@ -126,6 +128,7 @@ def test_a_line_that_fails_again_and_again_ends_so() -> None:
 def test_what_nobody_can_say_costs_its_bound() -> None:
     ended = BOOKING.settle_lost(LINE, OPENING)
     assert (ended.settled.basis, ended.settled.cost_pusd) == ("bound", 100 * 500 + 50 * 2000)
+    assert ended.settled.unseen
     assert said(ended.answer)["error"]["code"] == "no_answer"
     broken = BOOKING.settle_result(LINE, OPENING, result(200, {"words": 5}))
     assert (broken.settled.basis, broken.ok) == ("bound", False)

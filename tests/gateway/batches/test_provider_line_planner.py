@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from backends.provider_table import LISTED
 from gateway.batches.authority import LineTicket, load_authority
 from gateway.batches.line_endpoint import PREFIX
 from gateway.batches.provider_line_planner import ProviderLine
@@ -18,6 +19,7 @@ def batching(found: dict[str, Any], _: dict[str, int]) -> None:
     """`beta` costs more than `alpha`, and `late` takes no batches."""
     for name in ("alpha", "beta"):
         found["providers"][name]["batch"] = True
+    found["providers"]["alpha"]["extra_body"] = {"safe_prompt": True}
     at_home = {"name": "home", "match": {"models": ["own"]}, "residency": "internal_only"}
     found["policies"] = [at_home, *found["policies"]]
 
@@ -63,6 +65,25 @@ def test_the_plan_is_told_and_nobody_is_asked(stack, ask) -> None:
     assert {"team:owners", "provider:alpha"} <= set(handed.scopes)
     assert len(stack.entries("alpha")) == served
     assert stack.rows("request_id = :id", id=opened.request_id) == []
+
+
+def test_a_line_has_the_words_that_its_provider_reads(stack, ask, monkeypatch) -> None:
+    """Red before: a limit under a name that is not known there is none, and was held for."""
+    limit = {"max_tokens": None, "max_completion_tokens": 9, "user": "someone"}
+
+    def sent() -> tuple[dict[str, Any], str]:
+        handed = msgspec.msgpack.decode(ask("api", **limit).content, type=ProviderLine)
+        assert (handed.terms.most, handed.terms.told) == (9, True)
+        body: dict[str, Any] = msgspec.json.decode(handed.body)
+        return body, handed.terms.ignored
+
+    body, _ = sent()
+    assert ("max_tokens" in body, body["safe_prompt"]) == (False, True)
+    backend = stack.planner._routes._fleet._api_backends["alpha"]
+    monkeypatch.setattr(backend, "_quirks", LISTED["groq"].quirks)
+    body, ignored = sent()
+    assert (body["max_tokens"], ignored) == (9, "user")
+    assert body.keys().isdisjoint({"max_completion_tokens", "user"})
 
 
 def test_own_engines_are_named_as_too_late(ask) -> None:

@@ -3,6 +3,9 @@
 from operator import attrgetter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gateway.kinds import BATCH_PATHS, KIND_PATHS, KINDS
 from gateway.kinds.spec import KindUnits, RequestKindSpec
@@ -93,3 +96,32 @@ def test_control_a_kind_without_its_bound_costs_more(monkeypatch) -> None:
     (kind,) = (kind for kind in PER_TOKEN if kind.field == "audio_input")
     ((cost, bound),) = bounds_of(kind, price)
     assert cost > bound
+
+
+AMOUNT = st.one_of(st.just(0), st.integers(0, 10**9))
+RATES = st.fixed_dictionaries(
+    {"input": AMOUNT, "output": AMOUNT},
+    optional=dict.fromkeys(("cached", "audio_input", "audio_output", "image_output"), AMOUNT),
+)
+TERMS = st.builds(
+    PriceTerms, RATES.map(rates_from), request_pusd=AMOUNT,
+    uplift_ppm=st.sampled_from([0, 100_000, 123_457]),
+    second_pusd=AMOUNT, search_pusd=AMOUNT, character_pusd=AMOUNT, picture_pusd=AMOUNT,
+)  # fmt: skip
+BY_UNITS = [kind for kind, spec in KINDS.items() if spec.units is not None]
+
+
+@pytest.mark.parametrize("kind", BY_UNITS)
+@given(terms=TERMS)
+def test_whatever_a_price_lists_its_bound_has_all_of_it_and_its_fee_once(kind, terms) -> None:
+    """Red before: seconds of a sound beside the tokens of its words, and a fee that stood twice."""
+    units, price = KINDS[kind].units, Price(1, "a/b", "book", 0, terms)
+    assert units is not None
+    request = RoutingRequest(kind, "m", MOST, MOST, MOST, OUTPUT, extent=UNITS)
+    bound, most = units.bound_pusd(price, request, MOST), units.most(request)
+    uncounted = ({}, {"audio_input": 0}, {"output": 0, "audio_output": 0, "image_output": 0})
+    for without in uncounted:
+        assert cost_pusd(replace(most, **without), price) <= bound
+    free = PriceTerms(rates_from({"input": 0, "output": 0}), request_pusd=terms.request_pusd)
+    fee_pusd = units.bound_pusd(Price(1, "a/b", "book", 0, free), request, MOST)
+    assert fee_pusd == terms.request_pusd

@@ -19,6 +19,7 @@ from gateway.sound.sound_decoder import SoundDecoder
 from ledger.journals.records import TokenCounts
 from ledger.prices.book import Price, PriceTerms, cost_pusd, rates_from
 from ledger.prices.bundled import bundled_seed
+from ledger.unit_usage import tokens_of_transcription
 from router.prompts import RequestUnits
 from router.request_kinds import RequestKind
 from router.types import OutputMoments, RoutingRequest
@@ -61,6 +62,17 @@ def test_a_surcharge_is_in_the_bound() -> None:
     assert SPEC.units is not None
     limit = SPEC.units.bound_pusd(price, SOUND, 0)
     assert limit >= cost_pusd(TokenCounts(audio_ms=61_000), price) > 61 * 7
+
+
+def test_seconds_and_the_tokens_of_what_was_said_are_both_in_the_bound() -> None:
+    """Red before: the more of both was held, and Mistral charges the sum."""
+    terms = PriceTerms(rates_from({"input": 40, "output": 40_000_000}), second_pusd=16_700_000)
+    price, units = Price(1, "mistral/voxtral", "test", 0, terms), SPEC.units
+    assert units is not None
+    told = {"prompt_audio_seconds": 61, "prompt_tokens": 4, "completion_tokens": 1220}
+    cost = cost_pusd(tokens_of_transcription(told), price)
+    assert cost > 1220 * 40_000_000
+    assert cost <= units.bound_pusd(price, SOUND, 1220)
 
 
 @dataclass

@@ -50,6 +50,15 @@ def test_an_api_is_booked_at_the_tier_that_its_answer_names(answered, inside, ti
     assert found.basis == "reported"
 
 
+@pytest.mark.parametrize("uplift", [0, 1])
+def test_a_place_is_a_tier_where_the_price_has_none_of_its_own(uplift):
+    terms = msgspec.structs.replace(PRICE.terms, uplift_ppm=uplift)
+    usage = {**USAGE, "inference_geo": "us"}
+    outcome = AttemptOutcome("finished", 200, usage, usage_final=True)
+    found = api(outcome, price=msgspec.structs.replace(PRICE, terms=terms))
+    assert (found.tier, found.unknown_tier) == ((None, False) if uplift else ("us", True))
+
+
 def test_a_tier_beside_the_usage_is_printable():
     usage = {**USAGE, "service_tier": "a\0b" + "x" * 70_000}
     assert api(AttemptOutcome("finished", 200, usage, usage_final=True)).tier == "a?b" + "x" * 29

@@ -143,6 +143,7 @@ SILENT = AttemptOutcome("timeout", 504, error="idle_timeout")
         ({"functions": b'[{"name": "f"}]'}, True),
         ({**CALLS, "tool_choice": b'"none"'}, False),
         ({"tools": b"[]"}, False),
+        ({"tools": b"[]", "functions": b'[{"name": "f"}]'}, True),
         ({"response_format": b'{"type": "json_object"}'}, True),
         ({"response_format": b'{"type": "json_schema", "json_schema": {}}'}, True),
         ({"response_format": b'{"type": "text"}'}, False),

@@ -346,10 +346,23 @@ def test_an_answer_in_one_piece_has_the_time_of_its_stream(
     assert record.ttft_us is None
 
 
+@pytest.mark.parametrize(("output", "met"), [(22, True), (20, False)])
+def test_choices_of_an_answer_in_one_piece_are_made_beside_each_other(
+    metering, parts, attempt, output, met
+) -> None:
+    attempt.plan.asked.stream, attempt.plan.request.n = False, 2
+    usage = {"prompt_tokens": 100, "completion_tokens": output}
+    metering.settle_later(attempt, AttemptOutcome("finished", 200, usage))
+    assert parts.journal.records[0].slo_met is met
+
+
 def test_the_pace_of_two_tokens_is_the_time_of_one(metering, attempt) -> None:
     attempt.first_token_s, attempt.last_token_s = 10.5, 11.0
     assert metering._tpot_s(attempt, TokenCounts(output=2)) == 0.5
     assert metering._tpot_s(attempt, TokenCounts(output=1)) is None
+    attempt.plan.request.n = 2  # made beside each other
+    assert metering._tpot_s(attempt, TokenCounts(output=4)) == 0.5
+    assert metering._tpot_s(attempt, TokenCounts(output=3)) is None
 
 
 @pytest.mark.parametrize(("waited_s", "met"), [(0.4, True), (0.6, False)])

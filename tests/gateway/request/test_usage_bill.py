@@ -116,3 +116,19 @@ def test_more_searches_than_the_price_states_are_claimed_though_the_hold_has_roo
         used = BookedUsage(TokenCounts(input=5, output=5, searches=searches), "reported", False)
         bill = bill_usage(used, BillTerms(price, None, "", 1_000), HeldAttempt(BOUNDS))
         assert (bill.cost_pusd, bill.claimed_pusd) == (cost, claimed)
+
+
+@dataclass(frozen=True)
+class OtherHold(HeldAttempt):
+    """A hold that knew other bounds: nothing fits it."""
+
+    def fit(self, tokens):
+        return (tokens,)
+
+
+@given(output=st.integers(1, 5000), held=st.integers(1, 20_000))
+def test_of_what_fits_no_other_way_as_much_is_booked_as_was_held_for(output, held) -> None:
+    price = Price(1, "x/m", "test", 0, PriceTerms(rates_from({"input": 0, "output": 7})))
+    used = BookedUsage(TokenCounts(output=output), "reported", False)
+    bill = bill_usage(used, BillTerms(price, None, "", held), OtherHold(BOUNDS))
+    assert held - 7 < bill.cost_pusd <= held or bill.cost_pusd == 7 * output

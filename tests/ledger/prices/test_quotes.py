@@ -1,6 +1,6 @@
 """A quote is the price's own arithmetic, found once."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.journals.records import TokenCounts
@@ -52,7 +52,11 @@ def test_searches_up_to_the_stated_most_are_inside_the_bound(terms, searches) ->
     assert cost_pusd(tokens, price) <= PriceQuote(price).bound_pusd(5, 7)
 
 
+ONE_SEARCH = PriceTerms(TokenRates(*[1] * len(KINDS)), search_pusd=7, searches_limit=1)
+
+
 @given(terms=TERMS, most=st.integers(1, 60), searches=st.integers(0, 60))
+@example(terms=ONE_SEARCH, most=5, searches=5)
 def test_a_request_limits_its_own_searches(terms, most, searches) -> None:
     """Held for no more than it may make, and for all of that; a lower limit of the price holds."""
     quote = PriceQuote(Price(1, "x/m", "test", 0, terms))
