@@ -7,7 +7,8 @@
    what the best feasible API would cost, likely miss included; where no API is admissible, the
    cheapest comparator plus the penalty of a rejection.
 3. Order: own engines worth their price (within a pool least load first, less what a prefix cache
-   saves there; with roles by the value of what each way takes, `router.ways`), APIs by expected dollars plus penalty, own engines below their price, APIs of
+   saves there; in one with roles the way that takes the least value of engine time, `router.ways`),
+   APIs by expected dollars plus penalty, own engines below their price or kept for prompts, APIs of
    unknown price. So whoever has no API is never starved by a price. A feasible sticky target goes
    first, then whom the request's share of the policy prefers. Ties fall to the name.
 """
@@ -41,7 +42,6 @@ Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
-_SECONDS = Forecast._fields.index("engine_seconds")
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 _first_two = itemgetter(0, 1)
 _CHEAPEST, _STICKY, _ONLY = Reason.CHEAPEST, Reason.STICKY, Reason.ONLY
@@ -49,7 +49,7 @@ _COSTLIER, _BID_PRICE, _BUSIER = Reason.COSTLIER, Reason.BID_PRICE, Reason.BUSIE
 _UNPRICED, _SPARE = Reason.UNPRICED, Reason.SPARE
 
 
-def decide(  # noqa: PLR0912  (made for every request: a call costs more than a branch)
+def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more than a branch)
     request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
 ) -> Decision:
     """Where this request goes under this policy, and why not elsewhere."""
@@ -126,7 +126,7 @@ def _rank(
                 top_density=candidate.top_density_pusd_per_s,
                 density_spread=inf if _is_looser(ttft_ms, candidate) else candidate.density_spread,
             )  # fmt: skip
-        seconds = forecast[_SECONDS]
+        seconds = forecast.engine_seconds
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
         dense = None  # `density`, where a call would cost more than its terms
         if seconds is not None:

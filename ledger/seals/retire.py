@@ -39,7 +39,13 @@ from ledger.budgets.open_claims import serialize_claims, stop_counting
 from ledger.database import reading
 from ledger.invoices.bookings import RetiredBooking
 from ledger.journals.records import HoldState
-from ledger.orm.books import AttemptDecisionRow, AttemptRow, ClaimRow, ComparedCostRow
+from ledger.orm.books import (
+    AttemptDecisionRow,
+    AttemptLegRow,
+    AttemptRow,
+    ClaimRow,
+    ComparedCostRow,
+)
 from ledger.orm.budgets import HoldRow
 from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.fleet import HOUR_US
@@ -339,6 +345,7 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
         _keep_held(connection, ids)
         connection.execute(delete(HoldRow).where(HoldRow.attempt_id.in_(ids)))
         connection.execute(delete(ComparedCostRow).where(ComparedCostRow.attempt_id.in_(ids)))
+        connection.execute(delete(AttemptLegRow).where(AttemptLegRow.attempt_id.in_(ids)))
         connection.execute(delete(ClaimRow).where(ClaimRow.attempt_id.in_(ids)))
         connection.execute(delete(AttemptDecisionRow).where(AttemptDecisionRow.attempt_id.in_(ids)))
         connection.execute(delete(SealMarkRow).where(SealMarkRow.attempt_seq.in_(some)))
