@@ -67,6 +67,7 @@ class KvExchange:
     setup_s: float = SETUP_S
     token_s: float = TOKEN_S
     expired: int = 0  # freed because nobody fetched it
+    asked: int = 0  # times that another engine began to fetch
     _kept: dict[str, tuple[int, asyncio.TimerHandle]] = field(default_factory=dict)
 
     @property
@@ -85,6 +86,7 @@ class KvExchange:
 
     def look_up(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
         """Tokens of what is kept of a request; fetching begins."""
+        self.asked += 1
         held = self._kept.get(id)
         return None if held is None else held[0]
 

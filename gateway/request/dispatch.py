@@ -87,13 +87,26 @@ class Dispatcher(StagePlanner):
     submissions: IdempotencyStore
     retries: RetryBudget = field(default_factory=RetryBudget)
     silences: SilentEngineDetector
-    reader: PromptReader
     deadlines: Deadlines
     whole: Deadlines  # in their place for an answer in one piece: its head comes when it is made
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
+    frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV that nobody will fetch
+
+    @property
+    def reader(self) -> PromptReader:
+        """Has prompts read by other engines than those that answer."""
+        return PromptReader(self.flights, self.experience, self.clock, self.frees)
+
+    async def aclose(self) -> None:
+        """Close what its parts keep open."""
+        for task in tuple(self.frees):  # their leases end by themselves
+            task.cancel()
+        await asyncio.gather(*self.frees, return_exceptions=True)
+        await self.submissions.aclose()
+        await self.sounds.aclose()
 
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse

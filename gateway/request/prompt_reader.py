@@ -8,7 +8,7 @@ freed by having it fetched: a request of one token on any engine that can.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -52,12 +52,12 @@ _answer = msgspec.json.Decoder(_PrefillAnswer).decode
 
 @dataclass(frozen=True, slots=True)
 class PromptReader:
-    """One per worker."""
+    """`frees`: what frees KV at this moment, so that a worker can wait for it."""
 
     flights: LoadTracker
     experience: TargetStats
     clock: Clock
-    frees: set[asyncio.Task[None]] = field(default_factory=set)
+    frees: set[asyncio.Task[None]]
 
     def reserve(self, plan: RoutingPlan, step: AttemptPlan, now_s: float) -> PrefillLeg | None:
         """Promise the KV of the engine that reads, where the decision chose one."""
@@ -144,12 +144,6 @@ class PromptReader:
         except (BackendError, TimeoutError):
             return False
         return exchange.status < 400
-
-    async def aclose(self) -> None:
-        """Leave what is under way to its lease."""
-        for task in tuple(self.frees):
-            task.cancel()
-        await asyncio.gather(*self.frees, return_exceptions=True)
 
 
 def prompt_body(body: bytes) -> bytes:

@@ -49,7 +49,6 @@ from gateway.request.load_tracker import LoadTracker
 from gateway.request.metering import UsageMeter
 from gateway.request.model_catalog import CatalogSources, ModelCatalog
 from gateway.request.plan import LearnedEstimates, RoutePlanner
-from gateway.request.prompt_reader import PromptReader
 from gateway.request.response_writer import ResponseWriter
 from gateway.request.routes import RouteCache
 from gateway.request.session_affinity import SessionAffinity
@@ -111,14 +110,12 @@ def build(
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
-    flights = LoadTracker(board, worker, prefixes)
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
         metering=metering,
         delivery=ResponseWriter(metering, clock, first_s=limits.head_s),
-        flights=flights,
-        reader=PromptReader(flights, experience, clock),
+        flights=LoadTracker(board, worker, prefixes),
         experience=experience,
         sessions=SessionAffinity(),
         submissions=open_submissions(settings, runtime, clock, environ),
@@ -150,8 +147,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        made = (dispatcher.submissions, dispatcher.sounds, dispatcher.reader)
-        for served in (batches, stored, *made, desk):
+        for served in (batches, stored, dispatcher, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)

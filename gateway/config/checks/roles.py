@@ -15,7 +15,7 @@ from backends.origin import Origin
 from gateway.config.faults import ConfigFault, Place
 from gateway.config.schema import PoolSection, Settings
 from gateway.config.schema_roles import EngineRoleSection, RolesSection
-from router.request_kinds import DECODED_KINDS, RequestKind
+from router.request_kinds import KIND_TRAITS, RequestKind
 
 BUDGET_FLAG = "--max-num-batched-tokens"
 SIMULATED_KV_BYTES = 131_072  # an 8B shape's, where nothing else is stated
@@ -64,7 +64,7 @@ def _engine(pool: PoolSection, here: Place) -> Iterator[ConfigFault]:
         able = ", ".join(name for name, kind in ENGINE_KINDS.items() if kind.moves_kv)
         words = f"hands no KV from one engine to another: use one of {able}, or leave out `roles`"
         yield ConfigFault((*here, "engine", "kind"), words)
-    if not any(RequestKind(kind) in DECODED_KINDS for kind in engine.kinds):
+    if not any(KIND_TRAITS[RequestKind(kind)].decoded for kind in engine.kinds):
         words = "has nothing that is decoded: leave out `roles`, or add `chat` to `engine.kinds`"
         yield ConfigFault((*here, "roles"), words)
     if engine.profile is not None:

@@ -11,16 +11,18 @@ import threading
 import time
 
 import pytest
+import uvicorn
+from sqlalchemy import text
 
 from backends.simulator.journal import RequestJournal
 from backends.simulator.profiles import PROFILES
 from backends.simulator.running import bind
 from backends.simulator.server import SimulatedEngineApp
+from gateway.request.prompt_reader import PromptReader
 from gateway.table_layout import LoadCell
 from ledger.verify.checks import verify
-from sqlalchemy import text
-from tests.gateway.conftest import ENGINE, Quiet, config, eventually
 
+ENGINE = "h200-llama-3.1-8b-fp8"
 WORDS = "load queue token cache model price stream answer "
 LEASE_S = 6
 
@@ -28,7 +30,8 @@ LEASE_S = 6
 class RoleEngine:
     """A simulated engine that hands KV on, and what it does wrong with requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, eventually) -> None:
+        self._eventually = eventually
         self.journal = RequestJournal()
         self.app = SimulatedEngineApp(
             PROFILES[ENGINE].shape, "llama", profile=ENGINE, journal=self.journal
@@ -41,11 +44,12 @@ class RoleEngine:
         self.start()
 
     def start(self) -> None:
-        self._server = Quiet(config(self))
+        how = {"access_log": False, "log_level": "critical", "timeout_graceful_shutdown": 1}
+        self._server = uvicorn.Server(uvicorn.Config(self, lifespan="on", **how))
         work = functools.partial(self._server.run, sockets=[self._listener])
         self._thread = threading.Thread(target=work, name="role", daemon=True)
         self._thread.start()
-        eventually(lambda: self._server.started)
+        self._eventually(lambda: self._server.started)
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] == "http" and scope["path"] == "/v1/chat/completions":
@@ -69,7 +73,9 @@ class RoleEngine:
     def is_clean(self) -> bool:
         """Whether it holds nothing and does nothing."""
         engine = self.app.pacer.engine
-        return not (self.app.handing.kept or engine.kept or engine.unfinished or engine.kv_used_tokens)
+        return not (
+            self.app.handing.kept or engine.kept or engine.unfinished or engine.kv_used_tokens
+        )
 
 
 async def answer(send, status: int, body: bytes) -> bool:
@@ -126,20 +132,20 @@ def with_roles(engines, found, _ports) -> None:
 
 
 @pytest.fixture(scope="module")
-def engines():
-    made = RoleEngine(), RoleEngine()
+def engines(eventually):
+    made = RoleEngine(eventually), RoleEngine(eventually)
     yield made
     for engine in made:
         engine.end()
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, running, engines):
+def house(tmp_path_factory, running, engines, eventually):
     state = tmp_path_factory.mktemp("roles")
     with running(state, adjust=functools.partial(with_roles, engines)) as stack:
         rows = [row for row, seat in enumerate(stack.runtime.engines) if seat.pool == "apart"]
         eventually(lambda: all(stack.board.published(row)[10] for row in rows))
-        stack.role_rows = rows
+        stack.role_rows, stack.eventually = rows, eventually
         yield stack
 
 
@@ -158,7 +164,9 @@ def healed(engines, house):
 def legs(house, attempt_id: str) -> list[dict]:
     asked = "SELECT * FROM attempt_legs WHERE attempt_id = :name ORDER BY position"
     with house.reader.connect() as connection:
-        return [dict(row) for row in connection.execute(text(asked), {"name": attempt_id}).mappings()]
+        return [
+            dict(row) for row in connection.execute(text(asked), {"name": attempt_id}).mappings()
+        ]
 
 
 def ask(house, number: int, **members):
@@ -169,12 +177,12 @@ def ask(house, number: int, **members):
 
 def nothing_is_held(house, engines) -> None:
     """On the engines, on the board, and in the books."""
-    eventually(lambda: all(engine.is_clean for engine in engines), LEASE_S + 10)
+    house.eventually(lambda: all(engine.is_clean for engine in engines), LEASE_S + 10)
     cells = (LoadCell.SEQUENCES, LoadCell.CONTEXT_TOKENS, LoadCell.QUEUED_PREFILL_TOKENS,
              LoadCell.PROMISED_TOKENS, LoadCell.QUEUED_HIT_TOKENS)  # fmt: skip
     for row in house.role_rows:
         loads = functools.partial(house.board.loads, row)
-        eventually(lambda loads=loads: not any(loads()[cell] for cell in cells), LEASE_S + 10)
+        house.eventually(lambda loads=loads: not any(loads()[cell] for cell in cells), LEASE_S + 10)
     house.booked()
     with house.reader.connect() as connection:
         told = verify(connection)
@@ -247,11 +255,11 @@ def test_kv_that_is_gone_is_read_again_by_who_answers(house, engines, stream) ->
 
 @pytest.mark.parametrize("fault", [say_500, cut])
 def test_the_engine_that_answers_fails_and_the_other_one_serves(house, engines, fault) -> None:
-    reader, answerer = engines
+    answerer = engines[1]
     answerer.fault = fault
     reply = ask(house, 40 + (fault is cut), stream=True)
     assert reply.status_code == 200, reply.text
-    rows = eventually(lambda: settled_rows(house, reply))
+    rows = house.eventually(lambda: settled_rows(house, reply))
     assert (rows[-1]["status"], rows[-1]["engine"]) == ("finished", "0")
     assert all(row["status"] == "upstream_error" for row in rows[:-1])
     answerer.fault = None
@@ -271,9 +279,9 @@ def leave(house, number: int, when) -> str:
     body = {"model": "apart", "stream": True, "max_tokens": 4000, "ignore_eos": True,
             "messages": [message]}  # fmt: skip
     connection = house.raw(body)
-    eventually(when)
+    house.eventually(when)
     connection.close()
-    eventually(lambda: house.booked() > before)
+    house.eventually(lambda: house.booked() > before)
     return house.rows()[-1]
 
 
@@ -306,7 +314,7 @@ def test_a_client_leaves_while_it_is_answered(house, engines) -> None:
 def test_what_nobody_frees_is_held_until_its_lease_ends(house, engines, monkeypatch) -> None:
     """The control: with the protection off the KV stays, on the engine and on the board."""
     reader, answerer = engines
-    monkeypatch.setattr(type(house.app.hot._dispatcher.reader), "_free", _free_nothing)
+    monkeypatch.setattr(PromptReader, "_free", _free_nothing)
     answerer.fault = say_500
     expired = reader.app.handing.expired
     reply = ask(house, 60, stream=True)
@@ -329,6 +337,6 @@ def test_an_engine_that_answers_is_dead(house, engines) -> None:
     replies = [ask(house, 70 + number, stream=True) for number in range(3)]
     assert [reply.status_code for reply in replies] == [200] * 3
     for reply in replies:
-        rows = eventually(lambda reply=reply: settled_rows(house, reply))
+        rows = house.eventually(lambda reply=reply: settled_rows(house, reply))
         assert rows[-1]["engine"] == "0"
-    eventually(lambda: engines[0].is_clean, LEASE_S + 10)
+    house.eventually(lambda: engines[0].is_clean, LEASE_S + 10)
