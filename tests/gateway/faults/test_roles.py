@@ -132,20 +132,20 @@ def with_roles(engines, found, _ports) -> None:
 
 
 @pytest.fixture(scope="module")
-def engines(eventually):
-    made = RoleEngine(eventually), RoleEngine(eventually)
+def engines(patiently):
+    made = RoleEngine(patiently), RoleEngine(patiently)
     yield made
     for engine in made:
         engine.end()
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory, running, engines, eventually):
+def house(tmp_path_factory, running, engines, patiently):
     state = tmp_path_factory.mktemp("roles")
     with running(state, adjust=functools.partial(with_roles, engines)) as stack:
         rows = [row for row, seat in enumerate(stack.runtime.engines) if seat.pool == "apart"]
-        eventually(lambda: all(stack.board.published(row)[10] for row in rows))
-        stack.role_rows, stack.eventually = rows, eventually
+        patiently(lambda: all(stack.board.published(row)[10] for row in rows))
+        stack.role_rows, stack.eventually = rows, patiently
         yield stack
 
 
