@@ -133,7 +133,7 @@ def figures(found: list[tuple[str, Answer | None]]) -> dict[str, Any]:
             and 1e3 * answer.ttft_s <= ttft
             and 1e3 * answer.tpot_s <= tpot
         )
-    every = [one for values in kept.values() for one in values]
+    every = [is_kept for values in kept.values() for is_kept in values]
     return {
         "requests": len(every),
         "failed": sum(answer is None or not answer.ok for _, answer in found),
