@@ -47,6 +47,7 @@ class EngineKind:
     `dialect`: how its metrics page is read, `None` where the page is vLLM's. `program` or `child`:
     how `serve` starts it; with neither it is only attached. `takes_profile`: flags that `engine
     tune` found. `tells_cache`: it publishes what its prefix cache holds (`kv_events`).
+    `moves_kv`: it hands a prompt's KV to another engine (`roles`).
     `profile`: the parameters of a simulated engine, by the name of its model.
     """
 
@@ -56,6 +57,7 @@ class EngineKind:
     simulated: bool
     takes_profile: bool
     tells_cache: bool
+    moves_kv: bool
     profile: "Callable[[str | None], EnginePreset | None]"
 
     @property
@@ -91,6 +93,7 @@ def _attached_kind(dialect: MetricsDialect) -> EngineKind:
         simulated=False,
         takes_profile=False,
         tells_cache=False,
+        moves_kv=False,
         profile=_no_profile,
     )
 
@@ -104,6 +107,7 @@ ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
         simulated=False,
         takes_profile=True,
         tells_cache=True,
+        moves_kv=True,
         profile=_no_profile,
     ),
     SIMULATED: EngineKind(
@@ -113,6 +117,7 @@ ENGINE_KINDS: Final[Mapping[str, EngineKind]] = {
         simulated=True,
         takes_profile=False,
         tells_cache=False,
+        moves_kv=True,
         profile=_simulated_profile,
     ),
     "sglang": _attached_kind(SGLANG),

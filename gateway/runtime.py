@@ -5,7 +5,7 @@ derives an address or a board row on its own.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,8 @@ import msgspec
 from backends.engine.tuned import number, read, remove_flags
 from backends.engines import ENGINE_KINDS
 from gateway.config.kv_event_address import kv_events_address
-from gateway.config.settings import EngineSection, Settings
+from gateway.config.pool_seats import PoolSeat, SeatRole, seats_of
+from gateway.config.settings import EngineSection, PoolSection, Settings
 from gateway.config.step_promises import (
     VLLM_LIMITS,
     PoolSteps,
@@ -42,6 +43,9 @@ class EngineReplica(msgspec.Struct, frozen=True):
     dialect: str | None = None  # whose metrics page it has; `None`: its names tell
     kv_capacity_tokens: int = 0  # where its metrics do not tell; 0: not known here either
     kv_events: str | None = None  # the address of what it tells of its prefix cache
+    role: SeatRole = "whole"
+    side: str | None = None  # where one that is started here offers its KV: HOST:PORT
+    lease_s: int = 0  # after which KV that nobody fetched is freed
 
 
 class Runtime(msgspec.Struct, frozen=True):
@@ -98,6 +102,7 @@ class RuntimePorts:
 
     engines: dict[str, int]
     providers: dict[str, int]
+    sides: dict[str, int] = field(default_factory=dict)  # of engines in roles
 
 
 def resolve_runtime(
@@ -126,30 +131,30 @@ def resolve_runtime(
                 steps._replace(max_num_seqs=limits[0], budget_tokens=limits[1]),
             )
             limits = steps.max_num_seqs, steps.budget_tokens
-        urls = [(url.rstrip("/"), False) for url in engine.endpoints]
-        urls += [
-            (f"http://127.0.0.1:{ports.engines[f'pool:{pool_name}/{index}']}/v1", True)
-            for index in range(engine.replicas)
-        ]
-        seats += [
-            EngineReplica(
-                name=f"pool:{pool_name}/{index}",
-                pool=pool_name,
-                base_url=url,
-                managed=managed,
-                simulated=ENGINE_KINDS[engine.kind].simulated,
-                served_name=engine.served_name or pool_name,
-                max_num_seqs=limits[0],
-                prefill_budget_tokens=limits[1],
-                tuned=tuned,
-                dialect=None if managed or engine.metrics == "auto" else engine.metrics,
-                kv_capacity_tokens=engine.kv_capacity_tokens or 0,
-                kv_events=kv_events_address(settings, pool_name, index),
+        for seat in seats_of(pool):
+            name = f"pool:{pool_name}/{seat.number}"
+            url = seat.url
+            seats.append(
+                EngineReplica(
+                    name=name,
+                    pool=pool_name,
+                    base_url=f"http://127.0.0.1:{ports.engines[name]}/v1"
+                    if url is None
+                    else url.rstrip("/"),
+                    managed=url is None,
+                    simulated=ENGINE_KINDS[engine.kind].simulated,
+                    served_name=engine.served_name or pool_name,
+                    max_num_seqs=limits[0],
+                    prefill_budget_tokens=_budget(seat, limits[1]),
+                    tuned=tuned,
+                    dialect=None if url is None or engine.metrics == "auto" else engine.metrics,
+                    kv_capacity_tokens=engine.kv_capacity_tokens or 0,
+                    kv_events=kv_events_address(settings, pool_name, seat.number),
+                    role=seat.role,
+                    side=_side(pool, ports.sides.get(name)),
+                    lease_s=0 if pool.roles is None else pool.roles.lease_s,
+                )
             )
-            for index, (url, managed) in enumerate(
-                sorted(urls, key=lambda entry: not entry[1])  # managed replicas take the low seats
-            )
-        ]
     providers = {
         name: f"http://127.0.0.1:{ports.providers[name]}/v1"
         if provider.start
@@ -167,6 +172,15 @@ def resolve_runtime(
         host=host,
         peers=bool(settings.peers.hosts),
     )
+
+
+def _budget(seat: PoolSeat, chosen: int) -> int:
+    """Tokens of one step: nobody's next token waits for a step of an engine that only prefills."""
+    return chosen if seat.budget_tokens is None else seat.budget_tokens
+
+
+def _side(pool: PoolSection, port: int | None) -> str | None:
+    return None if pool.roles is None or port is None else f"{pool.roles.side_host}:{port}"
 
 
 def tuned_flags(engine: EngineSection) -> tuple[str, ...]:

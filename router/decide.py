@@ -7,7 +7,8 @@
    what the best feasible API would cost, likely miss included; where no API is admissible, the
    cheapest comparator plus the penalty of a rejection.
 3. Order: own engines worth their price (within a pool least load first, less what a prefix cache
-   saves there), APIs by expected dollars plus penalty, own engines below their price, APIs of
+   saves there; in one with roles the way that takes the least value of engine time, `router.ways`),
+   APIs by expected dollars plus penalty, own engines below their price or kept for prompts, APIs of
    unknown price. So whoever has no API is never starved by a price. A feasible sticky target goes
    first, then whom the request's share of the policy prefers. Ties fall to the name.
 """
@@ -33,6 +34,7 @@ from router.types import (
     Slo,
     Verdict,
 )
+from router.ways import choose_way, order_ways
 
 DISREGARDED = frozenset(reason for reason, traits in REASONS.items() if traits.best_effort)
 
@@ -40,21 +42,23 @@ Row = tuple[float, str, Candidate, Forecast]  # place or objective, name
 # density, objective, and why it loses to whoever is chosen (`None`: depends on the chosen)
 Ranked = tuple[Candidate, Forecast, float | None, float | None, Reason | None]
 
-_SECONDS = Forecast._fields.index("engine_seconds")
 _new = tuple.__new__  # a named tuple built without its keyword layer: half the time
 _first_two = itemgetter(0, 1)
 _CHEAPEST, _STICKY, _ONLY = Reason.CHEAPEST, Reason.STICKY, Reason.ONLY
 _COSTLIER, _BID_PRICE, _BUSIER = Reason.COSTLIER, Reason.BID_PRICE, Reason.BUSIER
-_UNPRICED = Reason.UNPRICED
+_UNPRICED, _SPARE = Reason.UNPRICED, Reason.SPARE
 
 
-def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]) -> Decision:
+def decide(  # noqa: C901, PLR0912  (made for every request: a call costs more than a branch)
+    request: RoutingRequest, policy: Policy, candidates: Sequence[Candidate]
+) -> Decision:
     """Where this request goes under this policy, and why not elsewhere."""
     work = work_of(request, policy)
     penalty = policy.penalty_pusd
     own: list[Row] = []
     apis: list[Row] = []
     rejected: list[Verdict] = []
+    apart = False
     overfull: list[tuple[Candidate, Forecast, Rejection]] = []
     for candidate in candidates:
         rejection = first_rejection(request, policy, candidate)
@@ -64,6 +68,8 @@ def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candida
         engine = candidate.engine
         if engine is not None:
             forecast = forecast_engine(work, candidate, engine)
+            if candidate.is_apart:
+                apart, forecast = True, choose_way(request, policy, work, candidate, forecast)
         else:
             forecast = forecast_api(work, candidate)
         rejection = forecast_rejection(policy, candidate, forecast)
@@ -84,6 +90,8 @@ def decide(request: RoutingRequest, policy: Policy, candidates: Sequence[Candida
         return _infeasible(request, policy, rejected)
     if len(own) > 1:
         own.sort(key=_first_two)
+        if apart:
+            own = order_ways(work, own)
     order = _verdicts(
         _rank(own, apis, _elsewhere(apis, request), penalty, policy.slo.ttft_ms), request
     )
@@ -118,12 +126,15 @@ def _rank(
                 top_density=candidate.top_density_pusd_per_s,
                 density_spread=inf if _is_looser(ttft_ms, candidate) else candidate.density_spread,
             )  # fmt: skip
-        seconds = forecast[_SECONDS]
+        seconds = forecast.engine_seconds
         worth = candidate.avoided_pusd + penalty * missed if value is None else value
         dense = None  # `density`, where a call would cost more than its terms
         if seconds is not None:
             dense = worth / seconds if seconds > 0.0 else inf
-        if price == 0.0:
+        if candidate.is_spare:
+            dollars = None if seconds is None else price * seconds
+            refused.append((candidate, forecast, dense, dollars, _SPARE))
+        elif price == 0.0:
             accepted.append((candidate, forecast, dense, 0.0, None))
         elif dense is not None and dense >= price:
             accepted.append((candidate, forecast, dense, price * (seconds or 0.0), None))

@@ -27,6 +27,8 @@ def short(decision: Decision) -> str:
         return f"none:{decision.reason} otherwise={decision.otherwise}"
     own = chosen.candidate.engine is not None
     words = [f"{'own' if own else 'api'}:{chosen.reason}"]
+    if chosen.prefill is not None:
+        words.append(f"prefill={chosen.prefill.name}")
     for label, number, form in (
         ("ttft", chosen.ttft_ms, ".0f"),
         ("kv", chosen.kv_ratio, ".2f"),
@@ -71,6 +73,7 @@ def as_dict(decision: Decision) -> dict[str, Any]:
                 "bound_pusd": verdict.candidate.bound_pusd,
                 "cached_tokens": verdict.candidate.cached_tokens,
                 "cache_saves_pusd": verdict.candidate.cache_saves_pusd,
+                **({} if verdict.prefill is None else {"prefill": verdict.prefill._asdict()}),
                 **(_kv(verdict) if verdict.candidate.engine else {}),
                 **{name: _finite(getattr(verdict, name)) for name in NUMBERS},
             }
@@ -98,7 +101,8 @@ def as_lines(decision: Decision) -> list[str]:
 def _detail(verdict: Verdict) -> str:
     cap = verdict.candidate.output_cap
     capped = "" if cap is None else f"capped at {cap} output tokens"
-    return "; ".join(filter(None, (verdict.detail, capped)))
+    read = "" if verdict.prefill is None else f"prompt read by {verdict.prefill.name}"
+    return "; ".join(filter(None, (verdict.detail, read, capped)))
 
 
 def _kv(verdict: Verdict) -> dict[str, Any]:

@@ -259,7 +259,7 @@ def forecast_rejection(
         if not policy.slo.strict:
             return None
     else:
-        ttft_ms, tpot_ms, _, _, _, _, _, free, ttft_limit, tpot_limit = forecast
+        ttft_ms, tpot_ms, _, _, _, _, _, free, _, ttft_limit, tpot_limit = forecast
         if (
             (floor is None or free >= floor * engine.kv_capacity_tokens)
             and (ttft_limit is None or ttft_ms is None or ttft_ms <= ttft_limit)

@@ -13,7 +13,14 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from router.request_kinds import KIND_TRAITS
-from router.types import Candidate, EngineState, Policy, RoutingRequest, StepModel
+from router.types import (
+    Candidate,
+    EngineState,
+    Policy,
+    PrefillForecast,
+    RoutingRequest,
+    StepModel,
+)
 from router.value import value
 
 EXACT_RESIDENTS = 32  # up to which a peak is counted in blocks, beyond it bounded from above
@@ -63,12 +70,13 @@ class Forecast(NamedTuple):
     engine_seconds: float | None
     kv_promise: int
     kv_free: float
+    prefill: PrefillForecast | None
     ttft_limit_ms: float | None
     tpot_limit_ms: float | None
 
 
-TOLD = 8  # of these a verdict tells, all but the limits
-UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None)
+TOLD = 9  # of these a verdict tells, all but the limits
+UNKNOWN = Forecast(None, None, None, None, None, None, 0, 0.0, None, None, None)
 
 
 def work_of(request: RoutingRequest, policy: Policy) -> RequestWork:
@@ -204,7 +212,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     ttft_limit = None if ttft_limit is None else ttft_limit * engine.safety_ttft
     tpot_limit = None if tpot_limit is None else tpot_limit * engine.safety_tpot
     if (step := engine.step) is None:
-        known = None, None, kv_ratio, full, None, None, promise, free, ttft_limit, tpot_limit
+        known = None, None, kv_ratio, full, None, None, promise, free, None, ttft_limit, tpot_limit
         return _new(Forecast, known)
     a, b, c, d, feedback = step.a_s, step.b_s, step.c_s, step.d_s, engine.step_feedback
     context, others = engine.context_tokens + engine.queued_hit_tokens, engine.queued_prefill_tokens
@@ -234,7 +242,7 @@ def forecast_engine(  # noqa: C901, PLR0912, PLR0915  (straight arithmetic: a ca
     if tpot_limit is not None and tpot > full * tpot_limit:
         full = tpot / tpot_limit
     told = tpot if work.decodes else None
-    found = ttft, told, kv_ratio, full, None, seconds, promise, free, ttft_limit, tpot_limit
+    found = ttft, told, kv_ratio, full, None, seconds, promise, free, None, ttft_limit, tpot_limit
     return _new(Forecast, found)
 
 

@@ -59,7 +59,7 @@ def forecast_api(work: RequestWork, candidate: Candidate) -> Forecast:
         missed = miss_probability(ttft, api.ttft_sigma, ttft_slo)
     if tpot_slo is not None and tpot is not None:
         missed += (1.0 - missed) * miss_probability(tpot, api.tpot_sigma, tpot_slo)
-    return _new(Forecast, (ttft, tpot, None, None, missed, None, 0, 0.0, ttft_slo, tpot_slo))
+    return _new(Forecast, (ttft, tpot, None, None, missed, None, 0, 0.0, None, ttft_slo, tpot_slo))
 
 
 def miss_probability(median_ms: float, sigma: float, limit_ms: float) -> float:

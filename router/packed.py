@@ -10,7 +10,8 @@ Of an API that is expected to have some of the prompt in its cache, that and wha
 Whom a share of the policy prefers, and whom it bars, is kept by the candidates' places; nothing is
 where nobody is.
 
-The residents of crowded engines come last in a candidate, three integers each, so that its KV
+The residents of crowded engines come last in a candidate (but for who reads its prompt, where
+another engine does), three integers each, so that its KV
 figure can be computed again. Where they do not fit, the figure itself still says what it was.
 """
 
@@ -22,7 +23,7 @@ from typing import Any
 
 from router.reasons import REASONS
 from router.stages import StageNote
-from router.types import Decision, Feature, Policy, RoutingRequest, Verdict
+from router.types import Decision, Feature, Policy, PrefillForecast, RoutingRequest, Verdict
 
 PACK_VERSION = 4
 PACK_CANDIDATES = 8  # in the order of the decision; how many more there were is kept as a number
@@ -69,6 +70,8 @@ _OF_REQUEST = 3  # terms; the others are the policy's
 _TERMS_FORM, _STATE_FORM, _API_FORM = Struct("<6f"), Struct("<8f"), Struct("<4f")
 _CACHED_FORM = Struct(f"<{len(_OF_CACHED)}f")
 _ENGINE_FORM = Struct(f"<{len(_OF_ENGINES)}f")
+_OF_PREFILLS = PrefillForecast._fields[1:]
+_PREFILL_FORM = Struct(f"<{len(_OF_PREFILLS)}f")
 _state_of = attrgetter(*_STATE)
 _pack_api, _pack_engine = _API_FORM.pack, _ENGINE_FORM.pack
 _FEATURES = tuple(Feature)
@@ -186,7 +189,7 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
     """
     (
         candidate, feasible, reason, _, dense, dollars, ttft, tpot, kv_ratio, load, missed, seconds,
-        kv_promise, kv_free,
+        kv_promise, kv_free, prefill,
     ) = verdict  # fmt: skip
     engine = candidate.engine
     try:
@@ -208,7 +211,7 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
     except (error, OverflowError):  # something is not known, or does not fit
         figures = _known_of(verdict)
     followed = engine.residents if residents and engine is not None else ()
-    if candidate.output_cap is None and not followed:
+    if candidate.output_cap is None and not followed and prefill is None:
         return candidate.name, _PLACES[reason], feasible, figures
     return (
         candidate.name,
@@ -221,7 +224,13 @@ def _verdict(verdict: Verdict, *, residents: bool) -> tuple[Any, ...]:
             for held, final, slack in followed
             for number in (held, final - held, slack)
         ],
+        *(() if prefill is None else (_pack_prefill(prefill),)),
     )
+
+
+def _pack_prefill(prefill: PrefillForecast) -> tuple[str, bytes]:
+    """Return who reads the prompt, and its figures."""
+    return prefill.name, _pack_figures(_PREFILL_FORM, prefill[1:])
 
 
 def _known_of(verdict: Verdict) -> bytes:
@@ -314,7 +323,7 @@ def _unpack_shares(shares: Sequence[Any], names: Sequence[str]) -> dict[str, Any
 
 def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
     name, reason, feasible, figures, *rest = packed
-    cap, followed = rest or (None, ())
+    cap, followed, *apart = rest or (None, ())
     named: dict[str, float | None] = dict.fromkeys(NUMBERS)
     engine: dict[str, Any] | None = None
     cached: dict[str, Any] = {}
@@ -337,8 +346,15 @@ def _unpack_verdict(packed: Sequence[Any]) -> dict[str, Any]:
     named |= {name: known[name] for name in NUMBERS if name in known}
     return {
         "name": name, "reason": _REASONS[reason].value, "feasible": feasible, **named,
-        "engine": engine, "output_cap_tokens": cap, **cached,
+        "engine": engine, "output_cap_tokens": cap, **cached, **_unpack_prefill(apart),
     }  # fmt: skip
+
+
+def _unpack_prefill(packed: Sequence[Any]) -> dict[str, Any]:
+    if not packed:
+        return {}
+    ((name, figures),) = packed
+    return {"prefill": {"name": name, **_read(_PREFILL_FORM, _OF_PREFILLS, figures)}}
 
 
 def _read(form: Struct, names: Sequence[str], figures: bytes) -> dict[str, float | None]:

@@ -52,6 +52,7 @@ class Reason(StrEnum):
     STATIC = "static"  # nothing could be predicted: the operator's own order holds
     DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
     PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that nobody stated
+    SPARE = "spare"  # feasible: it reads prompts for others, and serves where they cannot
 
 
 Rejection = tuple[Reason, str]
@@ -305,6 +306,11 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
             "Name a model whose price is wholly known, or ask for what is missing to be stated "
             "in a price file.",
         ),
+    ),
+    Reason.SPARE: ReasonTraits(
+        place=32, outlook=_FEASIBLE, overflow=_LACKING,
+        sentence="engine reads prompts for others",
+        explained="it reads prompts for others, which can serve",
     ),
 }  # fmt: skip
 

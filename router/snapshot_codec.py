@@ -26,6 +26,7 @@ from router.types import (
     OutputMoments,
     Policy,
     Preference,
+    PrefillOption,
     Residency,
     RoutingRequest,
     Slo,
@@ -47,6 +48,7 @@ _REQUEST, _POLICY, _CANDIDATE = map(names_of, (RoutingRequest, Policy, Candidate
 _ENGINE, _API = names_of(EngineState), names_of(ApiState)
 _of_request, _of_policy = attrgetter(*_REQUEST), attrgetter(*_POLICY)
 _of_engine, _of_api = attrgetter(*_ENGINE), attrgetter(*_API)
+_of_option = attrgetter(*names_of(PrefillOption)[2:])
 _of_slo, _of_step = attrgetter(*names_of(Slo)), attrgetter(*names_of(StepModel))
 _of_output, _of_extent = attrgetter(*names_of(OutputMoments)), attrgetter(*names_of(RequestUnits))
 _STEP, _OUTPUT, _EXTENT = _ENGINE.index("step"), _REQUEST.index("output"), _REQUEST.index("extent")
@@ -70,6 +72,10 @@ class SnapshotParts:
         engine, api = candidate.engine, candidate.api
         if engine is None:
             return None if api is None else _of_api(api)
+        return self.engine_state(engine)
+
+    def engine_state(self, engine: EngineState) -> list[Any]:
+        """An engine at this moment."""
         state = list(_of_engine(engine))
         if engine.step is not None:
             state[_STEP] = _of_step(engine.step)
@@ -121,7 +127,17 @@ def _candidate(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, ...]:
         candidate.density_spread,
         candidate.cached_tokens,
         candidate.cache_saves_pusd,
+        *(_roles(candidate, parts) if candidate.is_apart else ()),
     )
+
+
+def _roles(candidate: Candidate, parts: SnapshotParts) -> tuple[Any, bool, bool]:
+    """Tell who may read prompts for it; nothing is kept of this where a pool has no roles."""
+    options = [
+        (option.name, parts.engine_state(option.engine), *_of_option(option))
+        for option in candidate.prefillers
+    ]
+    return options, candidate.is_apart, candidate.is_spare
 
 
 def decode(frozen: Sequence[Any]) -> Inputs:
@@ -195,6 +211,12 @@ def _decode_candidate(frozen: Sequence[Any]) -> Candidate:
             "kinds": frozenset(map(RequestKind, named["kinds"])),
             "engine": None if engine is None else _state(engine),
             "api": None if api is None else _external(api),
+            "prefillers": tuple(
+                [
+                    PrefillOption(name, _state(state), *rest)
+                    for name, state, *rest in named.get("prefillers", ())
+                ]
+            ),
         }
     )
 

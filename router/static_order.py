@@ -33,7 +33,7 @@ def static_order(
 ) -> Decision:
     """`candidates` as the operator lists them; `why` stands in each verdict that it brings."""
     places: dict[str, int] = {}
-    found: list[tuple[bool, bool, int, int, Verdict]] = []
+    found: list[tuple[bool, bool, bool, int, int, Verdict]] = []
     rejected: list[Verdict] = []
     for candidate in candidates:
         place = places.setdefault(candidate.pool or candidate.name, len(places))
@@ -46,6 +46,7 @@ def static_order(
         engine, preferred = candidate.engine, request.preferred
         found.append(
             (
+                candidate.is_spare,
                 candidate.name != request.sticky_target,
                 preferred is None or candidate.name not in preferred.names,
                 place,

@@ -230,6 +230,38 @@ class EngineState:
 
 
 @value(frozen=True, slots=True)
+class PrefillOption:
+    """An engine that may read a request's prompt for the engine of a candidate, which answers.
+
+    Moving the prompt's KV takes `setup_s` and `token_s` for each token. `engine` is its state now,
+    `bid_price_pusd_per_s` what its time is worth.
+    """
+
+    name: str
+    engine: EngineState
+    bid_price_pusd_per_s: float
+    setup_s: float
+    token_s: float
+
+
+class PrefillForecast(NamedTuple):
+    """What the prompt's reading on another engine would be, of a request that goes apart.
+
+    Times are of that engine alone; `load` and `engine_seconds`, too. `decode_load` is that of the
+    engine that answers. Until that one has read it, the KV is held on both.
+    """
+
+    name: str
+    ttft_ms: float
+    load: float
+    engine_seconds: float
+    kv_promise_tokens: int
+    transfer_s: float
+    decode_load: float
+    bid_price_pusd_per_s: float
+
+
+@value(frozen=True, slots=True)
 class ApiState:
     """One external target now: learned latency (lognormal), circuit and rate-limit room.
 
@@ -269,7 +301,8 @@ class Candidate:
     what money leaves of the answer to a request without `max_tokens` (`None`: not capped). The
     next two are D98 and D90/D10 of the pool's recent demand, which bend its bid price.
     `cached_tokens` of the prompt are expected in an API's prompt cache, and what they take off is
-    in `expected_pusd`: `cache_saves_pusd`.
+    in `expected_pusd`: `cache_saves_pusd`. `prefillers` may read prompts for it. `is_apart`: its
+    pool has engines in roles. `is_spare`: it reads prompts for others, which serve as well.
     """
 
     name: str
@@ -291,6 +324,9 @@ class Candidate:
     density_spread: float = 1.0
     cached_tokens: int = 0
     cache_saves_pusd: int = 0
+    prefillers: tuple[PrefillOption, ...] = ()
+    is_apart: bool = False
+    is_spare: bool = False
 
 
 @value(frozen=True, slots=True)
@@ -330,6 +366,7 @@ class Verdict(NamedTuple):
     engine_seconds: float | None = None  # r
     kv_promise_tokens: int = 0  # own engines: what it may come to hold there,
     kv_free_tokens: float = 0.0  # and what stays free after its admission, all promises kept
+    prefill: PrefillForecast | None = None  # where another engine reads the prompt
 
 
 class Decision(NamedTuple):

@@ -35,6 +35,7 @@ class EngineLaunch:
     `adapters`: folders by the names that they answer to, beside the model's.
     `gpus`: by name or index, those that it may see; none named: all that its parent does.
     `traces`: the whole address that its spans go to, by OTLP over HTTP.
+    `environ`: further variables of its environment.
     """
 
     environment: Environment
@@ -48,6 +49,7 @@ class EngineLaunch:
     gpus: tuple[str, ...] = ()
     traces: str | None = None
     adapters: Mapping[str, Path] = field(default_factory=dict)
+    environ: tuple[tuple[str, str], ...] = ()
 
 
 def known_flags(environment: Environment) -> frozenset[str]:

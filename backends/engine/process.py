@@ -51,6 +51,7 @@ class EngineProcess:
         if launch.traces is not None:
             environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"  # gRPC unless told
             environ["OTEL_SERVICE_NAME"] = f"vllm/{launch.served_name}"
+        environ |= dict(launch.environ)
         environ[VARIABLE] = str(await asyncio.to_thread(make_sockets, log))
         guard = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(_GUARD),

@@ -76,8 +76,8 @@ class SimulatedAnswer:
         usage = encode(self.usage(cached_tokens))
         return self._head + b',"choices":[],"usage":%b}\n\n' % usage + DONE
 
-    def whole_body(self, cached_tokens: int) -> bytes:
-        """The body of an answer that is not streamed."""
+    def whole_body(self, cached_tokens: int, kept: dict[str, Any] | None = None) -> bytes:
+        """The body of an answer that is not streamed. `kept`: where its prompt's KV is."""
         ask = self._ask
         return encode(
             {
@@ -89,6 +89,7 @@ class SimulatedAnswer:
                 "service_tier": None,
                 "system_fingerprint": self._fingerprint,
                 "usage": self.usage(cached_tokens),
+                **({} if kept is None else {"kv_transfer_params": kept}),
             }
         )
 

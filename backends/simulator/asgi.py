@@ -25,7 +25,7 @@ class DisconnectWatch:
 
     def __init__(self, receive: Receive) -> None:
         self.gone = False
-        self._event = asyncio.Event()
+        self._event, self.left = asyncio.Event(), asyncio.Event()
         self._task = asyncio.ensure_future(self._listen(receive))
 
     def wake(self) -> None:
@@ -50,6 +50,7 @@ class DisconnectWatch:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.gone = True
+        self.left.set()
         self._event.set()
 
 

@@ -18,9 +18,9 @@ class SequenceJob:
     """One request inside the engine; mutable, owned by the engine."""
 
     __slots__ = (
-        "base", "blocks", "cached", "computed", "decoding", "hashes", "id", "joined",
-        "output_tokens", "preemptions", "prompt_tokens", "published", "residue", "shared", "target",
-        "ticket", "visible_s",
+        "base", "blocks", "cached", "computed", "decoding", "hashes", "id", "is_kept", "is_moved",
+        "joined", "output_tokens", "preemptions", "prompt_tokens", "published", "residue",
+        "shared", "target", "ticket", "visible_s",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +44,8 @@ class SequenceJob:
         self.blocks = 0  # held, counted at its last change of state
         self.shared: list[int] = []  # hashes of its blocks that others may share
         self.published = 0  # leading blocks already offered for reuse
+        self.is_kept = False  # its KV stays for another engine when it has finished
+        self.is_moved = False  # its prompt's KV comes from another engine: one token is computed
         self.decoding = False
         self.joined = 0
         self.residue = 0
@@ -58,6 +60,7 @@ class SequenceJob:
         self.shared = []
         self.published = 0
         self.preemptions += 1
+        self.is_moved = False
 
 
 class DecodingBatch:

@@ -6,7 +6,7 @@ generation ends in exactly one journal entry, however it ends, and leaves no seq
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from backends.simulator import asgi
 from backends.simulator.answers import SimulatedAnswer
@@ -48,6 +48,8 @@ class GenerationContext:
     journal: RequestJournal
     fingerprint: str
     epoch_s: Callable[[], float]
+    # Keeps a sequence's KV for another engine, once it has ended: what the answer says of it.
+    offer: Callable[[GenerationProgress], dict[str, Any]] | None = None
 
 
 class Generation:
@@ -68,6 +70,7 @@ class Generation:
         )
         self._running: list[GenerationProgress] = []
         self._sent = [0] * len(ask.choices)
+        self._offered: dict[str, Any] | None = None
 
     async def run(
         self, receive: Receive, send: Send, *, headers: Headers = (), cut_after: int | None = None
@@ -92,6 +95,8 @@ class Generation:
             watch.close()
             for progress in self._running:
                 self._setting.source.stop(progress)
+            if self._running and self._is_done and status != "finished":
+                self._offer()
             self._setting.journal.append(self._entry(status))
         return complete
 
@@ -125,7 +130,7 @@ class Generation:
             await watch.wait()
             if watch.gone:
                 return False
-        body = self._answer.whole_body(self._cached_tokens)
+        body = self._answer.whole_body(self._cached_tokens, self._offer())
         if cut_after is not None:
             length = (b"content-length", str(len(body)).encode())
             await asgi.start(send, 200, [asgi.JSON, length, *headers])
@@ -134,6 +139,14 @@ class Generation:
         self._sent = [choice.script.tokens for choice in self._ask.choices]
         await asgi.reply(send, 200, body, *headers)
         return True
+
+    def _offer(self) -> dict[str, Any] | None:
+        """What is kept of it for another engine, also where nobody heard of it: until its lease."""
+        offer = self._setting.offer
+        if offer is None or self._offered is not None:
+            return self._offered
+        self._offered = offer(self._running[0])
+        return self._offered
 
     @property
     def _is_done(self) -> bool:

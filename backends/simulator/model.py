@@ -16,6 +16,7 @@ from backends.simulator.batch import DecodingBatch, SequenceJob
 from backends.simulator.kv import BlockPool
 from backends.simulator.shape import (
     EngineShape,
+    KvHandover,
     SequenceEvent,
     SequenceEventKind,
     SequenceTotals,
@@ -46,6 +47,7 @@ class SimulatedEngine:
         self._chunks: list[tuple[SequenceJob, int]] = []  # of the step in progress
         self._boundary_s = 0.0  # where the next step starts
         self._end_s: float | None = None  # of the step in progress
+        self._kept: dict[str, tuple[Sequence[int], int]] = {}  # blocks of prompts, by request
 
     def submit(
         self,
@@ -55,6 +57,7 @@ class SimulatedEngine:
         prompt_tokens: int,
         output_tokens: int,
         hashes: Sequence[int] = (),
+        kv: KvHandover | None = None,
     ) -> None:
         """Queue a request that will generate exactly `output_tokens` unless aborted."""
         length = prompt_tokens + output_tokens
@@ -67,6 +70,9 @@ class SimulatedEngine:
         self._phase = (self._phase + GOLDEN) % 1.0
         visible_s = now_s + self._pace.intake_s(len(self._running), self._phase)
         job = SequenceJob(id, prompt_tokens, output_tokens, tuple(hashes[:full]), visible_s)
+        if kv is not None:
+            job.is_kept, job.is_moved = kv.is_kept, kv.is_moved
+            job.visible_s += kv.moving_s
         insort(self._arriving, job, key=_visible_s)
 
     def abort(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
@@ -84,6 +90,19 @@ class SimulatedEngine:
         self._drop(job)
         self.totals.aborted += 1
         return generated
+
+    def free_kept(self, id: str) -> bool:  # noqa: A002  (as on the wire)
+        """Give back what was kept of a request; False where nothing is."""
+        held = self._kept.pop(id, None)
+        if held is None:
+            return False
+        self._pool.release(*held)
+        return True
+
+    @property
+    def kept(self) -> int:
+        """Requests that have finished and whose KV waits for another engine."""
+        return len(self._kept)
 
     def advance(self, until_s: float) -> list[SequenceEvent]:
         """Let time pass to `until_s`; events in order of time."""
@@ -236,7 +255,7 @@ class SimulatedEngine:
             return False
         job.shared = list(job.hashes[:hits])
         job.published = hits
-        job.computed = hits * size
+        job.computed = max(hits * size, job.target - 1) if job.is_moved else hits * size
         job.blocks = total
         if job.preemptions == 0:
             job.cached = hits * size
@@ -289,20 +308,24 @@ class SimulatedEngine:
 
     def _finish(self, end_s: float, events: list[SequenceEvent]) -> None:
         for job in self._batch.pop_finished():
-            self._drop(job)
+            self._drop(job, keep=job.is_kept)
             self.totals.finished += 1
             events.append(
                 SequenceEvent(end_s, job.id, SequenceEventKind.FINISHED, job.output_tokens)
             )
 
-    def _drop(self, job: SequenceJob) -> None:
-        """Take a running request out and give its blocks back."""
+    def _drop(self, job: SequenceJob, *, keep: bool = False) -> None:
+        """Take a running request out; its blocks are given back, or kept for who fetches them."""
         del self._running[job.id]
         if job.decoding:
             self._batch.remove(job)
         else:
             self._prefilling.remove(job)
-        self._pool.release(job.shared, job.blocks - len(job.shared))
+        held = job.shared, job.blocks - len(job.shared)
+        if keep:
+            self._kept[job.id] = held
+        else:
+            self._pool.release(*held)
 
 
 def _visible_s(job: SequenceJob) -> float:

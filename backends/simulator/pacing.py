@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from backends.simulator.meters import Meters
 from backends.simulator.model import SimulatedEngine
-from backends.simulator.shape import EngineShape, SequenceEvent, SequenceEventKind
+from backends.simulator.shape import EngineShape, KvHandover, SequenceEvent, SequenceEventKind
 
 EARLY_S = 1e-4  # a timer this early is on time: no second wake-up for a rounding error
 
@@ -74,6 +74,7 @@ class Pacer:
         output_tokens: int,
         hashes: Sequence[int],
         wake: Callable[[], None],
+        kv: KvHandover | None = None,
     ) -> PacedSequence:
         """Start a sequence; raises `TooLargeError` when the engine could never hold it."""
         self.catch_up()
@@ -86,6 +87,7 @@ class Pacer:
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             hashes=hashes,
+            kv=kv,
         )
         self._tickets[ticket.id] = ticket
         self._schedule()

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from backends.simulator import asgi, transcripts
-from backends.simulator.asgi import Receive, Scope, Send
+from backends.simulator.asgi import DisconnectWatch, Receive, Scope, Send
 from backends.simulator.dialect import RefusedError, SimulatedChoice, SimulatedRules, parse
 from backends.simulator.generation import (
     Generation,
@@ -25,12 +27,18 @@ from backends.simulator.generation import (
     refusal_entry,
 )
 from backends.simulator.journal import RequestJournal
+from backends.simulator.kv_exchange import (
+    KvExchange,
+    KvLoadError,
+    TransferMembers,
+    transfer_members,
+)
 from backends.simulator.meters import Meters
 from backends.simulator.pacing import PacedSequence, Pacer
 from backends.simulator.profiles import PROFILES
 from backends.simulator.routes import ENGINE_ROUTES, CallSite, FlowingReader, Reader, SimulatedRoute
 from backends.simulator.running import bind, run
-from backends.simulator.shape import EngineShape
+from backends.simulator.shape import EngineShape, KvHandover
 from backends.simulator.shapefile import ShapeFileError, profile_of
 
 DEFAULT = "rtx4090-llama-3.1-8b"
@@ -53,6 +61,7 @@ class EngineSource:
     """Sequences in the paced engine."""
 
     pacer: Pacer
+    kv: KvHandover | None = None
 
     def start(self, choice: SimulatedChoice, wake: Callable[[], None]) -> GenerationProgress:
         return self.pacer.submit(
@@ -60,6 +69,7 @@ class EngineSource:
             output_tokens=choice.script.tokens,
             hashes=choice.hashes,
             wake=wake,
+            kv=self.kv,
         )
 
     def stop(self, progress: GenerationProgress) -> None:
@@ -79,6 +89,8 @@ class SimulatedEngineApp:
         max_queued: int | None = None,
         speed: float = 1.0,
     ) -> None:
+        self._kv_lease_s: float | None = None
+        self.handing: KvExchange | None = None
         self.meters = Meters(model)
         self._shape = shape
         self._model = model
@@ -112,6 +124,9 @@ class SimulatedEngineApp:
         """The engine belongs to the loop that serves; it is made when that starts."""
         await receive()
         self.pacer = Pacer(self._shape, self.meters, asyncio.get_running_loop(), speed=self._speed)
+        if self._kv_lease_s is not None:
+            name = f"{self._profile}-{id(self):x}"
+            self.handing = KvExchange(self.pacer.engine, name, self._kv_lease_s, self._speed)
         self._setting = GenerationContext(
             EngineSource(self.pacer), self._journal, f"{OWNER}-{self._profile}", time.time
         )
@@ -131,6 +146,9 @@ class SimulatedEngineApp:
             await asgi.reply_json(send, 200, {"object": "list", "data": self._cards()})
         elif path == "/version":
             await asgi.reply_json(send, 200, {"version": OWNER, "profile": self._profile})
+        elif path == "/_kv" and self.handing is not None:
+            told = {"kept": self.handing.kept, "expired": self.handing.expired}
+            await asgi.reply_json(send, 200, told)
         elif path == "/_journal":
             await asgi.reply(send, 200, self._journal.lines(), content_type=LINES)
         else:
@@ -141,6 +159,8 @@ class SimulatedEngineApp:
         kind = ENGINE_ROUTES.get(path)
         if kind is not None:
             await kind.serve(self, SimulatedRoute(body, scope, receive, send))
+        elif path in {"/_kv/fetch", "/_kv/free"}:
+            await self._exchange_kv(path, body, send)
         elif path == "/reset_prefix_cache":
             self.pacer.engine.reset_prefix_cache()
             await asgi.reply(send, 200, b"")
@@ -155,10 +175,60 @@ class SimulatedEngineApp:
             self._journal.append(refusal_entry(call.scope, 503, time.time()))
             await _error(call.send, 503, "Service Unavailable", BUSY, None)
             return
-        generation = Generation(self._setting, ask, id=self._number(), scope=call.scope)
+        asked = None if self.handing is None else transfer_members(call.body)
+        setting = self._setting
+        if asked is not None:
+            handed = await self._hand_over(asked, call, stream=ask.stream)
+            if handed is None:
+                return
+            setting = handed
+        generation = Generation(setting, ask, id=self._number(), scope=call.scope)
         if await generation.run(call.receive, call.send):
             for choice in ask.choices:
                 self.meters.record_ended(choice.script.finish_reason)
+
+    async def _hand_over(
+        self, asked: TransferMembers, call: SimulatedRoute, *, stream: bool
+    ) -> GenerationContext | None:
+        """Fetch the prompt's KV, or see to it that it is kept; None: it was answered, or left."""
+        handing, server = self.handing, call.scope["server"]
+        assert handing is not None  # the caller looked
+        if asked.do_remote_decode:
+            keeper = KvHandover(is_kept=True)
+
+            def offer(progress: GenerationProgress) -> dict[str, Any]:
+                kept = cast("PacedSequence", progress)
+                return handing.offer(kept.id, kept.prompt_tokens, server)
+
+            return replace(self._setting, source=EngineSource(self.pacer, keeper), offer=offer)
+        if not asked.do_remote_prefill:
+            return self._setting
+        watch = DisconnectWatch(call.receive)
+        try:
+            moved = await handing.fetch(asked, watch.left)
+        except KvLoadError as error:
+            self._journal.append(refusal_entry(call.scope, 500, time.time()))
+            await _load_failure(call.send, str(error), stream=stream)
+            return None
+        finally:
+            watch.close()
+        if moved is None:
+            self._journal.append(refusal_entry(call.scope, 499, time.time()))
+            return None
+        return replace(self._setting, source=EngineSource(self.pacer, moved))
+
+    async def _exchange_kv(self, path: str, body: bytes, send: Send) -> None:
+        """Another engine asks for KV, or says that it has it."""
+        named = msgspec.json.decode(body)
+        found = named.get("request_id") if isinstance(named, dict) else None
+        if self.handing is None or not isinstance(found, str):
+            await asgi.reply_json(send, 404, {"detail": "Not Found"})
+        elif path == "/_kv/fetch":
+            tokens = self.handing.look_up(found)
+            await asgi.reply_json(send, 404 if tokens is None else 200, {"tokens": tokens})
+        else:
+            self.pacer.catch_up()
+            await asgi.reply_json(send, 200, {"freed": self.handing.free(found)})
 
     def _number(self) -> str:
         self._served += 1
@@ -197,6 +267,10 @@ class SimulatedEngineApp:
             await asgi.more(send, chunk)
         await asgi.end(send)
 
+    def hand_kv(self, lease_s: float) -> None:
+        """Hand KV to other engines, and keep it so long for one that does not come."""
+        self._kv_lease_s = lease_s
+
     def serve_also(self, adapters: Sequence[str]) -> None:
         """Further names, of adapters: they answer as the model does."""
         self._rules = replace(self._rules, models=(*self._rules.models, *adapters))
@@ -225,6 +299,18 @@ async def _error(send: Send, status: int, kind: str, message: str, param: str | 
     await asgi.reply_json(send, status, {"error": error})
 
 
+async def _load_failure(send: Send, message: str, *, stream: bool) -> None:
+    """As vLLM fails a request whose KV it cannot load: a stream has begun by then."""
+    told = f"KV load failure: {message}"
+    if not stream:
+        await _error(send, 500, "InternalServerError", told, None)
+        return
+    error = {"message": told, "type": "InternalServerError", "param": None, "code": 500}
+    await asgi.start(send, 200, [asgi.EVENTS])
+    event = b"data: " + msgspec.json.encode({"error": error}) + b"\n\n"
+    await asgi.end(send, event + b"data: [DONE]\n\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="a simulated engine that answers like vLLM")
     parser.add_argument("--profile", default=DEFAULT, help="a name, or a file of `engine fit`")
@@ -238,6 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--max-num-batched-tokens", type=int)
     parser.add_argument("--speed", type=float, default=1.0, help="simulated seconds per second")
     parser.add_argument("--lora-modules", nargs="*", default=[], help="names of adapters")
+    parser.add_argument("--kv-lease-s", type=float, help="hand KV to others, and keep it so long")
     parser.add_argument("--journal", type=Path, help="append what was served to this file")
     given = parser.parse_args(arguments)
     try:
@@ -261,6 +348,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         max_queued=given.max_num_queued_reqs,
         speed=given.speed,
     )
+    if given.kv_lease_s is not None:
+        server.hand_kv(given.kv_lease_s)
     server.serve_also([name.partition("=")[0] for name in given.lora_modules])
     run([(f"engine {profile.name}", server, bind(given.host, given.port))])
 

@@ -87,6 +87,17 @@ class EngineShape:
         return (self.blocks - 1) * self.block_tokens
 
 
+class KvHandover(NamedTuple):
+    """What becomes of a prompt's KV: it stays for another engine, or comes from one.
+
+    `moving_s` passes before the scheduler sees a request whose KV comes.
+    """
+
+    is_kept: bool = False
+    is_moved: bool = False
+    moving_s: float = 0.0
+
+
 @dataclass(slots=True)
 class SequenceTotals:
     """Counters since the start, as the metrics show them."""

@@ -64,6 +64,7 @@ CHECKS = {
     "holds_follow_attempts": "every hold is its attempt's",
     "windows_count_claims": "what claims narrow budgets by is what each counts",
     "windows_are_as_declared": "budgets' windows and limits are those that were declared",
+    "legs_add_up": "Parts of requests that took two engines add up",
     "hours_add_up": "GPU hours add up to their bills",
     "hours_hold_every_settle": "GPU hours hold every answer",
     "nothing_is_quarantined": "no record waits for a person",

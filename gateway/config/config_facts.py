@@ -19,6 +19,7 @@ from gateway.config.checks.private_hosts import check_private_hosts
 from gateway.config.checks.provider_names import check_adapter_needs
 from gateway.config.checks.unset_variables import check_unset_variables
 from gateway.config.faults import ConfigFault, Place, suggest, warning
+from gateway.config.pool_seats import started_count
 from gateway.config.schema import Settings
 from gateway.config.step_promises import PoolSteps, promise_faults
 from ledger.prices.bands import PriceBands
@@ -90,7 +91,7 @@ def check_simulated_profiles(settings: Settings, _: ConfigFacts) -> Iterator[Con
         kind = ENGINE_KINDS[engine.kind]
         if kind.simulated and engine.model:
             try:  # one that runs elsewhere may be of any name, and is measured then
-                if kind.profile(engine.model) is not None or not engine.replicas:
+                if kind.profile(engine.model) is not None or not started_count(pool):
                     continue
             except ShapeFileError as error:
                 words = str(error)

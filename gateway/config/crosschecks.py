@@ -8,6 +8,7 @@ what needs facts from outside the file.
 from collections.abc import Callable, Iterable, Iterator
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.checks.roles import check_roles
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
@@ -159,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     *HOST_CHECKS,
     check_adapters,
     check_machines,
+    check_roles,
     check_sampling,
     check_upkeep,
 )

@@ -21,6 +21,7 @@ from gateway.config.crosschecks_oidc import check_oidc
 from gateway.config.crosschecks_peers import check_peers
 from gateway.config.faults import ConfigFault, Place, suggest, warning
 from gateway.config.kv_event_address import kv_events_address, socket_path
+from gateway.config.pool_seats import seat_count, seats_of, started_count
 from gateway.config.schema import ProviderSection, Settings
 from gateway.config.served_kinds import can_apis_serve, can_engines_serve
 from ledger.unixsocket import PATH_BYTES
@@ -48,17 +49,18 @@ class PortClaim(NamedTuple):
 def check_engines(settings: Settings) -> Iterator[ConfigFault]:
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
-        if not engine.replicas and not engine.endpoints:
+        if not seat_count(pool):
             words = "set `replicas` (engines that are started here) or `endpoints` (that run)"
             yield ConfigFault(here, words)
-        if engine.replicas and engine.model is None:
+        if started_count(pool) and engine.model is None:
             yield ConfigFault((*here, "model"), "is needed to start replicas")
-        tunable = ENGINE_KINDS[engine.kind].takes_profile and engine.replicas
+        tunable = ENGINE_KINDS[engine.kind].takes_profile and started_count(pool)
         if engine.profile is not None and not tunable:
             words = "is for vLLM engines that are started here (`replicas`): leave it out"
             yield ConfigFault((*here, "profile"), words)
         for key, default in (("metrics", "auto"), ("kv_capacity_tokens", None)):
-            if getattr(engine, key) != default and not engine.endpoints:
+            attached = seat_count(pool) - started_count(pool)
+            if getattr(engine, key) != default and not attached:
                 yield ConfigFault((*here, key), "is for engines that already run (`endpoints`)")
         yield from _kv_events(settings, name, (*here, "kv_events"))
 
@@ -77,10 +79,11 @@ def _kv_events(settings: Settings, pool: str, here: Place) -> Iterator[ConfigFau
             if not KV_ADDRESS.fullmatch(address):
                 words = "is not an address as tcp://10.0.0.5:5557, tcp://*:5557 or ipc:///a/path"
                 yield ConfigFault((*here, index), words)
-    elif not engine.replicas:
+    elif not started_count(settings.pools[pool]):
         yield ConfigFault(here, "`true` is for `replicas`; of `endpoints` name the addresses")
     else:
-        path = socket_path(kv_events_address(settings, pool, engine.replicas - 1) or "")
+        last = max(seat.number for seat in seats_of(settings.pools[pool]) if seat.url is None)
+        path = socket_path(kv_events_address(settings, pool, last) or "")
         if len(path.encode()) > PATH_BYTES:
             words = f"the socket's path is longer than {PATH_BYTES} bytes: {path}"
             yield ConfigFault(here, words + "; set a shorter `state_dir`")
@@ -276,7 +279,7 @@ def _claims(settings: Settings) -> list[PortClaim]:
     for name, pool in settings.pools.items():
         stated = "port" in pool.engine.model_fields_set
         place = ("pools", name, "engine", "port")
-        wanted = _from(pool.engine.port, pool.engine.replicas)
+        wanted = _from(pool.engine.port, started_count(pool))
         claims.append(PortClaim(place, LOOPBACK[0], wanted, moves=not stated))
     return claims
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gateway.config.faults import ConfigFault
+from gateway.config.pool_seats import seat_count
 from gateway.config.schema import Settings
 
 MOST_ENGINES = 500  # one message of the exchange has room for more (`gateway.fleet.peers.frames`)
@@ -24,7 +25,7 @@ def check_peers(settings: Settings) -> Iterator[ConfigFault]:
         words = "is needed: without it anybody could fill the engines with requests that are none"
         yield ConfigFault(("peers", "secret_env"), words)
     yield from _wrong_hosts(said.hosts)
-    engines = sum(len(p.engine.endpoints) + p.engine.replicas for p in settings.pools.values())
+    engines = sum(map(seat_count, settings.pools.values()))
     if engines > MOST_ENGINES:
         words = f"hosts exchange the load of {MOST_ENGINES} engines at most, not of {engines}"
         yield ConfigFault(("peers", "hosts"), words)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gateway.config.aliases import logical_models
 from gateway.config.faults import ConfigFault, warning
+from gateway.config.pool_seats import seat_count, started_count
 from gateway.config.schedules import CronSchedule, ScheduleError
 from gateway.config.schema import Settings
 
@@ -27,7 +28,7 @@ def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
             yield ConfigFault(
                 (*here, missing), "is needed: engines are stopped and started by the two"
             )
-        if kept.any and not pool.engine.replicas:
+        if kept.any and not started_count(pool):
             yield ConfigFault(here, "is for engines that are started here (`replicas`)")
             continue
         alone = sorted(
@@ -36,7 +37,7 @@ def check_upkeep(settings: Settings) -> Iterator[ConfigFault]:
             if set(section.reachable) == {f"pool:{name}"}
         )
         restarts = kept.restart is not None or kept.restart_on_decay is not None
-        count = pool.engine.replicas + len(pool.engine.endpoints)
+        count = seat_count(pool)
         if restarts and alone and count == 1:
             words = f"its only engine is never restarted: `{alone[0]}` has no other target"
             yield ConfigFault(here, f"{words}; add a replica or a target")

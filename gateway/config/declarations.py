@@ -3,6 +3,7 @@
 from backends.engines import ENGINE_KINDS
 from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.machines import machine_shares
+from gateway.config.pool_seats import seat_count
 from gateway.config.schema import ModelSection
 from gateway.config.schema_policies import PolicyRuleSection
 from gateway.config.settings import Settings
@@ -20,7 +21,7 @@ def contracts(settings: Settings) -> list[DeclaredContract]:
             pool=name,
             gpu_type=pool.gpu.type,
             gpus_per_replica=pool.gpu.count,
-            replicas=pool.engine.replicas + len(pool.engine.endpoints),
+            replicas=seat_count(pool),
             billing=pool.gpu.billing,
             pusd_per_hour=paid[name].pusd_per_hour,
             source=pool.gpu.source,

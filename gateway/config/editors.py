@@ -33,6 +33,8 @@ SECTIONS = {
     "ProviderSection": "An external API and the key for it.",
     "QueueSection": "Where requests wait that a policy lets wait.",
     "RateLimitSection": "At most so many requests or tokens in any 60 seconds.",
+    "RolesSection": "Engines that only read prompts, and engines that only answer.",
+    "EngineRoleSection": "Engines in one role: how many, where, and what their time is worth.",
     "RetirementSection": "When a model or an alias ends, and what takes its place.",
     "SelfServiceSection": "What bounds keys that members make for themselves.",
     "StageSection": "Targets that are asked once those before cannot answer.",

@@ -7,16 +7,18 @@ a port.
 
 from pathlib import Path
 
+from gateway.config.pool_seats import seats_of
 from gateway.config.schema import Settings
 
 
 def kv_events_address(settings: Settings, pool: str, index: int) -> str | None:
     """Of the engine on that seat of the pool; `None`: it is not asked to tell."""
-    engine = settings.pools[pool].engine
-    if index >= engine.replicas:
+    section = settings.pools[pool]
+    engine, seat = section.engine, seats_of(section)[index]
+    if seat.url is not None:
         told = engine.kv_events if isinstance(engine.kv_events, tuple) else ()
-        place = index - engine.replicas
-        return told[place] if place < len(told) else None
+        is_named = seat.role == "whole" and seat.place < len(told)
+        return told[seat.place] if is_named else None
     if engine.kv_events is not True:
         return None
     name = f"kv-{pool}-{index}".replace("/", "-")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.config.faults import ConfigFault
+from gateway.config.pool_seats import seat_count
 from gateway.config.schema import PoolSection, Settings
 from ledger.money import split_largest_remainder, usd_to_pusd
 
@@ -67,7 +68,7 @@ def _check_shared(machine: str, name: str, pool: PoolSection) -> Iterator[Config
     if pool.gpu.billing == "on_demand":
         words = f"`{machine}` is shared, and when it runs is not seen: use `reserved` or `owned`"
         yield ConfigFault((*here, "billing"), words)
-    if pool.engine.replicas + len(pool.engine.endpoints) != 1:
+    if seat_count(pool) != 1:
         words = f"`{machine}` is shared: each of its pools runs one engine there"
         yield ConfigFault((*here, "machine"), words)
 

@@ -35,6 +35,7 @@ from gateway.config.schema_reports import (
     LogsSection,
     TelemetrySection,
 )
+from gateway.config.schema_roles import RolesSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -242,6 +243,7 @@ class PoolSection(ConfigSection):
     ops: OpsSection = OpsSection()
     upkeep: UpkeepSection = UpkeepSection()
     sampling: SamplingSection | None = None
+    roles: RolesSection | None = None
     bid_price_usd_per_s: Usd = Field(
         Decimal(0), description="fixed price of one engine-second in the decision"
     )

@@ -17,6 +17,7 @@ from backends.engines import ENGINE_KINDS
 from backends.stepmodel import FittedStepModel
 from gateway.config.aliases import logical_models
 from gateway.config.faults import ConfigFault, Place, warning
+from gateway.config.pool_seats import seat_count, started_count
 from gateway.config.schema import PolicyRuleSection, Settings
 from ledger.fleet.pool_records import CapacityRow
 
@@ -159,8 +160,9 @@ def started_steps(
 
 def is_started(settings: Settings, pool: str) -> bool:
     """Whether `serve` starts all engines of a pool, so that it may choose their limits."""
-    engine = settings.pools[pool].engine
-    return bool(engine.replicas) and not engine.endpoints and engine.profile is None
+    section = settings.pools[pool]
+    started = started_count(section)
+    return 0 < started == seat_count(section) and section.engine.profile is None
 
 
 def profile_steps(settings: Settings, pool: str) -> PoolSteps | None:

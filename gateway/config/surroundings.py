@@ -19,9 +19,11 @@ from backends.engine.adapters import BadAdapter, check_fits
 from backends.engines import ENGINE_KINDS
 from gateway.config.checks.engine_flags import FlagVerdict, judge_flags
 from gateway.config.checks.private_hosts import named_hosts
+from gateway.config.checks.roles import unknown_kv_sizes
 from gateway.config.config_facts import ConfigFacts
 from gateway.config.faults import Place
 from gateway.config.lookups import resolve_hosts
+from gateway.config.pool_seats import started_count
 from gateway.config.schema import EngineSection, Settings
 from gateway.config.statedir import DIRECTORIES, LEDGER
 from gateway.config.step_promises import PoolSteps, measured_steps
@@ -67,8 +69,9 @@ def _wrong_paths(settings: Settings) -> Iterator[tuple[Place, str]]:
         yield ("state_dir",), words
     for name, pool in settings.pools.items():
         engine, here = pool.engine, ("pools", name, "engine")
-        if ENGINE_KINDS[engine.kind].program is not None and engine.replicas:
+        if ENGINE_KINDS[engine.kind].program is not None and started_count(pool):
             yield from _wrong_engine(engine, here)
+    yield from unknown_kv_sizes(settings)
     for name, provider in settings.providers.items():
         if provider.api_key_file is not None and not Path(provider.api_key_file).is_file():
             words = f"there is no file `{provider.api_key_file}`"

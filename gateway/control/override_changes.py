@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Engine
 
 from gateway.config.aliases import logical_models, resolve_model
+from gateway.config.pool_seats import seat_count
 from gateway.policies.overrides import MODEL, TARGET, barred, is_target_named, standing_overrides
 from ledger.overrides import API, DISABLED, EVERY, NOTHING, OWN, Override, overrides, store_override
 
@@ -154,6 +155,5 @@ def _places(settings: "Settings", model: "ModelSection") -> list[TargetName]:
 
 
 def _engines(settings: "Settings", pool: str) -> Iterator[TargetName]:
-    engine = settings.pools[pool].engine
-    for number in range(engine.replicas + len(engine.endpoints)):
+    for number in range(seat_count(settings.pools[pool])):
         yield TargetName(f"pool:{pool}/{number}", own=True)

@@ -45,6 +45,7 @@ from gateway.fleet.provider_caches import (
     is_for_an_hour,
 )
 from gateway.fleet.quote_memory import QuoteMemory
+from gateway.fleet.role_candidates import PartnerViews, with_roles
 from gateway.fleet.shared_load import SharedLoadTable
 from gateway.fleet.target_views import ApiView, EngineView, LiveTargetViews, TargetViews
 from gateway.kinds import KINDS
@@ -267,6 +268,9 @@ class CandidateBuilder:
             top,
             spread,
         )
+        if target.is_apart:
+            views = PartnerViews(self._sight, self._prefixes, request, asked.now_s)
+            candidate = with_roles(candidate, target, views)
         return CandidateSnapshot(
             target,
             None,

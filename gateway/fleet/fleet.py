@@ -15,10 +15,13 @@ from backends.disconnects import STOPS, UNKNOWN, OnDisconnect, documented
 from backends.origin import Origin
 from backends.providers import PROVIDER_KINDS, ProviderKind
 from gateway.config.checks.provider_names import prefix_of, wire_of_provider
+from gateway.config.checks.roles import kv_bytes_per_token
 from gateway.config.machines import machine_shares
+from gateway.config.pool_seats import SeatRole
 from gateway.config.settings import ModelSection, PoolSection, ProviderSection, Settings
+from gateway.fleet.kv_transfers import TransferTimes
 from gateway.http.body import encode_raw
-from gateway.runtime import Runtime
+from gateway.runtime import EngineReplica, Runtime
 from ledger.money import usd_to_pusd
 from router.request_kinds import RequestKind
 from router.types import Feature
@@ -56,6 +59,12 @@ class Target:
     on_disconnect: OnDisconnect = UNKNOWN  # what it does with an answer that is given up
     speaks_messages: bool = False  # a request in Anthropic's Messages goes there as it is
     tells_users: bool = False  # and it is told who its user is
+    role: SeatRole = "whole"
+    is_apart: bool = False  # its pool has engines in roles
+    # Of one that answers, who may read prompts for it; of one that reads, who can answer.
+    partners: tuple["Target", ...] = field(default=(), hash=False, compare=False, repr=False)
+    transfers: TransferTimes | None = field(default=None, hash=False, compare=False)
+    lease_s: float = 0.0  # after which KV that it read and nobody fetched is freed
     # Members that each body has there.
     extra: Mapping[str, Raw] = field(default_factory=dict, hash=False)
 
@@ -128,11 +137,17 @@ class Fleet:
                     accepts_salt=pool.engine.accepts_salt,
                     template_arguments=True,
                     rate_pusd_per_hour=rate,
-                    bid_price_pusd_per_s=usd_to_pusd(pool.bid_price_usd_per_s),
+                    bid_price_pusd_per_s=_bid_price(pool, seat),
+                    role=seat.role,
+                    is_apart=pool.roles is not None,
+                    lease_s=float(seat.lease_s),
                     on_disconnect=STOPS,
                     extra=_members(pool.engine.extra_body),
                 )
             )
+        for name, pool in settings.pools.items():
+            if pool.roles is not None:
+                self._pools[name] = pair_roles(pool, self._pools[name])
         self._apis: dict[str, Target] = {}
         self._by_model = self._expand_all()
 
@@ -242,6 +257,36 @@ class Fleet:
         if Feature.IMAGES in features and _stands_outside(provider, wire, self._addresses[name]):
             return features | {Feature.MEDIA_URLS}
         return features
+
+
+def pair_roles(pool: PoolSection, targets: Sequence[Target]) -> list[Target]:
+    """Tell engines that answer who may read for them, and those that read who can answer."""
+    assert pool.roles is not None  # the caller looked
+    roles = pool.roles
+    bytes_of_token = kv_bytes_per_token(pool) or 0
+    times = TransferTimes(roles.setup_ms / 1e3, bytes_of_token / (roles.gb_per_s * 1e9))
+    answering = tuple(target for target in targets if target.role != "prefill")
+    reading = {
+        target.name: replace(target, partners=answering, transfers=times)
+        for target in targets
+        if target.role == "prefill"
+    }
+    found = []
+    for target in targets:
+        if target.role == "decode":
+            found.append(replace(target, partners=tuple(reading.values()), transfers=times))
+        else:
+            found.append(reading.get(target.name, target))
+    return found
+
+
+def _bid_price(pool: PoolSection, seat: EngineReplica) -> int:
+    """The fixed price of a second of this engine, as its role or its pool states it; 0: none."""
+    stated = None
+    if pool.roles is not None and seat.role != "whole":
+        side = pool.roles.prefill if seat.role == "prefill" else pool.roles.decode
+        stated = side.bid_price_usd_per_s
+    return usd_to_pusd(pool.bid_price_usd_per_s if stated is None else stated)
 
 
 _NAMED = "features"  # whoever lists them says all of them

@@ -19,6 +19,7 @@ from pathlib import Path
 from backends.engine import gpus, ports
 from backends.engine.environment import Environment, flavour_here
 from backends.engine.flags import BadFlags, EngineLaunch
+from backends.engine.kvtransfer import side_channel, transfer_flags
 from backends.engine.load_order import GpuLoadQueue
 from backends.engine.supervisor import EnginePhase, EngineSpec, EngineStatus, Supervisor
 from backends.engine.tasks import task_of
@@ -217,6 +218,7 @@ class EngineSupervision:
                 gpus=own_gpus,
                 traces=traces_of(self._settings.opentelemetry),
                 adapters={name: Path(folder) for name, folder in engine.adapters.items()},
+                environ=() if seat.side is None else side_channel(seat.side),
             ),
             log=log_of(self._runtime, seat),
             port=port_of(seat),
@@ -243,7 +245,7 @@ class EngineSupervision:
             model=engine.model or "",
             served_name=seat.served_name,
             port=port_of(seat),
-            flags=(*limits(seat, engine.flags), *engine.flags),
+            flags=(*limits(seat, engine.flags), *engine.flags, *_simulated_role(seat)),
             adapters=tuple(engine.adapters),
         )
         command = ChildCommand(
@@ -298,7 +300,13 @@ def vllm_flags(seat: EngineReplica, engine: EngineSection) -> tuple[str, ...]:
         stated = {SEQUENCES: engine.max_num_seqs, BUDGET: engine.prefill_budget_tokens}
         pairs = zip(said[::2], said[1::2], strict=True)
         said = tuple(word for pair in pairs if stated[pair[0]] is not None for word in pair)
-    return (*said, *flags, *_events(seat))
+    handing = transfer_flags(seat.lease_s) if seat.role != "whole" else ()
+    return (*said, *flags, *handing, *_events(seat))
+
+
+def _simulated_role(seat: EngineReplica) -> tuple[str, ...]:
+    """A simulated engine offers its KV on the port that it serves on."""
+    return ("--kv-lease-s", str(seat.lease_s)) if seat.role != "whole" else ()
 
 
 def _events(seat: EngineReplica) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from gateway.batches.authority import make_secret
 from gateway.clock import Clock
 from gateway.config.declarations import budgets, contracts, routes
 from gateway.config.ledger_address import ledger_url
+from gateway.config.pool_seats import seats_of
 from gateway.config.settings import Settings, version
 from gateway.config.state_errors import translate_state_errors
 from gateway.config.statedir import DIRECTORIES
@@ -44,6 +45,7 @@ from ledger.identity.vouchers import KEY_FILE
 from ledger.queries.fleet import capacities
 
 CONFIG_FILE = "config.yaml"  # in the run directory
+SIDE_PORTS = 16  # between two engines' side channels: each of its ranks may take one
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +137,39 @@ def find_ports(settings: Settings, claims: PortClaims | None = None) -> RuntimeP
     """
     engines: dict[str, int] = {}
     providers: dict[str, int] = {}
+    sides: dict[str, int] = {}
     with ExitStack() as taken:  # held until all are chosen, so that none is given twice
         if claims is None:
             claims = taken.enter_context(PortClaims())
         for name, pool in settings.pools.items():
-            for index in range(pool.engine.replicas):
-                wanted = pool.engine.port + index if pool.engine.port else 0
-                engines[f"pool:{name}/{index}"] = _port(taken, claims, wanted)
+            side = 0 if pool.roles is None else pool.roles.side_port
+            for seat in seats_of(pool):
+                if seat.port_index is None:
+                    continue
+                wanted = pool.engine.port + seat.port_index if pool.engine.port else 0
+                engines[f"pool:{name}/{seat.number}"] = _port(taken, claims, wanted)
+                if seat.role != "whole":
+                    sides[f"pool:{name}/{seat.number}"] = _port(taken, claims, side)
+                    side += SIDE_PORTS if side else 0
         for name, provider in settings.providers.items():
             if provider.start:
                 providers[name] = _port(taken, claims, 0)
-    return RuntimePorts(engines, providers)
+    return RuntimePorts(engines, providers, sides)
 
 
 def moved_ports(settings: Settings, found: RuntimePorts) -> list[str]:
     """One line for each engine whose configured port somebody else has."""
     lines = []
     for name, pool in settings.pools.items():
-        for index in range(pool.engine.replicas if pool.engine.port else 0):
-            wanted, got = (pool.engine.port or 0) + index, found.engines[f"pool:{name}/{index}"]
+        for seat in seats_of(pool) if pool.engine.port else ():
+            if seat.port_index is None:
+                continue
+            wanted = pool.engine.port + seat.port_index
+            got = found.engines[f"pool:{name}/{seat.number}"]
             if got != wanted:
                 who = other_listener(wanted) or "another host of this machine"
                 lines.append(
-                    f"pool:{name}/{index} starts on port {got}: {wanted}, by "
+                    f"pool:{name}/{seat.number} starts on port {got}: {wanted}, by "
                     f"pools.{name}.engine.port, is taken by {who}"
                 )
     return lines

@@ -24,6 +24,7 @@ from backends.engine.tinymodel import EMBEDDING, is_complete, make
 from backends.engines import ENGINE_KINDS, SIMULATED, VLLM
 from backends.plain_http import make_plain_client
 from gateway.clock import Clock
+from gateway.config.pool_seats import started_count
 from gateway.config.settings import Settings, load
 from gateway.config.starter import StarterPorts, configuration, find_providers
 from gateway.config.state_errors import translate_state_errors
@@ -256,7 +257,7 @@ def needs_engine(settings: Settings) -> bool:
     """Whether any pool starts an engine here that has to be installed."""
     return any(
         ENGINE_KINDS[pool.engine.kind].program is not None
-        and pool.engine.replicas
+        and started_count(pool)
         and pool.engine.environment is None
         for pool in settings.pools.values()
     )

@@ -11,6 +11,7 @@ from gateway.kinds.relay import ByteRelay
 from gateway.kinds.template_arguments import TEMPLATE_ARGUMENTS
 from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.prefill_leg import PrefillLeg
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import Hold, TokenCounts
 from router.stages import StageCause, is_due
@@ -48,6 +49,10 @@ class CandidateQueue:
 
     def next(self) -> Verdict | None:
         return self._left.pop() if self._left else None
+
+    def retry_straight(self, verdict: Verdict) -> None:
+        """Next, the same engine reads the prompt itself."""
+        self._left.append(verdict._replace(prefill=None))
 
     @property
     def is_last(self) -> bool:
@@ -108,10 +113,14 @@ class Attempt:
     transmission: Transmission | None = None  # of its call, once its backend is asked
     spill_reason: str | None = None  # why no own engine serves it, as its record says
     stated_cost: str | None = None  # in dollars, by a header of the answer
+    prefill: PrefillLeg | None = None  # where another engine reads its prompt
+    freeing: tuple[str, bytes] | None = None  # path and body that KV of its prompt is freed with
+    asked_s: float = 0.0  # when its own target was asked
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.id = f"{self.plan.request_id}.{self.number}"
+        self.asked_s = self.dispatched_s
 
     def leads_on(self, cause: StageCause) -> bool:
         """Whether somebody else would be asked, were it not to answer for this cause."""
@@ -183,6 +192,9 @@ class Attempt:
         last_s, gaps = self.last_token_s, self.gaps
         if last_s is None or gaps is None:
             self.first_token_s, self.gaps = now_s, [0] * GAP_BUCKETS
+            if self.prefill is not None:
+                self.prefill.record_fetched(now_s)
+                self.freeing = None
         else:
             gaps[bisect_left(PACE_BOUNDS_S, now_s - last_s)] += 1
         self.last_token_s = now_s

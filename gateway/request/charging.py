@@ -23,6 +23,7 @@ from gateway.kinds.service_tiers import told_tier
 from gateway.request.attempt import Attempt
 from gateway.request.booked_usage import NO_TOKENS, BookedUsage, api_usage, own_usage
 from gateway.request.engine_progress import engine_time_s, estimate_progress, is_interrupted
+from gateway.request.leg_charges import busy_us, legs_of
 from gateway.request.limit_overruns import LimitOverrun, overrun_of
 from gateway.request.plausible_claims import plausible_claim
 from gateway.request.prompt_overruns import prompt_overrun_of
@@ -30,7 +31,7 @@ from gateway.request.reported_usage import bounded_request, bounds_of, context_o
 from gateway.request.usage_bill import BillTerms, bill_usage
 from gateway.request.usage_checks import fitting_tokens, least_of
 from ledger.accounts import provisional_charge_pusd
-from ledger.journals.records import Basis, ComparedCost, TokenCounts
+from ledger.journals.records import AttemptLeg, Basis, ComparedCost, TokenCounts
 from ledger.journals.token_kinds import PER_UNIT
 from ledger.prices.book import STANDARD, Price, cost_pusd
 from ledger.prices.rates import ReachableMedia, is_unlisted
@@ -64,6 +65,7 @@ class AttemptCharge(msgspec.Struct, frozen=True):
     unseen: bool = False  # what was made of it is not known, and its bound is booked
     plausible_pusd: int | None = None  # of what is claimed beyond the cost: it can have been made
     prompt_overrun: PromptOverrun | None = None  # a prompt beyond what was stated, where it teaches
+    legs: tuple[AttemptLeg, ...] = ()  # where two engines took part
 
 
 def charge(
@@ -139,8 +141,13 @@ def _of_own(
         begun, engine_s = estimate_progress(attempt, engine, engine.step, now_s)
         tokens = begun if units is None else tokens
     engine_us = round(engine_s * 1e6)
+    legs: tuple[AttemptLeg, ...] = ()
+    if attempt.prefill is not None:
+        prompt = tokens.input + tokens.cache_write + tokens.cached
+        legs = legs_of(attempt, outcome, prompt, engine_s, now_s)
+        engine_us = busy_us(legs) if legs else engine_us
     cost = _own_cost_of(attempt, engine_us)
-    return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed)
+    return AttemptCharge(tokens, basis, engine_us, cost, disputed=disputed, legs=legs)
 
 
 class _AttemptHold(msgspec.Struct, frozen=True):

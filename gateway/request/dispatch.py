@@ -17,6 +17,8 @@ from backends.errors import (
     HeadTimeout,
     IdleTimeout,
     RequestDeclined,
+    ServerError,
+    StreamError,
     UpstreamOverloaded,
 )
 from backends.ratelimit import RateLimitHeaders, parse_rate_limit
@@ -35,6 +37,7 @@ from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.load_tracker import LoadTracker
 from gateway.request.outcome_evidence import cancelled
 from gateway.request.plan import AttemptPlan, RoutingPlan
+from gateway.request.prompt_reader import PromptReader, with_params, without_params
 from gateway.request.refusals import (
     BudgetShortfall,
     after_earlier,
@@ -57,6 +60,8 @@ from router.filters import counted_tokens
 from router.stages import StageCause
 from router.types import Residency, Verdict
 
+# What an engine that answers says where it could not fetch the KV of a prompt.
+MAY_BE_THE_FETCH = (ServerError, StreamError)
 MAX_ATTEMPTS = 3  # as the SRE book advises: more tries multiply an outage
 UNRECORDED = "The request cannot be recorded at the moment."
 RETRY_S = 5.0
@@ -88,6 +93,20 @@ class Dispatcher(StagePlanner):
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
+    frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV that nobody will fetch
+
+    @property
+    def reader(self) -> PromptReader:
+        """Has prompts read by other engines than those that answer."""
+        return PromptReader(self.flights, self.experience, self.clock, self.frees)
+
+    async def aclose(self) -> None:
+        """Close what its parts keep open."""
+        for task in tuple(self.frees):  # their leases end by themselves
+            task.cancel()
+        await asyncio.gather(*self.frees, return_exceptions=True)
+        await self.submissions.aclose()
+        await self.sounds.aclose()
 
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse
@@ -112,7 +131,8 @@ class Dispatcher(StagePlanner):
             attempt.last = tries.is_last or tries.tried == MAX_ATTEMPTS
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
             attempt.story = reply.story
-            error = await self._attempt(attempt, reply)
+            make = self._attempt if attempt.prefill is None else self._attempt_apart
+            error = await make(attempt, reply)
             if number > 1:
                 self.retries.record_retry(ok=error is None)
             if error is None:
@@ -127,6 +147,8 @@ class Dispatcher(StagePlanner):
             tries.record_cause(cause_of_error(error), name)
             if isinstance(error, DispatchSuperseded):
                 continue  # nothing failed: it was sent to the wrong place
+            if attempt.prefill is not None and isinstance(error, MAY_BE_THE_FETCH):
+                tries.retry_straight(verdict)
             failing.append(attempt.step.frozen.target)
             if error.billable:
                 reply.charged = True
@@ -185,7 +207,9 @@ class Dispatcher(StagePlanner):
         attempt_id = f"{plan.request_id}.{number}"
         target, bound = step.frozen.target, step.verdict.candidate.bound_pusd or 0
         # The promise is made before anything is awaited: no other request may see the room twice.
-        flight, passage = self.flights.reserve(plan, step, self.clock.now_s()), None
+        now_s = self.clock.now_s()
+        flight, passage = self.flights.reserve(plan, step, now_s), None
+        leg = None if step.verdict.prefill is None else self.reader.reserve(plan, step, now_s)
         if not target.own:
             passage = self.experience.begin_call(target.row, counted_tokens(plan.request))
         try:
@@ -201,11 +225,12 @@ class Dispatcher(StagePlanner):
                 holds=held,
                 flight=flight,
                 passage=passage,
+                prefill=leg,
             )
             self._open_record(attempt, opened_us)
-            flight = passage = None  # they land with the attempt
+            flight = passage = leg = None  # they land with the attempt
         finally:
-            for promise in (flight, passage):
+            for promise in (flight, passage, leg):
                 if promise is not None:
                     promise.release()
         return attempt
@@ -256,6 +281,23 @@ class Dispatcher(StagePlanner):
             self.sessions.remember(attempt.plan.sticky_key, attempt.step.frozen.target.name)
         return None
 
+    async def _attempt_apart(self, attempt: Attempt, reply: ClientResponse) -> BackendError | None:
+        """Have the prompt read elsewhere, then go on as ever. Its KV is freed, whatever happens."""
+        error: BackendError | None = None
+        try:
+            try:
+                await self._read_prompt(attempt)
+            except BaseException:  # it is left, or something is wrong: nothing may stay open
+                self.metering.settle_later(attempt, cancelled(attempt, reply.ended_by))
+                if attempt.flight is not None:
+                    attempt.flight.release()
+                self._closed(attempt, reply)
+                raise
+            error = await self._attempt(attempt, reply)
+            return error
+        finally:
+            self.reader.close(attempt, failed=error is not None)
+
     def _closed(self, attempt: Attempt, reply: ClientResponse) -> None:
         """A defect must not leave the row open; after a settle there is nothing to do for it."""
         if not attempt.settled:
@@ -269,6 +311,8 @@ class Dispatcher(StagePlanner):
     async def _open(self, attempt: Attempt) -> Exchange:
         plan, target = attempt.plan, attempt.step.frozen.target
         body = attempt_body(plan, attempt.step)
+        if target.is_apart:
+            body = self._fetching(attempt, body)
         headers = {"x-request-id": attempt.id}
         if attempt.story is not None:
             headers |= attempt.story.on_dispatched(attempt.id, attempt.number, plan, attempt.step)
@@ -278,9 +322,7 @@ class Dispatcher(StagePlanner):
         streamed = asked.stream and asked.extent is None
         media = None if form is None else form.content_type
         whole = not asked.stream and KINDS[asked.kind].generated
-        deadlines = self.whole if whole else self.deadlines
-        if plan.route.deadlines is not None:
-            deadlines = plan.route.deadlines.of(whole=whole)
+        deadlines = self._deadlines_of(plan, whole=whole)
         path, told = attempt_route(asked, target)
         call = Call(path, body, streamed, {**headers, **told}, deadlines, media)
         attempt.transmission = call.transmission
@@ -293,6 +335,27 @@ class Dispatcher(StagePlanner):
             wall_s = self.clock.wall_us() / 1e6
             self._record_head(attempt, parse_rate_limit(exchange.headers, wall_s=wall_s))
         return exchange
+
+    def _deadlines_of(self, plan: RoutingPlan, *, whole: bool) -> Deadlines:
+        if plan.route.deadlines is not None:
+            return plan.route.deadlines.of(whole=whole)
+        return self.whole if whole else self.deadlines
+
+    async def _read_prompt(self, attempt: Attempt) -> None:
+        """Have another engine read the prompt before the attempt's own target is asked."""
+        plan, target = attempt.plan, attempt.step.frozen.target
+        path, _ = attempt_route(plan.asked, target)
+        body = without_params(attempt_body(plan, attempt.step))
+        attempt.freeing = path, body
+        await self.reader.read(attempt, path, body, self._deadlines_of(plan, whole=True))
+
+    def _fetching(self, attempt: Attempt, body: bytes) -> bytes:
+        """The body with where the prompt's KV is, if anywhere, and not where its client says."""
+        body, leg = without_params(body), attempt.prefill
+        if leg is None or leg.params is None:
+            return body
+        leg.handed = True
+        return with_params(body, leg.params)
 
     def _record_head(self, attempt: Attempt, limit: RateLimitHeaders | None) -> None:
         """The head of an API's answer has come, and may say what is left of its limits."""

@@ -17,7 +17,7 @@ from router.deadlines import bearable_ms
 from router.feedback import predicted_s, pull
 from router.forecast import kv_rounded, max_kv_tokens, work_of
 from router.request_kinds import KIND_TRAITS
-from router.types import Slo, StepModel
+from router.types import EngineState, Slo, StepModel, Verdict
 
 PIECE_S = 0.5  # of a stream that runs: an engine that slows down is seen before its answers end
 COUNT_LIMIT = 2**31  # tokens; sums of more are not exact in a cell, and no engine holds them
@@ -70,7 +70,7 @@ class LoadTracker:
             bearable_ms(slo.tpot_ms, state.step) if decoded else None,
             state.step,
             plan.asked.stream,
-            max(0, min(state.prefix_hit_tokens, prompt - 1)) * plan.asked.n,
+            max(0, min(_known_tokens(verdict, state, prompt), prompt - 1)) * plan.asked.n,
         )
         engine = step.frozen.target.row
         if request.beginning.marks and self._prefixes is not None:
@@ -84,6 +84,21 @@ class LoadTracker:
             self._tightest[engine] = TightestTpot(self._board.cells, row + _TIGHTEST)
         tightest = self._tightest[engine]
         return LoadReservation(self._board, self._worker, engine, promise, places, tightest)
+
+    def reserve_prompt(
+        self, plan: RoutingPlan, row: int, state: EngineState, kv_tokens: int, now_s: float
+    ) -> "LoadReservation":
+        """The promise of a prompt that is read there and answered elsewhere."""
+        request, prompt = plan.request, plan.request.prompt_tokens
+        hit = max(0, min(state.prefix_hit_tokens, prompt - 1))
+        promise = ReservedLoad(
+            prompt, kv_tokens, 1, None, state.kv_block_tokens, None, now_s, None, state.step,
+            streamed=False, hit_tokens=hit,
+        )  # fmt: skip
+        if request.beginning.marks and self._prefixes is not None:
+            self._prefixes.record_sent(row, request.beginning.marks, now_s)
+            self._board.cells[self._board.load_row(self._worker, row) + _EXPECTED] += hit
+        return LoadReservation(self._board, self._worker, row, promise)
 
 
 class ReservedLoad(msgspec.Struct, frozen=True):
@@ -150,6 +165,7 @@ class LoadReservation:
         "_final",
         "_first",
         "_heard_s",
+        "_is_kept",
         "_kv",
         "_landed",
         "_place",
@@ -178,7 +194,7 @@ class LoadReservation:
         self._kv = float(promise.kv_tokens)
         self._context = 0
         self._start: tuple[float, ...] | None = None  # when, and the engine's sums by then
-        self._landed = False
+        self._landed = self._is_kept = False
         self._heard_s = promise.sent_s
         cells = board.cells
         cells[row + _SEQUENCES] += promise.sequences
@@ -222,6 +238,17 @@ class LoadReservation:
         if slo is not None:
             waited_s = now_s - self._promise.sent_s
             self._judge(LoadCell.TTFT_PULL_TOTAL, waited_s, slo.ttft_ms, slo.attainment)
+
+    def keep(self, now_s: float) -> None:
+        """The prompt is read, and its KV stays for another engine: nothing runs here any more."""
+        if self._landed or self._is_kept:
+            return
+        self.first_token(now_s)
+        self._hold(-self._context)
+        cells, sequences = self._board.cells, self._promise.sequences
+        cells[self._row + _SEQUENCES] -= sequences
+        cells[self._row + _SEQUENCE_S] += self._heard_s * sequences
+        self._is_kept = True
 
     def add_tokens(self, tokens: int) -> None:
         """The sequence holds this many more tokens."""
@@ -324,6 +351,9 @@ class LoadReservation:
             return
         self._landed = True
         cells = self._board.cells
+        if self._is_kept:
+            cells[self._row + _PROMISED] -= self._kv
+            return
         cells[self._row + _SEQUENCES] -= self._promise.sequences
         cells[self._row + _SEQUENCE_S] += self._heard_s * self._promise.sequences
         cells[self._row + _PROMISED] -= self._kv
@@ -352,3 +382,8 @@ class LoadReservation:
             cells[row + _FINAL] = final
             cells[row + _PACE] = pace
             cells[row + _HEARD] = heard_s
+
+
+def _known_tokens(verdict: Verdict, state: EngineState, prompt: int) -> int:
+    """Tokens of the prompt that need no reading there: cached, or read by another engine."""
+    return state.prefix_hit_tokens if verdict.prefill is None else prompt - 1

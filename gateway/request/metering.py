@@ -161,6 +161,7 @@ class UsageMeter:
             partly_priced=bill.partly_priced,
             unseen=bill.unseen,
             plausible_pusd=bill.plausible_pusd,
+            legs=bill.legs,
         )
         attempt.settled, attempt.booked = True, tokens
         attempt.tokens = prompt_tokens(tokens) + tokens.output

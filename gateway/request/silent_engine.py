@@ -163,7 +163,7 @@ class SilentEngineDetector:
             wait
             for wait in engine.waits
             if wait.counts
-            and now_s - max(wait.attempt.dispatched_s, heard_s)
+            and now_s - max(wait.attempt.asked_s, heard_s)
             > (PATIENCE_S if known else silence_timeout_s(wait.attempt))
         ]
         if not overdue:
@@ -171,7 +171,7 @@ class SilentEngineDetector:
         if heard_s > engine.found_s:
             engine.times = 0
         if not engine.times or any(
-            each_wait.attempt.dispatched_s > engine.found_s for each_wait in overdue
+            each_wait.attempt.asked_s > engine.found_s for each_wait in overdue
         ):
             pause_s = min(ASK_AGAIN_S * 2**engine.times, ASK_AGAIN_LIMIT_S)
             engine.times, engine.found_s = engine.times + 1, now_s

@@ -28,6 +28,7 @@ from gateway.control.decisions.hypothetical import make_null_backend, unstarted_
 from gateway.fleet.estimate_table import seen_overruns
 from gateway.fleet.fleet import Fleet
 from gateway.runtime import Runtime
+from gateway.whatif.whole_replicas import as_whole_replicas, note_on_roles
 from ledger.fleet.pool_records import CapacityRow
 from ledger.prices.book import Price, PriceBook
 from ledger.queries.traffic import RecordedLength
@@ -83,7 +84,7 @@ class ReplayFleet:
         entered: Mapping[str, int | None] | None = None,
     ) -> None:
         """`entered`: by pool, what the books have an hour of one GPU at, in pico-USD."""
-        self.settings = settings
+        self.settings = settings = as_whole_replicas(settings)
         self.prices = prices
         self.engines = engines
         self.start_us = start_us
@@ -204,6 +205,7 @@ def _model(
     shape = found.shape
     return replace(
         found,
+        source=found.source + note_on_roles(pool),
         shape=replace(
             shape,
             max_num_seqs=engine.max_num_seqs or shape.max_num_seqs,

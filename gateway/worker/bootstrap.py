@@ -147,7 +147,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):
+        for served in (batches, stored, dispatcher, desk):
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)

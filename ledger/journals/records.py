@@ -15,6 +15,7 @@ from ledger.journals.token_kinds import TOKEN_COLUMNS, TokenCounts
 
 __all__ = [
     "TOKEN_COLUMNS",
+    "AttemptLeg",
     "AttemptOpened",
     "AttemptSettled",
     "Basis",
@@ -65,6 +66,22 @@ class ComparedCost(msgspec.Struct, frozen=True, array_like=True):
     cost_pusd: int
     ratio_ppm: int = 1_000_000
     cached_tokens: int | None = None
+
+
+class AttemptLeg(msgspec.Struct, frozen=True, array_like=True):
+    """One engine's part in an attempt that took two: its work, and the KV that it held for it.
+
+    `transfer_us`: of the part that answers, from the end of the prompt's reading elsewhere to the
+    first word: the move of its KV, and a step; None: nothing was moved, or no word came.
+    """
+
+    engine: str  # replica
+    role: str  # prefill | decode
+    busy_us: int
+    kv_tokens: int
+    held_us: int
+    transfer_us: int | None
+    outcome: str  # done | failed | left
 
 
 class AttemptOpened(msgspec.Struct, frozen=True, tag="open", omit_defaults=True):
@@ -123,7 +140,8 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     `partly_priced`: it may have been charged what its price does not say. `unseen`: the attempt was
     given up, what the target made of it is not known, and its bound was booked. `plausible_pusd`:
     the part of what is claimed beyond `cost_pusd` that the model can have made, by its stated
-    limits; None where that was not told.
+    limits; None where that was not told. `legs`: its parts, where two engines took part; their
+    `busy_us` add up to `engine_us`.
     """
 
     attempt_id: str
@@ -148,6 +166,7 @@ class AttemptSettled(msgspec.Struct, frozen=True, tag="settle", omit_defaults=Tr
     partly_priced: bool = False
     unseen: bool = False
     plausible_pusd: int | None = None
+    legs: tuple[AttemptLeg, ...] = ()
 
 
 class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=True):

@@ -150,6 +150,23 @@ class ComparedCostRow(LedgerBase):
     cached_tokens: Stored[int | None]
 
 
+class AttemptLegRow(LedgerBase):
+    """One engine's part in an attempt that took two: `records.AttemptLeg`, as columns."""
+
+    __tablename__ = "attempt_legs"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012  (SQLAlchemy's declarative form)
+
+    attempt_id: Stored[str] = define_column(primary_key=True)
+    position: Stored[int] = define_column(primary_key=True)  # in the order of their work
+    engine: Stored[str]
+    role: Stored[str]  # prefill | decode
+    busy_us: Stored[int] = define_column(BigInteger)
+    kv_tokens: Stored[int] = define_column(BigInteger)
+    held_us: Stored[int] = define_column(BigInteger)
+    transfer_us: Stored[int | None] = define_column(BigInteger)
+    outcome: Stored[str]  # done | failed | left
+
+
 class ClaimRow(LedgerBase):
     """A claim beyond an attempt's bound: it is owed if it is billed, and disputed.
 

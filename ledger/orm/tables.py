@@ -15,6 +15,7 @@ from ledger.orm.batches import (
 )
 from ledger.orm.books import (
     AttemptDecisionRow,
+    AttemptLegRow,
     AttemptRow,
     ClaimRow,
     ComparedCostRow,
@@ -109,6 +110,7 @@ from ledger.orm.types import WideInteger, exact_sum
 
 __all__ = [
     "AttemptDecisionRow",
+    "AttemptLegRow",
     "AttemptRow",
     "BatchLineRow",
     "BatchRow",

@@ -39,7 +39,13 @@ from ledger.budgets.open_claims import serialize_claims, stop_counting
 from ledger.database import reading
 from ledger.invoices.bookings import RetiredBooking
 from ledger.journals.records import HoldState
-from ledger.orm.books import AttemptDecisionRow, AttemptRow, ClaimRow, ComparedCostRow
+from ledger.orm.books import (
+    AttemptDecisionRow,
+    AttemptLegRow,
+    AttemptRow,
+    ClaimRow,
+    ComparedCostRow,
+)
 from ledger.orm.budgets import HoldRow
 from ledger.orm.condensings import RetiredHoldsRow
 from ledger.orm.fleet import HOUR_US
@@ -337,10 +343,8 @@ def _delete(connection: Connection, seqs: Sequence[int]) -> None:
         _keep_use(connection, gone)
         ids = select(AttemptRow.attempt_id).where(gone)
         _keep_held(connection, ids)
-        connection.execute(delete(HoldRow).where(HoldRow.attempt_id.in_(ids)))
-        connection.execute(delete(ComparedCostRow).where(ComparedCostRow.attempt_id.in_(ids)))
-        connection.execute(delete(ClaimRow).where(ClaimRow.attempt_id.in_(ids)))
-        connection.execute(delete(AttemptDecisionRow).where(AttemptDecisionRow.attempt_id.in_(ids)))
+        for table in (HoldRow, ComparedCostRow, AttemptLegRow, ClaimRow, AttemptDecisionRow):
+            connection.execute(delete(table).where(table.attempt_id.in_(ids)))
         connection.execute(delete(SealMarkRow).where(SealMarkRow.attempt_seq.in_(some)))
         connection.execute(delete(AttemptRow).where(gone))
 

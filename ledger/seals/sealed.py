@@ -1,8 +1,8 @@
 """The rows that seals cover, as leaves in their fixed order: the reading half of sealer and proof.
 
-An attempt's leaf includes what comparators would have charged for it; the first line of an hour's
-posting includes the hour and its teams. Left out is what is no fact of the books: what a decision
-saw (it has a retention of its own), holds, grants and totals (`verify` derives them again).
+An attempt's leaf includes what comparators would have charged for it, and its legs; the first line
+of an hour's posting includes the hour and its teams. Left out is what is no fact of the books: what
+a decision saw (it has a retention of its own), holds, grants and totals (`verify` derives them).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,14 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from ledger.fleet.hours import hour_of
 from ledger.orm.base import LedgerBase, Stored
-from ledger.orm.books import AttemptRow, ComparedCostRow, PostingRow, PriceVersionRow, RefusalRow
+from ledger.orm.books import (
+    AttemptLegRow,
+    AttemptRow,
+    ComparedCostRow,
+    PostingRow,
+    PriceVersionRow,
+    RefusalRow,
+)
 from ledger.orm.fleet import GpuHourRow, GpuHourTeamRow
 from ledger.seals.seal import SealRanges, leaf
 from ledger.writing.rows import LOST
@@ -36,13 +43,11 @@ def attempts(
     inside: list[ColumnElement[bool]] = [AttemptRow.seq > since, AttemptRow.seq <= until]
     if only is not None:
         inside.append(AttemptRow.seq.in_(only))
-    compared = _by_attempt(connection, inside)
-    held: tuple[int, list[bytes]] | None = next(compared, None)
+    compared = _SideLeaves(_by_attempt(connection, inside))
+    legs = _SideLeaves(_legs_by_attempt(connection, inside))
     for row in _stream(connection, select(*_ATTEMPT).where(*inside).order_by(AttemptRow.seq)):
         seq, status = row[_SEQ], row[_STATUS]
-        while held is not None and held[0] < seq:
-            held = next(compared, None)
-        mine = held[1] if held is not None and held[0] == seq else []
+        mine = [*compared.of(seq), *legs.of(seq)]
         if row[_SETTLED] is None:
             yield SealedAttempt(seq, None, lost=False)
         else:
@@ -101,6 +106,33 @@ def _by_attempt(
         yield seq, [leaf("compared", _COMPARED_NAMES, row[1:]) for row in rows]
 
 
+def _legs_by_attempt(
+    connection: Connection, inside: Sequence[ColumnElement[bool]]
+) -> Iterator[tuple[int, list[bytes]]]:
+    """Parts of attempts that took two engines: their leaves, by the attempt's seq."""
+    query = (
+        select(AttemptRow.seq, *_LEG)
+        .join(AttemptLegRow, AttemptLegRow.attempt_id == AttemptRow.attempt_id)
+        .where(*inside)
+        .order_by(AttemptRow.seq, AttemptLegRow.position)
+    )
+    for seq, rows in groupby(_stream(connection, query), key=lambda row: row[0]):
+        yield seq, [leaf("attempt_legs", _LEG_NAMES, row[1:]) for row in rows]
+
+
+class _SideLeaves:
+    """Leaves that belong to attempts, read beside them in the order of their seq."""
+
+    def __init__(self, leaves: Iterator[tuple[int, list[bytes]]]) -> None:
+        self._leaves = leaves
+        self._next = next(leaves, None)
+
+    def of(self, seq: int) -> list[bytes]:
+        while self._next is not None and self._next[0] < seq:
+            self._next = next(self._leaves, None)
+        return self._next[1] if self._next is not None and self._next[0] == seq else []
+
+
 def _hour(connection: Connection, entry: str) -> list[bytes]:
     """An hour's row and its teams', by the entry that posts them."""
     hour = hour_of(entry)
@@ -148,6 +180,8 @@ _ATTEMPT_NAMES = [column.key for column in _ATTEMPT]
 _SEQ, _STATUS, _SETTLED, _TAGS = map(_ATTEMPT_NAMES.index, ("seq", "status", "settled_us", "tags"))
 _COMPARED = _columns(ComparedCostRow, "cached_tokens")  # as with `_ROOM`
 _COMPARED_NAMES = [column.key for column in _COMPARED]
+_LEG = _columns(AttemptLegRow)
+_LEG_NAMES = [column.key for column in _LEG]
 _POSTING = _columns(PostingRow)
 _POSTING_NAMES = [column.key for column in _POSTING]
 _POSTING_SEQ, _ENTRY, _LINE = map(_POSTING_NAMES.index, ("seq", "entry_id", "line"))

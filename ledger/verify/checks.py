@@ -35,6 +35,7 @@ from ledger.verify.budgets import BUDGET_CHECKS
 from ledger.verify.entries import entries_have_a_cause
 from ledger.verify.hours import Found, hours_add_up, hours_hold_every_settle
 from ledger.verify.journals import journals_are_whole, nothing_is_quarantined
+from ledger.verify.legs import legs_add_up
 from ledger.verify.registers import registers_hold
 from ledger.verify.rollups import sums_are_the_rows
 from ledger.verify.seals import seals_hold
@@ -268,6 +269,7 @@ CHECKS: tuple[Check, ...] = (
     costs_rederive,
     holds_end,
     *BUDGET_CHECKS,
+    legs_add_up,
     hours_add_up,
     hours_hold_every_settle,
     nothing_is_quarantined,

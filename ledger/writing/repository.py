@@ -227,6 +227,7 @@ class LedgerRepository:
         say.decisions.run(connection, rows.decisions)
         say.postings.run(connection, rows.postings)
         say.compared.run(connection, rows.compared)
+        say.legs.run(connection, rows.legs)
         say.claims.run(connection, rows.claims)
         say.holds.run(connection, rows.hold_values())
         say.refusals.run(connection, rows.refusals)

@@ -68,6 +68,7 @@ class RowBatch:
     settles: list[DatabaseRow] = field(default_factory=list)
     decisions: list[Values] = field(default_factory=list)
     compared: list[Values] = field(default_factory=list)
+    legs: list[Values] = field(default_factory=list)
     claims: list[Values] = field(default_factory=list)
     postings: list[Values] = field(default_factory=list)
     hold_ends: list[DatabaseRow] = field(default_factory=list)
@@ -175,6 +176,10 @@ def add_settled(
             cost.cached_tokens,
         )
         for place, cost in enumerate(settled.compared)
+    ]
+    rows.legs += [
+        (opened.attempt_id, place, *_storable(astuple(leg)))
+        for place, leg in enumerate(settled.legs)
     ]
 
 

@@ -138,6 +138,7 @@ class WriterStatements:
         self.decisions = self._insert(orm.AttemptDecisionRow)
         self.postings = self._insert(orm.PostingRow)
         self.compared = self._insert(orm.ComparedCostRow)
+        self.legs = self._insert(orm.AttemptLegRow)
         self.claims = self._insert(orm.ClaimRow)
         self.holds = self._insert(orm.HoldRow)
         self.refusals = self._insert_missing(orm.RefusalRow, "request_id")

@@ -62,6 +62,7 @@ def cautions(
         *refusals(model, layout),
         *_copies(model, layout),
         *_context_note(model, question),
+        *_roles_note(question, figures),
         *_late(question, figures),
         *_cache_note(gpu, question, figures),
     )
@@ -121,6 +122,14 @@ def _context_note(model: ModelConfig, question: PlanRequest) -> list[str]:
         return []
     words = f"a context of {asked:,} tokens is more than the {has:,} that the model was made for"
     return [f"{words}: vLLM refuses it, unless the model's rope_scaling says that it may be longer"]
+
+
+def _roles_note(question: PlanRequest, figures: Figures) -> list[str]:
+    """Where full steps of prompts break the pace, other engines may read: that is not predicted."""
+    if not _late(question, figures):
+        return []
+    words = "engines that read prompts for others (`pools.NAME.roles`) may keep it"
+    return [f"{words}; what they do is not predicted here"]
 
 
 def _late(question: PlanRequest, figures: Figures) -> list[str]:

@@ -13,7 +13,8 @@ from backends.engine.environment import Environment, vllm_version
 from backends.engine.flags import BadFlags, known_flags, unknown_flags
 from backends.engines import ENGINE_KINDS
 from gateway.config.faults import Place
-from gateway.config.schema import EngineSection, Settings
+from gateway.config.pool_seats import started_count
+from gateway.config.schema import EngineSection, PoolSection, Settings
 
 
 class FlagVerdict(NamedTuple):
@@ -30,7 +31,7 @@ def judge_flags(
     wrong: dict[Place, str] = {}
     notes: list[str] = []
     for name, pool in settings.pools.items():
-        given = dict(_flag_sets(pool.engine)) if _is_started(pool.engine) else {}
+        given = dict(_flag_sets(pool.engine)) if _is_started(pool) else {}
         if not any(given.values()):
             continue
         place = Path(pool.engine.environment or settings.state / "engine").resolve()
@@ -46,8 +47,8 @@ def judge_flags(
     return FlagVerdict(wrong, tuple(notes))
 
 
-def _is_started(engine: EngineSection) -> bool:
-    return ENGINE_KINDS[engine.kind].program is not None and bool(engine.replicas)
+def _is_started(pool: PoolSection) -> bool:
+    return ENGINE_KINDS[pool.engine.kind].program is not None and bool(started_count(pool))
 
 
 def _known_flags_of(

@@ -18,6 +18,7 @@ from backends.base import Backend, Call, Exchange
 from backends.errors import UpstreamUnreachable
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
+from gateway.config.pool_seats import seat_count
 from gateway.config.settings import (
     ModelSection,
     PoolSection,
@@ -184,7 +185,7 @@ def unstarted_runtime(settings: Settings) -> Runtime:
     engines = {
         f"pool:{name}/{index}": 0
         for name, pool in settings.pools.items()
-        for index in range(pool.engine.replicas)
+        for index in range(seat_count(pool))
     }
     providers = {name: 0 for name, provider in settings.providers.items() if provider.start}
     state = str(settings.state.resolve())

@@ -45,10 +45,12 @@ class AskedAttempt:
     last: bool = False
     first_token_s: float | None = None
     row: int = 0
+    asked_s: float = field(init=False)
     plan: SimpleNamespace = field(init=False)
     step: SimpleNamespace = field(init=False)
 
     def __post_init__(self) -> None:
+        self.asked_s = self.dispatched_s
         target = SimpleNamespace(row=self.row)
         candidate = SimpleNamespace(output_cap=None)
         verdict = SimpleNamespace(ttft_ms=self.ttft_ms, tpot_ms=self.tpot_ms, candidate=candidate)

@@ -141,6 +141,8 @@ BROKEN = {
     "windows_count_claims": "UPDATE budget_windows SET claimed_pusd = claimed_pusd + 1",
     "windows_are_as_declared": "INSERT INTO budget_versions (budget_id, scope, period, limit_pusd,"
     " hard, timezone, recorded_us) VALUES ('org:a@day', 'org:a', 'day', 1, true, 'UTC', 0)",
+    "legs_add_up": "INSERT INTO attempt_legs (attempt_id, position, engine, role, busy_us,"
+    " kv_tokens, held_us, outcome) VALUES ('r1.1', 0, '0', 'prefill', 7, 1, 1, 'done')",
     "hours_add_up": "INSERT INTO gpu_hours (pool, hour_us, contract_id, replicas, bill_pusd,"
     " used_pusd, idle_pusd, unavailable_pusd, busy_us, unavailable_us, closed_us)"
     " VALUES ('chat', 0, 1, 1, 10, 1, 2, 3, 0, 0, 0)",

@@ -30,7 +30,7 @@ def test_every_field_of_a_record_has_a_column():
     assert decided <= set(orm.AttemptDecisionRow.__table__.columns.keys())
     assert set(AttemptSettled.__struct_fields__) - columns == {
         "tokens", "compared", "unknown_tier", "disputed", "claimed_pusd", "partly_read",
-        "partly_priced", "plausible_pusd", "unseen",
+        "partly_priced", "plausible_pusd", "unseen", "legs",
     }  # fmt: skip
     assert list(TOKEN_COLUMNS) == list(TokenCounts.__struct_fields__)
     assert set(TOKEN_COLUMNS.values()) <= columns

@@ -1,0 +1,52 @@
+"""How vLLM is told to hand KV from one engine to another: NixlConnector's flag and environment.
+
+Every engine in a role is started as `kv_both`: which of the two it is for a request, the request
+says (`kv_transfer_params`), and each can serve alone where the other side is gone. The layout of
+the cache is the connector's own choice; engines of unlike layouts refuse each other (handshake).
+What cannot be fetched fails the request at once (`fail`), so that whoever sent it knows, and sends
+it again. KV that nobody fetched is freed after `lease_s`.
+"""
+
+import json
+from collections.abc import Sequence
+
+from backends.address_policy import LOCALHOST, parse_address
+
+FLAG = "--kv-transfer-config"
+CONNECTOR = "NixlConnector"
+HOST_VARIABLE, PORT_VARIABLE = "VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT"
+
+
+def transfer_flags(lease_s: int) -> tuple[str, ...]:
+    """The flag of an engine in a role."""
+    said = {
+        "kv_connector": CONNECTOR,
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "fail",
+        "kv_connector_extra_config": {"kv_lease_duration": lease_s},
+    }
+    return FLAG, json.dumps(said)
+
+
+def side_channel(address: str) -> tuple[tuple[str, str], ...]:
+    """The environment of an engine that offers its KV at HOST:PORT. Raises `ValueError`."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    if not is_private_host(host):
+        raise ValueError(f"{host} is no private address: whoever reaches it can read KV")
+    return (HOST_VARIABLE, host), (PORT_VARIABLE, str(int(port)))
+
+
+def is_private_host(host: str) -> bool:
+    """Whether a host is this machine or a private address in digits: KV moves unencrypted."""
+    if host == LOCALHOST:
+        return True
+    address = parse_address(host)
+    if address is None or address.is_unspecified or address.is_link_local:
+        return False
+    return address.is_private
+
+
+def names_transfer(flags: Sequence[str]) -> bool:
+    """Whether a person's own flags say how KV is handed on."""
+    return any(word.partition("=")[0].replace("_", "-") == FLAG for word in flags)

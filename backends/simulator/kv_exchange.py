@@ -1,0 +1,134 @@
+"""KV that one simulated engine hands to another, in the words of vLLM's NixlConnector.
+
+    request with kv_transfer_params.do_remote_decode    its KV is kept, its answer says where
+    request with kv_transfer_params.do_remote_prefill   its KV is fetched from there, then answered
+    POST /_kv/fetch, POST /_kv/free {"request_id": ...} between the two engines
+    GET  /_kv                                           how much is kept here for others
+
+Whoever fetches frees, also when its client hangs up meanwhile. What nobody frees is freed when its
+lease ends. KV that cannot be fetched fails its request (`kv_load_failure_policy: fail`).
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import msgspec
+
+from backends.plain_http import make_plain_client
+from backends.simulator.model import SimulatedEngine
+from backends.simulator.shape import KvHandover
+
+SETUP_S = 0.02
+TOKEN_S = 131_072 / 10e9  # an 8B shape's KV at 10 GB/s
+ASK_S = 5.0
+
+
+class KvLoadError(Exception):
+    """The KV of a prompt could not be fetched."""
+
+
+class TransferMembers(msgspec.Struct):
+    """What is read of a request's `kv_transfer_params`."""
+
+    do_remote_decode: bool = False
+    do_remote_prefill: bool = False
+    remote_request_id: str | None = None
+    remote_host: str | None = None
+    remote_port: int | None = None
+
+
+class _Body(msgspec.Struct):
+    kv_transfer_params: TransferMembers | None = None
+
+
+_read = msgspec.json.Decoder(_Body).decode
+
+
+def transfer_members(body: bytes) -> TransferMembers | None:
+    """Return what a request says of its KV; None: nothing, or nothing that can be read."""
+    try:
+        return _read(body).kv_transfer_params
+    except msgspec.DecodeError:
+        return None
+
+
+@dataclass(slots=True)
+class KvExchange:
+    """One engine's side. `lease_s` is wall time; moving takes simulated seconds at `speed`."""
+
+    engine: SimulatedEngine
+    name: str
+    lease_s: float
+    speed: float = 1.0
+    setup_s: float = SETUP_S
+    token_s: float = TOKEN_S
+    expired: int = 0  # freed because nobody fetched it
+    asked: int = 0  # times that another engine began to fetch
+    _kept: dict[str, tuple[int, asyncio.TimerHandle]] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> int:
+        return len(self._kept)
+
+    def offer(self, id: str, tokens: int, server: tuple[str, int]) -> dict[str, Any]:  # noqa: A002  (as on the wire)
+        """Keep a finished request's KV, and say where it is."""
+        handle = asyncio.get_running_loop().call_later(self.lease_s, self._expire, id)
+        self._kept[id] = tokens, handle
+        return {
+            "do_remote_prefill": True, "do_remote_decode": False, "remote_engine_id": self.name,
+            "remote_block_ids": [[0]], "remote_request_id": id, "remote_host": server[0],
+            "remote_port": server[1], "tp_size": 1, "remote_num_tokens": tokens,
+        }  # fmt: skip
+
+    def look_up(self, id: str) -> int | None:  # noqa: A002  (as on the wire)
+        """Tokens of what is kept of a request; fetching begins."""
+        self.asked += 1
+        held = self._kept.get(id)
+        return None if held is None else held[0]
+
+    def free(self, id: str) -> bool:  # noqa: A002  (as on the wire)
+        """Give it back; False where nothing is kept."""
+        held = self._kept.pop(id, None)
+        if held is None:
+            return False
+        held[1].cancel()
+        return self.engine.free_kept(id)
+
+    def _expire(self, id: str) -> None:  # noqa: A002  (as on the wire)
+        self.expired += 1
+        self.free(id)
+
+    async def fetch(self, asked: TransferMembers, gone: asyncio.Event) -> KvHandover | None:
+        """Fetch a prompt's KV; None: its client left meanwhile. Raises `KvLoadError`."""
+        origin = f"http://{asked.remote_host}:{asked.remote_port}"
+        named = {"request_id": asked.remote_request_id}
+        async with make_plain_client(timeout=ASK_S) as client:
+            answer = await _ask(client, f"{origin}/_kv/fetch", named)
+            tokens = answer.get("tokens")
+            if not isinstance(tokens, int):
+                raise KvLoadError("the other engine keeps no such KV")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._moving_s(tokens)):
+                    await gone.wait()
+            await _ask(client, f"{origin}/_kv/free", named)
+        return None if gone.is_set() else KvHandover(is_moved=True)
+
+    def _moving_s(self, tokens: int) -> float:
+        return (self.setup_s + self.token_s * tokens) / self.speed
+
+
+async def _ask(
+    client: httpx.AsyncClient, url: str, members: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    try:
+        answer = await client.post(url, json=members)
+        found: Any = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        raise KvLoadError(f"the other engine cannot be asked: {type(error).__name__}") from error
+    if answer.status_code != 200 or not isinstance(found, dict):
+        raise KvLoadError("the other engine keeps no such KV")
+    return found

@@ -1,0 +1,76 @@
+"""The engines of a pool in the order of their seats: who starts each, where it is, what it does.
+
+Started replicas take the low seats, then `endpoints`; engines in roles follow, prefill before
+decode, each with its started ones first. A seat's number is its engine's name, so pools without
+roles keep theirs.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from gateway.config.schema import PoolSection
+from gateway.config.schema_roles import EngineRoleSection
+
+SeatRole = Literal["whole", "prefill", "decode"]
+PREFILL_BUDGET = 8192  # of engines that nobody's next token waits for
+
+
+class PoolSeat(NamedTuple):
+    """`url` is None where `serve` starts the engine; `budget_tokens` where the pool's own holds.
+
+    `port_index`: its place among what is started; `place`: among those of its kind and role.
+    """
+
+    number: int
+    role: SeatRole
+    url: str | None
+    port_index: int | None = None
+    budget_tokens: int | None = None
+    place: int = 0
+
+
+def seats_of(pool: PoolSection) -> list[PoolSeat]:
+    """Return all of them in order."""
+    found = enumerate((*_whole(pool), *_apart(pool)))
+    return [PoolSeat(number, *rest) for number, rest in found]
+
+
+def started_count(pool: PoolSection) -> int:
+    """How many engines of the pool `serve` starts."""
+    return pool.engine.replicas + (0 if pool.roles is None else pool.roles.started)
+
+
+def seat_count(pool: PoolSection) -> int:
+    """How many engines the pool has in all."""
+    whole = pool.engine.replicas + len(pool.engine.endpoints)
+    return whole + (0 if pool.roles is None else pool.roles.count)
+
+
+_Rest = tuple[SeatRole, str | None, int | None, int | None, int]
+
+
+def _whole(pool: PoolSection) -> Iterator[_Rest]:
+    sizes = () if pool.roles is None else pool.roles.whole_budget_tokens
+    for place in range(pool.engine.replicas):
+        yield "whole", None, place, sizes[place] if place < len(sizes) else None, place
+    for place, url in enumerate(pool.engine.endpoints):
+        yield "whole", url, None, None, place
+
+
+def _apart(pool: PoolSection) -> Iterator[_Rest]:
+    if pool.roles is None:
+        return
+    first = pool.engine.replicas
+    yield from _of_role("prefill", pool.roles.prefill, first, PREFILL_BUDGET)
+    first += pool.roles.prefill.replicas
+    yield from _of_role("decode", pool.roles.decode, first, None)
+
+
+def _of_role(
+    role: SeatRole, section: EngineRoleSection, first: int, usual: int | None
+) -> Iterator[_Rest]:
+    budget = section.prefill_budget_tokens or usual
+    for place in range(section.replicas):
+        yield role, None, first + place, budget, place
+    for place, url in enumerate(section.endpoints):
+        yield role, url, None, budget, place

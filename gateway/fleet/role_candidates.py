@@ -1,0 +1,53 @@
+"""What roles add to a candidate: who may read prompts for it, whether it is kept for reading."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+
+from gateway.fleet.fleet import Target
+from gateway.fleet.prefix_index import PrefixIndex
+from gateway.fleet.target_views import EngineView
+from router.bid_price import BidPrice
+from router.types import Candidate, EngineState, PrefillOption, RoutingRequest, TargetHealth
+
+
+class PartnerViews(msgspec.Struct, frozen=True):
+    """The states of a pool's other engines, for the request that is decided."""
+
+    view: Callable[[int], EngineView]  # by row
+    prefixes: PrefixIndex | None
+    request: RoutingRequest
+    now_s: float
+
+    def state(self, target: Target) -> tuple[EngineState, BidPrice]:
+        """Return an engine's state, what it was sent of the prompt included, and its market."""
+        state, _, market = self.view(target.row).snapshot(self.now_s)
+        if self.request.beginning.marks and self.prefixes is not None:
+            _, trusted = self.prefixes.look_up(target.row, self.request)
+            if trusted:
+                state = replace(state, prefix_hit_tokens=trusted)
+        return state, market
+
+
+def with_roles(candidate: Candidate, target: Target, views: PartnerViews) -> Candidate:
+    """Return the candidate of an engine in a pool with roles."""
+    if target.role == "prefill":
+        return replace(candidate, is_apart=True, is_spare=_is_spare(target, views))
+    if target.role == "decode":
+        options = tuple([_option(partner, views) for partner in target.partners])
+        return replace(candidate, is_apart=True, prefillers=options)
+    return replace(candidate, is_apart=True)
+
+
+def _is_spare(target: Target, views: PartnerViews) -> bool:
+    """Whether another engine of the pool can answer."""
+    states = (views.state(partner)[0] for partner in target.partners)
+    return any(state.health is TargetHealth.HEALTHY for state in states)
+
+
+def _option(partner: Target, views: PartnerViews) -> PrefillOption:
+    state, market = views.state(partner)
+    setup_s, token_s = (0.0, 0.0) if partner.transfers is None else partner.transfers.expected
+    price = partner.bid_price_pusd_per_s or market.bid_price
+    return PrefillOption(partner.name, state, price, setup_s, token_s)

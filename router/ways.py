@@ -1,0 +1,181 @@
+"""Three ways for a request in a pool with roles: whole, apart, or straight to a decoder. Pure.
+
+A whole replica reads the prompt and answers. Apart, one engine reads the prompt, its KV moves, and
+another one answers. Straight, the engine that answers reads the prompt itself. Of the ways that
+keep the promise the one that takes the least value of engine time is chosen: each engine's seconds
+at what one of them is worth there. With equal prices that is the least engine time.
+
+What a second is worth is the engine's bid price, bent by its own predicted load: next to nothing
+while it is idle, all of it when it is full. Where no first token is promised, how long the request
+would wait there counts as load, else one engine could have a queue beside an idle one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from router.filters import forecast_rejection
+from router.forecast import Forecast, RequestWork, forecast_engine
+from router.objective import UNLIMITED_TTFT_MS
+from router.price_curve import GATE_FROM, GATE_FULL
+from router.request_kinds import KIND_TRAITS
+from router.types import (
+    Candidate,
+    EngineState,
+    Policy,
+    PrefillForecast,
+    PrefillOption,
+    RoutingRequest,
+)
+
+IDLE_SHARE = 0.05  # of its price that a second of an idle engine is worth
+LEAST_PRICE = 1.0  # pico-USD a second: engines without a price are compared by their time
+
+WayRow = tuple[float, str, Candidate, Forecast]
+
+
+def may_go_apart(request: RoutingRequest) -> bool:
+    """Whether another engine may read the prompt: one sequence, that answers in words."""
+    return request.n == 1 and request.extent is None and KIND_TRAITS[request.kind].decoded
+
+
+def choose_way(
+    request: RoutingRequest,
+    policy: Policy,
+    work: RequestWork,
+    candidate: Candidate,
+    straight: Forecast,
+) -> Forecast:
+    """Return the forecast of the best way to an engine's answer: its own, or one that is apart."""
+    engine = candidate.engine
+    if not candidate.prefillers or not may_go_apart(request):
+        return straight
+    if engine is None or engine.step is None:
+        return straight
+    found = [straight]
+    for option in candidate.prefillers:
+        apart = _forecast_apart(policy, work, candidate, engine, option)
+        if apart is not None:
+            found.append(apart)
+    if len(found) == 1:
+        return straight
+    return min(found, key=lambda forecast: _rank(policy, work, candidate, forecast))
+
+
+def order_ways(work: RequestWork, rows: Sequence[WayRow]) -> list[WayRow]:
+    """Own engines in their order, those of pools with roles by what each one's way is worth.
+
+    They keep the places that they have among others. A place of -1 says that its load is no place.
+    """
+    mine = sorted(
+        (row for row in rows if row[2].is_apart),
+        key=lambda row: (*_worth(work, row[2], row[3]), row[3].load or 0.0, row[1]),
+    )
+    chosen = iter(mine)
+    return [(-1.0, *next(chosen)[1:]) if row[2].is_apart else row for row in rows]
+
+
+def way_price(bid_price: float, load: float) -> float:
+    """What a second of an engine is worth at this load, in pico-USD."""
+    gate = (load - GATE_FROM) / (GATE_FULL - GATE_FROM)
+    share = max(IDLE_SHARE, min(1.0, gate)) * max(1.0, load / GATE_FULL)
+    return max(LEAST_PRICE, bid_price) * share
+
+
+def _rank(
+    policy: Policy, work: RequestWork, candidate: Candidate, forecast: Forecast
+) -> tuple[bool, float, float, str]:
+    """Those that keep the promise first, then the least value, then the least time."""
+    refused = forecast_rejection(policy, candidate, forecast) is not None
+    name = "" if forecast.prefill is None else forecast.prefill.name
+    if refused:
+        return True, forecast.load or 0.0, 0.0, name
+    return (False, *_worth(work, candidate, forecast), name)
+
+
+def _worth(work: RequestWork, candidate: Candidate, forecast: Forecast) -> tuple[float, float]:
+    """Return the value of the engine time that a way takes, and that time; unknown is worst."""
+    seconds, prefill, price = (
+        forecast.engine_seconds, forecast.prefill, candidate.bid_price_pusd_per_s,
+    )  # fmt: skip
+    if seconds is None:
+        return float("inf"), float("inf")
+    if prefill is None:
+        load = _felt(work, candidate.engine, forecast.load or 0.0, forecast.ttft_ms)
+        return way_price(price, load) * seconds, seconds
+    decode = way_price(price, prefill.decode_load) * (seconds - prefill.engine_seconds)
+    read = way_price(prefill.bid_price_pusd_per_s, prefill.load) * prefill.engine_seconds
+    return decode + read, seconds
+
+
+def _felt(
+    work: RequestWork, engine: EngineState | None, load: float, ttft_ms: float | None
+) -> float:
+    """The load, or what a request would wait where nobody promised when its answer begins."""
+    if work.ttft_ms is not None or ttft_ms is None or engine is None or engine.step is None:
+        return load
+    fresh = work.choices * max(1, work.prompt - engine.prefix_hit_tokens)
+    reading_s = engine.step.t0_s + engine.step_feedback * (engine.step.d_s * fresh + engine.step_s)
+    return max(load, (ttft_ms - 1000.0 * reading_s) / UNLIMITED_TTFT_MS)
+
+
+def _forecast_apart(
+    policy: Policy,
+    work: RequestWork,
+    candidate: Candidate,
+    engine: EngineState,
+    option: PrefillOption,
+) -> Forecast | None:
+    """Forecast one engine reading, another answering; `None`: that one cannot read it now.
+
+    Nobody's next token waits for the one that reads, so no time per token is asked of it. The one
+    that answers computes the prompt's last token itself.
+    """
+    reader = option.engine
+    if not reader.ready:
+        return None
+    read = forecast_engine(_reading(work), candidate, replace(reader, tightest_tpot_ms=None))
+    floor = policy.kv_headroom_floor
+    if floor is not None and read.kv_free < floor * reader.kv_capacity_tokens:
+        return None
+    known = max(engine.prefix_hit_tokens, work.prompt - 1)
+    answer = forecast_engine(work, candidate, replace(engine, prefix_hit_tokens=known))
+    if read.ttft_ms is None or answer.ttft_ms is None:
+        return None
+    if read.engine_seconds is None or answer.engine_seconds is None:
+        return None
+    moved = max(0, work.prompt - engine.prefix_hit_tokens)
+    transfer_s = option.setup_s + option.token_s * moved
+    ttft = read.ttft_ms + 1000.0 * transfer_s + answer.ttft_ms
+    # What holds a part of the cache while it moves keeps that part of the engine from others.
+    kept_s = transfer_s * work.prompt / reader.kv_capacity_tokens
+    held_s = transfer_s * work.prompt / engine.kv_capacity_tokens
+    read_s = read.engine_seconds + kept_s
+    load = max(read.load or 0.0, answer.load or 0.0)
+    limit = answer.ttft_limit_ms
+    if limit is not None and ttft > load * limit:
+        load = ttft / limit
+    prefill = PrefillForecast(
+        option.name,
+        read.ttft_ms,
+        _felt(_reading(work), reader, read.load or 0.0, read.ttft_ms),
+        read_s,
+        read.kv_promise,
+        transfer_s,
+        answer.load or 0.0,
+        option.bid_price_pusd_per_s,
+    )
+    return answer._replace(
+        ttft_ms=ttft,
+        load=load,
+        engine_seconds=read_s + answer.engine_seconds + held_s,
+        prefill=prefill,
+    )
+
+
+def _reading(work: RequestWork) -> RequestWork:
+    """The part of a request that its prompt is: one token of answer, nothing decoded."""
+    prompt = work.prompt
+    return RequestWork(
+        prompt, 1, prompt + 1, 1.0, float(prompt), float(prompt), False, work.ttft_ms, None,
+        work.kv_scale,
+    )  # fmt: skip
