@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
+from gateway.config.crosschecks_cache import check_response_cache
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_sampling import check_sampling
@@ -159,4 +160,5 @@ CHECKS: tuple[Check, ...] = (
     check_machines,
     check_sampling,
     check_upkeep,
+    check_response_cache,
 )

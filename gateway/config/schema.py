@@ -30,6 +30,7 @@ from gateway.config.schema_policies import (
     PolicySloSection,
 )
 from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_response_cache import ResponseCacheSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -331,6 +332,7 @@ class Settings(ConfigSection):
     telemetry: TelemetrySection = TelemetrySection()
     queue: QueueSection = QueueSection()
     store: StoreSection = StoreSection()
+    response_cache: ResponseCacheSection = ResponseCacheSection()
     self_service: SelfServiceSection = SelfServiceSection()
     batches: BatchesSection = BatchesSection()
     dashboard: DashboardSection = DashboardSection()

@@ -23,6 +23,11 @@ class QuoteMemory:
         """Take another book, and forget every quote."""
         self._prices, self._quoted_us = prices, (0, 0)
 
+    def version_at(self, at_us: int) -> str:
+        """Return the newest version of the book, and since when its prices hold."""
+        self.quotes_at((), at_us)
+        return f"{self._prices.newest_version}/{self._quoted_us[0]}"
+
     def quotes_at(self, names: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
         """Return the quotes of names that have a price, all of this instant from here on."""
         since_us, until_us = self._quoted_us

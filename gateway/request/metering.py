@@ -162,7 +162,7 @@ class UsageMeter:
             unseen=bill.unseen,
             plausible_pusd=bill.plausible_pusd,
         )
-        attempt.settled, attempt.booked = True, tokens
+        attempt.settled, attempt.booked, attempt.record = True, tokens, record
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 

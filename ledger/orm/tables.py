@@ -16,6 +16,7 @@ from ledger.orm.batches import (
 from ledger.orm.books import (
     AttemptDecisionRow,
     AttemptRow,
+    CacheHitRow,
     ClaimRow,
     ComparedCostRow,
     ConfigVersionRow,
@@ -115,6 +116,7 @@ __all__ = [
     "BudgetRow",
     "BudgetVersionRow",
     "BudgetWindowRow",
+    "CacheHitRow",
     "CatalogEntryRow",
     "ClaimRow",
     "ComparedCostRow",
