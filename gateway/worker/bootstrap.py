@@ -60,6 +60,7 @@ from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
+from gateway.telemetry.metrics.response_cache import CacheMetrics
 from gateway.worker.app import Gateway, Operations, Ready, create_app
 from gateway.worker.cached_answers import CacheParts, open_cache
 from gateway.worker.idempotent_requests import open_submissions
@@ -111,7 +112,10 @@ def build(
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
-    cached = CacheParts(journal, fleet, admission, candidates, learned.ratio, in_force, clock)
+    cached = CacheParts(
+        journal, fleet, admission, candidates, learned.ratio, in_force, clock,
+        partial(CacheMetrics, exposition.registry, metrics.count),
+    )  # fmt: skip
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
@@ -131,7 +135,7 @@ def build(
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
-        cache=open_cache(settings, worker, cached, exposition.registry, environ),
+        cache=open_cache(settings, worker, environ, cached),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)

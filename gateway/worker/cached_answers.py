@@ -1,9 +1,7 @@
 """Opens a worker's response cache."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
-
-from prometheus_client import CollectorRegistry
 
 from gateway.clock import Clock
 from gateway.config.settings import Settings
@@ -30,14 +28,11 @@ class CacheParts(NamedTuple):
     ratio: TokenRatio
     in_force: ActivePolicies
     clock: Clock
+    make_metrics: Callable[[], CacheMetrics]
 
 
 def open_cache(
-    settings: Settings,
-    worker: int,
-    parts: CacheParts,
-    registry: CollectorRegistry | None,
-    environ: Mapping[str, str],
+    settings: Settings, worker: int, environ: Mapping[str, str], parts: CacheParts
 ) -> ResponseCache | None:
     """Return the cache; None: it is off. Without the parent's memory it has some of its own."""
     section = settings.response_cache
@@ -62,7 +57,7 @@ def open_cache(
         memory,
         section,
         parts.journal,
-        CacheMetrics(registry),
+        parts.make_metrics(),
         parts.clock,
         parts.in_force.hold(scopes),
     )

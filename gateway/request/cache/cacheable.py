@@ -8,7 +8,7 @@ get the same one from whoever its policy prefers: none that a cap of ours cut, t
 later stage gave, that a canary gave, or that was not booked as it was told.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
@@ -41,6 +41,7 @@ _NEVER = frozenset(
         Feature.FILES,
     }
 )
+_encode = msgspec.msgpack.encode
 _STOPPED, _CUT = "stop", "length"
 
 
@@ -120,35 +121,20 @@ def answer_name(
     policies, overrides and prices. What differs in any of them is never found.
     """
     who, preferred = route.identity, terms.preferred
-    parts = [
+    scope = (
         version,
-        who.org_id,
-        who.team_id,
-        who.isolation,
-        *_pairs(dict(who.tags)),
-        "",
-        str(tighten(tighten(residency, route.residency), terms.rule.policy.residency)),
+        (who.org_id, who.team_id, who.isolation, sorted(who.tags)),
+        tighten(tighten(residency, route.residency), terms.rule.policy.residency).value,
         route.model,
         terms.rule.policy.name,
-        *(() if preferred is None else sorted(preferred.names)),
-        "",
-        *sorted(terms.barred or ()),
-        "",
+        None if preferred is None else sorted(preferred.names),
+        sorted(terms.barred) if terms.barred else None,
         asked.path,
-        *(word for header in asked.told for word in header),
-    ]
-    name = sha256()
-    for part in [part.encode("utf-8", "surrogatepass") for part in parts]:
-        name.update(len(part).to_bytes(4, "little"))
-        name.update(part)
+        asked.told,
+    )
+    name = sha256(_encode(scope))  # whose length is told by itself
     name.update(asked.text)
     return name.digest()
-
-
-def _pairs(tags: Mapping[str, str]) -> Iterable[str]:
-    for name in sorted(tags):
-        yield name
-        yield tags[name]
 
 
 def is_canary(terms: PolicyTerms) -> bool:

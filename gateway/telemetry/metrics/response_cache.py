@@ -1,5 +1,7 @@
 """Metrics of the response cache, with closed labels; without the cache there are none."""
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ledger.money import PUSD_PER_USD
@@ -8,9 +10,13 @@ RESULTS = ("hit", "miss", "bypass", "stored", "unrecorded")
 
 
 class CacheMetrics:
-    """Implements `gateway.request.cache.response_cache.CacheCounters`."""
+    """Implements `gateway.request.cache.response_cache.CacheCounters`.
 
-    def __init__(self, registry: CollectorRegistry | None) -> None:
+    `count` adds to a counter in memory, as `RequestMetrics.count` does.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None, count: Callable[..., None]) -> None:
+        self._count = count
         self.lookups = Counter(
             "breakeven_response_cache",
             "Requests that may be answered from the cache, by what came of it, and answers stored",
@@ -36,10 +42,10 @@ class CacheMetrics:
             self.avoided.labels(backend)
 
     def count_lookup(self, result: str) -> None:
-        self.lookups.labels(result).inc()
+        self._count(self.lookups, result)
 
     def count_avoided(self, backend: str, cost_pusd: int) -> None:
-        self.avoided.labels(backend).inc(cost_pusd / PUSD_PER_USD)
+        self._count(self.avoided, backend, amount=cost_pusd / PUSD_PER_USD)
 
     def set_used_bytes(self, used: int) -> None:
         self.used.set(used)

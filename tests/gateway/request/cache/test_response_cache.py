@@ -7,8 +7,11 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from gateway.control.decisions.recorded import read_recorded_decision
+from gateway.whatif.ledger_traffic import read_traffic
 from ledger.identity.keychanges import ChangeAuthor, revoke
 from ledger.prices.stored import load_price_book
+from ledger.spans import EVER
 
 ON = {"enabled": True, "max_age_s": 600}
 RATES = [{"scope": "key:*", "requests_per_minute": 6}]
@@ -156,9 +159,7 @@ def test_teams_tags_and_residencies_have_answers_of_their_own(stack) -> None:
         stack.key("tagged", tags=(("app", "x"),)),
         stack.key("inside", residency="internal_only"),
     ]
-    said = [
-        ask(stack, "whose", model="own", token=key.token).headers[WORDS] for key in keys
-    ]
+    said = [ask(stack, "whose", model="own", token=key.token).headers[WORDS] for key in keys]
     assert said == ["miss", "hit", "miss", "miss", "miss"]
 
 
@@ -256,3 +257,20 @@ def test_nothing_is_kept_while_it_is_off(running, tmp_path) -> None:
         for _ in range(2):
             assert WORDS not in ask(stack, "off").headers
         assert len(stack.entries("alpha")) == 2
+
+
+def test_it_is_explained_and_a_what_if_leaves_it_out(stack) -> None:
+    first, second = (ask(stack, "explained") for _ in range(2))
+    assert hits(stack, second)
+    found = read_recorded_decision(stack.reader, second.headers["x-request-id"])
+    assert found is not None
+    (document,) = found.attempts
+    assert (document["status"], document["answered_by"]) == (
+        "cache_hit", first.headers["x-request-id"],
+    )  # fmt: skip
+    assert "from the response cache: the answer of alpha/m" in found.lines[0]
+    assert read_recorded_decision(stack.reader, second.headers["x-request-id"], "ads") is None
+    with stack.reader.connect() as connection:
+        traffic = read_traffic(connection, EVER)
+    assert traffic.cache_hits >= 1
+    assert len(traffic.arrivals) < len(stack.rows()) + traffic.cache_hits
