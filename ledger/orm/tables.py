@@ -55,6 +55,7 @@ from ledger.orm.fleet import (
     ModelRouteRow,
     RoundTripRow,
 )
+from ledger.orm.history import SpendHistoryRow
 from ledger.orm.identity import (
     KeptAnswerRow,
     KeyChangeRow,
@@ -191,6 +192,7 @@ __all__ = [
     "RoundTripRow",
     "SealMarkRow",
     "SealRow",
+    "SpendHistoryRow",
     "StoredBytesRow",
     "StoredObjectRow",
     "SubmissionRow",

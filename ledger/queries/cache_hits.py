@@ -12,7 +12,7 @@ from ledger.spans import Scope, total
 
 @dataclass(frozen=True, slots=True)
 class CacheTotal:
-    """Hits of a scope: dollars that APIs were not paid again, and own engines' time that was spared.
+    """Hits of a scope: dollars that APIs were not paid again, and engines' time that was spared.
 
     `unpriced`: of the API's hits, those whose answer has no price; they are in no sum.
     """
