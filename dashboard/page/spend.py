@@ -14,7 +14,6 @@ import streamlit as st
 from dashboard import downloads, facets, formatting, theme
 from dashboard.charts import plots, spend, timeline
 from dashboard.data import reads, tags
-from dashboard.data.cache_hits import cached
 from dashboard.data.claims import claimed
 from dashboard.data.reads import DashboardView
 from dashboard.figures import (
@@ -28,8 +27,7 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import month, movement, team
-from ledger.queries.cache_hits import CacheTotal
+from dashboard.sections import beside_sums, month, movement, team
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
@@ -39,6 +37,7 @@ ROWS = 200
 MONEY = ("cost", "at the comparator", "claimed")  # columns of single requests
 FILTERS = 3  # beside each other
 ANY = "any"
+EMPTY = "No requests in this period. Choose a longer one, or send a request."
 BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
@@ -56,12 +55,11 @@ def show(view: DashboardView) -> None:
     survey = reads.spending(view)
     theme.label(*labels(survey))
     if not survey.cells:
-        st.info(
-            "No requests in this period. Choose a longer one, or send a request.",
-            icon=":material/payments:",
-        )
+        st.info(EMPTY, icon=":material/payments:")
+        beside_sums.show(view)
         return
-    _totals(view, survey)
+    _totals(survey)
+    beside_sums.show(view)
     month.show(view)
     st.subheader("Over time", anchor=False)
     by = st.segmented_control(
@@ -94,7 +92,7 @@ def _movement(view: DashboardView) -> None:
     movement.by_tag(view)
 
 
-def _totals(view: DashboardView, survey: Survey) -> None:
+def _totals(survey: Survey) -> None:
     bills = survey.standing.bills
     used = sum(bill.used_pusd for bill in bills)
     idle = sum(bill.idle_pusd + bill.unavailable_pusd for bill in bills)
@@ -112,27 +110,9 @@ def _totals(view: DashboardView, survey: Survey) -> None:
     for column, (name, figure) in zip(st.columns(len(figures)), figures, strict=True):
         with column:
             theme.card(name, theme.big(figure, size="mid"), about="spend")
-    _show_cache(cached(view))
     missing = [bill.pool for bill in bills if not bill.is_rated]
     if missing:
         st.warning(f"No GPU rate for {', '.join(missing)}: its cost is missing here, not zero.")
-
-
-def _show_cache(found: CacheTotal) -> None:
-    """Beside what was spent, for it is in no sum of that."""
-    if not found.hits:
-        return
-    parts = [f"{formatting.count(found.hits)} requests got an earlier answer"]
-    if found.engine_us:
-        parts.append(f"own engines were spared {formatting.count(found.engine_us // 10**6)} s")
-    if found.unpriced:
-        parts.append(f"{formatting.count(found.unpriced)} of APIs have no price")
-    theme.card(
-        "Avoided by the response cache",
-        theme.big(formatting.money(found.api_pusd), size="mid"),
-        about="cache",
-    )
-    st.caption("; ".join(parts) + ".")
 
 
 def _over_time(view: DashboardView, survey: Survey, by: str) -> None:
