@@ -51,6 +51,14 @@ TERMS: dict[str, Term] = {
         "closed are final; the running hour is provisional until it closes.",
         "used + idle + unavailable + APIs",
     ),
+    "cache": Term(
+        "Avoided by the response cache",
+        "What the answers were charged for when an API made them, once for each equal request that "
+        "got one of them again. No spending and no saving of own GPUs counts it: nobody was asked. "
+        "Of own engines' answers it is time that was spared, and no dollars.",
+        "sum over hits of what the answer was charged",
+        rows="",
+    ),
     "month": Term(
         "End of the month",
         "What the calendar month will have cost: what is over counts as it was, days to come by "

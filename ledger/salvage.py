@@ -15,10 +15,10 @@ from ledger.budgets.binding import BoundBudgets
 from ledger.budgets.grants import BudgetAccount, lock_balance, regrant
 from ledger.database import reading
 from ledger.journals.homes import copies
-from ledger.journals.records import AttemptOpened, AttemptSettled, Record
+from ledger.journals.records import AttemptOpened, AttemptSettled, CacheHit, Record
 from ledger.journals.remains import read_remains, records_of_bytes
 from ledger.manual_entries import ManualEntry, enter
-from ledger.orm.books import AttemptRow, QuarantinedRecordRow, RefusalRow
+from ledger.orm.books import AttemptRow, CacheHitRow, QuarantinedRecordRow, RefusalRow
 from ledger.orm.budgets import NO_HOST
 from ledger.seals.retirements import retired_until_us
 from ledger.writing.fold import AttemptStage, JournalItem, KnownAttempt
@@ -48,7 +48,7 @@ class SalvageSource(msgspec.Struct):
 
 
 class SalvageResult(msgspec.Struct, frozen=True):
-    """Counts of what was applied: rows added, attempts settled, refusals."""
+    """Counts of what was applied: rows added, attempts settled, refusals with cache hits."""
 
     attempts: int = 0
     settled: int = 0
@@ -142,7 +142,8 @@ def _sort_records(
     opens = {each.attempt_id for each in records if isinstance(each, AttemptOpened)}
     for record in records:
         if not isinstance(record, _OF_ATTEMPTS):
-            key, at_us, known = record.request_id, record.refused_us, record.request_id in refused
+            key, known = record.request_id, record.request_id in refused
+            at_us = record.hit_us if isinstance(record, CacheHit) else record.refused_us
         else:
             key = f"{type(record).__name__}:{record.attempt_id}"
             at_us = record.opened_us if isinstance(record, AttemptOpened) else record.settled_us
@@ -173,13 +174,15 @@ def _known_refusals(connection: Connection, records: list[Record]) -> set[str]:
     ids = [each.request_id for each in records if not isinstance(each, _OF_ATTEMPTS)]
     found: set[str] = set()
     for start in range(0, len(ids), IDS_PER_QUERY):
-        some = RefusalRow.request_id.in_(ids[start : start + IDS_PER_QUERY])
-        found |= set(connection.execute(select(RefusalRow.request_id).where(some)).scalars())
+        some = ids[start : start + IDS_PER_QUERY]
+        for table in (RefusalRow, CacheHitRow):
+            query = select(table.request_id).where(table.request_id.in_(some))
+            found |= set(connection.execute(query).scalars())
     return found
 
 
 def _by_attempt(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield an attempt's open and settle together, in that order; a refusal alone."""
+    """Yield an attempt's open and settle together, in that order; others alone."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         key = record.attempt_id if isinstance(record, _OF_ATTEMPTS) else record.request_id

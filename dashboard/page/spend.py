@@ -27,7 +27,7 @@ from dashboard.figures import (
     spent_over_time,
     time_column,
 )
-from dashboard.sections import month, movement, team
+from dashboard.sections import beside_sums, month, movement, team
 from ledger.queries.claims import ClaimTotal
 from ledger.queries.reads import AttemptCell, AttemptDetail
 from ledger.reports.survey import Survey
@@ -37,6 +37,7 @@ ROWS = 200
 MONEY = ("cost", "at the comparator", "claimed")  # columns of single requests
 FILTERS = 3  # beside each other
 ANY = "any"
+EMPTY = "No requests in this period. Choose a longer one, or send a request."
 BARS = 12
 IDLE, DOWN = "(idle, nobody's)", "(unavailable, nobody's)"  # in the table alone
 BIND: Any = "query-params"
@@ -54,12 +55,11 @@ def show(view: DashboardView) -> None:
     survey = reads.spending(view)
     theme.label(*labels(survey))
     if not survey.cells:
-        st.info(
-            "No requests in this period. Choose a longer one, or send a request.",
-            icon=":material/payments:",
-        )
+        st.info(EMPTY, icon=":material/payments:")
+        beside_sums.show(view)
         return
     _totals(survey)
+    beside_sums.show(view)
     month.show(view)
     st.subheader("Over time", anchor=False)
     by = st.segmented_control(

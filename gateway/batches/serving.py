@@ -103,7 +103,7 @@ def serve_batches(
 
     flights = LineLoadTracker(host.board, host.worker)
     promises = in_force.hold(lambda rules, _: tightest_slo_of_pools(rules))
-    lines = replace(dispatcher, flights=flights, limits=None)
+    lines = replace(dispatcher, flights=flights, limits=None, cache=None)
     entrance = _entrance(host, lines, in_force, plans_for)
     wake = partial(wake_runner, host.runtime.run_dir)
     maker = BatchMaker(stored, settings.server, wake, most=settings.batches.team_batches)

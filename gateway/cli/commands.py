@@ -9,6 +9,7 @@ _KEYS = {
     "list": "keys:list_keys",
     "rotate": "keys:rotate",
     "revoke": "keys:revoke",
+    "import": "keyimport:import_",
 }
 _ENGINE = {
     "bench": "enginebench:bench",

@@ -68,7 +68,7 @@ def import_command(
         words = "has prices of its own: write them with --prices FILE, then `prices import --from`"
         carried.notes.append(lost("model_list", words, ImportLoss.PRICES))
     text = _HEAD.format(name=file.name) + yaml.safe_dump(carried.document, sort_keys=False)
-    notes = _merge_notes(carried.notes, frozenset(accept or ()))
+    notes = merge_notes(carried.notes, frozenset(accept or ()))
     failing = {"error", "warning"} if strict else {"error"}
     fails = any(note["rank"] in failing for note in notes)
     if not fails:
@@ -82,7 +82,7 @@ def import_command(
         if out is None and not fails:
             typer.echo(text, nl=False)
         for note in notes:
-            typer.echo(f"{file}: {_line(note)}", err=True)
+            typer.echo(f"{file}: {note_line(note)}", err=True)
     raise typer.Exit(1 if fails else 0)
 
 
@@ -125,7 +125,7 @@ def _sold_as(served: str) -> str | None:
     )
 
 
-def _merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[dict[str, Any]]:
+def merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list[dict[str, Any]]:
     """The notes by rank; those that say the same of the same setting are one, with a count."""
     counted = Counter((note.place.rpartition(".")[2], note.text) for note in notes)
     first: dict[tuple[str, str], ImportNote] = {}
@@ -143,7 +143,8 @@ def _merge_notes(notes: Sequence[ImportNote], accepted: Collection[str]) -> list
     return sorted(told, key=lambda note: _RANKS.index(note["rank"]))
 
 
-def _line(note: Mapping[str, Any]) -> str:
+def note_line(note: Mapping[str, Any]) -> str:
+    """Return a note in words, with how to accept a loss."""
     accept = f" (--accept {note['lost']})" if note["rank"] == "error" else ""
     return f"{note['rank']}: {note['place']}: {note['text']}{accept}"
 

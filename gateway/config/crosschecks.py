@@ -11,6 +11,7 @@ from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.checks.roles import check_roles
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
+from gateway.config.crosschecks_cache import check_response_cache
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_retirement import check_retirements
@@ -163,4 +164,5 @@ CHECKS: tuple[Check, ...] = (
     check_roles,
     check_sampling,
     check_upkeep,
+    check_response_cache,
 )

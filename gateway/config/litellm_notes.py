@@ -82,7 +82,10 @@ _RETRIES = _Why(
 )
 _ROUTED = _Why("equal targets are chosen by price within their promise; see `policies`")
 _HOSTS = _Why("not needed: workers share memory, hosts share the ledger's database", warns=False)
-_NO_CACHE = _Why("answers are not cached; engines cache prefixes")
+_NO_CACHE = _Why(
+    "`response_cache` gives equal deterministic requests of one team an earlier answer; it is off "
+    "unless it is switched on"
+)
 _METRICS = _Why("see /metrics, `breakeven ledger report` and the dashboard", warns=False)
 _NOTHING = _Why("nothing to set", warns=False)
 _ADAPTER = "LiteLLM's adapter reads it from the environment: "

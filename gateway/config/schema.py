@@ -36,6 +36,7 @@ from gateway.config.schema_reports import (
     TelemetrySection,
 )
 from gateway.config.schema_roles import RolesSection
+from gateway.config.schema_response_cache import ResponseCacheSection
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -338,6 +339,7 @@ class Settings(ConfigSection):
     telemetry: TelemetrySection = TelemetrySection()
     queue: QueueSection = QueueSection()
     store: StoreSection = StoreSection()
+    response_cache: ResponseCacheSection = ResponseCacheSection()
     self_service: SelfServiceSection = SelfServiceSection()
     batches: BatchesSection = BatchesSection()
     dashboard: DashboardSection = DashboardSection()

@@ -211,6 +211,10 @@ class CandidateBuilder:
         """From the next request on this book counts; no remembered quote holds any more."""
         self._quotes.reprice(prices)
 
+    def prices_version(self, at_us: int) -> str:
+        """Return a name of the prices of this instant, the same in every process of a host."""
+        return self._quotes.version_at(at_us)
+
     def quote_of(self, target: Target, at_us: int) -> PriceQuote | None:
         """Return the price book's quote of an API's model at this instant."""
         self._quotes.quotes_at((), at_us)

@@ -18,17 +18,25 @@ class QuoteMemory:
         self._quoted: dict[str, PriceQuote | None] = {}
         self._compared: dict[tuple[str, ...], tuple[PriceQuote, ...]] = {}
         self._quoted_us = (0, 0)  # from and until when these hold
+        self._version = ""  # the name of what holds; made when it is asked for
 
     def reprice(self, prices: PriceBook) -> None:
         """Take another book, and forget every quote."""
-        self._prices, self._quoted_us = prices, (0, 0)
+        self._prices, self._quoted_us, self._version = prices, (0, 0), ""
+
+    def version_at(self, at_us: int) -> str:
+        """Return the newest version of the book, and since when its prices hold."""
+        self.quotes_at((), at_us)
+        if not self._version:
+            self._version = f"{self._prices.newest_version}/{self._quoted_us[0]}"
+        return self._version
 
     def quotes_at(self, names: Sequence[str], at_us: int) -> tuple[PriceQuote, ...]:
         """Return the quotes of names that have a price, all of this instant from here on."""
         since_us, until_us = self._quoted_us
         if not since_us <= at_us < until_us:
             self._quoted_us = self._prices.unchanged_span_us(at_us)
-            self._quoted, self._compared = {}, {}
+            self._quoted, self._compared, self._version = {}, {}, ""
         key = tuple(names)
         compared = self._compared.get(key)
         if compared is None:

@@ -37,6 +37,7 @@ from gateway.host.log_wrapper import LogOptions, wrapper_arguments
 from gateway.host.port_claims import PortClaims
 from gateway.host.prepare import HostSetup, moved_ports, prepare
 from gateway.host.reload import Reload
+from gateway.host.shared_answers import SharedAnswers
 from gateway.host.watchdog import watch, watch_peers
 from gateway.runtime import METRICS_DIR, Runtime
 from ledger.identity.vouchers import GATEWAY, KEY_FILE, KEY_FILE_VARIABLE
@@ -74,6 +75,7 @@ class HostServer:
         self._held: StateDirLock | None = None
         self._board: SharedLoadTable | None = None
         self._engines: Supervision = None
+        self._answers = SharedAnswers(settings)
 
     async def start(self, between: Callable[[Runtime], Awaitable[None]] | None = None) -> None:
         """Start the children. `between` runs beside the dashboard's start, before all others."""
@@ -103,13 +105,13 @@ class HostServer:
         for name, argv in self._background_commands():
             self._launch(self._back, name, argv)
         for worker in range(self.runtime.workers):
-            descriptor = self._listener.fileno()
             argv = [
                 *_python("gateway.worker"),
                 *("--config", str(self.prepared.config), "--runtime", str(self.prepared.path)),
-                *("--worker", str(worker), "--fd", str(descriptor)),
+                *("--worker", str(worker), "--fd", str(self._listener.fileno())),
             ]
-            self._launch(self._front, f"worker-{worker}", argv, (descriptor,))
+            given = (self._listener.fileno(), *self._answers.descriptors)
+            self._launch(self._front, f"worker-{worker}", argv, given)
         self._engines = supervision_for(
             self._settings, self.runtime, self._board, self._say, self._ready, self._forks
         )
@@ -308,7 +310,7 @@ class HostServer:
     def _variables(self, name: str) -> dict[str, str]:
         url = self.runtime.ledger_url
         if name.startswith("worker-"):
-            return environ.worker(os.environ, url, self._settings)
+            return environ.worker(os.environ, url, self._settings) | self._answers.variables
         if name.startswith("provider-"):
             return plain_environ(os.environ)
         if name == "peers":

@@ -9,7 +9,9 @@ SESSION_LIMIT = 256  # characters
 _SESSIONS = (b"x-session-id", b"x-breakeven-session")
 _IDEMPOTENCY = b"idempotency-key"
 _ASKED_OF_API = frozenset((b"anthropic-beta", b"anthropic-version"))
-_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY, *_ASKED_OF_API))
+CACHE_CONTROL, CACHE_ASKED = b"cache-control", b"x-breakeven-cache"
+_CACHING = frozenset((CACHE_CONTROL, CACHE_ASKED))
+_MARKS = frozenset((*_SESSIONS, _IDEMPOTENCY, *_ASKED_OF_API, *_CACHING))
 _ENCODING = b"content-encoding"
 KEYS = frozenset((b"x-api-key", b"api-key"))  # Anthropic's and Azure's
 _READ = frozenset((b"authorization", b"content-length", b"content-type", _ENCODING, *_MARKS, *KEYS))
@@ -21,7 +23,8 @@ class RequestHead:
 
     `media`: what the body is said to be, where that is not JSON; `once`: the first
     `Idempotency-Key`, as it was sent; `encoding`: how the body is compressed. `asked_of_api`: what
-    a client of Anthropic's asks of the API beside the body.
+    a client of Anthropic's asks of the API beside the body. `caching`: the fields that say whether
+    an earlier answer will do, `None` where there are none.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -31,6 +34,7 @@ class RequestHead:
     once: bytes | None = None
     encoding: str | None = None
     asked_of_api: dict[str, str] = field(default_factory=dict)
+    caching: list[tuple[bytes, bytes]] | None = None
 
 
 def read_fields(headers: Iterable[tuple[bytes, bytes]]) -> RequestHead:
@@ -74,5 +78,7 @@ def _mark(found: RequestHead, name: bytes, value: bytes) -> None:
         told, said = name.decode("ascii"), value.decode("latin-1")
         before = found.asked_of_api.get(told)
         found.asked_of_api[told] = said if before is None else f"{before},{said}"
+    elif name in _CACHING:
+        found.caching = [*(found.caching or ()), (name, value)]
     elif found.session is None:
         found.session = value.decode("latin-1")[:SESSION_LIMIT]

@@ -13,7 +13,7 @@ from gateway.request.load_tracker import LoadReservation
 from gateway.request.plan import AttemptPlan, RoutingPlan
 from gateway.request.prefill_leg import PrefillLeg
 from gateway.request.trace_observer import RequestTrace
-from ledger.journals.records import Hold, TokenCounts
+from ledger.journals.records import AttemptSettled, Hold, TokenCounts
 from router.stages import StageCause, is_due
 from router.types import Feature, Verdict
 
@@ -110,6 +110,7 @@ class Attempt:
     waited_s: float = 0.0
     tokens: int = 0  # once it is settled: all that it took
     booked: TokenCounts | None = None  # the same by kind, as the ledger has it
+    record: AttemptSettled | None = None  # that it was settled by
     transmission: Transmission | None = None  # of its call, once its backend is asked
     spill_reason: str | None = None  # why no own engine serves it, as its record says
     stated_cost: str | None = None  # in dollars, by a header of the answer

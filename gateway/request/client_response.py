@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Protocol
 
 from gateway.http.connection import Header, RequestConnection
+from gateway.request.attempt import Attempt
+from gateway.request.cache.cache_use import CacheUse
 from gateway.request.limits.rate_limiter import RateLimitUse
 from gateway.request.trace_observer import RequestTrace
 from ledger.journals.records import TokenCounts
@@ -52,7 +54,9 @@ class ClientResponse:
         "_pinging",
         "_quiet_since_s",
         "_send",
+        "attempt",
         "broken",
+        "cache_use",
         "charged",
         "choice",
         "ended_by",
@@ -102,6 +106,8 @@ class ClientResponse:
         self.use: RateLimitUse | None = None
         self.total_s: float | None = None  # that its model gives it, where that is stated
         self.status: int | None = None  # as it was told
+        self.attempt: Attempt | None = None  # the one that answers, or was the last to try
+        self.cache_use: CacheUse | None = None  # what it asks of the response cache
         self.story: RequestTrace | None = None  # of who follows it, if anybody does
         self.ended_by: str | None = None  # of `BY_CLIENT`, "client_stall", "total", "drain"
         self.choice: TargetChoice | None = None  # how the target of a whole answer was chosen
@@ -213,6 +219,11 @@ class ClientResponse:
         self.choice = choice
 
     @property
+    def is_remembered(self) -> bool:
+        """Whether its answer belongs to what its client may go on from, or is none."""
+        return False
+
+    @property
     def residency(self) -> Residency:
         """The tightest that the answer's target was chosen by."""
         return Residency.ANY if self.choice is None else self.choice.residency
@@ -234,6 +245,18 @@ class ClientResponse:
     def _with_own_headers(self, headers: Sequence[Header]) -> list[Header]:
         named = (b"x-request-id", self.request_id.encode())
         return [named, *headers] if self.use is None else [named, *headers, *self.use.headers]
+
+    async def send_again(self, headers: Sequence[Header], data: bytes, *, whole: bool) -> None:
+        """Send an answer that was made for an equal request, in the dialect that it is in."""
+        self.started, self.status = True, 200
+        told = self._with_own_headers(headers)
+        if whole and self._connection is not None and self._connection.answer(200, told, data):
+            self.finished = True
+            return
+        if whole:
+            told.append((b"content-length", str(len(data)).encode()))
+        await self._send({"type": "http.response.start", "status": 200, "headers": told})
+        await ClientResponse.body(self, data, more=False)
 
     async def replay(self, status: int, headers: Sequence[Header], data: bytes) -> None:
         """Another request's answer, as it was sent: with that one's id, and in this dialect."""

@@ -32,6 +32,8 @@ from gateway.kinds.inference_request import InferenceRequest
 from gateway.kinds.outcome import AttemptOutcome
 from gateway.request.attempt import Attempt, CandidateQueue
 from gateway.request.background_reads import BackgroundReads
+from gateway.request.cache.cache_use import CacheUse
+from gateway.request.cache.response_cache import ResponseCache
 from gateway.request.client_response import CLIENT_GONE, ClientResponse
 from gateway.request.idempotency.idempotency_store import IdempotencyStore
 from gateway.request.load_tracker import LoadTracker
@@ -92,6 +94,7 @@ class Dispatcher(StagePlanner):
     drawing: SampleSink | None  # `None`: nothing of what is dispatched is asked again
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
+    cache: ResponseCache | None = None  # `None`: every answer is made anew
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
     frees: set[asyncio.Task[None]] = field(default_factory=set)  # of KV that nobody will fetch
 
@@ -113,6 +116,9 @@ class Dispatcher(StagePlanner):
     ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
+        use = reply.cache_use
+        if use is not None and await self._answer_again(use, identity, reply):
+            return
         tries = await self.begin(asked, identity, reply)
         refusal: RequestError | None = None
         short: BudgetShortfall | None = None
@@ -130,7 +136,7 @@ class Dispatcher(StagePlanner):
             tries.tried += 1
             attempt.last = tries.is_last or tries.tried == MAX_ATTEMPTS
             attempt.tries, attempt.waited_s = tries, attempt.dispatched_s - asked_s
-            attempt.story = reply.story
+            attempt.story, reply.attempt = reply.story, attempt
             make = self._attempt if attempt.prefill is None else self._attempt_apart
             error = await make(attempt, reply)
             if number > 1:
@@ -159,6 +165,24 @@ class Dispatcher(StagePlanner):
         # A retry may come to who was not asked.
         refusal.retry = refusal.retry if tries.next() is None else None
         raise refusal if number else self._refuse_attempts(tries, refusal, short)
+
+    async def _answer_again(self, use: CacheUse, identity: Identity, reply: ClientResponse) -> bool:
+        """Whether the response cache had the answer; it is one of the requests a minute."""
+        cache = self.cache
+        if cache is None:
+            return False
+        found = cache.find(use, identity, reply.request_id)
+        if found is None:
+            if use.name is not None:
+                cache.listen(use, reply)
+            return False
+        if self.limits is not None:
+            reply.use = await self.limits.count(identity, found.route.model, 0)
+            if reply.use is not None and reply.use.counted.over is not None:
+                reply.use = None
+                return False  # it is refused where it would be planned, with its reason
+        await cache.send(use, found, identity, reply)
+        return True
 
     def _refuse_attempts(
         self, tries: CandidateQueue, refusal: RequestError, short: BudgetShortfall | None

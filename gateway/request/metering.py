@@ -163,7 +163,7 @@ class UsageMeter:
             plausible_pusd=bill.plausible_pusd,
             legs=bill.legs,
         )
-        attempt.settled, attempt.booked = True, tokens
+        attempt.settled, attempt.booked, attempt.record = True, tokens, record
         attempt.tokens = prompt_tokens(tokens) + tokens.output
         return record
 

@@ -13,10 +13,7 @@ import msgspec
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput
-from gateway.fleet.candidates import (
-    CandidateBuilder,
-    CandidateSnapshot,
-)
+from gateway.fleet.candidates import CandidateBuilder, CandidateSnapshot
 from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target
 from gateway.fleet.length_exchange import LengthExchange
@@ -260,7 +257,7 @@ class RoutePlanner:
         terms = route.chain.constant
         if terms is None:
             terms = route.chain.terms(
-                lambda: _condition_input(asked, route, tokens[0]),
+                lambda: condition_input(asked, route, tokens[0]),
                 wall_us=clock.wall_us(),
                 key=request_id
                 if asked.session is None
@@ -365,9 +362,10 @@ class RoutePlanner:
         return None if static else decision
 
 
-def _condition_input(
+def condition_input(
     asked: InferenceRequest, route: RouteContext, prompt_tokens: int
 ) -> ConditionInput:
+    """Return what a rule's condition may read of a request."""
     who = route.identity
     return ConditionInput(
         model=route.model,

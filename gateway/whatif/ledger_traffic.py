@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from backends.simulator.latency import Latency
 from gateway.whatif.replay_fleet import ApiLatencySource
 from gateway.whatif.traffic import Arrival
+from ledger.queries.cache_hits import cache_total
 from ledger.queries.traffic import (
     RecordedLength,
     answers_before,
@@ -46,6 +47,7 @@ class LedgerTraffic:
     refused: int
     cut: bool = False
     lengths: Sequence[RecordedLength] = ()  # of answers before them
+    cache_hits: int = 0  # answered from the response cache, and not among the arrivals
 
 
 def span_of(text: str, now_us: int) -> Scope:
@@ -106,7 +108,8 @@ def read_traffic(connection: Connection, scope: Scope, *, most: int | None = Non
     refused = refused_requests(connection, scope)
     begins_us = start_us or scope.start_us
     lengths = answers_before(connection, begins_us, most=LENGTHS_MOST)
-    return LedgerTraffic(begins_us, tuple(rows.values()), seen, refused, cut, lengths)
+    hits = cache_total(connection, scope).hits
+    return LedgerTraffic(begins_us, tuple(rows.values()), seen, refused, cut, lengths, hits)
 
 
 def _asked(decision: bytes | None) -> dict[str, Any]:

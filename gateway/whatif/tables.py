@@ -81,6 +81,11 @@ def notes(document: dict[str, Any]) -> list[str]:
         lines.append(f"Policies' hours go by its clock, which begins at {traffic['begins']}.")
     if traffic.get("cut"):
         lines.append("There were more in that time: only the earliest are played.")
+    if hits := traffic.get("cache_hits"):
+        lines.append(
+            f"{hits:,} requests of that time were answered from the response cache: they are left "
+            "out, and no cache is played."
+        )
     lines += [f"Engines of {name}: {source}." for name, source in document["engines"].items()]
     lines += [
         f"{name}: TTFT {item['ttft_ms_p50']:.0f} ms, "

@@ -60,7 +60,7 @@ def read_recorded_traffic(
         raise WhatIfInputError(f"--ledger {span}: no conversation was answered in that time")
     about = {
         "source": f"ledger, {span}", "form": "ledger", "left_out": found.refused,
-        "cut": found.cut,
+        "cut": found.cut, "cache_hits": found.cache_hits,
     }  # fmt: skip
     return TrafficSelection(
         found.arrivals, found.start_us, found.seen, about, lengths=found.lengths

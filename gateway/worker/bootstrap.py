@@ -60,7 +60,9 @@ from gateway.sound.sound_decoder import SoundDecoder
 from gateway.stored.serving import StoredParts, serve_stored
 from gateway.telemetry.drift.drawing import open_drawing
 from gateway.telemetry.metrics.requests import RequestMetrics
+from gateway.telemetry.metrics.response_cache import CacheMetrics
 from gateway.worker.app import Gateway, Operations, Ready, create_app
+from gateway.worker.cached_answers import CacheParts, open_cache
 from gateway.worker.idempotent_requests import open_submissions
 from gateway.worker.journal_gate import JOURNAL, JournalGate
 from gateway.worker.learned_estimates import HostEstimates, open_estimates
@@ -110,6 +112,10 @@ def build(
     candidates = _candidates(settings, board, ledger, experience, prefixes, learned)
     decider, in_force = DegradedDecider(board, metrics), _in_force(settings, ledger.policies)
     plans_for = _plans(fleet, admission, candidates, learned, decider, in_force)
+    cached = CacheParts(
+        journal, fleet, admission, candidates, learned.ratio, in_force, clock,
+        partial(CacheMetrics, exposition.registry, metrics.count),
+    )  # fmt: skip
     dispatcher = Dispatcher(
         plans=in_force.hold(plans_for),
         admission=admission,
@@ -129,6 +135,7 @@ def build(
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
+        cache=open_cache(settings, worker, environ, cached),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
@@ -340,7 +347,9 @@ class Closable(Protocol):
 
 def _close(dispatcher: Dispatcher, *parts: Closable) -> None:
     """The parts, and those of the dispatcher that there are, one after the other."""
-    for part in (dispatcher.limits, dispatcher.drawing, dispatcher.observer, *parts):
+    for part in (
+        dispatcher.limits, dispatcher.drawing, dispatcher.observer, dispatcher.cache, *parts,
+    ):  # fmt: skip
         if part is not None:
             part.close()
 

@@ -13,6 +13,7 @@ from ledger.identity.keys import (
     CreatedKey,
     IdentityError,
     KeySpec,
+    add_key,
     bump_generation,
     create_key,
     revoke_key,
@@ -108,6 +109,18 @@ def make(
     made = create_key(connection, spec, pepper=pepper, now_us=author.at_us)
     _record_change(connection, made.key_id, MADE, author)
     return made
+
+
+def make_known(
+    connection: Connection, spec: KeySpec, hashed: tuple[str, bytes], author: ChangeAuthor
+) -> bool:
+    """Make a key whose id and hash are known, unless it is there; whether it was made."""
+    key_id, _ = hashed
+    if connection.execute(select(KeyRow.id).where(KeyRow.id == key_id)).one_or_none() is not None:
+        return False
+    add_key(connection, spec, hashed, now_us=author.at_us)
+    _record_change(connection, key_id, MADE, author)
+    return True
 
 
 def revoke(

@@ -15,11 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DBAPIError
 
+from ledger.identity import foreign_tokens
 from ledger.identity.lineage import ends_of_lines
 from ledger.identity.people import KeyLeave
 from ledger.identity.tokens import GENERATION_FILE, PEPPER_FILE, TokenParts, is_match, split_token
@@ -54,6 +55,16 @@ class Identity:
     isolation: str
     counts_on: tuple[str, ...] = ()  # other keys whose budgets and limits bind this one, too
     leave: KeyLeave | None = None  # of a person who may make keys
+
+
+class ForeignParts(NamedTuple):
+    """A key that another gateway made: the id that it has here, and its token's digest."""
+
+    key_id: str
+    digest: str
+
+    def __repr__(self) -> str:
+        return f"ForeignParts(key_id={self.key_id!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,7 @@ class KeyRing:
 
     async def lookup(self, token: str, now_us: int) -> Identity | None:
         """The identity of a valid token; None if it is malformed, unknown, expired or revoked."""
-        parts = split_token(token)
+        parts = split_token(token) or await self._foreign_parts(token)
         if parts is None:
             return None
         self._follow_generation()
@@ -145,6 +156,17 @@ class KeyRing:
             _remember(self._checked, _digest(token), entry, CACHED_TOKENS)
         return identity
 
+    async def _foreign_parts(self, token: str) -> "TokenParts | ForeignParts | None":
+        """The parts of a token that another gateway made, where keys of it may be here."""
+        digest = foreign_tokens.digest_of(token)
+        if digest is None:
+            return None
+        if self._pepper is None:
+            await asyncio.to_thread(self._read_pepper)
+        if self._pepper is None:
+            return None  # no key was ever made here
+        return ForeignParts(foreign_tokens.foreign_id(self._pepper, digest), digest)
+
     async def delegated(self, key_id: str, now_us: int) -> Identity | None:
         """The identity of a key in force, for who proved otherwise to act for it: no secret."""
         self._follow_generation()
@@ -158,10 +180,16 @@ class KeyRing:
     def close(self) -> None:
         self._generation.close()
 
-    def _judge(self, entry: _Entry, parts: TokenParts, now_us: int) -> Identity | None:
+    def _judge(
+        self, entry: _Entry, parts: "TokenParts | ForeignParts", now_us: int
+    ) -> Identity | None:
         if self._pepper is None:
             return None  # no key was ever made here
-        if not is_match(entry.stored, self._pepper, parts):
+        if isinstance(parts, ForeignParts):
+            key_id, digest = parts
+            if not foreign_tokens.is_foreign_match(entry.stored, self._pepper, key_id, digest):
+                return None
+        elif not is_match(entry.stored, self._pepper, parts):
             return None
         return None if self._is_over(entry, now_us) else entry.identity
 
@@ -194,9 +222,12 @@ class KeyRing:
                 _remember(self._known, key_id, entry, CACHED_KEYS)
         return entry
 
-    def _fetch(self, key_id: str) -> _Entry | None:
+    def _read_pepper(self) -> None:
         if self._pepper is None and self._pepper_path.exists():
             self._pepper = self._pepper_path.read_bytes()
+
+    def _fetch(self, key_id: str) -> _Entry | None:
+        self._read_pepper()
         ends = select(func.min(KeyChangeRow.ends_us)).where(KeyChangeRow.key_id == key_id)
         query = (
             select(

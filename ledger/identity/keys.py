@@ -34,6 +34,7 @@ __all__ = [
     "KeyRing",
     "KeySpec",
     "LedgerUnavailable",
+    "add_key",
     "bump_generation",
     "create_key",
     "load_pepper",
@@ -83,13 +84,22 @@ def create_key(
     new_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> CreatedKey:
     """Add the key to the connection's transaction; it works once that is committed."""
+    key_id, secret = new_bytes(PUBLIC_BYTES).hex(), new_bytes(SECRET_BYTES).hex()
+    add_key(connection, spec, (key_id, secret_hash(pepper, key_id, secret)), now_us=now_us)
+    return CreatedKey(key_id, token_text(key_id, secret))
+
+
+def add_key(
+    connection: Connection, spec: KeySpec, hashed: tuple[str, bytes], *, now_us: int
+) -> None:
+    """Add a key whose id and hash are known, with what it belongs to."""
     _refuse_faults(spec, now_us)
     _ensure_owners(connection, spec, now_us)
-    key_id, secret = new_bytes(PUBLIC_BYTES).hex(), new_bytes(SECRET_BYTES).hex()
+    key_id, hash_ = hashed
     connection.execute(
         insert(KeyRow).values(
             id=key_id,
-            secret_hash=secret_hash(pepper, key_id, secret),
+            secret_hash=hash_,
             name=spec.name,
             org_id=spec.org,
             team_id=spec.team,
@@ -107,7 +117,6 @@ def create_key(
         )
     )
     bump_generation(connection)
-    return CreatedKey(key_id, token_text(key_id, secret))
 
 
 def revoke_key(connection: Connection, key_id: str, *, now_us: int) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "AttemptOpened",
     "AttemptSettled",
     "Basis",
+    "CacheHit",
     "ComparedCost",
     "Hold",
     "Record",
@@ -192,4 +193,34 @@ class RequestRefused(msgspec.Struct, frozen=True, tag="refuse", omit_defaults=Tr
     until_us: int | None = None
 
 
-Record = AttemptOpened | AttemptSettled | RequestRefused
+class CacheHit(msgspec.Struct, frozen=True, tag="hit", omit_defaults=True):
+    """A request that an earlier answer was sent to: no attempt was made, and nothing is charged.
+
+    `answered_by` is the request that the answer was made for, `target`, `backend` and the tokens
+    are of its attempt. `avoided_pusd` is what that was booked at, at the prices that still hold:
+    for an own engine its share of a bill that stays, with `engine_us` of work that was not done
+    again. `None`: it has no price.
+    """
+
+    request_id: str
+    hit_us: int
+    key_id: str
+    user_id: str | None
+    team_id: str
+    org_id: str
+    kind: str
+    stream: bool
+    model: str
+    policy: str
+    target: str
+    backend: Literal["own", "api"]
+    answered_by: str
+    age_us: int
+    input_tokens: int
+    output_tokens: int
+    avoided_pusd: int | None
+    engine_us: int = 0
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+Record = AttemptOpened | AttemptSettled | RequestRefused | CacheHit

@@ -211,6 +211,36 @@ class RefusalRow(LedgerBase):
     until_us: Stored[int | None] = define_column(BigInteger)
 
 
+class CacheHitRow(LedgerBase):
+    """`records.CacheHit`: a request that an earlier answer was sent to, and what that avoided.
+
+    It is no attempt and has no posting: nobody was asked, and nobody bills it.
+    """
+
+    __tablename__ = "cache_hits"
+
+    seq: Stored[int] = define_column(Serial, primary_key=True, autoincrement=True)
+    request_id: Stored[str] = define_column(unique=True)
+    hit_us: Stored[int] = define_column(BigInteger, index=True)
+    key_id: Stored[str]
+    user_id: Stored[str | None]
+    team_id: Stored[str]
+    org_id: Stored[str]
+    kind: Stored[str]
+    stream: Stored[bool]
+    model: Stored[str]
+    policy: Stored[str]
+    target: Stored[str]
+    backend: Stored[str]  # own | api
+    answered_by: Stored[str]  # `AttemptRow.request_id` of whoever asked first
+    age_us: Stored[int] = define_column(BigInteger)
+    input_tokens: Stored[int] = define_column(BigInteger)
+    output_tokens: Stored[int] = define_column(BigInteger)
+    avoided_pusd: Stored[int | None] = define_column(BigInteger)  # null: it has no price
+    engine_us: Stored[int] = define_column(BigInteger)
+    tags: Stored[dict[str, str] | None] = define_column(Json)
+
+
 class PostingRow(LedgerBase):
     """One line of a balanced entry: positive is debit, negative is credit."""
 

@@ -17,6 +17,7 @@ from ledger.orm.books import (
     AttemptDecisionRow,
     AttemptLegRow,
     AttemptRow,
+    CacheHitRow,
     ClaimRow,
     ComparedCostRow,
     ConfigVersionRow,
@@ -56,6 +57,7 @@ from ledger.orm.fleet import (
     ModelRouteRow,
     RoundTripRow,
 )
+from ledger.orm.history import SpendHistoryRow
 from ledger.orm.identity import (
     KeptAnswerRow,
     KeyChangeRow,
@@ -118,6 +120,7 @@ __all__ = [
     "BudgetRow",
     "BudgetVersionRow",
     "BudgetWindowRow",
+    "CacheHitRow",
     "CatalogEntryRow",
     "ClaimRow",
     "ComparedCostRow",
@@ -193,6 +196,7 @@ __all__ = [
     "RoundTripRow",
     "SealMarkRow",
     "SealRow",
+    "SpendHistoryRow",
     "StoredBytesRow",
     "StoredObjectRow",
     "SubmissionRow",

@@ -13,7 +13,7 @@ import msgspec
 
 from ledger.accounts import counted_claim_pusd
 from ledger.budgets.under_way import BookedChange, SplitHolds, merge_booked
-from ledger.journals.records import AttemptOpened, AttemptSettled, Hold, HoldState, Record
+from ledger.journals.records import AttemptOpened, AttemptSettled, CacheHit, Hold, HoldState, Record
 from ledger.orm.budgets import BOOKED
 from ledger.posting_rows import DatabaseRow
 from ledger.writing.rows import (
@@ -23,6 +23,7 @@ from ledger.writing.rows import (
     add_lost,
     add_opened,
     add_settled,
+    cache_hit_row,
     end_state,
     lost_values,
     refusal_row,
@@ -103,6 +104,8 @@ def fold(
                 folded.unmatched.append((item, "a settle without its open"))
             elif attempt.stage is not AttemptStage.SETTLED:
                 _settle(folded, attempt, record, item.journal)
+        elif isinstance(record, CacheHit):
+            folded.rows.cache_hits.append(cache_hit_row(record))
         else:
             folded.rows.refusals.append(refusal_row(record))
     return folded

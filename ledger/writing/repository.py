@@ -231,6 +231,7 @@ class LedgerRepository:
         say.claims.run(connection, rows.claims)
         say.holds.run(connection, rows.hold_values())
         say.refusals.run(connection, rows.refusals)
+        say.cache_hits.run(connection, rows.cache_hits)
         say.settles.run(connection, rows.settles)
         say.hold_ends.run(connection, rows.hold_ends)
 

@@ -24,6 +24,7 @@ from ledger.journals.records import (
     TOKEN_COLUMNS,
     AttemptOpened,
     AttemptSettled,
+    CacheHit,
     Hold,
     HoldState,
     RequestRefused,
@@ -73,6 +74,7 @@ class RowBatch:
     postings: list[Values] = field(default_factory=list)
     hold_ends: list[DatabaseRow] = field(default_factory=list)
     refusals: list[DatabaseRow] = field(default_factory=list)
+    cache_hits: list[DatabaseRow] = field(default_factory=list)
     own: set[tuple[str, int]] = field(default_factory=set)
 
     def attempt_values(self) -> list[Values]:
@@ -96,11 +98,7 @@ class RowBatch:
 
 def opened_values(record: AttemptOpened, journal: str) -> Values:
     """An attempt before its answer: the values of `OPENED`."""
-    tags = None
-    if record.tags:
-        names, texts = zip(*record.tags, strict=True)
-        tags = dict(zip(names, _storable(texts), strict=True))
-    return (*_storable(_opened_of(record)), tags, journal)
+    return (*_storable(_opened_of(record)), _tags_of(record.tags), journal)
 
 
 def settled_values(opened: AttemptOpened, settled: AttemptSettled, *, late: bool) -> Values:
@@ -199,10 +197,24 @@ def refusal_row(record: RequestRefused) -> DatabaseRow:
     return row
 
 
+def cache_hit_row(record: CacheHit) -> DatabaseRow:
+    names = CacheHit.__struct_fields__
+    row = dict(zip(names, _storable(astuple(record)), strict=True))
+    row["tags"] = _tags_of(record.tags)
+    return row
+
+
 def opened_record_of(row: Mapping[str, Any]) -> AttemptOpened:
     """The open record again, from its stored row (holds and decision are kept elsewhere)."""
     values = {name: row[name] for name in _RECORDED}
     return AttemptOpened(**values, tags=tuple((row["tags"] or {}).items()))
+
+
+def _tags_of(tags: tuple[tuple[str, str], ...]) -> dict[str, str] | None:
+    if not tags:
+        return None
+    names, texts = zip(*tags, strict=True)
+    return dict(zip(names, _storable(texts), strict=True))
 
 
 def _storable(values: Values) -> Values:

@@ -142,6 +142,7 @@ class WriterStatements:
         self.claims = self._insert(orm.ClaimRow)
         self.holds = self._insert(orm.HoldRow)
         self.refusals = self._insert_missing(orm.RefusalRow, "request_id")
+        self.cache_hits = self._insert_missing(orm.CacheHitRow, "request_id")
         self.windows = self._insert_missing(orm.BudgetWindowRow)
         self.quarantined = self._insert_missing(orm.QuarantinedRecordRow)
         self.findings = self._insert_missing(orm.JournalFindingRow)

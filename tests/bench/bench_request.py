@@ -5,7 +5,8 @@ key check, plan among eight candidates, three hard budgets, journal with its flu
 the two wires are missing: clients and targets are transports that hand bytes over at once. Figures
 by the clock drift with the machine; instructions (`valgrind --tool=callgrind`, needs `valgrind`)
 are the same within a hundredth, whoever else computes. The kernel's part is in neither.
-Writes `build/bench-request.json`; `ARGS=--stream`: 32 chunks of an own engine, in place of 1 KB.
+Writes `build/bench-request.json`; `ARGS=--stream`: 32 chunks of an own engine, in place of 1 KB;
+`--hit`: all but the first are answered from the response cache.
 """
 
 import argparse
@@ -81,7 +82,8 @@ def streamed() -> list[bytes]:
         choice = {"index": 0, "delta": {"content": "token "}, "finish_reason": None}
         if number == CHUNKS:
             choice = {"index": 0, "delta": {}, "finish_reason": "stop"}
-        usage = USAGE | {"completion_tokens": number + 1}
+        told = number + 1
+        usage = USAGE | {"completion_tokens": told, "total_tokens": USAGE["prompt_tokens"] + told}
         event = {"id": "1", "object": "chat.completion.chunk", "model": "mock",
                  "choices": [] if number > CHUNKS else [choice], "usage": usage}  # fmt: skip
         pieces.append(b"data: %b\n\n" % json.dumps(event, separators=(",", ":")).encode())
@@ -194,10 +196,11 @@ def publish(board: SharedLoadTable) -> None:
         board.publish(row, {**ENGINE, EngineCell.UPDATED_S: time.monotonic() + 3600.0})
 
 
-def question(token: str, *, stream: bool) -> bytes:
+def question(token: str, *, stream: bool, hit: bool) -> bytes:
     text = "tokens " * 266
     asked: dict[str, Any] = {"model": "mock", "max_tokens": 512,
              "messages": [{"role": "user", "content": text}]}  # fmt: skip
+    asked |= {"temperature": 0} if hit else {}
     body = json.dumps(asked | ({"stream": True} if stream else {})).encode()
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:8080\r\n"
@@ -211,6 +214,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     prices, config = folder / "prices.yaml", folder / "bench.yaml"
     prices.write_text(yaml.safe_dump(_prices()))
     document = configuration(folder, prices, list(range(9001, 9005)), port=8080, workers=1)
+    document |= {"response_cache": {"enabled": True}} if given.hit else {}
     config.write_text(yaml.safe_dump(document))
     settings = load(config)
     runtime = prepare(settings, config).runtime
@@ -231,7 +235,7 @@ async def measured(folder: Path, given: argparse.Namespace, loop: Loop) -> list[
     loop.answer = streamed() if given.stream else whole()
     batches = []
     async with app.router.lifespan_context(app):
-        clients = Clients(make, question(key.token, stream=given.stream), loop)
+        clients = Clients(make, question(key.token, stream=given.stream, hit=given.hit), loop)
         await clients.ask(20 * CLIENTS)
         gc.collect()
         gc.freeze()
@@ -257,8 +261,7 @@ def instructions(given: argparse.Namespace) -> float:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         again = [sys.executable, __file__, "--counting", "--requests", str(given.requests)]
-        if given.stream:
-            again.append("--stream")
+        again += [flag for flag in ("--stream", "--hit") if getattr(given, flag[2:])]
         count = ["valgrind", "--tool=callgrind", "--instr-atstart=no",
                  f"--callgrind-out-file={out}"]  # fmt: skip
         # Where a text is put among others depends on this, and with it how long a look-up takes.
@@ -272,6 +275,7 @@ def instructions(given: argparse.Namespace) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--hit", action="store_true", help="of the response cache")
     parser.add_argument("--requests", type=int, default=640, help="in each batch")
     parser.add_argument("--batches", type=int, default=BATCHES)
     parser.add_argument("--instructions", action="store_true", help="count them, too: 1 minute")
@@ -284,6 +288,7 @@ def main() -> int:
     if COUNTING:
         return 0
     what = f"a streamed request of {CHUNKS} chunks" if given.stream else "a request of 2 KB"
+    what = f"a hit: {what}" if given.hit else what
     machine = f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}"
     quiet, middle = batches[len(batches) // 10], statistics.median(batches)
     print(f"{what}: p10 {quiet:.1f} us of the thread, median {middle:.1f} us; {machine}")

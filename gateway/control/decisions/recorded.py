@@ -15,6 +15,7 @@ from gateway.control.decisions import explanation_text
 from gateway.control.decisions.decision_replay import replay_decision
 from ledger.money import usd_exact, usd_text
 from ledger.orm.books import AttemptDecisionRow, AttemptRow, RefusalRow
+from ledger.queries.cache_hits import find_hit
 from ledger.reports.waterfall import lines as drawn
 from ledger.reports.waterfall import waterfall
 from router.explain import unpack
@@ -96,7 +97,7 @@ def _read_refusal(
         query = query.where(RefusalRow.team_id == team)
     row = connection.execute(query.with_only_columns(*RefusalRow.__table__.columns)).one_or_none()
     if row is None:
-        return None
+        return _read_hit(connection, request_id, team)
     document: dict[str, Any] = {
         "attempt_id": None, "target": None, "status": "refused", "reason": row.reason,
         "http_status": row.http_status, "policy": row.policy, "scope": row.scope,
@@ -109,6 +110,26 @@ def _read_refusal(
     if row.decision:
         document |= _decision(row.decision, lines)
     return RecordedDecision([document], lines)
+
+
+def _read_hit(connection: Connection, request_id: str, team: str | None) -> RecordedDecision | None:
+    """Asked of nobody, as an equal request was answered before: whose answer it was, how old."""
+    row = find_hit(connection, request_id, team)
+    if row is None:
+        return None
+    avoided = None if row.avoided_pusd is None else usd_exact(row.avoided_pusd)
+    document: dict[str, Any] = {
+        "attempt_id": None, "target": row.target, "status": "cache_hit", "policy": row.policy,
+        "answered_by": row.answered_by, "age_us": row.age_us, "backend": row.backend,
+        "avoided_usd": avoided,
+    }  # fmt: skip
+    worth = "its price is not known" if row.avoided_pusd is None else usd_text(row.avoided_pusd)
+    line = (
+        f"{request_id} from the response cache: the answer of {row.target} to {row.answered_by}, "
+        f"{row.age_us / 1e6:.0f} s old; nobody was asked, and nothing was planned"
+    )
+    paid = f"  that answer was booked at {worth}; this one costs nothing"
+    return RecordedDecision([document], [line, paid])
 
 
 def _budget(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:

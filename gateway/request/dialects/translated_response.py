@@ -102,6 +102,11 @@ class TranslatedResponse(ClientResponse):
         return self._dialect.purpose
 
     @property
+    def is_remembered(self) -> bool:
+        remembers = self.keeper is not None or self.storage is not None
+        return remembers or self.purpose != "answer"
+
+    @property
     def continues(self) -> bool:
         """Whether the request may go on from a stored answer."""
         return self._dialect.continues

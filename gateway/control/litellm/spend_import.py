@@ -1,0 +1,98 @@
+"""Adds up LiteLLM's spending by day, key, team, model and provider, and keeps it beside the books.
+
+A day is read in batches and stored in one transaction. One whose number of requests is stored
+already is not read again: a broken import goes on, and a second one changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from sqlalchemy import Engine
+
+from gateway.control.litellm.source_database import Row, SourceDatabase
+from ledger.database import reading
+from ledger.spend_history import HistoryCell, HistorySums, pusd_of, replace_day, stored_days
+
+TEXT_LIMIT: Final = 256
+FAILED: Final = "failure"
+
+
+class SpendResult(NamedTuple):
+    """`known`: days that were stored before and are as they were."""
+
+    days: int
+    known: int
+    sums: HistorySums
+
+
+class SourceNames(NamedTuple):
+    """What LiteLLM's ids are called here. `key_id`: the id of a key by its digest."""
+
+    teams: Mapping[str, str]
+    organisations: Mapping[str, str]
+    key_id: Callable[[str], str]
+
+
+def import_spend(
+    source: SourceDatabase, ledger: Engine, names: SourceNames, told: Callable[[str], None]
+) -> SpendResult:
+    """Store each day that is not stored. `told` hears of a day once it is there."""
+    with source.reading() as connection:
+        days = source.spend_days(connection)
+    with reading(ledger) as connection:
+        before = stored_days(connection, source.name)
+    known, total = 0, HistorySums()
+    for day, requests in days:
+        if before.get(day) == requests:
+            known += 1
+            continue
+        cells = _cells_of(source, day, names)
+        with ledger.begin() as connection:
+            replace_day(connection, source.name, day, cells)
+        for sums in cells.values():
+            total = total.plus(sums)
+        told(day)
+    return SpendResult(len(days) - known, known, total)
+
+
+def _cells_of(
+    source: SourceDatabase, day: str, names: SourceNames
+) -> dict[HistoryCell, HistorySums]:
+    start = datetime.fromisoformat(day)  # as LiteLLM has it: UTC, and no zone
+    cells: dict[HistoryCell, HistorySums] = {}
+    ids: dict[str, str] = {}
+    with source.reading() as connection:
+        for row in source.spend_of(connection, start, start + timedelta(days=1)):
+            cell = _cell(row, names, ids)
+            cells[cell] = cells.get(cell, HistorySums()).plus(_sums(row))
+    return cells
+
+
+def _cell(row: Row, names: SourceNames, ids: dict[str, str]) -> HistoryCell:
+    digest, team, org = row["api_key"] or "", row["team_id"] or "", row["organization_id"] or ""
+    if digest not in ids:
+        ids[digest] = names.key_id(digest) if digest else ""
+    return HistoryCell(
+        names.organisations.get(org, _text(org)),
+        names.teams.get(team, _text(team)),
+        ids[digest],
+        _text(row["user"]),
+        _text(row["model_group"]) or _text(row["model"]),
+        _text(row["custom_llm_provider"]),
+    )
+
+
+def _sums(row: Row) -> HistorySums:
+    return HistorySums(
+        1,
+        int(row["status"] == FAILED),
+        row["prompt_tokens"] or 0,
+        row["completion_tokens"] or 0,
+        pusd_of(row["spend"] or "0"),
+    )
+
+
+def _text(given: str | None) -> str:
+    """Short and storable: PostgreSQL's texts hold no NUL here either."""
+    return (given or "")[:TEXT_LIMIT]

@@ -1,0 +1,1 @@
+"""The response cache: deterministic requests that were answered before, within one tenant."""

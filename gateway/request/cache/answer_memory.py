@@ -1,0 +1,148 @@
+"""Memory that the workers of a host share for answers: each writes its own part, all read all.
+
+A part is a ring of bytes and an index of places in it. Nothing is locked: a part has one writer,
+and a reader believes what it copied only if the digest of the entry and a checksum over all of it
+are right, so an entry that is overwritten meanwhile is not found. The oldest entry goes first.
+It is memory without a file (`memfd_create`): prompts and answers reach no disk, and are gone with
+the host's processes.
+"""
+
+import mmap
+import os
+import struct
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+ANSWERS_FD: Final = "BREAKEVEN_ANSWERS_FD"  # the variable with the number of its descriptor
+DIGEST_BYTES: Final = 32
+CHECK_BYTES: Final = 16
+_SLOT: Final = struct.Struct(f"<{DIGEST_BYTES}sQQQ")  # digest, place, length, stored_us
+_CURSOR: Final = struct.Struct("<Q")  # bytes that the writer has ever used
+_HEAD_BYTES: Final = 64
+WAYS: Final = 4  # slots among which a digest may lie
+_BUCKET_BYTES: Final = WAYS * _SLOT.size
+_ENTRY_BYTES: Final = 2048  # of a usual answer: what the index is sized by
+_PAGE: Final = mmap.PAGESIZE
+
+
+class MemoryLayout(NamedTuple):
+    """One worker's part: `buckets` of an index, and `ring_bytes` behind them."""
+
+    buckets: int
+    ring_bytes: int
+
+    @property
+    def part_bytes(self) -> int:
+        size = _HEAD_BYTES + self.buckets * _BUCKET_BYTES + self.ring_bytes
+        return -(-size // _PAGE) * _PAGE
+
+
+class FoundEntry(NamedTuple):
+    """`stored_us`: by the wall clock of whoever stored it."""
+
+    stored_us: int
+    data: bytes
+
+
+def layout_of(total_bytes: int, workers: int) -> MemoryLayout:
+    """Return what each worker's part holds when all of them have so many bytes."""
+    part = total_bytes // workers - _HEAD_BYTES - _PAGE
+    buckets = max(1, part // (_ENTRY_BYTES * WAYS))
+    return MemoryLayout(buckets, part - buckets * _BUCKET_BYTES)
+
+
+def make_memory(total_bytes: int, workers: int) -> int:
+    """Return the descriptor of memory for so many workers; pages are taken as they are used."""
+    descriptor = os.memfd_create("breakeven-answers", os.MFD_CLOEXEC)
+    os.ftruncate(descriptor, layout_of(total_bytes, workers).part_bytes * workers)
+    return descriptor
+
+
+class AnswerMemory:
+    """The view of one worker. Without a descriptor it is memory of this process alone."""
+
+    def __init__(self, descriptor: int | None, total_bytes: int, workers: int, worker: int) -> None:
+        self._layout = layout_of(total_bytes, workers)
+        self._part = self._layout.part_bytes
+        size = self._part * workers
+        self._map = mmap.mmap(-1 if descriptor is None else descriptor, size)
+        self._starts = tuple(range(0, size, self._part))
+        self._own = worker * self._part
+
+    def close(self) -> None:
+        self._map.close()
+
+    def find(self, digest: bytes) -> FoundEntry | None:
+        """Return the entry that was stored last under this digest by any worker."""
+        best: FoundEntry | None = None
+        at = self._bucket(digest)
+        for start in self._starts:
+            where = self._map.find(digest, start + at, start + at + _BUCKET_BYTES)
+            while where >= 0 and (where - start - at) % _SLOT.size:
+                where = self._map.find(digest, where + 1, start + at + _BUCKET_BYTES)
+            if where >= 0:
+                entry = self._read(start, where, digest)
+                if entry is not None and (best is None or entry.stored_us > best.stored_us):
+                    best = entry
+        return best
+
+    def store(self, digest: bytes, stored_us: int, data: bytes) -> bool:
+        """Keep an entry in this worker's part; False where it is larger than that."""
+        length, ring = CHECK_BYTES + len(data), self._layout.ring_bytes
+        if length > ring:
+            return False
+        (cursor,) = _CURSOR.unpack_from(self._map, self._own)
+        if cursor % ring + length > ring:  # no entry lies around the end
+            cursor += ring - cursor % ring
+        # Before its bytes change: whoever reads what lay there sees that it is gone.
+        _CURSOR.pack_into(self._map, self._own, cursor + length)
+        begin = self._ring(self._own) + cursor % ring
+        self._map[begin : begin + length] = _check(digest, stored_us, data) + data
+        _SLOT.pack_into(self._map, self._slot(digest), digest, cursor, length, stored_us)
+        return True
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of this worker's ring that hold answers."""
+        (cursor,) = _CURSOR.unpack_from(self._map, self._own)
+        return min(int(cursor), self._layout.ring_bytes)
+
+    def _bucket(self, digest: bytes) -> int:
+        number = int.from_bytes(digest[:8], "little") % self._layout.buckets
+        return _HEAD_BYTES + number * _BUCKET_BYTES
+
+    def _ring(self, start: int) -> int:
+        return start + _HEAD_BYTES + self._layout.buckets * _BUCKET_BYTES
+
+    def _slot(self, digest: bytes) -> int:
+        """The slot of the same digest, else that of the entry which is overwritten first."""
+        bucket = self._own + self._bucket(digest)
+        places = []
+        for way in range(WAYS):
+            at = bucket + way * _SLOT.size
+            known, place, length, _ = _SLOT.unpack_from(self._map, at)
+            if known == digest or not length:
+                return at
+            places.append((place, at))
+        return min(places)[1]
+
+    def _read(self, start: int, where: int, digest: bytes) -> FoundEntry | None:
+        known, place, length, stored_us = _SLOT.unpack_from(self._map, where)
+        ring = self._layout.ring_bytes
+        if known != digest or length < CHECK_BYTES or place % ring + length > ring:
+            return None
+        begin = self._ring(start) + place % ring
+        copied = self._map[begin : begin + length]
+        (cursor,) = _CURSOR.unpack_from(self._map, start)
+        if cursor > place + ring:
+            return None  # its bytes are another entry's by now
+        data = copied[CHECK_BYTES:]
+        if copied[:CHECK_BYTES] != _check(digest, stored_us, data):
+            return None
+        return FoundEntry(stored_us, data)
+
+
+def _check(digest: bytes, stored_us: int, data: bytes) -> bytes:
+    made = blake2b(data, digest_size=CHECK_BYTES, key=digest)
+    made.update(stored_us.to_bytes(8, "little"))
+    return made.digest()

@@ -1,0 +1,66 @@
+"""Where a request would go, as far as the name of its answer needs it: model, policy, versions."""
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from gateway.clock import Clock
+from gateway.config.settings import Settings
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.policies.policy_match import PolicyTerms
+from gateway.request.plan import condition_input, session_key
+from gateway.request.prompt_estimate import estimate_prompt
+from gateway.request.routes import RouteCache, RouteContext
+from ledger.identity.keys import Identity
+from ledger.overrides import Override
+from router.token_ratio import TokenRatio
+
+
+def scopes_version(settings: Settings, policies: str, overrides: tuple[Override, ...]) -> str:
+    """Return a name of everything that a worker routes by, the same in every worker of a host."""
+    name = sha256(settings.model_dump_json().encode())
+    name.update(f"{policies}\0{sorted(held.number for held in overrides)}".encode())
+    return name.hexdigest()
+
+
+class CacheScopes:
+    """Of the policies in force. `prices_version`: the name of the prices of an instant."""
+
+    def __init__(
+        self,
+        version: str,
+        prices_version: Callable[[int], str],
+        routes: RouteCache,
+        ratio: TokenRatio,
+        *,
+        picture_tokens: int,
+    ) -> None:
+        self._version = version
+        self._prices_version = prices_version
+        self._routes = routes
+        self._ratio = ratio
+        self._picture_tokens = picture_tokens
+
+    def version_at(self, at_us: int) -> str:
+        """Return another name once policies, overrides, models or prices change."""
+        return f"{self._version}/{self._prices_version(at_us)}"
+
+    def scope_of(
+        self, request_id: str, asked: InferenceRequest, identity: Identity, *, clock: Clock
+    ) -> tuple[RouteContext, PolicyTerms]:
+        """Return the first stage of the model, and the terms that this request falls under.
+
+        Raises `RequestError` 404 for an unknown model, 403 for one the key may not use.
+        """
+        route = self._routes.find(asked.model, identity)
+        terms = route.chain.constant
+        if terms is not None:
+            return route, terms
+        tokens, _ = estimate_prompt(asked, self._ratio, route.learning_key, self._picture_tokens)
+        terms = route.chain.terms(
+            lambda: condition_input(asked, route, tokens),
+            wall_us=clock.wall_us(),
+            key=request_id
+            if asked.session is None
+            else session_key(route.model, identity, asked.session),
+        )
+        return route, terms

@@ -1,0 +1,163 @@
+"""Which requests may be answered from the cache, which answers may be kept, and under what name.
+
+Pure. A request qualifies when its answer follows from its bytes alone: it asks for temperature 0
+or names a seed, is an embedding, or its client says that one answer is as good as another
+(`x-breakeven-cache: any`). Everything that reads the world (addresses of media, searches, stored
+answers) or acts on it (tools) does not qualify. Answers are kept only where the same request would
+get the same one from whoever its policy prefers: none that a cap of ours cut, that a fallback or a
+later stage gave, that a canary gave, or that was not booked as it was told.
+"""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+import msgspec
+
+from gateway.http.body import Members
+from gateway.http.connection import Header
+from gateway.http.fields import CACHE_ASKED, CACHE_CONTROL
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.policies.policy_match import PolicyTerms
+from gateway.request.attempt import Attempt
+from gateway.request.cache.cache_use import AskedBytes, CacheDirectives
+from gateway.request.routes import RouteContext
+from ledger.journals.records import AttemptSettled
+from router.policy import tighten
+from router.reasons import Reason
+from router.request_kinds import RequestKind
+from router.types import Feature, Residency
+
+ANY = b"any"  # of `x-breakeven-cache`: one answer is as good as another
+BODY_LIMIT_BYTES = 256 * 1024  # naming a longer one would hold up streams
+_ALWAYS = frozenset({RequestKind.EMBEDDING})
+_IF_SAME = frozenset({RequestKind.CHAT, RequestKind.COMPLETION})
+_NEVER = frozenset(
+    {
+        Feature.TOOLS,
+        Feature.STORE,
+        Feature.IMAGES,
+        Feature.MEDIA_URLS,
+        Feature.HOSTED_TOOLS,
+        Feature.FILES,
+    }
+)
+_encode = msgspec.msgpack.encode
+_STOPPED, _CUT = "stop", "length"
+
+
+NOTHING_SAID = CacheDirectives()
+
+
+def directives_of(headers: Iterable[Header]) -> CacheDirectives:
+    """Read `Cache-Control` as RFC 9111 has it of requests, and `x-breakeven-cache: any`.
+
+    `no-cache`: the answer is made anew, and kept; `no-store`: it is made anew, and not kept.
+    """
+    said = NOTHING_SAID
+    for name, value in headers:
+        if name == CACHE_ASKED:
+            said = said._replace(any_answer=value.strip().lower() == ANY)
+        elif name == CACHE_CONTROL:
+            for part in value.lower().split(b","):
+                said = _with_directive(said, part.strip())
+    return said
+
+
+def _with_directive(said: CacheDirectives, part: bytes) -> CacheDirectives:
+    word, _, argument = part.partition(b"=")
+    word, argument = word.strip(), argument.strip(b' "')
+    if word == b"no-store":
+        return said._replace(reads=False, stores=False)
+    if word == b"no-cache":
+        return said._replace(reads=False)
+    if word == b"max-age" and argument.isdigit():
+        age_s = int(argument[:9])
+        return said._replace(max_age_s=min(age_s, said.max_age_s or age_s))
+    return said
+
+
+def is_cacheable(asked: InferenceRequest, *, any_answer: bool) -> bool:
+    """Whether equal requests may share an answer."""
+    if asked.kind not in _ALWAYS:
+        if asked.kind not in _IF_SAME or asked.n * asked.prompts != 1:
+            return False
+        if not any_answer and not is_deterministic(asked.members):
+            return False
+    return not (
+        asked.media_parts
+        or asked.has_sound
+        or asked.files
+        or asked.form is not None
+        or asked.searches_limit
+        or not asked.features.isdisjoint(_NEVER)
+    )
+
+
+def is_deterministic(members: Members) -> bool:
+    """Whether a request asks for the same words each time: temperature 0, or a seed."""
+    if "seed" in members and _is_number(bytes(members["seed"])):
+        return True
+    if "temperature" not in members:
+        return False
+    text = bytes(members["temperature"])
+    return _is_number(text) and float(text) == 0.0
+
+
+def _is_number(text: bytes) -> bool:
+    return isinstance(msgspec.json.decode(text), int | float) and text not in (b"true", b"false")
+
+
+def answer_name(
+    asked: AskedBytes,
+    route: RouteContext,
+    terms: PolicyTerms,
+    residency: Residency,
+    version: str,
+) -> bytes:
+    """Return the digest that an answer is kept under.
+
+    It covers organisation, team and tags of the key, the tightest residency of model, key, request
+    and policy, the model and whom the policy prefers and bars, and `version`: of configuration,
+    policies, overrides and prices. What differs in any of them is never found.
+    """
+    who, preferred = route.identity, terms.preferred
+    scope = (
+        version,
+        (who.org_id, who.team_id, who.isolation, sorted(who.tags)),
+        tighten(tighten(residency, route.residency), terms.rule.policy.residency).value,
+        route.model,
+        terms.rule.policy.name,
+        None if preferred is None else sorted(preferred.names),
+        sorted(terms.barred) if terms.barred else None,
+        asked.path,
+        asked.told,
+    )
+    name = sha256(_encode(scope))  # whose length is told by itself
+    name.update(asked.text)
+    return name.digest()
+
+
+def is_canary(terms: PolicyTerms) -> bool:
+    """Whether this request is one of those that a canary is tried with."""
+    return terms.preferred is not None and terms.preferred.reason is Reason.CANARY
+
+
+def is_keepable(attempt: Attempt, record: AttemptSettled, asked: InferenceRequest) -> bool:
+    """Whether the answer of an attempt may stand for those of equal requests."""
+    plan = attempt.plan
+    ends_itself = record.finish_reason == _STOPPED or asked.kind in _ALWAYS
+    if record.finish_reason == _CUT and asked.max_tokens is not None:  # as its client asked
+        ends_itself = attempt.step.frozen.candidate.output_cap is None
+    return (
+        ends_itself
+        and record.status == "finished"
+        and record.http_status == 200
+        and not (record.disputed or record.unseen)
+        and attempt.number == 1
+        and plan.route.stage == 1
+        and not plan.changed
+        and not plan.terms.undecided
+        and not is_canary(plan.terms)
+        and attempt.step.verdict.reason is not Reason.CANARY
+        and plan.asked is asked
+    )

@@ -1,0 +1,280 @@
+"""Answers equal requests of one tenant from memory, and writes down what that avoided.
+
+Looked at behind the key check, the model's route and the policy's terms, before anything is
+planned: a hit is one of the requests a minute and a row of its own, and nothing else. No target is
+asked, so it is no demand, no output length, no latency and no promise kept. Whoever comes with an
+`Idempotency-Key` was found there before.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from gateway.clock import Clock
+from gateway.config.schema_response_cache import ResponseCacheSection
+from gateway.http.connection import Header
+from gateway.http.fields import RequestHead
+from gateway.kinds.inference_request import InferenceRequest
+from gateway.policies.policy_match import PolicyTerms
+from gateway.request.active_policies import PolicyDerived
+from gateway.request.attempt import Attempt
+from gateway.request.cache.answer_memory import AnswerMemory
+from gateway.request.cache.cache_scopes import CacheScopes
+from gateway.request.cache.cache_use import AskedBytes, CacheUse
+from gateway.request.cache.cacheable import (
+    BODY_LIMIT_BYTES,
+    NOTHING_SAID,
+    answer_name,
+    directives_of,
+    is_cacheable,
+    is_canary,
+    is_keepable,
+)
+from gateway.request.client_response import ClientResponse, Send
+from gateway.request.routes import RouteContext
+from ledger.identity.keys import Identity
+from ledger.journals.journal import JournalError, JournalWriter
+from ledger.journals.records import AttemptSettled, CacheHit
+
+SAYS = b"x-breakeven-cache"
+HIT: Header = (SAYS, b"hit")
+MISS: Header = (SAYS, b"miss")
+BYPASS: Header = (SAYS, b"bypass")
+COST = b"x-breakeven-cost-usd"
+FREE: Header = (COST, b"0.000000000000")
+# Of an answer that is kept: those of its request are another's when it is sent again.
+_KEPT = frozenset(
+    (b"content-type", b"cache-control", b"x-breakeven-backend", b"x-breakeven-policy",
+     b"x-breakeven-decision", b"x-breakeven-ignored")
+)  # fmt: skip
+_OK = 200
+
+
+class CacheCounters(Protocol):
+    """Counts of the cache; `gateway.telemetry.metrics.response_cache` implements it."""
+
+    def count_lookup(self, result: str) -> None:
+        """Count one request that qualifies, by what came of it."""
+
+    def count_avoided(self, backend: str, cost_pusd: int) -> None:
+        """Add what a hit avoided."""
+
+    def set_used_bytes(self, used: int) -> None:
+        """Publish how much of this worker's part holds answers."""
+
+
+class CachedAnswer(msgspec.Struct, frozen=True, array_like=True):
+    """An answer as it was sent, and what it was booked at; `request_id`: of whoever asked first."""
+
+    request_id: str
+    target: str
+    backend: Literal["own", "api"]
+    cost_pusd: int | None
+    engine_us: int
+    input_tokens: int
+    output_tokens: int
+    headers: tuple[Header, ...]
+    body: bytes
+
+
+_encode = msgspec.msgpack.encode
+_decode = msgspec.msgpack.Decoder(CachedAnswer).decode
+
+
+class CacheFind(NamedTuple):
+    """An answer for a request of this route under these terms, and how old it is."""
+
+    route: RouteContext
+    terms: PolicyTerms
+    answer: CachedAnswer
+    age_us: int
+
+
+class ResponseCache:
+    """One per worker."""
+
+    def __init__(
+        self,
+        memory: AnswerMemory,
+        section: ResponseCacheSection,
+        journal: JournalWriter,
+        counters: CacheCounters,
+        clock: Clock,
+        scopes: PolicyDerived[CacheScopes],
+    ) -> None:
+        self._memory = memory
+        self._models = frozenset(section.models)
+        self._most = section.answer_bytes
+        self._max_age_us = round(section.max_age_s * 1e6)
+        self._journal = journal
+        self._counters = counters
+        self._clock = clock
+        self._scopes = scopes
+
+    def close(self) -> None:
+        self._memory.close()
+
+    def consider(
+        self,
+        reply: ClientResponse,
+        asked: InferenceRequest,
+        path: str,
+        fields: RequestHead,
+        text: bytes,
+    ) -> None:
+        """Mark a reply to a request that qualifies: it may be an earlier answer, or become one."""
+        if len(text) > BODY_LIMIT_BYTES or reply.is_remembered:
+            return
+        said = NOTHING_SAID if fields.caching is None else directives_of(fields.caching)
+        if is_cacheable(asked, any_answer=said.any_answer):
+            told = tuple(sorted(fields.asked_of_api.items()))
+            reply.cache_use = CacheUse(asked, AskedBytes(path, text, told), said)
+
+    def find(self, use: CacheUse, identity: Identity, request_id: str) -> CacheFind | None:
+        """Return the answer that may be sent again; raises what planning would of the model.
+
+        Where there is none, `use.name` says what the new one may be kept as.
+        """
+        asked, said, scopes = use.asked, use.directives, self._scopes.value
+        route, terms = scopes.scope_of(request_id, asked, identity, clock=self._clock)
+        if (self._models and route.model not in self._models) or is_canary(terms):
+            return None
+        now_us = self._clock.wall_us()
+        version = scopes.version_at(now_us)
+        use.name = answer_name(use.sent, route, terms, asked.residency, version)
+        found = self._memory.find(use.name) if said.reads else None
+        if found is not None:
+            age_us, most_us = max(0, now_us - found.stored_us), self._max_age_us
+            if said.max_age_s is not None:
+                most_us = min(most_us, said.max_age_s * 1_000_000)
+            if age_us <= most_us:
+                return CacheFind(route, terms, _decode(found.data), age_us)
+        self._counters.count_lookup("miss" if said.reads else "bypass")
+        return None
+
+    async def send(
+        self, use: CacheUse, found: CacheFind, identity: Identity, reply: ClientResponse
+    ) -> None:
+        """Answer with what was found, behind its row; a journal without room answers as well."""
+        answer = found.answer
+        self._append(self._record(use, found, identity, reply.request_id))
+        self._counters.count_lookup("hit")
+        self._counters.count_avoided(answer.backend, answer.cost_pusd or 0)
+        headers = [*answer.headers, HIT, (b"age", b"%d" % (found.age_us // 1_000_000)), FREE]
+        await reply.send_again(headers, answer.body, whole=not use.asked.stream)
+
+    def _record(
+        self, use: CacheUse, found: CacheFind, identity: Identity, request_id: str
+    ) -> CacheHit:
+        answer = found.answer
+        return CacheHit(
+            request_id=request_id,
+            hit_us=self._clock.wall_us(),
+            key_id=identity.key_id,
+            user_id=identity.user_id,
+            team_id=identity.team_id,
+            org_id=identity.org_id,
+            kind=str(use.asked.kind),
+            stream=use.asked.stream,
+            model=found.route.model,
+            policy=found.terms.rule.policy.name,
+            target=answer.target,
+            backend=answer.backend,
+            answered_by=answer.request_id,
+            age_us=found.age_us,
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            avoided_pusd=answer.cost_pusd,
+            engine_us=answer.engine_us,
+            tags=tuple(identity.tags),
+        )
+
+    def _append(self, record: CacheHit) -> None:
+        """Write the row; a hit costs nothing, so it stands without one where notes have no room."""
+        try:
+            self._journal.append(record)
+        except JournalError:
+            self._counters.count_lookup("unrecorded")
+
+    def listen(self, use: CacheUse, reply: ClientResponse) -> None:
+        """Keep the answer that `reply` gets, if it may be, before its last byte leaves."""
+        capture = _AnswerCapture(self, use, reply)
+        reply.wrap_send(capture.wrap)
+
+    def keep(
+        self, use: CacheUse, attempt: Attempt, headers: tuple[Header, ...], body: bytes
+    ) -> None:
+        """Keep a whole answer under the name of its request, where the rules let it be."""
+        record, name = attempt.record, use.name
+        if record is None or name is None or use.forbidden or not use.directives.stores:
+            return
+        if not is_keepable(attempt, record, use.asked):
+            return
+        answer = _answer_of(attempt, record, headers, body)
+        if self._memory.store(name, self._clock.wall_us(), _encode(answer)):
+            self._counters.count_lookup("stored")
+            self._counters.set_used_bytes(self._memory.used_bytes)
+
+    @property
+    def answer_bytes(self) -> int:
+        """The largest answer that is kept."""
+        return self._most
+
+
+def _answer_of(
+    attempt: Attempt, record: AttemptSettled, headers: tuple[Header, ...], body: bytes
+) -> CachedAnswer:
+    target, tokens = attempt.step.frozen.target, record.tokens
+    return CachedAnswer(
+        request_id=attempt.plan.request_id,
+        target=target.name,
+        backend="own" if target.own else "api",
+        cost_pusd=record.cost_pusd,
+        engine_us=record.engine_us,
+        input_tokens=attempt.tokens - tokens.output,
+        output_tokens=tokens.output,
+        headers=tuple(header for header in headers if header[0] in _KEPT),
+        body=body,
+    )
+
+
+class _AnswerCapture:
+    """One answer on its way out: what it says is kept aside until its end is about to leave."""
+
+    __slots__ = ("_cache", "_head", "_parts", "_reply", "_size", "_use")
+
+    def __init__(self, cache: ResponseCache, use: CacheUse, reply: ClientResponse) -> None:
+        self._cache = cache
+        self._use = use
+        self._reply = reply
+        self._head: tuple[Header, ...] | None = None
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def wrap(self, send: Send) -> Send:
+        said = MISS if self._use.directives.reads else BYPASS
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message["headers"], said]
+                message = {**message, "headers": headers}
+                if message["status"] == _OK and not self._reply.opened_early:
+                    self._head = tuple(headers)
+            elif self._head is not None:
+                self._take(self._head, message)
+            await send(message)
+
+        return sending
+
+    def _take(self, head: tuple[Header, ...], message: MutableMapping[str, Any]) -> None:
+        part, reply = message.get("body", b""), self._reply
+        if part != reply.ping:  # a sign of life is no part of the answer
+            self._parts.append(part)
+            self._size += len(part)
+        if self._size > self._cache.answer_bytes:
+            self._head, self._parts = None, []
+        elif not message.get("more_body", False):
+            if reply.attempt is not None and not reply.broken and reply.ended_by is None:
+                self._cache.keep(self._use, reply.attempt, head, b"".join(self._parts))
+            self._head, self._parts = None, []

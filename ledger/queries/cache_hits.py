@@ -1,0 +1,53 @@
+"""Reads requests that an earlier answer was sent to: what they avoided is in no sum of spending."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, case, func, select
+
+from ledger.orm.books import CacheHitRow
+from ledger.orm.types import exact_sum
+from ledger.spans import Scope, total
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTotal:
+    """Hits of a scope: dollars that APIs were not paid again, and engines' time that was spared.
+
+    `unpriced`: of the API's hits, those whose answer has no price; they are in no sum.
+    """
+
+    hits: int
+    api_pusd: int
+    unpriced: int
+    engine_us: int
+
+
+def cache_total(connection: Connection, scope: Scope) -> CacheTotal:
+    """Return what the response cache answered in a scope."""
+    of_api = CacheHitRow.backend == "api"
+    statement = select(
+        func.count(),
+        exact_sum(case((of_api, CacheHitRow.avoided_pusd))),
+        total(case((of_api & CacheHitRow.avoided_pusd.is_(None), 1), else_=0)),
+        total(case((of_api, 0), else_=CacheHitRow.engine_us)),
+    )
+    hits, pusd, unpriced, engine_us = connection.execute(_narrow(statement, scope)).one()
+    return CacheTotal(int(hits), int(pusd or 0), int(unpriced), int(engine_us))
+
+
+def find_hit(
+    connection: Connection, request_id: str, team: str | None
+) -> Row[*tuple[Any, ...]] | None:
+    """Return the row of a request that was answered so; None: there is none, or of another team."""
+    query = select(CacheHitRow.__table__).where(CacheHitRow.request_id == request_id)
+    if team is not None:
+        query = query.where(CacheHitRow.team_id == team)
+    return connection.execute(query).one_or_none()
+
+
+def _narrow(statement: Select[*tuple[Any, ...]], scope: Scope) -> Select[*tuple[Any, ...]]:
+    statement = statement.where(
+        CacheHitRow.hit_us >= scope.start_us, CacheHitRow.hit_us < scope.end_us
+    )
+    return statement if scope.team is None else statement.where(CacheHitRow.team_id == scope.team)
