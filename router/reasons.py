@@ -52,6 +52,7 @@ class Reason(StrEnum):
     STATIC = "static"  # nothing could be predicted: the operator's own order holds
     DISABLED = "disabled"  # filtered: an operator keeps it away, over any policy
     PARTLY_PRICED = "partly_priced"  # filtered: a limit on money, and a charge that nobody stated
+    CONTENT = "content"  # filtered: what was found in the request may not leave the network
 
 
 Rejection = tuple[Reason, str]
@@ -304,6 +305,17 @@ REASONS: Final[Mapping[Reason, ReasonTraits]] = {
             "model",
             "Name a model whose price is wholly known, or ask for what is missing to be stated "
             "in a price file.",
+        ),
+    ),
+    Reason.CONTENT: ReasonTraits(
+        place=32, outlook=_PERMANENT, overflow=_UNABLE,
+        sentence="content that may not leave was found",
+        explained="what was found in the request may not leave the network",
+        remedy=Remedy(
+            "content",
+            None,
+            "Its policy keeps what was found inside: name a model with targets inside the network, "
+            "or leave out what is named.",
         ),
     ),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from gateway.config.aliases import logical_models, resolve_model
 from gateway.config.crosschecks_adapters import check_adapters
 from gateway.config.crosschecks_budgets import BUDGET_CHECKS
+from gateway.config.crosschecks_content import CONTENT_CHECKS
 from gateway.config.crosschecks_hosts import HOST_CHECKS
 from gateway.config.crosschecks_policies import POLICY_CHECKS
 from gateway.config.crosschecks_sampling import check_sampling
@@ -153,6 +154,7 @@ CHECKS: tuple[Check, ...] = (
     check_comparators,
     check_confinement,
     *POLICY_CHECKS,
+    *CONTENT_CHECKS,
     *BUDGET_CHECKS,
     *HOST_CHECKS,
     check_adapters,

@@ -17,6 +17,7 @@ from backends.providers import DEFAULT_KIND, USUAL_BETAS
 from gateway.config.adapters import with_adapters
 from gateway.config.choices import EngineKindName, MetricsPageName, ProviderKindName
 from gateway.config.reporting_days import with_zones
+from gateway.config.schema_content import ContentSection
 from gateway.config.schema_dashboard import DashboardSection
 from gateway.config.schema_limits import BudgetSection, RateLimitSection
 from gateway.config.schema_models import ModelEntry, ModelSection
@@ -348,6 +349,7 @@ class Settings(ConfigSection):
     limits: tuple[RateLimitSection, ...] = Field(
         (), description="limits on requests and tokens, a host"
     )
+    content: ContentSection = ContentSection()
     alerts: AlertsSection = AlertsSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()

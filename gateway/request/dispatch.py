@@ -94,6 +94,8 @@ class Dispatcher(StagePlanner):
     ) -> None:
         """Answer the request on `reply`, or raise the `RequestError` that explains why not."""
         asked_s = self.clock.now_s()
+        if self.plans.value.inspects:
+            asked = await self.inspect(asked, identity, reply)
         tries = await self.begin(asked, identity, reply)
         refusal: RequestError | None = None
         short: BudgetShortfall | None = None

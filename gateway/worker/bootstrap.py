@@ -39,6 +39,7 @@ from gateway.ids import RequestIds
 from gateway.policies.sets import rules_of
 from gateway.request.active_policies import ActivePolicies
 from gateway.request.admission import BudgetAdmission
+from gateway.request.content_inspector import open_inspector
 from gateway.request.degraded_decider import DegradedDecider
 from gateway.request.dispatch import Dispatcher
 from gateway.request.dispatch_recheck import recheck_of
@@ -129,6 +130,7 @@ def build(
         drawing=open_drawing(settings, runtime.run_dir),
         observer=_observer(settings, runtime, worker, clock, environ, exposition),
         sounds=SoundDecoder(),
+        inspector=open_inspector(settings.content, metrics),
     )
     hot = _inference_api(dispatcher, ledger, metrics, settings, fleet)
     stored = serve_stored(settings, runtime, worker, clock, hot)
@@ -147,8 +149,10 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        for served in (batches, stored, dispatcher.submissions, dispatcher.sounds, desk):
-            await served.aclose()
+        parts = (dispatcher.submissions, dispatcher.sounds, dispatcher.inspector, desk)
+        for served in (batches, stored, *parts):
+            if served is not None:
+                await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -209,9 +213,11 @@ def _plans(
     def plans_for(rules: Settings, version: str) -> RoutePlanner:
         routes = RouteCache(rules, fleet, admission, in_force.overrides)
         picture_tokens = rules.server.picture_tokens
+        inspects = any(rule.content for rule in rules.policies)
         return RoutePlanner(
-            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
-        )
+            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens,
+            inspects=inspects,
+        )  # fmt: skip
 
     return plans_for
 
