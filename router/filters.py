@@ -242,6 +242,7 @@ def first_rejection(
             api is not None
             and api.ready
             and request.residency is not _INTERNAL_ONLY
+            and not request.kept_for
             and policy.residency is not _INTERNAL_ONLY
         ):
             return None

@@ -57,9 +57,9 @@ def check_content_hooks(settings: Settings) -> Iterator[ConfigFault]:
         host = urlsplit(hook.url).hostname
         if not host:
             yield ConfigFault(place, "names no host: http://10.0.0.5:9000/classify")
-        elif hook.url.startswith("http:") and hook.residency == "any":
+        elif hook.url.startswith("http:") and hook.address_residency == "any":
             words = "texts would leave the network unencrypted: say `https:`, or, if it is inside"
-            yield warning(place, f"{words}, `residency: internal_only`")
+            yield warning(place, f"{words}, `address_residency: internal_only`")
 
 
 def content_kinds(settings: Settings) -> set[str]:

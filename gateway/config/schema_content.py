@@ -18,7 +18,7 @@ class ContentHookSection(ConfigSection):
     stage: Literal["before", "after"] = Field(
         "before", description="whether it reads what is asked or what is answered"
     )
-    residency: Literal["internal_only", "any"] = Field(
+    address_residency: Literal["internal_only", "any"] = Field(
         "any",
         description="where the address is: `internal_only` inside the network, else nothing is "
         "sent to it that must stay inside",

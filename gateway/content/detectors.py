@@ -80,12 +80,13 @@ _EMAIL: Final = re.compile(
 )
 _LOCAL_PART: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
 _IPV4: Final = re.compile(
-    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}(?![\w-]|\.\d)"
+    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}(?![\w-]|\.\d|/\d{1,2}(?!\d))"
 )
 _VERSION: Final = re.compile(r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE)
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
 _LOCAL: Final = ("127.0.0.1", "0.0.0.0", "255.255.255.255", "255.255.255.0", "255.255.0.0", "255.0.0.0")
-_BESIDE: Final = 200  # characters before a number in which a word may name it
+_LINE_ENDS: Final = frozenset("\r\n")
+_BESIDE: Final = 120  # characters before a number in which a word may name it
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
 
 
@@ -181,12 +182,18 @@ def _cards_in(written: str, start: int) -> Iterator[Span]:
             if len(digits) < 12 or not _CARDS.fullmatch(digits) or not is_luhn(digits):
                 continue
             stretch = written[group.start() : groups[final].end()]
-            whole = first == 0 and final == len(groups) - 1
+            whole = first == 0 and final == len(groups) - 1 and _is_one_number(stretch)
             at_end = first == 0 or final == len(groups) - 1 or total <= 32
             if whole or (at_end and _is_even(stretch)):
                 yield Span("card", start + group.start(), start + groups[final].end(), digits)
                 last = final
                 break
+
+
+def _is_one_number(stretch: str) -> bool:
+    """Return whether ends of lines separate all of its groups, or none."""
+    marks = set(re.sub(r"\d", "", stretch))
+    return not marks & _LINE_ENDS or marks <= _LINE_ENDS
 
 
 def _is_even(stretch: str) -> bool:
@@ -207,11 +214,18 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
                 plain += letter.upper()
                 spots.append(place)
         size = _IBAN_LENGTHS[plain[:2]]
+        if "-" in match[0] and not _is_in_fours(match[0]):
+            continue
         if len(plain) < size or not is_iban(plain[:size]):
             continue
         ends = spots[size - 1] + 1
         if not text[ends : ends + 1].isalnum():
             yield Span("iban", match.start(), ends, plain[:size])
+
+
+def _is_in_fours(written: str) -> bool:
+    """Return whether dashes stand after each fourth place: a UUID has them elsewhere."""
+    return all(len(group) == 4 for group in re.split(r"\W+", written)[:-1])
 
 
 def find_emails(text: str, places: Sequence[int]) -> Iterator[Span]:

@@ -18,7 +18,7 @@ _ESCAPE: Final = re.compile(
 ESCAPE_SIGNS: Final = (
     "%[0-9A-Fa-f]{2}",
     "&#[xX]?[0-9A-Fa-f]{1,6};",
-    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;)",
+    "&(?:amp;#|commat;|period;|lowbar;|hyphen;|dash;|num;|colon;|plus;|sol;|nbsp;|quot;|apos;)",
     r"\\u[0-9A-Fa-f]{4}",
     r"\\u\{[0-9A-Fa-f]{2}",
     r"\\x[0-9A-Fa-f]{2}",
@@ -29,7 +29,8 @@ _WIDE: Final = "[A-Za-z0-9+/_-]"
 _RUN: Final = re.compile(
     rf"{_WIDE}*(?:[\r\n]{{1,2}}{_WIDE}{{16,}})*(?:[\r\n]{{1,2}}{_WIDE}+(?==))?={{0,2}}"
 )
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-="
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_PADDING: Final = re.compile("={0,2}")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 _SINGLE_CASE: Final = re.compile(r"[a-z0-9+/_-]+|[A-Z0-9+/_-]+")
@@ -86,11 +87,14 @@ def _plain_of(match: re.Match[str]) -> str | None:
 
 def run_around(text: str, place: int) -> tuple[int, int]:
     """Return where the run begins and ends that has a sign before `place`."""
-    first = max(0, place - _SEARCHED)
-    begin = first + len(text[first:place].rstrip(_LETTERS))
-    end = _RUN.match(text, place)
-    assert end is not None  # it matches nothing, too
-    return begin, end.end()
+    last = place
+    while text[last - 1] == "=":
+        last -= 1
+    first = max(0, last - _SEARCHED)
+    begin = first + len(text[first:last].rstrip(_LETTERS))
+    found = (_RUN if last == place else _PADDING).match(text, place)
+    assert found is not None  # they match nothing, too
+    return begin, found.end()
 
 
 def read_run(run: str) -> str | None:

@@ -41,7 +41,7 @@ class GuardrailHook:
 
     def __init__(self, name: str, section: ContentHookSection) -> None:
         self.name = name
-        self.is_inside = section.residency == "internal_only"
+        self.is_inside = section.address_residency == "internal_only"
         self.stage: Literal["before", "after"] = section.stage
         self._section = section
         self._client: httpx.AsyncClient | None = None

@@ -159,8 +159,11 @@ def _is_resident(text: str) -> bool:
     return _is_date(text[6:10], text[10:12], text[12:14]) and is_mod_11_2(text)
 
 
-_TAX: Final = ("tax", "tin", "taxpayer")
-_PERSON: Final = ("personal", "national", "identity", "id", "citizen", "identification")
+_TAX: Final = (r"tax\W?(?:id|no|nr|number|file|payer)\w*", "tin", r"taxpayer\w*")
+_PERSON: Final = (
+    r"national\W?(?:id|identity|insurance|number)\w*", r"personal\W?(?:id\w*|number|code|no)",
+    r"id(?:entity)?\W?(?:card|number|no|nr)", r"identification\W?(?:number|no|code)", r"citizen\w*",
+)  # fmt: skip
 
 NATIONAL_IDS: Final = (
     NationalId("IT", _form(r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]"), _is_codice_fiscale, None),
@@ -196,7 +199,7 @@ NATIONAL_IDS: Final = (
         _form(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d"),
     ),
     NationalId(
-        "GB", _form(r"\d{10}"), _is_nhs, _near("nhs", "patient", "health", *_PERSON),
+        "GB", _form(r"\d{10}"), _is_nhs, _near("nhs", "patient", *_PERSON),
         _form(r"\d{3} \d{3} \d{4}"),
     ),
     NationalId(
@@ -205,7 +208,7 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "CA", _form(r"[1-79]\d{8}"), is_luhn,
-        _near(*_TAX, *_PERSON, "sin", "social", "insurance"),
+        _near(*_TAX, *_PERSON, "sin", r"social\W?insurance"),
     ),
     NationalId("AU", _form(r"\d{9}"), _is_tfn, _near(*_TAX, *_PERSON, "tfn", "australian")),
     NationalId(
@@ -218,7 +221,7 @@ NATIONAL_IDS: Final = (
     ),
     NationalId(
         "US", _form(r"(?!9)\d{9}"), _is_ssn,
-        _near("ssn", "social", "security", *_TAX), _form(r"(?!9)\d{3}-\d\d-\d{4}"),
+        _near("ssn", r"social\W?security\w*", *_TAX), _form(r"(?!9)\d{3}-\d\d-\d{4}"),
     ),
 )  # fmt: skip
 

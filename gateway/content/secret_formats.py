@@ -79,6 +79,7 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-fA-F-]+")
 _WORDS: Final = re.compile(r"[A-Za-z][a-z]{3,}|[A-Z]{4,}")
 # Digests stand behind their algorithm's name, and nobody keeps them secret.
 _DIGEST: Final = re.compile(r"(?:sha\d{1,3}[-:=]|md5[-:=]|h1:|integrity\W{1,4})$", re.IGNORECASE)
+_DIGEST_BEGIN: Final = re.compile(r"(?:sha\d{1,3}|md5)[-_]", re.IGNORECASE)
 _PART_OF_PATH: Final = frozenset("/.:%?&#")
 _LEAST_BITS: Final = 3.1  # a character of a value that is called secret
 _BARE_BITS: Final = 4.3  # of one that nothing names
@@ -106,7 +107,9 @@ def is_bare_secret(run: str, before: str) -> bool:
     """Return whether a long random word that nothing names is no digest; `before`: its text."""
     if _BARE.fullmatch(run) is None or not _is_random(run):
         return False
-    return not before[-1:] in _PART_OF_PATH and _DIGEST.search(before[-12:]) is None
+    if before[-1:] in _PART_OF_PATH or _DIGEST_BEGIN.match(run):
+        return False
+    return _DIGEST.search(before[-12:]) is None
 
 
 def _looks_secret(value: str) -> bool:

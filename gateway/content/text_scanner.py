@@ -42,7 +42,7 @@ _TOLD_MOST: Final = 64  # places in one run before the engine is stopped
 _ORDER: Final = {
     kind: place
     for place, kind in enumerate(
-        ("secret", "card", "iban", "email", "ip", "national_id", "phone", "random_secret")
+        ("secret", "iban", "card", "random_secret", "email", "ip", "national_id", "phone")
     )
 }
 

@@ -40,7 +40,7 @@ from router.types import Feature
 # `STORED` of `tests/ledger/journals/test_token_kinds.py` hold it.
 LATER = {"asks_to_think", "has_sound", "without_pictures", "service_tier", "text_prompt",
          "searches_limit", "characters", "pictures", "cached_tokens", "cache_saves_pusd",
-         "messages", "team", "spills"}  # fmt: skip
+         "messages", "team", "spills", "content", "kept_for"}  # fmt: skip
 BY_PLACE = (
     (packed, "_REASONS"),
     (packed, "_FEATURES"),
