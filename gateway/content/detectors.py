@@ -43,6 +43,8 @@ class Detector:
 
 _SEPARATORS: Final = r"[ \t\r\n./()_-]"
 _NUMBER: Final = re.compile(rf"[+(]{{0,2}}\d(?:{_SEPARATORS}{{0,3}}\d){{6,63}}")
+# A day, and a time behind it that ends the digits of a line of a log.
+_DATE: Final = re.compile(r"(?:19|20)\d\d-[01]\d-[0-3]\d(?:[ T]\d\d)?\Z")
 _CONTROL: Final = re.compile(r"\\[nrt]\Z")
 _GROUP: Final = re.compile(r"\d+")
 _CARDS: Final = re.compile(
@@ -91,12 +93,14 @@ _SPREAD: Final = 400  # that a key may take with blanks between its characters
 
 
 def _digits(text: str) -> str:
-    return re.sub(r"\D", "", text)
+    return "".join(_GROUP.findall(text))
 
 
 def find_numbers(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield cards, numbers of people and telephone numbers among the digits of a text."""
     for match in _matches(_NUMBER, text, places, (80, 100)):
+        if _DATE.match(match[0]) is not None:
+            continue
         written, start = _whole_groups(text, match)
         cards = list(_cards_in(written, start))
         if cards:
@@ -130,6 +134,8 @@ def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:
 
 
 def _named_numbers(text: str, written: str, start: int) -> Iterator[Span]:
+    if len(written) < 7:
+        return
     for stretch, at in _readings(written, start):
         number, end = _digits(stretch), at + len(stretch)
         beside = text[max(0, at - _BESIDE) : end + 60]
@@ -166,10 +172,10 @@ def _cards_in(written: str, start: int) -> Iterator[Span]:
 
     Many groups are a table: there the number must be at one of its ends, and in one line.
     """
-    groups = list(_GROUP.finditer(written))
-    total = sum(len(group[0]) for group in groups)
+    total = len(_digits(written))
     if total < 12:
         return
+    groups = list(_GROUP.finditer(written))
     last = -1
     for first, group in enumerate(groups):
         if first <= last:

@@ -33,13 +33,12 @@ _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _PADDING: Final = re.compile("={0,2}")
 _LINE_ENDS: Final = re.compile(r"[\r\n]+")
 _HEXADECIMAL: Final = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-_SINGLE_CASE: Final = re.compile(r"[a-z0-9+/_-]+|[A-Z0-9+/_-]+")
 _SEARCHED: Final = 512  # characters before a sign in which its run begins
 _UNREAD_LEAST: Final = 256  # characters that decode to no text: a file, not an identifier
 _TEXT_SHARE: Final = 0.97
 
 
-class Reading(NamedTuple):
+class DecodedText(NamedTuple):
     """A text as it is read; `starts` and `ends`: of each of its characters in the source."""
 
     text: str
@@ -47,7 +46,7 @@ class Reading(NamedTuple):
     ends: list[int]
 
 
-def unescape(text: str) -> Reading | None:
+def unescape(text: str) -> DecodedText | None:
     """Return the text with its escapes as what they stand for; None where it has none."""
     parts: list[str] = []
     starts: list[int] = []
@@ -67,7 +66,7 @@ def unescape(text: str) -> Reading | None:
     parts.append(text[at:])
     starts += range(at, len(text))
     ends += range(at + 1, len(text) + 1)
-    return Reading("".join(parts), starts, ends)
+    return DecodedText("".join(parts), starts, ends)
 
 
 def _plain_of(match: re.Match[str]) -> str | None:
@@ -100,8 +99,9 @@ def run_around(text: str, place: int) -> tuple[int, int]:
 def read_run(run: str) -> str | None:
     """Return the text that a run is base64 or hexadecimal of, or None."""
     whole = _LINE_ENDS.sub("", run) if "\n" in run or "\r" in run else run
-    if _SINGLE_CASE.fullmatch(whole) and "=" not in whole:
-        return _text_of(bytes.fromhex(whole)) if _HEXADECIMAL.fullmatch(whole) else None
+    if "=" not in whole and (whole.islower() or whole.isupper() or whole.isdigit()):
+        is_hexadecimal = whole.isalnum() and _HEXADECIMAL.fullmatch(whole)
+        return _text_of(bytes.fromhex(whole)) if is_hexadecimal else None
     return _decode(whole)
 
 

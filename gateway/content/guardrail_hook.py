@@ -83,7 +83,8 @@ class GuardrailHook:
         if self._section.url.startswith("http:"):
             self._client = make_plain_client(limits=limits, timeout=None)
         else:
-            self._client = httpx.AsyncClient(limits=limits, timeout=None, trust_env=False)  # noqa: S113  (`ask` bounds it as a whole)
+            patience = httpx.Timeout(self._section.timeout_ms / 1e3)
+            self._client = httpx.AsyncClient(limits=limits, timeout=patience, trust_env=False)
         return self._client
 
     async def aclose(self) -> None:

@@ -226,12 +226,29 @@ NATIONAL_IDS: Final = (
 )  # fmt: skip
 
 
+_STRONG: Final = tuple(entry for entry in NATIONAL_IDS if entry.words is None)
+_NAMED: Final = tuple(entry for entry in NATIONAL_IDS if entry.words is not None)
+# One of these is in each word that names a number: to look for them takes a hundredth of the time.
+STEMS: Final = (
+    "tax", "tin", "national", "personal", "id", "citizen", "steuer", "german", "bsn", "burger", "sofi",
+    "dutch", "pesel", "polish", "nif", "contribu", "person", "swed", "norw", "dselsn", "rijks", "niss",
+    "insz", "belg", "registre", "nhs", "patient", "cpf", "cadastro", "sin", "social", "tfn", "austral",
+    "aadha", "tckn", "kimlik", "turk", "ssn",
+)  # fmt: skip
+_ANY_WRITTEN: Final = re.compile(
+    "|".join(entry.written.pattern for entry in _NAMED if entry.written is not None)
+)
+
+
 def find_country(number: str, written: str, beside: str) -> str | None:
     """Return whose number it is, or None.
 
     `number`: without what separates; `written`: as it stands there; `beside`: the text around it.
     """
-    for entry in NATIONAL_IDS:
+    named = number.isdigit() and (
+        _ANY_WRITTEN.fullmatch(written) is not None or _has_stem(beside.lower())
+    )
+    for entry in NATIONAL_IDS if named else _STRONG:
         if entry.form.fullmatch(number) is None or not entry.check(number):
             continue
         if entry.words is None or entry.words.search(beside):
@@ -239,3 +256,7 @@ def find_country(number: str, written: str, beside: str) -> str | None:
         if entry.written is not None and entry.written.fullmatch(written):
             return entry.country
     return None
+
+
+def _has_stem(text: str) -> bool:
+    return any(stem in text for stem in STEMS)

@@ -150,11 +150,15 @@ class RequestReader:
         if before is not None:
             texts = [*texts, before.tail, before.spoken]
             orders = [[len(body.texts), *body.content], [len(body.texts) + 1, *body.spoken]]
-        splits = find_across(texts, orders, self._scan_windows, tuple(finds.values()))
-        found = Counter(find.kind for find in finds.values())
+        single = tuple(finds.values())
+        splits, absorbed = find_across(texts, orders, self._scan_windows, single)
+        own = len(body.texts)  # what stands in an earlier turn alone was counted there
+        splits = [split for split in splits if any(part.text < own for part in split)]
+        single = tuple(find for find in single if find not in absorbed)
+        found = Counter(find.kind for find in single)
         found.update(split[0].kind for split in splits)
         found[UNKNOWN] += unread
-        return MemberReading(body.texts, list(finds.values()), splits, dict(found), unread)
+        return MemberReading(body.texts, list(single), splits, dict(found), unread)
 
     def _scan_windows(self, texts: Sequence[str]) -> ScanResult:
         return self._scanner.scan(texts)

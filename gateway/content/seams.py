@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.content.text_scanner import ScanResult, TextFind
+from gateway.content.text_scanner import ScanResult, TextFind, is_surer
 
 REACH: Final = 160  # characters on each side of a seam
 
@@ -60,29 +60,38 @@ def find_across(
     orders: Sequence[Sequence[int]],
     scan: Callable[[Sequence[str]], ScanResult],
     known: Sequence[TextFind],
-) -> list[SplitFind]:
-    """Return what stands across seams, of each order in which texts may be put together.
+) -> tuple[list[SplitFind], set[TextFind]]:
+    """Return what only texts together tell, of each order in which they may be put together.
 
-    `known`: finds inside of one text; what crosses a seam only because one of them ends there is
-    no other find.
+    `known`: finds inside of one text. The second is those of them that a larger one takes in.
     """
     windows = [
         window for places in orders if len(places) > 1 for window in seam_windows(texts, places)
     ]
     if not windows:
-        return []
-    spans: dict[int, list[tuple[int, int]]] = {}
+        return [], set()
+    by_text: dict[int, list[TextFind]] = {}
     for find in known:
-        spans.setdefault(find.text, []).append((find.start, find.end))
+        by_text.setdefault(find.text, []).append(find)
     found: dict[tuple[int, int], SplitFind] = {}
+    absorbed: set[TextFind] = set()
     for find in scan([window.text for window in windows]).finds:
-        parts = windows[find.text].parts_of(find.start, find.end)
-        if len(parts) < 2 or any(
-            begin < last and first < end
+        window = windows[find.text]
+        parts = window.parts_of(find.start, find.end)
+        if len(parts) < 2 and (find.start == 0 or find.end == len(window.text)):
+            continue  # a part of something longer
+        within = {
+            other
             for text, begin, end in parts
-            for first, last in spans.get(text, ())
-        ):
+            for other in by_text.get(text, ())
+            if begin < other.end and other.start < end
+        }
+        size = sum(end - begin for _, begin, end in parts)
+        if len(parts) < 2 and within:
             continue
+        if any(other.end - other.start >= size and not is_surer(find, other) for other in within):
+            continue
+        absorbed |= within
         split = SplitFind(TextFind(find.kind, *part, find.value) for part in parts)
         found.setdefault((parts[0][0], parts[0][1]), split)
-    return list(found.values())
+    return list(found.values()), absorbed

@@ -81,6 +81,7 @@ _WORDS: Final = re.compile(r"[A-Za-z][a-z]{3,}|[A-Z]{4,}")
 _DIGEST: Final = re.compile(r"(?:sha\d{1,3}[-:=]|md5[-:=]|h1:|integrity\W{1,4})$", re.IGNORECASE)
 _DIGEST_BEGIN: Final = re.compile(r"(?:sha\d{1,3}|md5)[-_]", re.IGNORECASE)
 _PART_OF_PATH: Final = frozenset("/.:%?&#")
+_BARE_LEAST: Final = 40
 _LEAST_BITS: Final = 3.1  # a character of a value that is called secret
 _BARE_BITS: Final = 4.3  # of one that nothing names
 
@@ -105,7 +106,9 @@ def find_assigned(text: str, places: Sequence[int]) -> Iterator[tuple[int, int]]
 
 def is_bare_secret(run: str, before: str) -> bool:
     """Return whether a long random word that nothing names is no digest; `before`: its text."""
-    if _BARE.fullmatch(run) is None or not _is_random(run):
+    if len(run) < _BARE_LEAST or run.islower() or _BARE.fullmatch(run) is None:
+        return False
+    if not _is_random(run):
         return False
     if before[-1:] in _PART_OF_PATH or _DIGEST_BEGIN.match(run):
         return False

@@ -57,6 +57,11 @@ class TextFind(NamedTuple):
     value: str
 
 
+def is_surer(find: TextFind, other: TextFind) -> bool:
+    """Return whether a find's kind goes before another's where both are of the same text."""
+    return _ORDER.get(find.kind, -1) < _ORDER.get(other.kind, -1)
+
+
 class ScanResult(NamedTuple):
     """`unread`: runs that are no text to any reading, or were beyond the bounds."""
 
@@ -297,7 +302,7 @@ def _by_text(
     """Yield each text that signs end in, and where they do there."""
     text, inside = -1, list[int]()
     for place in places:
-        owner = bisect_right(starts, max(0, place - 2)) - 1
+        owner = bisect_right(starts, place - 1) - 1
         if owner != text:
             if inside:
                 yield text, inside

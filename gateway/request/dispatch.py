@@ -72,6 +72,12 @@ class SampleSink(Protocol):
         """Release what it holds."""
 
 
+class AsyncClosable(Protocol):
+    """What holds connections or processes."""
+
+    async def aclose(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatcher(StagePlanner):
     """One per worker."""
@@ -88,6 +94,12 @@ class Dispatcher(StagePlanner):
     sounds: SoundLengths  # what decodes sound, before a request is planned
     observer: TraceObserver | None = None  # `None`: nobody follows requests from outside
     left: BackgroundReads = field(default_factory=BackgroundReads)  # by clients that hung up
+
+    @property
+    def closing(self) -> tuple[AsyncClosable, ...]:
+        """Return the parts that are closed when no request is open any more."""
+        inspector = () if self.inspector is None else (self.inspector,)
+        return (self.submissions, self.sounds, *inspector)
 
     async def dispatch(
         self, asked: InferenceRequest, identity: Identity, reply: ClientResponse

@@ -234,9 +234,8 @@ class RoutePlanner:
         failsafe: DegradedDecider,
         *,
         picture_tokens: int,
-        inspects: bool = False,
     ) -> None:
-        self.inspects = inspects
+        self.inspects = False  # until a rule is known that says something of content
         self._version = policy_version
         self._routes = routes
         self._candidates = candidates

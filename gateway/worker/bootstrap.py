@@ -149,10 +149,8 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        parts = (dispatcher.submissions, dispatcher.sounds, dispatcher.inspector, desk)
-        for served in (batches, stored, *parts):
-            if served is not None:
-                await served.aclose()
+        for served in (batches, stored, *dispatcher.closing, desk):
+            await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -213,11 +211,11 @@ def _plans(
     def plans_for(rules: Settings, version: str) -> RoutePlanner:
         routes = RouteCache(rules, fleet, admission, in_force.overrides)
         picture_tokens = rules.server.picture_tokens
-        inspects = any(rule.content for rule in rules.policies)
-        return RoutePlanner(
-            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens,
-            inspects=inspects,
-        )  # fmt: skip
+        made = RoutePlanner(
+            version, routes, candidates, learned, failsafe, picture_tokens=picture_tokens
+        )
+        made.inspects = any(rule.content for rule in rules.policies)
+        return made
 
     return plans_for
 
