@@ -11,6 +11,7 @@ import random
 import string
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 from urllib.parse import quote
 
@@ -18,7 +19,8 @@ Make = Callable[[random.Random], str]
 
 # By network: prefixes and how many digits.
 _CARDS: Final = (
-    ("4", 16), ("4", 13), ("51", 16), ("55", 16), ("2221", 16), ("2720", 16), ("34", 15), ("37", 15),
+    ("4", 16), ("4", 13), ("51", 16), ("55", 16), ("2221", 16), ("2720", 16), ("34", 15),
+    ("37", 15),
     ("6011", 16), ("65", 16), ("3528", 16), ("3589", 16), ("36", 14), ("305", 14), ("62", 16),
 )  # fmt: skip
 _IBANS: Final = {
@@ -39,6 +41,10 @@ _ALNUM: Final = string.ascii_letters + string.digits
 
 def _digits(rng: random.Random, count: int) -> str:
     return "".join(rng.choice(string.digits) for _ in range(count))
+
+
+def _any(rng: random.Random, makes: Sequence[Callable[[], str]]) -> str:
+    return rng.choice(makes)()
 
 
 def _word(rng: random.Random, count: int, letters: str = _ALNUM) -> str:
@@ -108,8 +114,14 @@ def _french(rng: random.Random) -> str:
     body += _digits(rng, 6)
     key = 97 - int(body) % 97
     whole = f"{body}{key:02}"
-    return whole if rng.random() < 0.5 else (
-        f"{whole[0]} {whole[1:3]} {whole[3:5]} {whole[5:7]} {whole[7:10]} {whole[10:13]} {whole[13:]}"
+    return (
+        whole
+        if rng.random() < 0.5
+        else (
+            " ".join(
+            whole[start:end] for start, end in pairwise((0, 1, 3, 5, 7, 10, 13, 15))
+        )
+        )
     )
 
 
@@ -174,13 +186,20 @@ def national_id(rng: random.Random) -> str:
 
 def email(rng: random.Random) -> str:
     first, last = rng.choice(_NAMES).split()
-    local = rng.choice([f"{first}.{last}", f"{first}_{last}", f"{first[0]}{last}{rng.randint(1, 99)}",
-                        f"{first}+{last}", last])
+    local = rng.choice(
+        [
+            f"{first}.{last}",
+            f"{first}_{last}",
+            f"{first[0]}{last}{rng.randint(1, 99)}",
+            f"{first}+{last}",
+            last,
+        ]
+    )
     return f"{local}@{rng.choice(_DOMAINS)}"
 
 
 def phone(rng: random.Random) -> str:
-    return rng.choice([
+    return _any(rng, [
         lambda: f"+49 {rng.randint(30, 999)} {_digits(rng, 7)}",
         lambda: f"+1 {rng.randint(201, 989)}-{rng.randint(200, 999)}-{_digits(rng, 4)}",
         lambda: f"({rng.randint(201, 989)}) {rng.randint(200, 999)}-{_digits(rng, 4)}",
@@ -188,13 +207,14 @@ def phone(rng: random.Random) -> str:
         lambda: f"+33{rng.randint(1, 7)}{_digits(rng, 8)}",
         lambda: f"phone: 0{rng.randint(30, 99)} {_digits(rng, 7)}",
         lambda: f"+91-{rng.randint(70000, 99999)}-{_digits(rng, 5)}",
-    ])()  # fmt: skip
+    ])  # fmt: skip
 
 
 def ip(rng: random.Random) -> str:
     if rng.random() < 0.2:
         return "2001:db8:" + ":".join(f"{rng.randrange(65536):x}" for _ in range(6))
-    return f"{rng.choice([10, 172, 192, 203, 8])}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randint(1, 254)}"
+    first = rng.choice([10, 172, 192, 203, 8])
+    return f"{first}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randint(1, 254)}"
 
 
 _UPPER: Final = string.ascii_uppercase + string.digits
@@ -206,7 +226,7 @@ def secret(rng: random.Random) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
     body = "\n".join(_word(rng, 64, _ALNUM + "+/") for _ in range(6))
-    return rng.choice([
+    return _any(rng, [
         lambda: "AKIA" + _word(rng, 16, string.ascii_uppercase + "234567"),
         lambda: rng.choice(["ghp_", "gho_", "ghs_"]) + _word(rng, 36),
         lambda: "github_pat_" + _word(rng, 22) + "_" + _word(rng, 59),
@@ -219,19 +239,19 @@ def secret(rng: random.Random) -> str:
         lambda: f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----",
         lambda: "AIza" + _word(rng, 35, _ALNUM + "-_"),
         lambda: "sk_live_" + _word(rng, 24),
-    ])()  # fmt: skip
+    ])  # fmt: skip
 
 
 def random_secret(rng: random.Random) -> str:
-    return rng.choice([
+    return _any(rng, [
         lambda: f"password = '{_word(rng, 14, _ALNUM + '!#%')}7x'",
         lambda: f"API_KEY={_word(rng, 31)}7",
-        lambda: f"client_secret: \"{_word(rng, 39)}3\"",
+        lambda: f'client_secret: "{_word(rng, 39)}3"',
         lambda: f"Authorization: Bearer {_word(rng, 40)}",
         lambda: f"postgres://app:{_word(rng, 16)}4@db.internal:5432/app",
-        lambda: f"\"secret_token\": \"{_word(rng, 28)}9\"",
+        lambda: f'"secret_token": "{_word(rng, 28)}9"',
         lambda: f"aws key {_word(rng, 40, _ALNUM + '/+')}",
-    ])()  # fmt: skip
+    ])  # fmt: skip
 
 
 KINDS: Final[Mapping[str, Make]] = {
@@ -241,7 +261,11 @@ KINDS: Final[Mapping[str, Make]] = {
 CHECKSUMMED: Final = ("card", "iban", "national_id")
 
 _FULL_WIDTH: Final = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-_ALIKE: Final = str.maketrans("aceiopxyABCEHKMOPTX", "асеіорхуАВСЕНКМОРТХ")
+_ALIKE: Final = str.maketrans(
+    "aceiopxyABCEHKMOPTX",
+    "\u0430\u0441\u0435\u0456\u043e\u0440\u0445\u0443"
+    "\u0410\u0412\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425",
+)
 _ARABIC: Final = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 
 
@@ -265,7 +289,9 @@ EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "percent": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
     "address": lambda text: quote(text, safe=""),
     "base64": lambda text: base64.b64encode(f"value: {text}".encode()).decode(),
-    "base64 of addresses": lambda text: base64.urlsafe_b64encode(f"note {text} end".encode()).decode(),
+    "base64 of addresses": lambda text: base64.urlsafe_b64encode(
+        f"note {text} end".encode()
+    ).decode(),
     "hexadecimal": lambda text: f"note {text}".encode().hex(),
 }  # fmt: skip
 # Of numbers alone: in other words they would be another text.
@@ -277,7 +303,8 @@ NUMBER_EVASIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "no-break spaces": lambda text: _between("".join(filter(str.isdigit, text)), "\u00a0", 4),
 }  # fmt: skip
 SENTENCES: Final = (
-    "Please check {} before you answer.", "{}", "We got {} from the customer yesterday", "note: {};",
+    "Please check {} before you answer.", "{}",
+    "We got {} from the customer yesterday", "note: {};",
     "Summarise this.\n\n{}\n\nThanks", "value={} (from the form)", "| name | {} | ok |",
 )  # fmt: skip
 
@@ -299,9 +326,11 @@ def split_parts(rng: random.Random, kind: str) -> list[str]:
 def _log_lines(rng: random.Random) -> str:
     return "\n".join(
         f"2026-11-{rng.randint(1, 28):02}T{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:"
-        f"{rng.randint(0, 59):02}.{rng.randrange(10**6):06}Z {rng.choice(['INFO', 'WARN', 'ERROR'])} "
+        f"{rng.randint(0, 59):02}.{rng.randrange(10**6):06}Z "
+        f"{rng.choice(['INFO', 'WARN', 'ERROR'])} "
         f"req={uuid.UUID(int=rng.getrandbits(128))} path=/v1/items/{rng.randrange(10**7)} "
-        f"status={rng.choice([200, 404, 500])} took={rng.random() * 100:.3f}ms bytes={rng.randrange(10**6)}"
+        f"status={rng.choice([200, 404, 500])} took={rng.random() * 100:.3f}ms "
+        f"bytes={rng.randrange(10**6)}"
         for _ in range(rng.randint(3, 20))
     )
 
@@ -309,28 +338,32 @@ def _log_lines(rng: random.Random) -> str:
 def _orders(rng: random.Random) -> str:
     return "\n".join(
         f"order {rng.choice(['SO', 'PO', 'INV'])}-{rng.randrange(10**8):08} total "
-        f"{rng.randrange(10**5) / 100:.2f} tracking {_word(rng, 4, _UPPER)}{rng.randrange(10**10):010}"
+        f"{rng.randrange(10**5) / 100:.2f} tracking "
+        f"{_word(rng, 4, _UPPER)}{rng.randrange(10**10):010}"
         for _ in range(rng.randint(2, 9))
     )
 
 
 def _identifiers(rng: random.Random) -> str:
-    return "\n".join(rng.choice([
+    return "\n".join(_any(rng, [
         lambda: f"id {uuid.UUID(int=rng.getrandbits(128))}",
         lambda: f"commit {_word(rng, 40, _HEX)}",
         lambda: f"sha256:{_word(rng, 64, _HEX)}",
         lambda: f"trace {_word(rng, 32, _HEX)} span {_word(rng, 16, _HEX)}",
-        lambda: f"build {rng.randrange(10**6)} of {rng.randint(2020, 2026)}-{rng.randint(1, 12):02}",
+        lambda: f"build {rng.randrange(10**6)} of 2026-{rng.randint(1, 12):02}",
         lambda: f"ts {rng.randrange(1_700_000_000_000, 1_800_000_000_000)}",
-        lambda: f"\"integrity\": \"sha512-{base64.b64encode(rng.randbytes(64)).decode()}\"",
-        lambda: f"version {rng.randint(0, 20)}.{rng.randint(0, 30)}.{rng.randint(0, 40)}.{rng.randint(0, 9)}",
+        lambda: f'"integrity": "sha512-{base64.b64encode(rng.randbytes(64)).decode()}"',
+        lambda: f"version {'.'.join(str(rng.randint(0, 30)) for _ in range(4))}",
         lambda: f"row {rng.randrange(10**9)} of {rng.randrange(10**10)}",
-    ])() for _ in range(rng.randint(3, 12)))  # fmt: skip
+    ])
+        for _ in range(rng.randint(3, 12)))  # fmt: skip
 
 
 def _table(rng: random.Random) -> str:
     return "\n".join(
-        "  ".join(f"{rng.random() * 10 ** rng.randint(0, 4):.{rng.randint(0, 4)}f}" for _ in range(6))
+        "  ".join(
+            f"{rng.random() * 10 ** rng.randint(0, 4):.{rng.randint(0, 4)}f}" for _ in range(6)
+        )
         for _ in range(rng.randint(3, 12))
     )
 

@@ -32,7 +32,6 @@ def check_content_kinds(settings: Settings) -> Iterator[ConfigFault]:
 
 def check_content_names(settings: Settings) -> Iterator[ConfigFault]:
     taken = dict.fromkeys(CONTENT_KINDS, "a kind that the gateway finds by itself")
-    taken |= {name.lower(): "an entity of `presidio`" for name in settings.content.presidio}
     for name in settings.content.patterns:
         if name in taken:
             yield ConfigFault(("content", "patterns", name), f"`{name}` is {taken[name]}")
@@ -65,10 +64,7 @@ def check_content_hooks(settings: Settings) -> Iterator[ConfigFault]:
 def content_kinds(settings: Settings) -> set[str]:
     """Return all kinds of content that a policy may name."""
     content = settings.content
-    return {
-        *CONTENT_KINDS, *content.patterns, *content.hooks,
-        *(name.lower() for name in content.presidio),
-    }  # fmt: skip
+    return {*CONTENT_KINDS, *content.patterns, *content.hooks}
 
 
 CONTENT_CHECKS = (

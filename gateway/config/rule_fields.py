@@ -167,9 +167,7 @@ def _describe_loss(rule: PolicyRuleSection) -> str:
 
 def _is_content_kept(upper: PolicyRuleSection, lower: PolicyRuleSection) -> bool:
     inside = upper.residency == "internal_only" or _is_of_pools_only(upper)
-    return is_as_strict(
-        content_terms(upper.content), content_terms(lower.content), inside=inside
-    )
+    return is_as_strict(content_terms(upper.content), content_terms(lower.content), inside=inside)
 
 
 def _describe_content(rule: PolicyRuleSection) -> str:

@@ -41,8 +41,3 @@ class ContentSection(ConfigSection):
         default_factory=dict,
         description="guardrails of your own by name, which policies name as a kind",
     )
-    presidio: tuple[str, ...] = Field(
-        (),
-        description="entities that Presidio's analyzer finds, e.g. `US_DRIVER_LICENSE`, each a kind "
-        "by its name in small letters; needs the extra `presidio`",
-    )

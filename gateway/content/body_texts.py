@@ -58,7 +58,7 @@ class BodyTexts:
         elif (digits := digits_of(value)) is not None:
             self._append(digits, spoken)
 
-    def _add_text(self, text: str, name: str, spoken: bool) -> None:  # noqa: FBT001  (inside of this class alone)
+    def _add_text(self, text: str, name: str, spoken: bool) -> None:
         if text[:1] in ("{", "[") and (opened := open_json(text)) is not None:
             self.add(opened, name, spoken=spoken)
         elif is_media(text):
@@ -68,7 +68,7 @@ class BodyTexts:
         elif text:
             self._append(text, spoken)
 
-    def _append(self, text: str, spoken: bool) -> None:  # noqa: FBT001  (as above)
+    def _append(self, text: str, spoken: bool) -> None:
         self.content.append(len(self.texts))
         if spoken:
             self.spoken.append(len(self.texts))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
-from gateway.content.checksums import is_iban, is_luhn
+from gateway.content.checksums import IBAN_LENGTHS, is_iban, is_luhn
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.national_ids import find_country
 from gateway.content.secret_formats import (
@@ -54,22 +54,11 @@ _CARDS: Final = re.compile(
     r"(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"
 )
 _WRITTEN: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:[A-Za-z]{6}[ -]?\d\d[A-Za-z]\d\d[ -]?[A-Za-z]\d{3}[A-Za-z]|\d{6}[-+Aa]\d{3}[0-9A-Ya-y]|"
+    r"(?<![0-9A-Za-z])(?:[A-Za-z]{6}[ -]?\d\d[A-Za-z]\d\d[ -]?[A-Za-z]\d{3}[A-Za-z]|"
+    r"\d{6}[-+Aa]\d{3}[0-9A-Ya-y]|"
     r"[XYZxyz][ -]?\d{7}[ -]?[A-Za-z]|\d{8}[ -]?[A-Za-z]|\d{17}[Xx]|\d{6} \d{8} \d{3}[Xx]|"
     r"[12] ?\d\d ?\d\d ?2[AaBb] ?\d{3} ?\d{3} ?\d\d)(?![0-9A-Za-z])"
 )
-_IBAN_LENGTHS: Final = {
-    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
-    **dict.fromkeys(("AE", "GI", "IL", "IQ", "TL"), 23), "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16,
-    "BG": 22, "BH": 22, "BR": 29, "BY": 28, "CH": 21, "CR": 22, "CY": 28, "DE": 22, "DK": 18,
-    "DO": 28, "EE": 20, "EG": 29, "FI": 18, "FO": 18, "FR": 27, "GB": 22, "GE": 22, "GL": 18,
-    "GR": 27, "GT": 28, "HR": 21, "HU": 28, "IE": 22, "IS": 26, "IT": 27, "JO": 30, "KW": 30,
-    "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27,
-    "ME": 22, "MK": 19, "MR": 27, "MT": 31, "MU": 30, "NL": 18, "NO": 15, "PL": 28, "PS": 29,
-    "PT": 25, "QA": 29, "RS": 22, "SC": 31, "SI": 19, "SM": 27, "ST": 25, "SV": 28, "TR": 26,
-    "UA": 29, "VA": 22, "XK": 20, "DJ": 27, "RU": 33, "SD": 18, "SO": 23, "BI": 27, "MN": 20, "NI": 28,
-    "OM": 23, "FK": 18, "YE": 30, "HN": 28,
-}  # fmt: skip
 _IBAN: Final = re.compile(
     r"[A-Za-z]{2}[ .\t\n-]{0,2}\d[ .\t\n-]?\d(?:[ .\t\n-]{0,2}[0-9A-Za-z]){11,30}"
 )
@@ -82,11 +71,21 @@ _EMAIL: Final = re.compile(
 )
 _LOCAL_PART: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
 _IPV4: Final = re.compile(
-    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}(?![\w-]|\.\d|/\d{1,2}(?!\d))"
+    r"(?<![\w.-])(?<!v)\d{1,3}(?:(?:\.| ?\[\.\] ?| ?\(\.\) ?| \. )\d{1,3}){3}"
+    r"(?![\w-]|\.\d|/\d{1,2}(?!\d))"
 )
-_VERSION: Final = re.compile(r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE)
+_VERSION: Final = re.compile(
+    r"(?:version|ver\.?|release|build|revision|oid|section|chapter)[ :=\"']{0,4}$", re.IGNORECASE
+)
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
-_LOCAL: Final = ("127.0.0.1", "0.0.0.0", "255.255.255.255", "255.255.255.0", "255.255.0.0", "255.0.0.0")
+_LOCAL: Final = (
+    "127.0.0.1",
+    "0.0.0.0",
+    "255.255.255.255",
+    "255.255.255.0",
+    "255.255.0.0",
+    "255.0.0.0",
+)
 _LINE_ENDS: Final = frozenset("\r\n")
 _BESIDE: Final = 120  # characters before a number in which a word may name it
 _SPREAD: Final = 400  # that a key may take with blanks between its characters
@@ -212,14 +211,14 @@ def find_ibans(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield account numbers with the length of their country and two right check digits."""
     for begin in _matches(_IBAN_BEGIN, text, places, (26, 0)):
         match = _IBAN.match(text, begin.start())
-        if match is None or begin[0][:2].upper() not in _IBAN_LENGTHS:
+        if match is None or begin[0][:2].upper() not in IBAN_LENGTHS:
             continue
         plain, spots = "", []
         for place, letter in enumerate(match[0], match.start()):
             if letter.isalnum():
                 plain += letter.upper()
                 spots.append(place)
-        size = _IBAN_LENGTHS[plain[:2]]
+        size = IBAN_LENGTHS[plain[:2]]
         if "-" in match[0] and not _is_in_fours(match[0]):
             continue
         if len(plain) < size or not is_iban(plain[:size]):
@@ -333,7 +332,9 @@ def _match_apart(text: str, start: int) -> Span | None:
 def _is_spread(stretch: str) -> bool:
     """Return whether pieces between blanks are parts of a key, and no words behind one."""
     pieces = stretch.split()[1:]
-    return bool(pieces) and sum(any(map(str.isdigit, piece)) or piece.isupper() for piece in pieces) * 2 >= len(pieces)
+    return bool(pieces) and sum(
+        any(map(str.isdigit, piece)) or piece.isupper() for piece in pieces
+    ) * 2 >= len(pieces)
 
 
 def find_assignments(text: str, places: Sequence[int]) -> Iterator[Span]:
@@ -372,8 +373,6 @@ DETECTORS: Final = (
         ),
         find_addresses,
     ),
-    Detector(
-        frozenset(("secret",)), tuple(entry.sign for entry in SECRET_FORMATS), find_secrets
-    ),
+    Detector(frozenset(("secret",)), tuple(entry.sign for entry in SECRET_FORMATS), find_secrets),
     Detector(frozenset(("random_secret",)), (*ASSIGNED_SIGNS, URL_SIGN), find_assignments),
 )

@@ -1,4 +1,4 @@
-"""Text in another spelling of its characters: escapes, percent signs, entities, base64, hexadecimal.
+"""Text in another spelling: escapes, percent signs, entities, base64, hexadecimal.
 
 Each reading is a text of its own with, for each of its characters, where it stands in the text
 that it was read from, so that what is found in it can be masked there.

@@ -21,14 +21,20 @@ _ALIKE: Final = (
      "aopviktuxcjwye"),
     # Armenian, Cherokee, and small capitals of phonetic script
     ("\u0585\u057d\u0578\u0570\u0581\u0566\u0584\u0561", "ounhgqfw"),
-    ("\u13aa\u13ac\u13a2\u13b3\u13bb\u13d7\u13da\u13de\u13df\u13e2\u13d2\u13b7\u13aa", "AEIWHVSLCPRMA"),
+    ("\u13aa\u13ac\u13a2\u13b3\u13bb\u13d7\u13da\u13de\u13df\u13e2\u13d2\u13b7\u13aa",
+     "AEIWHVSLCPRMA"),
     ("\u0251\u0261\u0131\u0269\u0280\u028f\u1d00\u0299\u1d04\u1d05\u1d07\u1d0a\u1d0b\u1d0d\u1d0f\u1d18\u1d1b\u1d1c\u1d20\u1d21\u1d22",
      "agiiRYABCDEJKMOPTUVWZ"),
-    ("\u2113\u01c0\u2223\u0269\u212e\u1e9f\u0185\u018d\u1d26", "lll" "iedbgr"),
+    ("\u2113\u01c0\u2223\u0269\u212e\u1e9f\u0185\u018d\u1d26", "llliedbgr"),
 )  # fmt: skip
-_DASHES: Final = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7\u058a\ufe58\ufe63\uff0d\u30fc"
+_DASHES: Final = (
+    "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7\u058a\ufe58\ufe63\uff0d\u30fc"
+)
 _DOTS: Final = "\u3002\uff0e\uff61\u2024\ufe52\u00b7\u2027\u30fb"
-_BLANKS: Final = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2028\u2029\u0085"
+_BLANKS: Final = (
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
+    "\u3000\u2028\u2029\u0085"
+)
 _WIDTHLESS: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f"
     "\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b"
@@ -68,7 +74,12 @@ _SELECTORS: Final = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0), range(0x030
 def folded_characters() -> dict[int, str | None]:
     """Return what stands for each character that has another spelling; None: it vanishes."""
     table: dict[int, str | None] = {}
-    for code in (*range(0xA1, 0x3400), *range(0xA000, 0xAC00), *range(0xF900, 0x10000), *range(0x10400, 0x1FC00)):
+    for code in (
+        *range(0xA1, 0x3400),
+        *range(0xA000, 0xAC00),
+        *range(0xF900, 0x10000),
+        *range(0x10400, 0x1FC00),
+    ):
         letter = chr(code)
         if unicodedata.category(letter) == "Nd":
             table[code] = str(unicodedata.digit(letter))

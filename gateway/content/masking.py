@@ -7,7 +7,7 @@ from gateway.content.text_scanner import TextFind
 
 
 class Placeholders:
-    """Names each value of a request once, however often and in whatever spelling it stands there."""
+    """Names each value of a request once, in whatever spellings it stands there."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}

@@ -25,7 +25,7 @@ Check = Callable[[str], bool]
 class NationalId:
     """One state's number. `form`: of the digits and letters without what separates them.
 
-    `written`: the punctuation that by itself tells what it is. `words`: what names it nearby; empty:
+    `written`: the punctuation that by itself tells what it is. `words`: what names it nearby; None:
     its form and check are enough.
     """
 
@@ -166,8 +166,12 @@ _PERSON: Final = (
 )  # fmt: skip
 
 NATIONAL_IDS: Final = (
-    NationalId("IT", _form(r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]"), _is_codice_fiscale, None),
-    NationalId("FR", _form(r"[1-478]\d{2}(?:0[1-9]|1[0-2]|[2-4]\d|99)(?:\d{2}|2[AB])\d{8}"), _is_nir, None),
+    NationalId(
+        "IT", _form(r"[A-Z]{6}\d{2}[A-EHLMPRST]\d{2}[A-Z]\d{3}[A-Z]"), _is_codice_fiscale, None
+    ),
+    NationalId(
+        "FR", _form(r"[1-478]\d{2}(?:0[1-9]|1[0-2]|[2-4]\d|99)(?:\d{2}|2[AB])\d{8}"), _is_nir, None
+    ),
     NationalId("CN", _form(r"[1-9]\d{5}(?:19|20)\d{9}[\dX]"), _is_resident, None),
     NationalId("FI", _form(r"\d{6}[-+A]\d{3}[0-9A-Y]"), _is_hetu, None),
     NationalId("CH", _form(r"756\d{10}"), _is_ahv, None),
@@ -230,10 +234,10 @@ _STRONG: Final = tuple(entry for entry in NATIONAL_IDS if entry.words is None)
 _NAMED: Final = tuple(entry for entry in NATIONAL_IDS if entry.words is not None)
 # One of these is in each word that names a number: to look for them takes a hundredth of the time.
 STEMS: Final = (
-    "tax", "tin", "national", "personal", "id", "citizen", "steuer", "german", "bsn", "burger", "sofi",
-    "dutch", "pesel", "polish", "nif", "contribu", "person", "swed", "norw", "dselsn", "rijks", "niss",
-    "insz", "belg", "registre", "nhs", "patient", "cpf", "cadastro", "sin", "social", "tfn", "austral",
-    "aadha", "tckn", "kimlik", "turk", "ssn",
+    "tax", "tin", "national", "personal", "id", "citizen", "steuer", "german", "bsn", "burger",
+    "sofi", "dutch", "pesel", "polish", "nif", "contribu", "person", "swed", "norw", "dselsn",
+    "rijks", "niss", "insz", "belg", "registre", "nhs", "patient", "cpf", "cadastro", "sin",
+    "social", "tfn", "austral", "aadha", "tckn", "kimlik", "turk", "ssn",
 )  # fmt: skip
 _ANY_WRITTEN: Final = re.compile(
     "|".join(entry.written.pattern for entry in _NAMED if entry.written is not None)

@@ -68,4 +68,4 @@ class PrefixMemory:
                 del self._lengths[length]
 
     def _sum(self, raw: bytes, end: int) -> bytes:
-        return Poly1305.generate_tag(self._key, memoryview(raw)[:end])  # type: ignore[arg-type]  # takes any buffer
+        return Poly1305.generate_tag(self._key, memoryview(raw)[:end])

@@ -1,4 +1,4 @@
-"""Readers by the kinds that a policy names, made once: to compile detectors takes a tenth of a second."""
+"""Readers by the kinds that a policy names, made once: to compile them takes a while."""
 
 import asyncio
 from collections.abc import Mapping

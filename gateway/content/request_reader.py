@@ -82,17 +82,19 @@ class RequestReader:
             translated = await self._mask_members(translated, kinds, names)
         if members is asked.members and native is asked.native and translated is asked.translated:
             return asked
-        return _resized(replace(asked, members=members, native=native, translated=translated), asked)
+        return _resized(
+            replace(asked, members=members, native=native, translated=translated), asked
+        )
 
     def texts_of(self, asked: InferenceRequest) -> list[str]:
-        """Return all texts that targets may get of a request, in the order of its members."""
+        """Return what a request says, in the order of its members; names of members are no part."""
         body = BodyTexts()
         for name, raw in _members_of(asked).items():
             if name not in _UNSPOKEN:
                 body.add(msgspec.json.decode(raw), name)
         if asked.form is not None:
             _add_form(body, asked.form)
-        return body.texts
+        return [body.texts[place] for place in body.content]
 
     def with_texts(self, asked: InferenceRequest, texts: Mapping[str, str]) -> InferenceRequest:
         """Return the request with other texts, by those that stand there now."""
@@ -102,7 +104,9 @@ class RequestReader:
             native = replace(native, members=_replaced(native.members, texts))
         if translated:
             translated = _replaced(translated, texts)
-        return _resized(replace(asked, members=members, native=native, translated=translated), asked)
+        return _resized(
+            replace(asked, members=members, native=native, translated=translated), asked
+        )
 
     async def _read_remembered(self, name: str, raw: bytes) -> dict[str, int]:
         """Read a list from where an earlier request's reading of it ended."""
@@ -190,9 +194,10 @@ def _replaced(members: Members, texts: Mapping[str, str]) -> Members:
         body = BodyTexts()
         body.add(value, name)
         others = {
-            place: texts[text] for place, text in enumerate(body.texts)
-            if texts.get(text, text) != text
-        }  # fmt: skip
+            place: texts[text]
+            for place in body.content
+            if texts.get(text := body.texts[place], text) != text
+        }
         if others:
             changed[name] = encode_raw(TextRewriter(others).rewrite(value, name))
     return {**members, **changed}

@@ -31,10 +31,13 @@ SECRET_FORMATS: Final = (
     SecretFormat("Anthropic", "sk-ant-", rf"sk-ant-{_B}{{24,255}}"),
     SecretFormat("OpenAI", "sk-", rf"sk-(?:proj-|svcacct-|admin-|None-)?{_B}{{32,255}}"),
     SecretFormat("OpenRouter", "sk-or-", rf"sk-or-v1-{_B}{{32,255}}"),
-    SecretFormat("Slack", "xox[abeoprs]-", r"xox[abeoprs]-(?:[A-Za-z0-9]+-){1,5}[A-Za-z0-9]{8,255}"),
+    SecretFormat(
+        "Slack", "xox[abeoprs]-", r"xox[abeoprs]-(?:[A-Za-z0-9]+-){1,5}[A-Za-z0-9]{8,255}"
+    ),
     SecretFormat("Slack", "xapp-", r"xapp-\d-[A-Z0-9]+-\d+-[A-Za-z0-9]{16,255}"),
     SecretFormat(
-        "Slack", r"hooks\.slack\.com/", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_]{20,255}",
+        "Slack", r"hooks\.slack\.com/",
+        r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_]{20,255}",
         loose=False,
     ),
     SecretFormat("Stripe", "[rs]k_(?:live|test)_", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}"),
@@ -52,7 +55,9 @@ SECRET_FORMATS: Final = (
     SecretFormat("xAI", "xai-", r"xai-[A-Za-z0-9]{60,120}"),
     SecretFormat("Vault", "hvs\\.", rf"hvs\.{_B}{{24,255}}", loose=False),
     SecretFormat("Databricks", "dapi[0-9a-f]", r"dapi[0-9a-f]{32}"),
-    SecretFormat("JWT", "eyJ", rf"eyJ{_B}{{8,2000}}\.eyJ{_B}{{8,2000}}\.{_B}{{10,1000}}", loose=False),
+    SecretFormat(
+        "JWT", "eyJ", rf"eyJ{_B}{{8,2000}}\.eyJ{_B}{{8,2000}}\.{_B}{{10,1000}}", loose=False
+    ),
     SecretFormat("age", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     SecretFormat(
         "private key", "-----BEGIN [A-Z ]{0,24}PRIVATE KEY",
@@ -63,13 +68,17 @@ SECRET_FORMATS: Final = (
 )  # fmt: skip
 
 # What names a secret in front of its value, in configurations, code and headers.
+_NAMES: Final = (
+    r"(?:passw(?:or)?d|passphrase|pwd|passwort|secret|token|api[_-]?key|access[_-]?key|"
+    r"auth[_-]?key|private[_-]?key|credentials?)"
+)
 ASSIGNED_SIGNS: Final = (
-    r"(?i)(?:passw(?:or)?d|passphrase|pwd|passwort|secret|token|api[_-]?key|access[_-]?key|auth[_-]?key|"
-    r"private[_-]?key|credentials?)[\"'\]]{0,3}[ \t]{0,3}(?:[:=]|is )",
+    rf"(?i){_NAMES}[\"'\]]{{0,3}}[ \t]{{0,3}}(?:[:=]|is )",
     "(?i)(?:bearer|basic) ",
 )
 _VALUE: Final = re.compile(
-    r">?[ \t]{0,3}(?:(?i:bearer|basic)[ \t]+)?[\"']?([A-Za-z0-9+/_!@#$%^&*.~=-]{10,256})(?![A-Za-z0-9(\[])"
+    r">?[ \t]{0,3}(?:(?i:bearer|basic)[ \t]+)?[\"']?"
+    r"([A-Za-z0-9+/_!@#$%^&*.~=-]{10,256})(?![A-Za-z0-9(\[])"
 )
 # A password in an address: postgres://user:password@host
 URL_SIGN: Final = r"://[^\s/@]{1,64}:[^\s/@]{1,64}@"
@@ -121,11 +130,17 @@ def _looks_secret(value: str) -> bool:
         return False
     if re.fullmatch(r"[a-z]+(?:[._-][a-z0-9]+)*", value) and _WORDS.search(value):
         return False  # a name in code: max_tokens_per_minute_2
-    return bits_per_character(value) >= _LEAST_BITS and not value.startswith(("os.", "process.", "$"))
+    return bits_per_character(value) >= _LEAST_BITS and not value.startswith(
+        ("os.", "process.", "$")
+    )
 
 
 def _is_random(value: str) -> bool:
-    if _HEXADECIMAL.fullmatch(value) or _kinds_of(value) < 3 or "/" in value[1:-1] and value.count("/") > 4:
+    if (
+        _HEXADECIMAL.fullmatch(value)
+        or _kinds_of(value) < 3
+        or ("/" in value[1:-1] and value.count("/") > 4)
+    ):
         return False
     named = sum(len(word) for word in _WORDS.findall(value))
     return named * 2 < len(value) and bits_per_character(value) >= _BARE_BITS

@@ -14,7 +14,9 @@ _NAMED: Final = re.compile(
     r"handy|rufnummer|portable|ring|dial|reach|hotline)(?![a-z])",
     re.IGNORECASE,
 )
-_AMERICAN: Final = re.compile(r"(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([ .-]))[2-9]\d{2}(?:[ .-])\d{4}")
+_AMERICAN: Final = re.compile(
+    r"(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([ .-]))[2-9]\d{2}(?:[ .-])\d{4}"
+)
 _DATE: Final = re.compile(r"(?:19|20)\d\d[-./ ]?[01]\d[-./ ]?[0-3]\d")
 _LEAST, _MOST = 7, 15
 

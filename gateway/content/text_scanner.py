@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.config.content_patterns import compile_patterns, compile_signs
 from gateway.content.detectors import DETECTORS, Detector
-from gateway.content.stretches import stretches
 from gateway.content.encodings import (
     ENCODED_SIGNS,
     ESCAPE_SIGNS,
@@ -27,6 +26,7 @@ from gateway.content.folding import (
     places_of,
 )
 from gateway.content.secret_formats import is_bare_secret
+from gateway.content.stretches import stretches
 
 if TYPE_CHECKING:
     import hyperscan
@@ -70,7 +70,7 @@ class ScanResult(NamedTuple):
 
 
 class TextScanner:
-    """Finds some kinds of content and an operator's own patterns, by name. Raises `PatternError`."""
+    """Finds kinds of content and an operator's own patterns. Raises `PatternError`."""
 
     def __init__(self, kinds: Iterable[str], patterns: Sequence[tuple[str, str]] = ()) -> None:
         import hyperscan  # noqa: PLC0415  (3 MB that only installations with detectors need)
@@ -88,7 +88,9 @@ class TextScanner:
         self._encoded = compile_signs(ENCODED_SIGNS)
         self._folding = compile_signs(FOLDING_SIGNS)
         self._names = [name for name, _ in patterns]
-        self._patterns = compile_patterns([pattern for _, pattern in patterns]) if patterns else None
+        self._patterns = (
+            compile_patterns([pattern for _, pattern in patterns]) if patterns else None
+        )
 
     def scan(self, texts: Sequence[str]) -> ScanResult:
         """Return what the texts hold, each find once."""
@@ -192,7 +194,12 @@ class TextScanner:
         ]
 
     def _read_escapes(
-        self, places: list[int], plain: Sequence[str], starts: Sequence[int], depth: int, room: list[int]
+        self,
+        places: list[int],
+        plain: Sequence[str],
+        starts: Sequence[int],
+        depth: int,
+        room: list[int],
     ) -> ScanResult:
         """Read stretches with escapes as what they stand for."""
         readings, owners = [], []
@@ -237,7 +244,9 @@ class TextScanner:
             place = text, begin - starts[text], end - starts[text]
             plain = read_run(run)
             if plain is None:
-                if "random_secret" in self._kinds and is_bare_secret(run, joined[max(0, begin - 12) : begin]):
+                if "random_secret" in self._kinds and is_bare_secret(
+                    run, joined[max(0, begin - 12) : begin]
+                ):
                     finds.append(TextFind("random_secret", *place, run))
                 else:
                     unread += is_file(run)
@@ -296,9 +305,7 @@ def _starts_of(texts: Sequence[str]) -> list[int]:
     return starts
 
 
-def _by_text(
-    places: Sequence[int], starts: Sequence[int]
-) -> Iterable[tuple[int, list[int]]]:
+def _by_text(places: Sequence[int], starts: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
     """Yield each text that signs end in, and where they do there."""
     text, inside = -1, list[int]()
     for place in places:
@@ -327,11 +334,15 @@ def _without_overlaps(finds: list[TextFind]) -> list[TextFind]:
     return sorted(kept, key=lambda each: (each.text, each.start))
 
 
-def _unfolded(finds: list[TextFind], texts: Sequence[str], folded: Collection[int]) -> list[TextFind]:
+def _unfolded(
+    finds: list[TextFind], texts: Sequence[str], folded: Collection[int]
+) -> list[TextFind]:
     """Return the finds with their places in the texts as they were sent."""
     if not folded:
         return finds
-    places = {text: places_of(texts[text]) for text in {find.text for find in finds} if text in folded}
+    places = {
+        text: places_of(texts[text]) for text in {find.text for find in finds} if text in folded
+    }
     return [
         find
         if find.text not in places

@@ -8,9 +8,7 @@ LONGEST_LABEL = 400
 
 
 class ContentFindings(msgspec.Struct, frozen=True):
-    """`found`: kinds with their counts. `actions`: what was done. `kept_for`: kinds that keep it
-    inside.
-    """
+    """`found`: kinds with their counts. `actions`: what was done. `kept_for`: what keeps it in."""
 
     found: tuple[tuple[str, int], ...] = ()
     actions: tuple[str, ...] = ()

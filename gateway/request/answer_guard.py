@@ -5,7 +5,7 @@ rewritten. A guardrail that fails, or that would rewrite a stream, withholds the
 was paid, so the row stays as it is.
 """
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -85,7 +85,8 @@ class AnswerGuard:
             raise WithheldAnswer("The answer is too large to be read by a guardrail.")
         document = None if _DATA in data[:4096] or not data else _document(data)
         for hook, actions in self._guards:
-            texts = _stream_texts(data) if document is None else _texts(document)
+            said = {0: _stream_text(data)} if document is None else _said(document)
+            texts = list(said.values())
             try:
                 answer = await hook.ask(texts, self._request_id, self._model)
             except HookFailure as error:
@@ -102,9 +103,7 @@ class AnswerGuard:
                 words = f"The answer is withheld: the guardrail `{hook.name}` refuses it."
                 raise WithheldAnswer(words)
             if document is not None and answer.texts is not None and rewritten:
-                changed = {
-                    place: text for place, text in enumerate(answer.texts) if text != texts[place]
-                }
+                changed = dict(zip(said, answer.texts, strict=True))
                 document = TextRewriter(changed).rewrite(document)
                 data = msgspec.json.encode(document)
         return data
@@ -129,25 +128,18 @@ def _document(data: bytes) -> Any:
     return document
 
 
-def _texts(document: Any) -> list[str]:
+def _said(document: Any) -> dict[int, str]:
+    """Return what a document says, by place; names of members are no part of it."""
     body = BodyTexts()
     body.add(document)
-    return body.texts
+    return {place: body.texts[place] for place in body.content}
 
 
-def _stream_texts(data: bytes) -> list[str]:
-    """Return what the events of a stream say, each choice's words put together."""
+def _stream_text(data: bytes) -> str:
+    """Return what the events of a stream say, put together."""
     said: list[str] = []
     for line in data.splitlines():
         event = line[len(_DATA) :].strip() if line.startswith(_DATA) else b""
         if event and event != _DONE:
-            said += _deltas(_document(event))
-    return ["".join(said)]
-
-
-def _deltas(event: Any) -> list[str]:
-    if isinstance(event, Mapping):
-        body = BodyTexts()
-        body.add(event)
-        return [body.texts[place] for place in body.content]
-    return []
+            said += _said(_document(event)).values()
+    return "".join(said)

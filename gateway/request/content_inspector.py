@@ -82,7 +82,7 @@ class ContentInspector:
             inspection.add(await inspection.reader.read(asked))
         except RequestError:
             raise
-        except Exception as error:  # a defect here must not let anything leave
+        except Exception as error:  # noqa: BLE001  (a defect must not let anything leave)
             self._note_failure(inspection, "detectors", error)
         inspection.refuse_found()
         await self._mask(inspection)
@@ -97,7 +97,9 @@ class ContentInspector:
     def _hooks_of(self, terms: ContentTerms, stage: str) -> list[GuardrailHook]:
         kinds = {kind for kind, _ in terms}
         return [
-            hook for name, hook in sorted(self._hooks.items()) if name in kinds and hook.stage == stage
+            hook
+            for name, hook in sorted(self._hooks.items())
+            if name in kinds and hook.stage == stage
         ]
 
     def guards_of(self, terms: ContentTerms) -> list[tuple[GuardrailHook, list[str]]]:
@@ -118,7 +120,7 @@ class ContentInspector:
             return
         try:
             await inspection.mask(inspection.reader, kinds)
-        except Exception as error:  # what cannot be masked stays inside
+        except Exception as error:  # noqa: BLE001  (what cannot be masked stays inside)
             self._note_failure(inspection, "masks", error)
 
     async def _ask_hook(

@@ -1,4 +1,4 @@
-"""Facts of a request for its rule: what conditions ask, whether it may leave, whose session it is."""
+"""Facts of a request for its rule: what conditions ask, whether it may leave, its session."""
 
 from gateway.clock import Clock
 from gateway.config.conditions import ConditionInput

@@ -17,8 +17,8 @@ from gateway.fleet.demand_counter import DemandCounter
 from gateway.kinds.inference_request import InferenceRequest
 from gateway.request.active_policies import PolicyDerived
 from gateway.request.admission import BudgetAdmission
-from gateway.request.attempt import CandidateQueue
 from gateway.request.answer_guard import guard_answer
+from gateway.request.attempt import CandidateQueue
 from gateway.request.client_response import ClientResponse
 from gateway.request.content_inspector import ContentInspector, ContentRefusal
 from gateway.request.lesser_requests import ask_less

@@ -41,7 +41,7 @@ from gateway.request.active_policies import ActivePolicies
 from gateway.request.admission import BudgetAdmission
 from gateway.request.content_inspector import open_inspector
 from gateway.request.degraded_decider import DegradedDecider
-from gateway.request.dispatch import Dispatcher
+from gateway.request.dispatch import AsyncClosable, Dispatcher
 from gateway.request.dispatch_recheck import recheck_of
 from gateway.request.inference_api import InferenceApi
 from gateway.request.limits.admission_queue import AdmissionQueue
@@ -149,7 +149,8 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        for served in (batches, stored, *dispatcher.closing, desk):
+        closing: tuple[AsyncClosable, ...] = (batches, stored, *dispatcher.closing, desk)
+        for served in closing:
             await served.aclose()
         await clients.aclose(fleet)
         board.clear(worker)

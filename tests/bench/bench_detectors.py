@@ -17,7 +17,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from deploy.contentcases import EVASIONS, KINDS, NUMBER_EVASIONS, clean_prompts, split_parts, written
+from deploy.contentcases import (
+    EVASIONS,
+    KINDS,
+    NUMBER_EVASIONS,
+    clean_prompts,
+    split_parts,
+    written,
+)
 from gateway.config.schema_content import ContentSection
 from gateway.content.reader_set import ReaderSet
 from gateway.content.request_reader import RequestReader
@@ -33,8 +40,8 @@ CUT = 4000  # characters of a text of a conversation
 COLD_KB = 48
 PROSE = (
     "The committee met on a rainy afternoon to discuss what had become of the plan. Nobody was "
-    "sure who should speak first, so the chair asked for a summary of the reports. It took a while, "
-    "and when it was done the room was quiet. \"We should go on,\" she said, \"but slowly.\"\n\n"
+    "sure who should speak first, so the chair asked for a summary of the reports. It took a "
+    'while, and when it was done the room was quiet. "We should go on," she said, "but slowly."\n\n'
 )
 
 
@@ -55,7 +62,7 @@ def texts() -> dict[str, str]:
     logs = "\n".join(list(clean_prompts(rng, sources, 400))[1::5])
     return {
         "prose": PROSE * 200, "source code": code, "documents": guide * 4, "logs": logs,
-        "Chinese": "这是一个普通的中文文本，包含一些标点。请总结它。" * 2000,
+        "Chinese": "\u8fd9\u662f\u4e00\u4e2a\u6587\u672c\uff0c\u5305\u542b\u6807\u70b9\u3002" * 2000,
         "Russian": "Привет, это обычный текст на русском языке. " * 2000,
     }  # fmt: skip
 
@@ -144,7 +151,9 @@ def changed_prompts(scanner: TextScanner, count: int) -> int:
     sources = [path.read_text() for path in sorted((ROOT / "gateway").rglob("*.py"))]
     return sum(
         bool(result.finds or result.unread)
-        for result in (scanner.scan([text]) for text in clean_prompts(random.Random(13), sources, count))
+        for result in (
+            scanner.scan([text]) for text in clean_prompts(random.Random(13), sources, count)
+        )
     )
 
 
@@ -171,7 +180,9 @@ def show(found: dict[str, object]) -> None:
                 table.add_row(key, f"{figure:.4g}")
             console.print(table)
         else:
-            console.print(f"{name}: {value:.4g}" if isinstance(value, float) else f"{name}: {value}")
+            console.print(
+                f"{name}: {value:.4g}" if isinstance(value, float) else f"{name}: {value}"
+            )
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ MARK = "MARKED-TEXT"  # stands in each request that must stay
 KEPT = {"card": "keep_inside", "iban": "keep_inside", "secret": "keep_inside"}
 MASKED = {"card": "mask", "email": "mask"}
 HIDDEN = (
-    CARD, "4111-1111-1111-1111", "４１１１１１１１１１１１１１１１", "4111\u200b1111\u200b1111\u200b1111",
+    CARD, "4111-1111-1111-1111", "\uff14" + 15 * "\uff11", "4111\u200b1111\u200b1111\u200b1111",
     "\\u0034111111111111111", "&#52;111111111111111", "%34%31%31%31111111111111",
-    base64.b64encode(b"my card: 4111111111111111").decode(), "4111111111111111".encode().hex(),
+    base64.b64encode(b"my card: 4111111111111111").decode(), b"4111111111111111".hex(),
 )  # fmt: skip
 FIRST_FAILS = {"a": "500", "b": "500"}
 
@@ -61,7 +61,8 @@ def guarded(running, tmp_path_factory, upstream):
         document["models"] |= {
             "mixed": {"targets": ["pool:main", "a/m", "b/m"],
                       "compare_with": ["openai/gpt-4o-mini"]},
-            "outside": {"targets": ["a/m", "b/m"], "then": [{"after": "failure", "targets": ["c/m"]}]},
+            "outside": {"targets": ["a/m", "b/m"],
+                        "then": [{"after": "failure", "targets": ["c/m"]}]},
             "staged": {"targets": ["a/m"], "then": [
                 {"after": "failure", "targets": ["b/m"]},
                 {"targets": ["pool:main", "c/m"]},
@@ -102,8 +103,11 @@ def bodies_of(model: str, hidden: str) -> dict[str, dict[str, Any]]:
     """The same in each form in which a request can hold a text, by path."""
     words = f"{MARK} pay with {hidden} please"
     half = len(hidden) // 2
-    call = {"id": "c", "type": "function",
-            "function": {"name": "pay", "arguments": json.dumps({"card": hidden, "n": MARK})}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "pay", "arguments": json.dumps({"card": hidden, "n": MARK})},
+    }
     return {
         "/v1/chat/completions#plain": {"messages": [{"role": "user", "content": words}]},
         "/v1/chat/completions#system": {"messages": [
