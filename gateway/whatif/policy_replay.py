@@ -3,9 +3,8 @@
 `RuleSet`, `CandidateBuilder` and `router.decide` are those that serve; what differs is who sees the
 targets (`TargetViews`), the clock, and that nothing is sent. Output lengths are learned from what
 the ledger has of the time before, API latencies, providers' caches and each pool's market on the
-way, as after a first start. Teams' hard budgets hold
-(`purses`); other budgets, rate limits and failures are not played, so stages that wait for a
-failure are never asked.
+way, as after a first start. Teams' hard budgets hold (`purses`); other budgets, rate limits and
+failures are not played, so stages that wait for a failure are never asked.
 """
 
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
 from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
+from gateway.whatif.replay_content import apply_content
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_fleet import ReplayFleet
@@ -188,6 +188,7 @@ class PolicyReplay:
         terms = self._terms(arrival, name, model, number)
         rule = terms.rule
         request = self._request(arrival, name, model, terms)
+        request = apply_content(request, arrival.content, rule.policy.content, targets)
         priced_by = later_prices(model, stages, number)
         inside = (request.residency, rule.policy.residency) != (Residency.ANY, Residency.ANY)
         if priced_by and not inside:

@@ -1,13 +1,17 @@
 """What must stay inside never reaches an API, whatever happens to a request on its way."""
 
 import base64
+import contextlib
 import json
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from stage_upstream import StageUpstream
+
+from deploy.upstream_server import UpstreamServer
 
 from gateway.request.retry_budget import RESERVE
 from gateway.table_layout import ApiStatsCell
@@ -278,3 +282,141 @@ def test_a_detector_that_fails_keeps_inside(guarded, upstream, monkeypatch) -> N
     assert answer.status_code == 403
     assert "unknown" in answer.text
     assert not upstream.holds(MARK)
+
+
+class Guardrail(UpstreamServer):
+    """Finds the word `person`; masks it if `masks`, and is slow or broken if it is told so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = ""
+        self.asked: list[dict[str, Any]] = []
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        parts = []
+        while (message := await receive())["type"] == "http.request":
+            parts.append(message.get("body", b""))
+            if not message.get("more_body"):
+                break
+        asked = json.loads(b"".join(parts))
+        self.asked.append(asked)
+        if self.mode == "slow":
+            await receive()
+            return
+        count = sum(text.count("person") for text in asked["texts"])
+        told: dict[str, Any] = {"found": {"person": count}} if count else {}
+        if self.mode == "masks" and count:
+            told["texts"] = [text.replace("person", "[x]") for text in asked["texts"]]
+        status = 500 if self.mode == "broken" else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(told).encode()})
+
+
+@pytest.fixture(scope="module")
+def guardrail():
+    with Guardrail() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hooked(running, tmp_path_factory, upstream, guardrail):
+    url = f"http://127.0.0.1:{guardrail.port}/check"
+
+    def adjust(document, _ports):
+        document["providers"]["a"] = {
+            "base_url": upstream.url("a"), "prices_as": "openai/gpt-4o-mini",
+        }  # fmt: skip
+        document["models"] |= {
+            name: {"targets": ["a/m"]} for name in ("near", "far", "masking", "after")
+        }
+        document["content"] = {"hooks": {
+            "near": {"url": url, "address_residency": "internal_only", "timeout_ms": 300},
+            "far": {"url": url, "timeout_ms": 300},
+            "late": {"url": url, "stage": "after", "timeout_ms": 300},
+        }}  # fmt: skip
+        document["policies"] = [
+            {"name": "near", "match": {"models": ["near"]}, "content": {"near": "keep_inside"}},
+            {"name": "far", "match": {"models": ["far"]},
+             "content": {"far": "refuse", "card": "keep_inside"}},
+            {"name": "masking", "match": {"models": ["masking"]}, "content": {"near": "mask"}},
+            {"name": "after", "match": {"models": ["after"]},
+             "content": {"late": "refuse", "unknown": "record"}},
+        ]  # fmt: skip
+
+    with running(tmp_path_factory.mktemp("hooked"), adjust=adjust) as stack:
+        yield stack
+
+
+@pytest.fixture
+def ask_hooked(hooked, upstream, guardrail):
+    def ask(model: str, words: str, mode: str = "", **members: Any) -> Any:
+        upstream.says, upstream.received = {}, []
+        guardrail.mode, guardrail.asked = mode, []
+        messages = [{"role": "user", "content": f"{MARK} {words}"}]
+        return hooked.chat(model, messages=messages, max_tokens=5, **members)
+
+    return ask
+
+
+def test_a_guardrail_that_finds_or_fails_keeps_inside(ask_hooked, upstream, guardrail) -> None:
+    assert ask_hooked("near", "hello").status_code == 200
+    assert upstream.holds(MARK), "the control leaves"
+    assert any(MARK in text for text in guardrail.asked[0]["texts"])
+    for words, mode in (("a person", ""), ("hello", "slow"), ("hello", "broken")):
+        answer = ask_hooked("near", words, mode)
+        assert answer.status_code == 403, (mode, answer.text)
+        assert not upstream.holds(MARK)
+
+
+def test_a_guardrail_outside_gets_nothing_that_must_stay(ask_hooked, guardrail, upstream) -> None:
+    assert ask_hooked("far", "hello").status_code == 200
+    assert len(guardrail.asked) == 1
+    assert ask_hooked("far", f"hello {CARD}").status_code == 403
+    assert guardrail.asked == []
+    assert ask_hooked("far", "a person").status_code == 400
+    assert not upstream.holds(MARK)
+
+
+def test_what_a_guardrail_rewrites_is_sent(ask_hooked, upstream, hooked) -> None:
+    answer = ask_hooked("masking", "a person and a person", "masks")
+    assert answer.status_code == 200, answer.text
+    assert upstream.holds("a [x] and a [x]")
+    assert not upstream.holds("person")
+    (row,) = hooked.settled(answer)
+    assert row["content"] == "near=2; mask"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_guardrail_withholds_answers_that_it_cannot_judge(ask_hooked, guardrail, stream) -> None:
+    whole = ask_hooked("after", "hello", stream=stream)
+    assert whole.status_code == 200
+    assert "hello" in whole.text
+    assert guardrail.asked[0]["stage"] == "after"
+    for mode in ("slow", "broken"):
+        answer = ask_hooked("after", "hello", mode, stream=stream)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == "content_refused"
+
+
+def stored_answers(stack) -> int:
+    """Answers in any of the databases of a host."""
+    found = 0
+    for path in stack.state.rglob("*.db"):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            query = "SELECT count(*) FROM sqlite_master WHERE name = 'stored_objects'"
+            if database.execute(query).fetchone()[0]:
+                found += database.execute("SELECT count(*) FROM stored_objects").fetchone()[0]
+    return found
+
+
+def test_a_withheld_answer_is_not_stored(ask_hooked, hooked, guardrail) -> None:
+    """The control is stored: no guardrail reads its answer."""
+    guardrail.mode = ""
+    before = stored_answers(hooked)
+    assert hooked.post("/v1/responses", {"model": "near", "input": "hello"}).status_code == 200
+    kept = stored_answers(hooked)
+    assert kept > before
+    guardrail.mode = "broken"
+    answer = hooked.post("/v1/responses", {"model": "after", "input": "hello"})
+    assert answer.status_code == 400, answer.text
+    assert stored_answers(hooked) == kept
