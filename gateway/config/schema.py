@@ -30,7 +30,12 @@ from gateway.config.schema_policies import (
     PolicyRuleSection,
     PolicySloSection,
 )
-from gateway.config.schema_reports import AlertsSection, LogsSection, TelemetrySection
+from gateway.config.schema_reports import (
+    AlertsSection,
+    EventsSection,
+    LogsSection,
+    TelemetrySection,
+)
 from gateway.config.schema_self_service import SelfServiceSection
 from gateway.config.schema_server import ServerSection
 from gateway.config.schema_store import StoreSection
@@ -351,6 +356,7 @@ class Settings(ConfigSection):
     )
     content: ContentSection = ContentSection()
     alerts: AlertsSection = AlertsSection()
+    events: EventsSection = EventsSection()
     logs: LogsSection = LogsSection()
     opentelemetry: OpenTelemetrySection = OpenTelemetrySection()
     prices: tuple[str, ...] = Field(

@@ -343,8 +343,10 @@ def _headers(attempt: Attempt, *first: Header) -> list[Header]:
     if plan.route.is_staged:
         decision += f" stage={plan.route.stage}"
     ignored, content = attempt.ignored_members, plan.asked.content
+    retirement = plan.route.retirement
     return [
         *first,
+        *(() if retirement is None else retirement.headers),
         *([(b"x-breakeven-ignored", listed_names(ignored))] if ignored else ()),
         *([(CONTENT, content.row.encode())] if content is not None else ()),
         (b"x-breakeven-backend", attempt.step.frozen.target.name.encode("latin-1", "replace")),

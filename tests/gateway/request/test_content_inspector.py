@@ -401,7 +401,7 @@ def test_a_guardrail_withholds_answers_that_it_cannot_judge(ask_hooked, guardrai
 def stored_answers(stack) -> int:
     """Answers in any of the databases of a host."""
     found = 0
-    for path in stack.state.rglob("*.db"):
+    for path in stack.state.rglob("*.sqlite3"):
         with contextlib.closing(sqlite3.connect(path)) as database:
             query = "SELECT count(*) FROM sqlite_master WHERE name = 'stored_objects'"
             if database.execute(query).fetchone()[0]:
