@@ -117,11 +117,7 @@ def _french(rng: random.Random) -> str:
     return (
         whole
         if rng.random() < 0.5
-        else (
-            " ".join(
-            whole[start:end] for start, end in pairwise((0, 1, 3, 5, 7, 10, 13, 15))
-        )
-        )
+        else (" ".join(whole[start:end] for start, end in pairwise((0, 1, 3, 5, 7, 10, 13, 15))))
     )
 
 

@@ -26,8 +26,8 @@ from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
 from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
-from gateway.whatif.replay_content import apply_content
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
+from gateway.whatif.replay_content import apply_content
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.replay_prefixes import ReplayPrefixes
@@ -187,8 +187,8 @@ class PolicyReplay:
         targets = stages[number]
         terms = self._terms(arrival, name, model, number)
         rule = terms.rule
-        request = self._request(arrival, name, model, terms)
-        request = apply_content(request, arrival.content, rule.policy.content, targets)
+        asked = self._request(arrival, name, model, terms)
+        request = apply_content(asked, arrival.content, rule.policy.content, targets)
         priced_by = later_prices(model, stages, number)
         inside = (request.residency, rule.policy.residency) != (Residency.ANY, Residency.ANY)
         if priced_by and not inside:

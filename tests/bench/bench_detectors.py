@@ -62,7 +62,7 @@ def texts() -> dict[str, str]:
     logs = "\n".join(list(clean_prompts(rng, sources, 400))[1::5])
     return {
         "prose": PROSE * 200, "source code": code, "documents": guide * 4, "logs": logs,
-        "Chinese": "\u8fd9\u662f\u4e00\u4e2a\u6587\u672c\uff0c\u5305\u542b\u6807\u70b9\u3002" * 2000,
+        "Chinese": "\u8fd9\u662f\u4e00\u4e2a\u6587\u672c\uff0c\u6807\u70b9\u3002" * 2000,
         "Russian": "Привет, это обычный текст на русском языке. " * 2000,
     }  # fmt: skip
 

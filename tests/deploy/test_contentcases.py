@@ -4,7 +4,14 @@ import random
 
 import pytest
 
-from deploy.contentcases import EVASIONS, KINDS, NUMBER_EVASIONS, clean_prompts, split_parts, written
+from deploy.contentcases import (
+    EVASIONS,
+    KINDS,
+    NUMBER_EVASIONS,
+    clean_prompts,
+    split_parts,
+    written,
+)
 from gateway.content.checksums import is_iban, is_luhn
 
 MANY = 200
@@ -19,7 +26,8 @@ def test_cards_and_accounts_have_right_check_digits() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_seed_makes_the_same_and_parts_are_the_whole(kind) -> None:
-    assert [KINDS[kind](random.Random(2)) for _ in range(2)][0] == KINDS[kind](random.Random(2))
+    first, second = (KINDS[kind](random.Random(2)) for _ in range(2))
+    assert first == second
     parts = split_parts(random.Random(3), kind)
     assert len(parts) > 1
     assert "".join(parts).startswith("it is ")

@@ -10,4 +10,6 @@ from router.content import UNKNOWN
 def test_names_can_stand_in_headers_and_unknown_is_one() -> None:
     assert UNKNOWN in CONTENT_KINDS
     assert all(re.fullmatch(KIND, name) for name in CONTENT_KINDS)
-    assert all(words and words[0].islower() or words.startswith("IP") for words in CONTENT_KINDS.values())
+    assert all(
+        (words and words[0].islower()) or words.startswith("IP") for words in CONTENT_KINDS.values()
+    )

@@ -12,7 +12,12 @@ def test_an_address_is_outside_and_has_half_a_second_unless_stated() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"url": "ftp://x"}, {"url": "http://x", "timeout_ms": 60_000}, {"url": "http://x", "stage": "y"}]
+    "given",
+    [
+        {"url": "ftp://x"},
+        {"url": "http://x", "timeout_ms": 60_000},
+        {"url": "http://x", "stage": "y"},
+    ],
 )
 def test_a_hook_that_cannot_be_asked_is_refused(given) -> None:
     with pytest.raises(ValidationError):

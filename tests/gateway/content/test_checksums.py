@@ -19,7 +19,9 @@ PUBLISHED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("check", "number"), PUBLISHED, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(
+    ("check", "number"), PUBLISHED, ids=lambda value: getattr(value, "__name__", value)
+)
 def test_a_published_number_is_right_and_each_other_digit_wrong(check, number) -> None:
     assert check(number)
     for place, digit in enumerate(number):

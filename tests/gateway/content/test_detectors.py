@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.config.content_kinds import CONTENT_KINDS
 from gateway.content.detectors import (
     DETECTORS,
     find_addresses,
@@ -42,7 +43,9 @@ def test_an_email_has_a_domain_that_exists() -> None:
 
 
 def test_an_account_number_has_its_country_s_length() -> None:
-    assert "DE89 3704 0044 0532 0130 00" in found(find_ibans, "IBAN DE89 3704 0044 0532 0130 00 now")
+    assert "DE89 3704 0044 0532 0130 00" in found(
+        find_ibans, "IBAN DE89 3704 0044 0532 0130 00 now"
+    )
     assert found(find_ibans, "DE89370400440532013001") == []
 
 
@@ -61,7 +64,5 @@ def test_a_key_whose_characters_stand_apart_is_found() -> None:
 
 
 def test_kinds_of_detectors_are_those_of_policies() -> None:
-    from gateway.config.content_kinds import CONTENT_KINDS
-
     kinds = frozenset().union(*(entry.kinds for entry in DETECTORS))
     assert kinds == CONTENT_KINDS.keys() - {"unknown"}

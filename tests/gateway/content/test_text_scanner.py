@@ -1,5 +1,6 @@
-"""Kept generators and evasions that were written without the detectors: recall and clean prompts."""
+"""Kept generators and evasions, written without the detectors: recall and clean prompts."""
 
+import base64
 import random
 from pathlib import Path
 
@@ -53,7 +54,9 @@ def test_a_clean_prompt_is_seldom_changed(scanner) -> None:
 def test_places_are_those_of_the_text_as_sent(scanner) -> None:
     hidden = "4111\u200b1111 1111\u00ad1111"
     texts = ["none", f"caf\u00e9 {hidden} end", "a@b.com"]
-    found = {find.kind: texts[find.text][find.start : find.end] for find in scanner.scan(texts).finds}
+    found = {
+        find.kind: texts[find.text][find.start : find.end] for find in scanner.scan(texts).finds
+    }
     assert found == {"card": hidden, "email": "a@b.com"}
 
 
@@ -71,8 +74,6 @@ def test_the_same_in_two_spellings_has_one_value(scanner) -> None:
 
 
 def test_what_is_too_deep_is_not_read(scanner) -> None:
-    import base64
-
     text = "card 4111111111111111"
     for _ in range(6):
         text = base64.b64encode(f"note: {text}".encode()).decode()

@@ -8,10 +8,13 @@ from gateway.content.guardrail_hook import HookAnswer, HookFailure
 from gateway.request.answer_guard import HELD_BYTES, AnswerGuard
 
 WHOLE = {"choices": [{"message": {"role": "assistant", "content": "call me"}}]}
-STREAM = b"".join(
-    b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
-    for word in ("ca", "ll ", "me")
-) + b"data: [DONE]\n\n"
+STREAM = (
+    b"".join(
+        b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
+        for word in ("ca", "ll ", "me")
+    )
+    + b"data: [DONE]\n\n"
+)
 
 
 class Guardrail:
@@ -33,8 +36,12 @@ async def answered(says, actions, body: bytes, status: int = 200):
     async def send(message) -> None:
         sent.append(message)
 
-    guard = AnswerGuard(send, [(guardrail, actions)], "r1", "m", lambda *found: counted.append(found))
-    await guard.send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"1")]})
+    guard = AnswerGuard(
+        send, [(guardrail, actions)], "r1", "m", lambda *found: counted.append(found)
+    )
+    await guard.send(
+        {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"1")]}
+    )
     half = len(body) // 2
     await guard.send({"type": "http.response.body", "body": body[:half], "more_body": True})
     assert sent == [], "something left before it was read"

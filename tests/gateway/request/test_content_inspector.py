@@ -12,7 +12,6 @@ import pytest
 from stage_upstream import StageUpstream
 
 from deploy.upstream_server import UpstreamServer
-
 from gateway.request.retry_budget import RESERVE
 from gateway.table_layout import ApiStatsCell
 

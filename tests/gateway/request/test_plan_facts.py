@@ -14,7 +14,9 @@ CARD = content_terms({"card": "keep_inside"})
 
 
 def terms(content=(), residency=ANY):
-    return SimpleNamespace(rule=SimpleNamespace(policy=SimpleNamespace(content=content, residency=residency)))
+    return SimpleNamespace(
+        rule=SimpleNamespace(policy=SimpleNamespace(content=content, residency=residency))
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,5 +41,7 @@ def test_nothing_may_leave_that_one_of_them_keeps() -> None:
 
 
 def test_a_session_is_a_team_s_and_a_model_s() -> None:
-    keys = {session_key(model, SimpleNamespace(team_id=team), "s") for model in "ab" for team in "xy"}
+    keys = {
+        session_key(model, SimpleNamespace(team_id=team), "s") for model in "ab" for team in "xy"
+    }
     assert len(keys) == 4

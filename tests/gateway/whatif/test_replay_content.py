@@ -20,7 +20,9 @@ def test_a_row_has_its_kinds() -> None:
     assert recorded_kinds("nothing") == recorded_kinds(None) == frozenset()
 
 
-@pytest.mark.parametrize(("row", "terms"), [("card=1", MASK), ("email=1", KEEP), (None, KEEP), ("card=1", ())])
+@pytest.mark.parametrize(
+    ("row", "terms"), [("card=1", MASK), ("email=1", KEEP), (None, KEEP), ("card=1", ())]
+)
 def test_what_is_masked_or_was_not_found_is_routed_as_before(row, terms) -> None:
     assert apply_content(REQUEST, row, terms, TARGETS) is REQUEST
 
