@@ -21,13 +21,13 @@ from gateway.fleet.comparators import Comparator
 from gateway.fleet.fleet import Target, later_prices
 from gateway.fleet.partly_priced import bar_partly_priced
 from gateway.fleet.provider_caches import NOTHING_CACHED, CachedPrompt
+from gateway.policies.content_policy import apply_content
 from gateway.policies.policy_match import PolicyChain, PolicyTerms
 from gateway.policies.rules import CompiledPolicy, RuleSet
 from gateway.request.limits.admission_queue import POLL_S
 from gateway.whatif.replay import ReplayChoice, ReplayOutcome
 from gateway.whatif.replay_budgets import ReplayBudgets, ReplayHold
 from gateway.whatif.replay_caches import ReplayCaches, beginning_of_arrival
-from gateway.whatif.replay_content import apply_content
 from gateway.whatif.replay_engine import EngineKnowledge, ReplayEngine
 from gateway.whatif.replay_fleet import ReplayFleet
 from gateway.whatif.replay_prefixes import ReplayPrefixes
@@ -194,8 +194,7 @@ class PolicyReplay:
         if priced_by and not inside:
             request = replace(request, spills=True)
         if arrival.api:
-            recorded = self._house.api_price(arrival.api)
-            self._caches.prepare(arrival, request.beginning, recorded)
+            self._caches.prepare(arrival, request.beginning, self._house.api_price(arrival.api))
         frozen = self._candidates.build(
             targets,
             request,
