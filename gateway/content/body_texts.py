@@ -33,19 +33,22 @@ class BodyTexts:
     `spoken`: of these, what the user says. `media`: how many hold a file and are not read.
     """
 
-    __slots__ = ("content", "media", "spoken", "texts")
+    __slots__ = ("content", "media", "spoken", "strings", "texts")
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.content: list[int] = []
         self.spoken: list[int] = []
         self.media = 0
+        self.strings = 0  # that were decoded: names and values
 
     def add(self, value: Any, name: str = "", *, spoken: bool = False) -> None:
         """Add all texts of a value that is a member of this name."""
         if isinstance(value, str):
+            self.strings += 1
             self._add_text(value, name, spoken)
         elif isinstance(value, dict):
+            self.strings += len(value)
             if "role" in value:
                 spoken = value["role"] == "user"
             for key, inner in value.items():
@@ -58,9 +61,23 @@ class BodyTexts:
         elif (digits := digits_of(value)) is not None:
             self._append(digits, spoken)
 
+    def count(self, value: Any) -> None:
+        """Count the strings of a value, and read none."""
+        if isinstance(value, str):
+            self.strings += 1
+        elif isinstance(value, dict):
+            self.strings += len(value)
+            for inner in value.values():
+                self.count(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                self.count(inner)
+
     def _add_text(self, text: str, name: str, spoken: bool) -> None:
         if text[:1] in ("{", "[") and (opened := open_json(text)) is not None:
+            before = self.strings
             self.add(opened, name, spoken=spoken)
+            self.strings = before
         elif is_media(text):
             self.media += 1
         elif name in _STRUCTURE:
@@ -146,6 +163,18 @@ def open_json(text: str) -> Any:
         return None
     try:
         value: Any = msgspec.json.decode(text)
+        strings = BodyTexts()
+        strings.count(value)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    return value
+    return value if is_all(text.encode(), strings.strings) else None
+
+
+def is_all(raw: bytes, strings: int) -> bool:
+    """Return whether encoded JSON holds so many strings: a decoder keeps the last of a name's.
+
+    What stands under a name that stands there again would leave unread.
+    """
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return raw.count(b'"') == 2 * strings

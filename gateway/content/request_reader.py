@@ -8,12 +8,13 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from gateway.content.body_texts import BodyTexts, TextRewriter
+from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, PrefixMemory, ReadPrefix
 from gateway.content.seams import REACH, SplitFind, find_across
 from gateway.content.slices import slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
+from gateway.errors import RequestError
 from gateway.http.body import Members, decode_members, encode, encode_raw
 from gateway.http.forms import FormRequest
 from gateway.kinds import KIND_PATHS
@@ -59,7 +60,9 @@ class RequestReader:
                 continue
             value = msgspec.json.decode(encoded)
             found[UNKNOWN] += _is_tokens(name, value)
+            before = rest.strings
             rest.add(value, name, spoken=name in _PROMPTS)
+            _check_all(encoded, rest.strings - before, name)
         if asked.form is not None:
             found[UNKNOWN] += _add_form(rest, asked.form)
         found.update((await self._scan(rest, None)).found)
@@ -118,6 +121,7 @@ class RequestReader:
         if not values and before is not None:
             return {**before.found, UNKNOWN: before.unread}
         texts.add(values, name)
+        _check_all(rest, texts.strings, name)
         read = await self._scan(texts, before)
         found, unread = Counter(read.found), read.found.pop(UNKNOWN, 0)
         unread += _is_tokens(name, values)
@@ -208,6 +212,13 @@ def _members_of(asked: InferenceRequest) -> Members:
     if asked.native is None:
         return asked.members
     return {**asked.members, **asked.native.members}
+
+
+def _check_all(raw: bytes, strings: int, name: str) -> None:
+    """Raise `RequestError` where a name stands twice in an object: nobody knows which counts."""
+    if not is_all(raw, strings):
+        words = f"In an object of `{name}` a name stands twice. Send each once."
+        raise RequestError("duplicate_key", words, param=name)
 
 
 def _is_tokens(name: str, value: Any) -> bool:

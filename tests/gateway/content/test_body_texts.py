@@ -5,7 +5,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.content.body_texts import BodyTexts, TextRewriter, digits_of, is_media, open_json
+from gateway.content.body_texts import (
+    BodyTexts,
+    TextRewriter,
+    digits_of,
+    is_all,
+    is_media,
+    open_json,
+)
 
 LEAVES = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8)
 VALUES = st.recursive(
@@ -59,3 +66,20 @@ def test_what_the_user_says_is_told_apart() -> None:
     body.add([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
     assert [body.texts[place] for place in body.spoken] == ["a"]
     assert [body.texts[place] for place in body.content] == ["a", "b"]
+
+
+@given(VALUES)
+def test_what_a_decoder_keeps_is_all(value) -> None:
+    body = BodyTexts()
+    body.count(value)
+    for raw in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
+        assert is_all(raw.encode(errors="replace"), body.strings)
+
+
+def test_a_name_that_stands_twice_is_noticed() -> None:
+    """Also beside texts that end with a backslash, whose quote looks escaped."""
+    for raw in ('{"a": "x", "a": "y"}', r'["\\", "\\", "\\", "\\", {"a": "x", "a": "y"}]'):
+        body = BodyTexts()
+        body.count(json.loads(raw))
+        assert not is_all(raw.encode(), body.strings)
+    assert open_json('{"a": 1, "a": 2}') is None

@@ -7,6 +7,7 @@ import pytest
 from gateway.config.schema_content import ContentSection
 from gateway.content.masking import Placeholders
 from gateway.content.reader_set import ReaderSet
+from gateway.errors import RequestError
 from gateway.http.body import decode_members
 from gateway.kinds import KIND_PATHS
 from gateway.kinds.inference_request import IncomingBody
@@ -89,3 +90,11 @@ async def test_texts_of_a_guardrail_take_their_places(reader) -> None:
     made = reader.with_texts(request, {"one": "ONE"})
     assert decode_members(b'{"m":%b}' % bytes(made.members["messages"]))
     assert b"ONE" in bytes(made.members["messages"])
+
+
+async def test_what_stands_under_a_name_twice_is_not_sent_unread(reader) -> None:
+    twice = b'{"role": "user", "content": "4111111111111111", "content": "x"}'
+    text = b'{"model": "m", "messages": [%b]}' % twice
+    request = KIND_PATHS["/v1/chat/completions"].read(IncomingBody(text, "json", None, 8))
+    with pytest.raises(RequestError, match="stands twice"):
+        await reader.read(request)
