@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ from gateway.content.body_texts import BodyTexts, TextRewriter, is_all
 from gateway.content.masking import Placeholders, mask_texts
 from gateway.content.prefix_memory import LEAST_BYTES, PrefixMemory, ReadPrefix
 from gateway.content.seams import REACH, SplitFind, find_across
-from gateway.content.slices import slices_of
+from gateway.content.slices import SlicePace, slices_of
 from gateway.content.text_scanner import ScanResult, TextFind, TextScanner
 from gateway.errors import RequestError
 from gateway.http.body import Members, decode_members, encode, encode_raw
@@ -141,10 +142,13 @@ class RequestReader:
         """Scan texts slice by slice, then what stands across their ends."""
         finds: dict[tuple[int, int, int, str], TextFind] = {}
         unread = body.media
-        for number, group in enumerate(slices_of(body.texts)):
+        pace, began_s = SlicePace(), perf_counter()
+        for number, group in enumerate(slices_of(body.texts, pace)):
             if number:
                 await asyncio.sleep(0)
+                began_s = perf_counter()
             result = self._scanner.scan([piece.piece for piece in group])
+            pace.record(perf_counter() - began_s)
             unread += result.unread
             for find in result.finds:
                 owner = group[find.text]
